@@ -42,7 +42,8 @@ class Arc:
     ``gaps`` are the alternatives of what may be missing on the way: (scaled weight, letters) pairs, lightest first.
     ``resets`` are the groups of which it enters a new iteration. ``closes`` are the Kleene variables whose repetition
     it leaves. A ``blocking`` arc skips no letter and stays inside the innermost open repetition, so that under skip
-    till next match a run that can take it must not ignore the event.
+    till next match a run that can take it must not ignore the event. An arc of a hand-written automaton takes only
+    events from the tick ``since`` on and before ``until`` (``None``: without limit).
     """
 
     source: int
@@ -54,6 +55,12 @@ class Arc:
     resets: tuple[int, ...]
     closes: tuple[str, ...]
     blocking: bool
+    since: int | None = None
+    until: int | None = None
+
+    def valid(self, tick: int) -> bool:
+        """Return whether an event of this time may take the arc."""
+        return (self.since is None or tick >= self.since) and (self.until is None or tick < self.until)
 
     @property
     def weight(self) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from acep.automaton.arcs import Accept, Arc, Arcs, State
-from acep.automaton.registers import Assign, Check, Program, Register, Step, ValueSource
+from acep.automaton.registers import Assign, Check, Ignore, Program, Register, Step, ValueSource
 from acep.automaton.thompson import Costs, Letter, Thompson
 from acep.errors import QueryError
 from acep.pattern import expressions as ex
@@ -20,8 +20,8 @@ from acep.pattern.tree import GraphArc, StateGraph
 from acep.pattern.walk import children, leaves_of, with_children
 
 __all__ = [
-    "HELD",
     "MOST_WALKS",
+    "OF_REGISTER",
     "GraphStep",
     "GraphSteps",
     "arcs_of",
@@ -35,20 +35,22 @@ __all__ = [
 MOST_WALKS = 10_000
 """The greatest number of arcs that a graph may have once its epsilon arcs are composed."""
 
-HELD = "register "
+OF_REGISTER = "register "
 """What stands before the name of a register, where it is used as that of a column."""
 
 
 @dataclass(frozen=True)
 class GraphStep:
     """An arc with the epsilon arcs after it. ``fence`` are conditions that must all hold. ``transfer`` has the new
-    value of each register that changes; ``var`` is empty for an ignorable arc."""
+    value of each register that changes; ``var`` is empty for an ignorable arc. ``since`` and ``until`` are ticks."""
 
     source: int
     target: int
     fence: tuple[ex.Expr, ...]
     transfer: tuple[tuple[str, ex.Expr], ...]
     var: str
+    since: int | None
+    until: int | None
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,8 @@ class GraphSteps:
     ignoring: tuple[tuple[GraphStep, ...], ...]
 
 
-def steps_of(graph: StateGraph) -> GraphSteps:
-    """Compose the epsilon arcs of a graph.
+def steps_of(graph: StateGraph, tick: Callable[[ex.Expr], int]) -> GraphSteps:
+    """Compose the epsilon arcs of a graph. ``tick`` returns the first tick that is not before a time.
 
     Raises :class:`QueryError` if there are too many chains of them.
     """
@@ -71,58 +73,69 @@ def steps_of(graph: StateGraph) -> GraphSteps:
     taking: list[list[GraphStep]] = [[] for _ in range(len(names) + 1)]
     ignoring: list[list[GraphStep]] = [[] for _ in range(len(names) + 1)]
     initial = {r.name: ex.Literal(r.initial) for r in graph.registers}
-    begins = [(0, walk) for walk in _epsilon_walks(leaving, _Walk(graph.start, (), initial))]
+    walks = _Walks(leaving, tick)
+    begins = [(0, walk) for walk in walks.epsilon(_Walk(graph.start, (), initial))]
     stays = [(number, _Walk(name, (), {})) for name, number in names.items()]
     many = 0
     for number, before in (*begins, *stays):
         for arc in leaving.get(before.state, ()):
             if arc.epsilon:
                 continue
-            after = _along(before, arc)
+            after = walks.along(before, arc)
             if arc.ignorable:
                 if number:
-                    ignoring[number].append(GraphStep(number, number, after.fence, (), ""))
+                    ignoring[number].append(GraphStep(number, number, after.fence, (), "", after.since, after.until))
                 continue
-            for walk in _epsilon_walks(leaving, after):
+            for walk in walks.epsilon(after):
                 many += 1
                 if many > MOST_WALKS:
                     raise QueryError("there are too many chains of epsilon arcs", hint=f"at most {MOST_WALKS}")
-                step = GraphStep(number, names[walk.state], walk.fence, tuple(walk.values.items()), arc.var)
-                taking[number].append(step)
+                ends = number, names[walk.state]
+                values = tuple(walk.values.items())
+                taking[number].append(GraphStep(*ends, walk.fence, values, arc.var, walk.since, walk.until))
     return GraphSteps(tuple(map(tuple, taking)), tuple(map(tuple, ignoring)))
 
 
 @dataclass(frozen=True)
 class _Walk:
-    """A walk to a state: its conditions, and the new values of registers by what they were before it."""
+    """A walk to a state: its conditions, the new values of registers by what they were before it, and the ticks
+    between which all of its arcs are valid."""
 
     state: str
     fence: tuple[ex.Expr, ...]
     values: Mapping[str, ex.Expr]
+    since: int | None = None
+    until: int | None = None
 
 
-def _epsilon_walks(leaving: Mapping[str, list[GraphArc]], walk: _Walk) -> Iterator[_Walk]:
-    """Yield a walk, and all walks that go on from it along epsilon arcs."""
-    stack, many = [walk], 0
-    while stack:
-        one = stack.pop()
-        many += 1
-        if many > MOST_WALKS:
-            raise QueryError("there are too many chains of epsilon arcs", hint=f"at most {MOST_WALKS}")
-        yield one
-        stack += [_along(one, arc) for arc in reversed(leaving.get(one.state, ())) if arc.epsilon]
+@dataclass(frozen=True)
+class _Walks:
+    """The ways along the arcs ``leaving`` each state."""
 
+    leaving: Mapping[str, list[GraphArc]]
+    tick: Callable[[ex.Expr], int]
 
-def _along(walk: _Walk, arc: GraphArc) -> _Walk:
-    """Return the walk followed by an arc."""
-    fence = list(walk.fence)
-    if arc.fence is not None:
-        fence += _conjuncts(_replaced(arc.fence, walk.values))
-    time = ex.Attribute(EVENT, None, "ts")
-    fence += [] if arc.since is None else [ex.Binary(">=", time, arc.since)]
-    fence += [] if arc.until is None else [ex.Binary("<", time, arc.until)]
-    values = {**walk.values, **{name: _replaced(value, walk.values) for name, value in arc.transfer}}
-    return _Walk(arc.target, tuple(fence), values)
+    def epsilon(self, walk: _Walk) -> Iterator[_Walk]:
+        """Yield a walk, and all walks that go on from it along epsilon arcs."""
+        stack, many = [walk], 0
+        while stack:
+            one = stack.pop()
+            many += 1
+            if many > MOST_WALKS:
+                raise QueryError("there are too many chains of epsilon arcs", hint=f"at most {MOST_WALKS}")
+            yield one
+            further = [self.along(one, arc) for arc in reversed(self.leaving.get(one.state, ())) if arc.epsilon]
+            stack += [walk for walk in further if walk.since is None or walk.until is None or walk.since < walk.until]
+
+    def along(self, walk: _Walk, arc: GraphArc) -> _Walk:
+        """Return the walk followed by an arc."""
+        fence = list(walk.fence)
+        if arc.fence is not None:
+            fence += _conjuncts(_replaced(arc.fence, walk.values))
+        values = {**walk.values, **{name: _replaced(value, walk.values) for name, value in arc.transfer}}
+        since = [one for one in (walk.since, None if arc.since is None else self.tick(arc.since)) if one is not None]
+        until = [one for one in (walk.until, None if arc.until is None else self.tick(arc.until)) if one is not None]
+        return _Walk(arc.target, tuple(fence), values, max(since, default=None), min(until, default=None))
 
 
 def _conjuncts(expr: ex.Expr) -> Iterator[ex.Expr]:
@@ -151,7 +164,8 @@ def thompson_of(graph: StateGraph) -> Thompson:
 def arcs_of(graph: StateGraph, steps: GraphSteps) -> Arcs:
     """Return the states and arcs that engines run."""
     names = ("", *graph.states)
-    rest: list[int | None] = [0 if name in graph.final else None for name in names]
+    # Arcs that come later may lead on from any state.
+    rest: list[int | None] = [0 if name in graph.final or graph.dynamic else None for name in names]
     changed = True
     while changed:
         changed = False
@@ -164,7 +178,7 @@ def arcs_of(graph: StateGraph, steps: GraphSteps) -> Arcs:
         for number, name in enumerate(names)
     )
     arcs = tuple(
-        tuple(Arc(s.source, s.target, s.var, (), ((0, 0),), (), (), (), blocking=False) for s in here)
+        tuple(Arc(s.source, s.target, s.var, (), ((0, 0),), (), (), (), False, s.since, s.until) for s in here)
         for here in steps.taking
     )
     return Arcs(states, arcs)
@@ -198,10 +212,14 @@ def program_of(
                 transfer, leaves = assigned(name, expr)
                 assigns[_register(name)] = Assign(_register(name), transfer, tuple(map(_source, leaves)))
             made[-1].append((step, arc, tuple(check(one) for one in step.fence), assigns))
-    ignoring = tuple(tuple(tuple(check(one) for one in step.fence) for step in here) for here in steps.ignoring)
-    layouts = [set(everything) if state.accepts else set[Register]() for state in arcs.states]
+    ignoring = tuple(
+        tuple(Ignore(tuple(check(one) for one in step.fence), step.since, step.until) for step in here)
+        for here in steps.ignoring
+    )
+    kept = [bool(state.accepts) or (graph.dynamic and state.number > 0) for state in arcs.states]
+    layouts = [set(everything) if all_of_them else set[Register]() for all_of_them in kept]
     for number_of, here_ignored in enumerate(ignoring):
-        layouts[number_of] |= {r for checks in here_ignored for one in checks for r in one.reads()}
+        layouts[number_of] |= {r for arc in here_ignored for one in arc.checks for r in one.reads()}
     changed = True
     while changed:
         changed = False
@@ -221,8 +239,8 @@ def program_of(
         )
         for here_made in made
     )
-    kept = tuple(tuple(r for r in everything if r in layout) for layout in layouts)
-    return Program(kept, taking, ((),) * len(arcs.states), ignoring)
+    held = tuple(tuple(r for r in everything if r in layout) for layout in layouts)
+    return Program(held, taking, ((),) * len(arcs.states), ignoring)
 
 
 def _register(name: str) -> Register:
@@ -233,13 +251,13 @@ def _source(leaf: ex.Leaf) -> ValueSource:
     assert isinstance(leaf, ex.Attribute)
     if leaf.var == EVENT:
         return ValueSource("event", name=leaf.name)
-    return ValueSource("register", (_register(leaf.name.removeprefix(HELD)),))
+    return ValueSource("register", (_register(leaf.name.removeprefix(OF_REGISTER)),))
 
 
 def named_apart(expr: ex.Expr) -> ex.Expr:
     """Return an expression in which no register has the name of a column of events."""
     if isinstance(expr, ex.Attribute) and expr.var == REGISTER:
-        return replace(expr, name=HELD + expr.name)
+        return replace(expr, name=OF_REGISTER + expr.name)
     parts = children(expr)
     return with_children(expr, [named_apart(part) for part in parts]) if parts else expr
 
@@ -260,5 +278,7 @@ def rebound(program: Program, predicates: Sequence[ex.Expr], transfers: Sequence
         )
         for here in program.steps
     )
-    ignoring = tuple(tuple(tuple(map(check, checks)) for checks in here) for here in program.ignoring)
+    ignoring = tuple(
+        tuple(replace(arc, checks=tuple(map(check, arc.checks))) for arc in here) for here in program.ignoring
+    )
     return replace(program, steps=steps, ignoring=ignoring)

@@ -14,7 +14,7 @@ from acep.automaton.thompson import Thompson
 from acep.pattern import expressions as ex
 from acep.pattern.walk import leaves_of, means_each
 
-__all__ = ["Assign", "Check", "Frame", "Program", "Register", "Step", "ValueSource", "assemble"]
+__all__ = ["Assign", "Check", "Frame", "Ignore", "Program", "Register", "Step", "ValueSource", "assemble"]
 
 
 @dataclass(frozen=True, order=True)
@@ -98,6 +98,20 @@ class Assign:
 
 
 @dataclass(frozen=True)
+class Ignore:
+    """An ignorable arc: the checks that must hold for an event to pass, and the ticks from which and before which the
+    arc is valid."""
+
+    checks: tuple[Check, ...]
+    since: int | None
+    until: int | None
+
+    def valid(self, tick: int) -> bool:
+        """Return whether an event of this time may pass."""
+        return (self.since is None or tick >= self.since) and (self.until is None or tick < self.until)
+
+
+@dataclass(frozen=True)
 class Step:
     """The actions along an arc, in this order: ``leaving`` is checked on the old registers, the registers of the
     variables in ``forgets`` are unbound, ``binding`` is checked, the event updates the registers of its variable, and
@@ -114,13 +128,12 @@ class Step:
 @dataclass(frozen=True)
 class Program:
     """The assembled automaton: ``layouts[s]`` are the registers kept in state s, ``steps[s]`` the steps of its arcs,
-    and ``ending[s]`` the checks made when a run ends there. ``ignoring[s]`` are the checks of the ignorable arcs of
-    state s; it is empty if the automaton has none."""
+    and ``ending[s]`` the checks made when a run ends there. ``ignoring[s]`` are the ignorable arcs of state s."""
 
     layouts: tuple[tuple[Register, ...], ...]
     steps: tuple[tuple[Step, ...], ...]
     ending: tuple[tuple[Check, ...], ...]
-    ignoring: tuple[tuple[tuple[Check, ...], ...], ...] = ()
+    ignoring: tuple[tuple[Ignore, ...], ...] = ()
 
 
 def assemble(automaton: Thompson, arcs: Arcs, predicates: tuple[ex.Expr, ...]) -> Program:

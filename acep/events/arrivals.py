@@ -142,6 +142,11 @@ class Arrivals:
         return self.speculation != 0
 
     @property
+    def greatest(self) -> int | None:
+        """Return the latest time that has come, in ticks; ``None``: none has."""
+        return self._held.greatest
+
+    @property
     def passed(self) -> int | None:
         """Return the time up to which no more events will be given as the next ones; ``None``: not known."""
         before = self.final if self.speculation is None else self._held.released

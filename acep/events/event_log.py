@@ -99,6 +99,12 @@ class EventLog:
         return found
 
     @property
+    def oldest(self) -> int | None:
+        """Return the time of the first event; ``None`` if there is none."""
+        times = [int(self._ts.now[self._begin])] if self._ts.size > self._begin else []
+        return min([*times, *(int(batch.ts[0]) for batch, _ in self._later)], default=None)
+
+    @property
     def hashes(self) -> Hashes:
         """Return the hash of the partition of each event."""
         found: Hashes = self._hash.now[self._begin :]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from acep.automaton.arcs import Accept, Arc, Arcs, Crossing, State
-from acep.automaton.registers import Check, Frame, Program, Register, Step, ValueSource
+from acep.automaton.registers import Check, Frame, Ignore, Program, Register, Step, ValueSource
 from acep.automaton.thompson import Costs, Edge, Gap, Letter, Negated, Thompson
 from acep.pattern.expressions import Expr
 from acep.pattern.printing import expression_text
@@ -202,16 +202,22 @@ def program_lines(program: Program, predicates: Sequence[Expr], transfers: Seque
     for number, (layout, steps, ending) in enumerate(zip(program.layouts, program.steps, program.ending, strict=True)):
         lines.append(f"state {number} keeps {', '.join(map(str, layout)) or 'nothing'}")
         for step in steps:
-            lines.append(f"  {step.arc.var} -> {step.arc.target}")
+            lines.append(f"  {step.arc.var} -> {step.arc.target}{_validity(step.arc)}")
             lines += [f"    {line}" for line in _step(step, layout, program.layouts[step.arc.target], texts)]
             lines += [f"    {a.register} := {expression_text(transfers[a.transfer])}" for a in step.assigns]
             decided.update(check.predicate for check in (*step.leaving, *step.binding))
         lines += [f"  at the end checks {_check(check, texts)}" for check in ending]
         decided.update(check.predicate for check in ending)
-        for checks in program.ignoring[number] if program.ignoring else ():
-            lines += ["  ignores an event", *(f"    checks {_check(check, texts)}" for check in checks)]
-            decided.update(check.predicate for check in checks)
+        for ignored in program.ignoring[number] if program.ignoring else ():
+            lines.append(f"  ignores an event{_validity(ignored)}")
+            lines += [f"    checks {_check(check, texts)}" for check in ignored.checks]
+            decided.update(check.predicate for check in ignored.checks)
     return lines + [f"never decided: {text}" for i, text in enumerate(texts) if i not in decided]
+
+
+def _validity(arc: Arc | Ignore) -> str:
+    since = "" if arc.since is None else f", since tick {arc.since}"
+    return since + ("" if arc.until is None else f", until tick {arc.until}")
 
 
 def _step(step: Step, before: tuple[Register, ...], after: tuple[Register, ...], texts: Sequence[str]) -> Iterator[str]:

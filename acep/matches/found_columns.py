@@ -208,7 +208,10 @@ def concatenate(parts: Sequence[FoundColumns]) -> FoundColumns:
     first = parts[0]
     if len(parts) == 1:
         return first
-    shapes = {(p.scale, p.variables, tuple(c.kind for c in (*p.keys, *p.values))) for p in parts}
+    shapes = {(p.scale, tuple(c.kind for c in (*p.keys, *p.values))) for p in parts}
+    variables = max((p.variables for p in parts), key=len)  # a hand-written automaton that changes may get more
+    if any(p.variables != variables[: len(p.variables)] for p in parts):
+        raise ValueError("matches of different plans")
     if len(shapes) > 1 or len({(len(p.keys), len(p.values)) for p in parts}) > 1:
         raise ValueError("matches of different plans")
     base = np.cumsum([0, *(p.offsets[-1] for p in parts)])
@@ -220,7 +223,7 @@ def concatenate(parts: Sequence[FoundColumns]) -> FoundColumns:
         offsets=np.concatenate([[0], *(p.offsets[1:] + b for p, b in zip(parts, base[:-1], strict=True))]),
         ids=np.concatenate([p.ids for p in parts if len(p.ids)] or [first.ids]),
         vars=np.concatenate([p.vars for p in parts]),
-        variables=first.variables,
+        variables=variables,
         values=tuple(_joined(columns) for columns in zip(*(p.values for p in parts), strict=True)),
         ops=None if all(p.ops is None for p in parts) else np.concatenate([ops_of(p) for p in parts]),
         apart=first.apart,

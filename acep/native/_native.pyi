@@ -75,6 +75,14 @@ class Session:
         keys: Sequence[tuple[list[int], bool]],
     ) -> None: ...
     def add(self, engine: str, arrays: dict[str, Words]) -> int: ...
+    def change(
+        self,
+        engine: int,
+        programs: Sequence[BlockProgram],
+        classes: Sequence[EventClass],
+        columns: int,
+        arrays: dict[str, Words],
+    ) -> None: ...
     def push(
         self,
         ts: Words,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -63,11 +64,7 @@ class NativeSession:
             lower(plan, shared, codes.texts.intern, dominance=engine.endswith("dominance"))
             for plan, engine in zip(plans, engines, strict=True)
         ]
-        programs = [_native.BlockProgram(words_of(p.code), p.slots, p.leaves) for p in shared.programs]
-        classes = []
-        for one in shared.classes:
-            types = codes.texts.intern_all(one.types) if one.types else None
-            classes.append((types, [(n, words_of([w for s in sources for w in s])) for n, sources in one.checks]))
+        programs, classes = self._parts(shared, [], [])
         keys = [(list(columns), positions) for columns, positions in shared.keys.items()]
         self.key_tables: Sequence[tuple[int, ...]] = [*shared.keys]  # partition tables, each as the columns of its key
         self.width = len(shared.columns)  # columns that the core takes
@@ -102,6 +99,49 @@ class NativeSession:
         ]
         codes.pin()
         self.budget = SessionBudget(self._session, self._encoder, self._decoders, efforts, pace, memory, recoveries)
+
+    def _parts(self, shared: SharedTables, programs: list[Any], classes: list[Any]) -> tuple[list[Any], list[Any]]:
+        """Return the programs and event classes as the core takes them, those that are given followed by the others."""
+        programs = [
+            *programs,
+            *(_native.BlockProgram(words_of(p.code), p.slots, p.leaves) for p in [*shared.programs][len(programs) :]),
+        ]
+        for one in [*shared.classes][len(classes) :]:
+            types = self._codes.texts.intern_all(one.types) if one.types else None
+            checks = [(n, words_of([w for s in sources for w in s])) for n, sources in one.checks]
+            classes = [*classes, (types, checks)]
+        return programs, classes
+
+    def change(self, number: int, plan: Plan) -> None:
+        """Go on with another plan in place of plan ``number``: a hand-written automaton that has changed.
+
+        Raises :class:`NotNativeError`, and changes nothing, where the core cannot run it.
+        """
+        shared = replace(
+            self._shared,
+            columns=dict(self._shared.columns),
+            programs=dict(self._shared.programs),
+            classes=dict(self._shared.classes),
+            keys=dict(self._shared.keys),
+        )
+        tables = lower(plan, shared, self._codes.texts.intern)
+        programs, classes = self._parts(shared, *self._made[:2])
+        before, self._shared = self._shared, shared
+        try:
+            arrays = self._arrays(tables)
+            self._session.change(number, programs, classes, len(shared.columns), arrays)
+        except BaseException:
+            self._shared = before
+            raise
+        self.width = len(shared.columns)
+        self._made = programs, classes, self.width, self._made[3]
+        self._added[number] = (self._added[number][0], arrays)
+        self.plans = (*self.plans[:number], plan, *self.plans[number + 1 :])
+        self._encoder.columns = shared.columns
+        if plan.window.span is None:
+            self._encoder.lasting |= {*plan.columns}
+        self._decoders[number] = Decoder(plan, tables.return_kinds, self._codes, self._encoder.names)
+        self._codes.pin()
 
     def push(self, batch: Batch) -> None:
         """Push events in stream order; :meth:`take` reads the matches."""
@@ -260,10 +300,13 @@ class NativeSession:
         """Return the whole state as JSON-like data, with bytes."""
         return {"core": self._session.dump(), **self._encoder.dump(), **self.budget.dump()}
 
-    def load(self, data: Any) -> None:
-        """Fill a new session from :meth:`dump`. Raises :class:`ValueError`, :class:`TypeError` or :class:`KeyError`
+    def load(self, data: Any, changed: Sequence[Plan] = ()) -> None:
+        """Fill a new session from :meth:`dump`; ``changed`` are the plans that it had then, if it had others at first.
+        Raises :class:`ValueError`, :class:`TypeError` or :class:`KeyError`
         for other data."""
         self._encoder.load(data)
+        for number, plan in enumerate(changed):
+            self.change(number, plan)
         if not isinstance(data["core"], bytes):
             raise ValueError("core")
         self._session.load(data["core"])

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from acep.errors import QueryError
+from acep.pattern.automata import Automaton
 from acep.pattern.tree import Query
 
 __all__ = ["Asked", "Queries", "asked_for", "columns_read", "is_swapped", "query_of"]
 
-Queries = Query | str | Sequence[Query | str] | Mapping[str, Query | str]
+One = Query | Automaton | str
+Queries = One | Sequence[One] | Mapping[str, One]
 """One query or its text, a list, or a dict of names and queries."""
 
 LETTERS = "re:"
@@ -31,11 +32,8 @@ def query_of(query: object) -> Query:
     """
     if isinstance(query, Query):
         return query
-    if not isinstance(query, str) and "acep.pattern.automata" in sys.modules:
-        from acep.pattern.automata import Automaton
-
-        if isinstance(query, Automaton):
-            return query.query
+    if isinstance(query, Automaton):
+        return query.query
     if not isinstance(query, str):
         raise QueryError(
             f"a query is a text, or what acep.parse, acep.regex or acep.Automaton gives, not {type(query).__name__}",
@@ -61,7 +59,7 @@ def is_swapped(events: object) -> bool:
     >>> is_swapped("PATTERN A a"), is_swapped("events.csv")
     (True, False)
     """
-    return isinstance(events, Query) or (isinstance(events, str) and _BEGINS.match(events) is not None)
+    return isinstance(events, Query | Automaton) or (isinstance(events, str) and _BEGINS.match(events) is not None)
 
 
 @dataclass(frozen=True)

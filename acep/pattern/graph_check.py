@@ -16,8 +16,9 @@ EVENT: Final = "e"
 REGISTER: Final = "r"
 
 
-def check_graph(graph: StateGraph) -> None:
-    """Raise :class:`QueryError` for a graph whose parts do not fit together."""
+def check_graph(graph: StateGraph, *, everywhere: bool = True) -> None:
+    """Raise :class:`QueryError` for a graph whose parts do not fit together. ``everywhere``: arcs must lead to each
+    final state."""
     if not graph.final or not all(isinstance(name, str) and name for name in graph.final):
         raise QueryError("an automaton needs final states", hint='final="end"')
     known = {register.name for register in graph.registers}
@@ -39,7 +40,7 @@ def check_graph(graph: StateGraph) -> None:
             if one.source == state and one.target not in reached:
                 reached.add(one.target)
                 todo.append(one.target)
-    for name in graph.final:
+    for name in graph.final if everywhere else ():
         if name not in reached:
             raise QueryError(
                 f"no arcs lead from `{graph.start}` to the final state `{name}`", hint=suggest(name, reached)

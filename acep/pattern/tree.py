@@ -139,23 +139,31 @@ class GraphArc:
 
 @dataclass(frozen=True)
 class StateGraph:
-    """A hand-written automaton: the ``start`` state, the ``final`` ones, registers and arcs."""
+    """A hand-written automaton: the ``start`` state, the ``final`` ones, registers and arcs.
+
+    ``dynamic``: arcs may come and go while the stream runs. ``named`` are then the states, and ``bound`` the variables,
+    of the automaton before a change, whose numbers stay.
+    """
 
     start: str
     final: tuple[str, ...]
     registers: tuple[GraphRegister, ...]
     arcs: tuple[GraphArc, ...]
+    dynamic: bool = False
+    named: tuple[str, ...] = ()
+    bound: tuple[str, ...] = ()
 
     @property
     def states(self) -> tuple[str, ...]:
         """Return the names of the states, in the order in which they are named."""
         ends = [name for arc in self.arcs for name in (arc.source, arc.target)]
-        return tuple(dict.fromkeys([self.start, *ends, *self.final]))
+        return tuple(dict.fromkeys([*self.named, self.start, *ends, *self.final]))
 
     @property
     def variables(self) -> tuple[str, ...]:
         """Return the variables to which events are bound, in the order in which they are named."""
-        return tuple(dict.fromkeys(arc.var for arc in self.arcs if not (arc.epsilon or arc.ignorable)))
+        own = [arc.var for arc in self.arcs if not (arc.epsilon or arc.ignorable)]
+        return tuple(dict.fromkeys([*self.bound, *own]))
 
 
 Node: TypeAlias = Component | Negation | Repeat | Sequence | Choice | EventSet | StateGraph

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from acep.automaton.arcs import Arcs
-from acep.automaton.graph import HELD, arcs_of, named_apart, program_of, steps_of
+from acep.automaton.graph import OF_REGISTER, arcs_of, named_apart, program_of, steps_of
 from acep.automaton.registers import Program
 from acep.errors import QueryError
 from acep.pattern import expressions as ex
@@ -15,7 +15,7 @@ from acep.plan.decimals import DECIMAL, Typed, as_float
 from acep.plan.kinds import resolve
 from acep.plan.schema import Kind, Schema
 
-__all__ = ["CompiledGraph", "compile_graph"]
+__all__ = ["CompiledGraph", "compile_graph", "tick_of"]
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ def compile_graph(graph: StateGraph, schema: Schema) -> CompiledGraph:
     """Compile a graph. Raises :class:`QueryError` for a missing column, or a value of the wrong kind."""
     kinds = {r.name: _kind(r, schema) for r in graph.registers}
     for name in kinds:
-        if schema.kind(HELD + name) is not None:
-            raise QueryError(f"the stream has a column `{HELD}{name}`", hint="rename it")
-    schema = replace(schema, kinds=(*schema.kinds, *((HELD + name, kind) for name, kind in kinds.items())))
+        if schema.kind(OF_REGISTER + name) is not None:
+            raise QueryError(f"the stream has a column `{OF_REGISTER}{name}`", hint="rename it")
+    schema = replace(schema, kinds=(*schema.kinds, *((OF_REGISTER + name, kind) for name, kind in kinds.items())))
     # By their text, as constants of several kinds are equal in Python.
     predicates: dict[str, tuple[int, Compiled]] = {}
     transfers: dict[str, tuple[int, Compiled]] = {}
@@ -57,7 +57,10 @@ def compile_graph(graph: StateGraph, schema: Schema) -> CompiledGraph:
         number, made = transfers[repr(resolved)]
         return number, made.leaves
 
-    steps = steps_of(graph)
+    def tick(moment: ex.Expr) -> int:
+        return tick_of(moment, schema)
+
+    steps = steps_of(graph, tick)
     arcs = arcs_of(graph, steps)
     program = program_of(graph, arcs, steps, condition, value)
     compiled = [made for parts in (predicates, transfers) for _, made in parts.values()]
@@ -65,12 +68,25 @@ def compile_graph(graph: StateGraph, schema: Schema) -> CompiledGraph:
     return CompiledGraph(
         schema=schema,
         kinds=tuple(kinds.values()),
-        row=tuple(sorted(name for name in read if not name.startswith(HELD))),
+        row=tuple(sorted(name for name in read if not name.startswith(OF_REGISTER))),
         arcs=arcs,
         program=program,
         predicates=tuple(made for _, made in predicates.values()),
         transfers=tuple(made for _, made in transfers.values()),
     )
+
+
+def tick_of(moment: ex.Expr, schema: Schema) -> int:
+    """Return the first tick that is not before a time of an arc. Raises :class:`QueryError` for a time of another form
+    than those of the stream."""
+    if isinstance(moment, ex.Literal) and isinstance(moment.value, int):
+        if schema.instants:
+            raise QueryError("the times of this stream are timestamps", hint="give since= and until= as such")
+        return moment.value
+    assert isinstance(moment, ex.Timestamp)
+    if schema.tick_ns is None or not schema.instants:
+        raise QueryError("the times of this stream are integers", hint="give since= and until= as such")
+    return int(-(-moment.ns // schema.tick_ns))
 
 
 def _kind(register: GraphRegister, schema: Schema) -> Kind:

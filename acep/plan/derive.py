@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from acep.automaton.graph import HELD
+from acep.automaton.graph import OF_REGISTER
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import TEXT_FUNCTIONS, Compiled, compile_expression
 from acep.pattern.spelling import expression_text
@@ -54,7 +54,7 @@ def _rewrite(expr: ex.Expr, schema: Schema, tick_ns: Fraction | None, found: dic
         return expr
     leaves = [replace(leaf, span=None) for leaf in leaves_of(expr)]
     leaf = leaves[0] if leaves else None
-    of_event = isinstance(leaf, ex.Attribute) and not leaf.name.startswith(HELD)
+    of_event = isinstance(leaf, ex.Attribute) and not leaf.name.startswith(OF_REGISTER)
     if isinstance(leaf, ex.Attribute) and of_event and leaves == [leaf] * len(leaves) and not _is_logic(expr):
         kind = resolve(expr, schema).kind
         if kind in ("bool", "int", "float", "string"):

@@ -114,7 +114,8 @@ class ReferenceEngine:
         made = feed.made.values()
         counts.nodes += len(made)
         complete = [(node, accept) for node in made for accept in self._endings(node)]
-        return waiting + [node for node in made if self.moves[node.state]], complete
+        dynamic = self.plan.query.graph is not None and self.plan.query.graph.dynamic
+        return waiting + [node for node in made if dynamic or self.moves[node.state]], complete
 
     def expired(self, node: MatchNode, position: int, ts: int) -> bool:
         """Return whether no event at this position and time, or later, can belong to the partial match."""
@@ -132,7 +133,7 @@ class ReferenceEngine:
         taken = False
         for move in self.moves[state]:
             arc = move.arc
-            if arc.types and kind not in arc.types:
+            if (arc.types and kind not in arc.types) or not arc.valid(event.ts):
                 continue
             feed.counts.touches += 1
             error = so_far + self._cost(arc, between)
@@ -147,7 +148,7 @@ class ReferenceEngine:
                 after = move.update(registers, event.row)
                 self._make(arc, MatchNode(arc.target, after, error, bound, history), feed.made)
         if self.strategy.contiguous:
-            return node is not None and (self._can_pay(node, between + 1) or self._ignores(node, event.row))
+            return node is not None and (self._can_pay(node, between + 1) or self._ignores(node, event))
         return not taken
 
     def _make(self, arc: Arc, node: MatchNode, made: dict[Any, MatchNode]) -> None:
@@ -181,10 +182,10 @@ class ReferenceEngine:
             node.error + self._cost(m.arc, between) + self._rest(m.arc) <= self.budget for m in self.moves[node.state]
         )
 
-    def _ignores(self, node: MatchNode, row: Row) -> bool:
+    def _ignores(self, node: MatchNode, event: Event) -> bool:
         """Return whether an ignorable arc lets the event pass."""
         arcs = self.ignoring[node.state] if self.ignoring else ()
-        return any(all(holds(node.registers, row) for holds in arc) for arc in arcs)
+        return any(arc.valid(event.ts) and all(one(node.registers, event.row) for one in holds) for arc, holds in arcs)
 
     def _endings(self, node: MatchNode) -> Iterator[Accept]:
         accepts = self.states[node.state].accepts

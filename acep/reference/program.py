@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any, Final
 
 from acep.automaton.arcs import Arc
-from acep.automaton.registers import Assign, Check, Register, Step, ValueSource
+from acep.automaton.registers import Assign, Check, Ignore, Register, Step, ValueSource
 from acep.pattern.evaluation import INT_LIMIT
 from acep.plan.compile import Plan
 
@@ -55,12 +55,14 @@ class Move:
         return None
 
 
-def ignoring_of(plan: Plan) -> tuple[tuple[tuple[Holds, ...], ...], ...]:
-    """Return for each state the conditions of its ignorable arcs; empty if the automaton has none."""
+def ignoring_of(plan: Plan) -> tuple[tuple[tuple[Ignore, tuple[Holds, ...]], ...], ...]:
+    """Return the ignorable arcs of each state with their conditions; empty if the automaton has none."""
+    if not any(plan.program.ignoring):
+        return ()
     layouts = [{r: i for i, r in enumerate(layout)} for layout in plan.program.layouts]
     return tuple(
-        tuple(tuple(_check(plan, one, layout) for one in checks) for checks in here)
-        for here, layout in zip(plan.program.ignoring, layouts, strict=False)
+        tuple((arc, tuple(_check(plan, one, layout) for one in arc.checks)) for arc in here)
+        for here, layout in zip(plan.program.ignoring, layouts, strict=True)
     )
 
 

@@ -63,6 +63,10 @@ class ReferenceRuntime:
         self.waits = any(n.trailing for n in plan.automaton.negations)
         self.negated = [n.types for n in plan.automaton.negations]
 
+    def change(self, plan: Plan) -> None:
+        """Go on with another plan, whose states and registers are those of this one and more."""
+        self.plan, self.engine = plan, ReferenceEngine(plan)
+
     def push(self, events: Events) -> list[Found]:
         """Push events in stream order; return the matches that are certain after the last one."""
         return self._settle(self._take_in(events))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from acep.automaton.arcs import Crossing
+from acep.automaton.graph import OF_REGISTER
 from acep.errors import SnapshotError
 from acep.plan.schema import Kind
 from acep.reference.choosing import Complete
@@ -123,7 +124,7 @@ def _check_registers(runtime: ReferenceRuntime, state: int, values: Any) -> None
         if register.kind in ("count", "nonnull"):
             _int(value)
         elif register.kind != "frames":
-            _check_value(runtime, register.name, value)
+            _check_value(runtime, (OF_REGISTER if register.kind == "field" else "") + register.name, value)
         elif not isinstance(value, tuple) or not all(map(_is_frame, value)):
             raise ValueError("frames")
 

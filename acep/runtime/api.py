@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Generic, Literal, Unpack, overload
 
@@ -13,8 +13,11 @@ from acep.events.tables import to_table
 from acep.matches.answers import Bundles, Count, Points
 from acep.matches.compressed import Compressed
 from acep.matches.matches import Matches, Report
-from acep.pattern.asked import Queries
-from acep.pattern.tree import Query
+from acep.pattern.asked import Queries, query_of
+from acep.pattern.automata import Automaton
+from acep.pattern.changes import changed, difference
+from acep.pattern.expressions import Expr
+from acep.pattern.tree import GraphArc, Query
 from acep.runtime.one_table import some_matches, whole_result
 from acep.runtime.options import MatcherKeywords, MatchKeywords, StreamKeywords, StreamOptions, lists_options
 from acep.runtime.table_stream import TableStream
@@ -35,7 +38,7 @@ __all__ = ["OUTPUTS", "Matcher", "match"]
 
 OUTPUTS = ("matches", "points", "bundles", "count", "compressed")
 
-One = Query | str
+One = Query | Automaton | str
 Listed = Sequence[One]
 Named = Mapping[str, One]
 Whole = Literal["matches"]
@@ -145,6 +148,8 @@ class Matcher(Generic[Result]):
     The matches given, less those taken back, are always those of the sorted, corrected events so far. Match points up
     to :attr:`final` do not change any more (docs/howto/late_events.md).
 
+    With ``dynamic`` the arcs of an :class:`acep.Automaton` may come and go while the stream runs (:meth:`change`).
+
     >>> import acep
     >>> matcher = Matcher(acep.regex("ab", within=5))
     >>> len(matcher.push({"ts": [1], "type": ["a"]})), len(matcher.push({"ts": [2], "type": ["b"]}))
@@ -195,6 +200,55 @@ class Matcher(Generic[Result]):
         """
         found: Result = self._tables.given(self._tables.advance(ts))
         return found
+
+    def change(
+        self,
+        add: Iterable[GraphArc] = (),
+        remove: Iterable[GraphArc] = (),
+        *,
+        final: str | Iterable[str] = (),
+        query: str = "",
+    ) -> int:
+        """Add arcs to an automaton and remove others from now on; return the number of partial matches that go on.
+
+        "Now" is the latest time of an event so far: events up to that time take the arcs as they were, also if they
+        come later, and events after it the new ones (AFA 2010, section 2.3). Arcs are removed as they were added, or as
+        :func:`acep.arc` makes them again. Arcs may lead to new states; ``final`` names those of them that are final.
+        ``query`` is the name of the automaton if there are several. Registers stay as they are.
+
+        Raises :class:`QueryError`, and changes nothing, without ``dynamic``, for an arc that is not there, or for one
+        that would reach back to events that have come.
+
+        >>> import acep
+        >>> up = acep.arc("begin", "end", "e.x > 1")
+        >>> matcher = Matcher(acep.Automaton([up], final="end"), type=None, dynamic=True)
+        >>> len(matcher.push({"ts": [1, 2], "x": [5, 0]}))
+        1
+        >>> matcher.change(add=[acep.arc("begin", "end", "e.x < 1")], remove=[up])
+        0
+        >>> [m.start for m in matcher.push({"ts": [3, 4], "x": [5, 0]})]
+        [4]
+        """
+        names = (final,) if isinstance(final, str) else tuple(final)
+
+        def edit(old: Query, since: Expr | None, over: Callable[[Expr], bool]) -> Query:
+            return changed(old, add, remove, names, since, over)
+
+        return self._tables.change(query, edit)
+
+    def replace(self, automaton: Automaton, *, query: str = "") -> int:
+        """Replace an automaton by another version from now on, as :meth:`change` does with the arcs in which they
+        differ; return the number of partial matches that go on. Partial matches go on in the states of the same name.
+
+        Raises :class:`QueryError`, and changes nothing, if the versions differ in more than arcs and new states.
+        """
+        other = query_of(automaton)
+
+        def edit(old: Query, since: Expr | None, over: Callable[[Expr], bool]) -> Query:
+            add, remove, names = difference(old, other)
+            return changed(old, add, remove, names, since, over)
+
+        return self._tables.change(query, edit)
 
     @property
     def final(self) -> Any:

@@ -47,6 +47,9 @@ class Executor(Protocol):
         """Forget the partitions of the events ``removed`` and of the first ``again`` of a batch, and push the batch,
         whose events may be older than others were."""
 
+    def change(self, plan: Plan) -> None:
+        """Go on with another plan, whose states and registers are those of the plan so far and more."""
+
     def finish(self) -> Sequence[Found]:
         """End the stream."""
 
@@ -193,6 +196,10 @@ class NativeExecutor:
     def revise(self, removed: Batch | None, batch: Batch, again: int) -> Sequence[Found]:  # noqa: ARG002
         return self.finish()
 
+    def change(self, plan: Plan) -> None:
+        self.session.change(self.number, plan)
+        self.natives.plans[self.number] = plan
+
     def finish(self) -> Sequence[Found]:
         return [] if self.engine == "dominance" else self.session.take(self.number)  # counted() returns match points
 
@@ -244,6 +251,10 @@ class ReferenceExecutor:
 
     def revise(self, removed: Batch | None, batch: Batch, again: int) -> list[Found]:
         return self.core.revise(None if removed is None else removed.events, batch.events, again)
+
+    def change(self, plan: Plan) -> None:
+        self.plan = plan
+        self.core.change(plan)
 
     def finish(self) -> list[Found]:
         return self.core.finish()

@@ -65,11 +65,12 @@ class MatchKeywords(StreamKeywords, total=False):
 
 class MatcherKeywords(StreamKeywords, total=False):
     """The options of :class:`acep.Matcher`: also how late events may come, how long before they are final they are
-    matched, and the column that takes events back."""
+    matched, the column that takes events back, and whether automata may change."""
 
     lateness: Any
     speculation: Any
     op: str | None
+    dynamic: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +91,7 @@ class StreamOptions:
     lateness: Any = None
     speculation: Any = 0
     op: str | None = None
+    dynamic: bool = False
 
     def __post_init__(self) -> None:
         if self.op is not None and (self.lateness is None or self.id is None):

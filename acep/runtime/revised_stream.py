@@ -55,6 +55,24 @@ class RevisedStream:
         self._events += (0 if batch is None else len(batch)) - len(removed)
         return [part.push(batch, numbers, inserted, np.array(removed, np.int64)) for part in self._parts]
 
+    def change(self, number: int, plan: Plan) -> None:
+        """Go on with another plan in place of plan ``number``: a hand-written automaton that has changed."""
+        part = self._parts[number]
+        part.stream.change(0, plan)
+        part.plan = plan
+        self.plans = (*self.plans[:number], plan, *self.plans[number + 1 :])
+
+    @property
+    def oldest(self) -> int | None:
+        """Return the time of the oldest event that may be matched again, in ticks; ``None``: there is none."""
+        times = [oldest for part in self._parts if (oldest := part.log.oldest) is not None]
+        return min(times, default=None)
+
+    @property
+    def live(self) -> int:
+        """Return the number of partial matches of all plans whose window is not over."""
+        return sum(part.stream.live for part in self._parts)
+
     def advance(self, clock: int) -> list[Sequence[Found]]:
         """Declare that no event with ``ts <= clock`` will be pushed as one of the next, only as one inserted."""
         return [part.advance(clock) for part in self._parts]

@@ -112,6 +112,17 @@ class Stream:
                 self._session.push(batch)
             return [in_order(core.push(batch)) for core in self._cores]
 
+    def change(self, number: int, plan: Plan) -> None:
+        """Go on with another plan in place of plan ``number``: a hand-written automaton that has changed."""
+        with self._at_once():
+            self._cores[number].change(plan)
+            self.plans = (*self.plans[:number], plan, *self.plans[number + 1 :])
+
+    @property
+    def newest(self) -> int | None:
+        """Return the time before which no event can come, in ticks; ``None``: none has come."""
+        return None if self._newest is None else self._newest[0]
+
     @contextmanager
     def _at_once(self) -> Iterator[None]:
         """Guard one call. After a call that ran out of memory, or whose blocks were not all read, the state is
@@ -262,17 +273,21 @@ class Stream:
         engine: str = "auto",
         output: str = "matches",
         limits: Limits | None = None,
+        first: Sequence[Plan] | None = None,
     ) -> Stream:
-        """Restore the stream that a snapshot was taken of.
+        """Restore the stream that a snapshot was taken of. ``first`` are the plans with which it began, if they have
+        changed since.
 
         Raises :class:`SnapshotError` if the bytes are damaged or belong to other plans.
         """
-        stream = cls(plans, engine, output, limits)
+        stream = cls(first or plans, engine, output, limits)
+        stream.plans = tuple(plans)
         payload = unseal(data, stream.fingerprint)
         try:
             engines = [str(name) for name in payload["engines"]]
             if engine == "auto" and not engines:
-                stream = cls(plans, "reference", output, limits)
+                stream = cls(first or plans, "reference", output, limits)
+                stream.plans = tuple(plans)
             if engines != stream._natives.engines:
                 raise SnapshotError(
                     f"the snapshot was taken by {_listed(engines)}, and here runs {_listed(stream._natives.engines)}",
@@ -287,8 +302,10 @@ class Stream:
             stream._events = int(payload["events"])
             stream._finished = payload["finished"] is True
             if stream._session is not None:
-                stream._session.load(payload["native"])
-            for core, dumped in zip(stream._cores, payload["cores"], strict=True):
+                stream._session.load(payload["native"], () if first is None else stream.plans)
+            for core, plan, dumped in zip(stream._cores, stream.plans, payload["cores"], strict=True):
+                if first is not None:
+                    core.change(plan)
                 core.load(dumped)
         except SnapshotError:
             raise

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep.budget import tolerant
-from acep.errors import DataError, QueryError, SnapshotError
+from acep.errors import DataError, QueryError, SnapshotError, suggest
 from acep.events.arrivals import Arrivals, Due
 from acep.events.batch import Batch
 from acep.events.columns import ticks_of
@@ -23,11 +23,15 @@ from acep.matches.counted import Counted
 from acep.matches.matches import Matches, Report
 from acep.matches.records import Counts, Found
 from acep.native.compiled import warn_if_missing
+from acep.pattern import expressions as ex
 from acep.pattern.asked import Queries, asked_for
+from acep.pattern.changes import graph_data
 from acep.pattern.printing import canonical
 from acep.plan.compile import Plan, compile_query
+from acep.plan.compile_graph import tick_of
 from acep.plan.schema import Schema
 from acep.runtime.absent import Absent
+from acep.runtime.changing import Edit, as_dynamic, moment_of, with_graph
 from acep.runtime.options import StreamOptions
 from acep.runtime.revised_stream import RevisedStream
 from acep.runtime.stream import Stream, together
@@ -50,6 +54,12 @@ class TableStream:
         self.engine, self.columns = options.engine, options.columns
         self.asked = replace(asked, queries=tuple(tolerant(one, options.budget) for one in asked.queries))
         self.limits = options.limits()
+        self.dynamic = options.dynamic
+        if self.dynamic:
+            self.asked = replace(self.asked, queries=tuple(map(as_dynamic, self.asked.queries)))
+            if self.limits is not None:
+                raise QueryError("automata that change keep to no budget of work, time or memory", hint="dynamic=False")
+        self.first = self.asked.queries
         self.lateness, self.op, self.speculation = options.lateness, options.op, options.speculation
         self.arrivals: Arrivals | None = None
         self.arrow: pa.Schema | None = None
@@ -66,8 +76,9 @@ class TableStream:
 
     def anew(self, query: Queries | None = None) -> TableStream:
         """Return another stream of one of the queries, or of all, with the same columns and engine and no limits."""
-        wanted = self.asked.give(self.asked.queries) if query is None else query
+        wanted = self.asked.give(self.first) if query is None else query
         own: dict[str, Any] = {"engine": self.engine, "lateness": self.lateness, "op": self.op}
+        own["dynamic"] = self.dynamic
         own["speculation"] = self.speculation
         return TableStream(wanted, StreamOptions(**self.columns, **own))
 
@@ -80,7 +91,7 @@ class TableStream:
         self.schema = schema_of(arrow, **self.columns)
         if self.lateness is not None:
             self.arrivals = Arrivals(arrow, self.schema, self.lateness, self.op, self.speculation)
-        self.plans = tuple(compile_query(query, self.schema) for query in self.asked.queries)
+        self.plans = tuple(compile_query(query, self.schema) for query in self.first)
         if self.arrivals is not None and self.arrivals.speculates:
             if self.limits is not None:
                 raise QueryError(
@@ -90,6 +101,12 @@ class TableStream:
             self.revised = RevisedStream(self.plans, self.engine)
         else:
             self.stream = Stream(self.plans, self.engine, output, self.limits)
+        for number, query in enumerate(self.asked.queries):
+            if query is not self.first[number]:  # it changed before the first event
+                source = self.stream or self.revised
+                assert source is not None
+                source.change(number, compile_query(query, self.schema))
+                self.plans = source.plans
         self.absent = Absent(self.plans)
         self.arrow = pa.schema([f.remove_metadata() for f in arrow])
 
@@ -191,6 +208,61 @@ class TableStream:
             return self._nothing()
         (tick,) = ticks_of(self.schema.ts, pa.chunked_array([self.arrivals.time(ts)]), self.schema.tick_ns or 1)[0]
         return self.fed(self.arrivals.advance(int(tick)))
+
+    def change(self, name: str, edit: Edit) -> int:
+        """Change an automaton from now on; return the number of partial matches that go on. ``edit`` makes the changed
+        query, of the query, the time from which the change holds, and a function that says of a time whether no event
+        before it matters any more."""
+        if not self.dynamic:
+            raise QueryError("this Matcher's queries do not change", hint="Matcher(automaton, dynamic=True)")
+        if name not in self.asked.names:
+            raise QueryError(f"there is no query `{name}`", hint=suggest(name, self.asked.names))
+        if self.finished:
+            raise DataError("the stream has been finished: nothing can change any more", hint="make a new Matcher")
+        number = self.asked.names.index(name)
+        schema, source = self.schema, self.stream or self.revised
+        newest, certain = self._times()
+        since = None if newest is None or schema is None else moment_of(newest + 1, schema)
+
+        def over(moment: ex.Expr) -> bool:
+            return certain is not None and schema is not None and tick_of(moment, schema) <= certain
+
+        query = edit(self.asked.queries[number], since, over)
+        if schema is not None and source is not None:
+            plan, before = compile_query(query, schema), self.plans[number]
+            if self.revised is not None and (fresh := [*{*plan.columns} - {*before.columns}]):
+                raise QueryError(
+                    f"column `{fresh[0]}` was not read so far, and the events that are kept do not have it",
+                    hint="read it in an arc from the start, or leave speculation= out",
+                )
+            plan = replace(plan, columns=tuple(sorted({*plan.columns, *before.columns})))
+            source.change(number, plan)
+            self.plans = source.plans
+        queries = self.asked.queries
+        self.asked = replace(self.asked, queries=(*queries[:number], query, *queries[number + 1 :]))
+        return 0 if source is None else source.live
+
+    def become(self, read: Sequence[Sequence[str]]) -> tuple[Plan, ...]:
+        """Return the plans of queries that have changed, for a stream that is restored. ``read``: the columns that each
+        has read so far."""
+        assert self.schema is not None
+        plans = [compile_query(query, self.schema) for query in self.asked.queries]
+        if any(self.schema.kind(name) is None for names in read for name in names):
+            raise ValueError("columns")
+        both = zip(plans, read, strict=True)
+        self.plans = tuple(replace(plan, columns=tuple(sorted({*plan.columns, *names}))) for plan, names in both)
+        return self.plans
+
+    def _times(self) -> tuple[int | None, int | None]:
+        """Return the latest time that has come, and the time before which no event is matched any more, in ticks."""
+        if self.arrivals is not None:
+            if self.revised is not None:
+                oldest = self.revised.oldest
+                return self.arrivals.greatest, self.arrivals.final if oldest is None else oldest
+            passed = self.arrivals.passed
+            return self.arrivals.greatest, None if passed is None else passed + 1
+        newest = None if self.stream is None else self.stream.newest
+        return newest, newest
 
     def _nothing(self) -> list[Sequence[Found]]:
         return [[]] * len(self.asked.queries)
@@ -329,9 +401,10 @@ class TableStream:
     @property
     def fingerprint(self) -> str:
         """Return the fingerprint that a snapshot must have."""
-        queries = "\n".join(canonical(query) for query in self.asked.queries)
+        queries = "\n".join(canonical(query) for query in self.first)
         held = "" if self.lateness is None else f"{self.lateness!r}{self.op!r}"
         held += f"{self.speculation!r}" if self.speculation else ""
+        held += "dynamic" if self.dynamic else ""
         return f"{queries}{self.asked.names}{sorted(self.columns.items())}{held}"
 
     def snapshot(self) -> bytes:
@@ -345,6 +418,9 @@ class TableStream:
         }
         if self.arrivals is not None:
             payload["arrivals"] = self.arrivals.dump()
+        if self.dynamic:
+            payload["graphs"] = [graph_data(query.graph) for query in self.asked.queries if query.graph is not None]
+            payload["read"] = [list(plan.columns) for plan in self.plans]
         return seal(payload, self.fingerprint)
 
     def restored(self, data: bytes) -> TableStream:
@@ -353,21 +429,33 @@ class TableStream:
         other = self.anew()
         other.limits = self.limits
         try:
+            if self.dynamic:
+                graphs = zip(other.first, payload["graphs"], strict=True)
+                queries = tuple(with_graph(*pair) for pair in graphs)
+                other.asked = replace(other.asked, queries=queries)
             other.rows = int(payload["rows"])
             other.finished = payload["finished"] is True
             if payload["arrow"] is not None:
                 other.prepare(pa.ipc.read_schema(pa.py_buffer(_bytes(payload["arrow"]))))
                 if other.revised is not None:
+                    for number, plan in enumerate(other.become(payload["read"]) if self.dynamic else ()):
+                        other.revised.change(number, plan)
                     other.revised.restore(payload["stream"])
                 else:
+                    first = None
+                    if self.dynamic and other.schema is not None:
+                        first = tuple(compile_query(query, other.schema) for query in other.first)
+                        other.become(payload["read"])
                     other.stream = Stream.restore(
-                        other.plans, _bytes(payload["stream"]), self.engine, limits=self.limits
+                        other.plans, _bytes(payload["stream"]), self.engine, limits=self.limits, first=first
                     )
                 other.absent = None  # the snapshot does not hold the types that came before
                 if other.arrivals is not None:
                     other.arrivals.load(payload["arrivals"])
         except SnapshotError:
             raise
+        except QueryError:
+            raise SnapshotError("the snapshot does not hold a state of this query") from None
         except (KeyError, TypeError, ValueError, binascii.Error, pa.ArrowException, OSError):
             raise SnapshotError("the snapshot does not hold a state of this query") from None
         return other

@@ -12,8 +12,8 @@ from itertools import accumulate, pairwise
 from typing import Literal
 
 from acep.automaton.arcs import Arc
-from acep.automaton.graph import HELD, rebound
-from acep.automaton.registers import Assign, Check, Frame, Register, Step, ValueSource, assemble
+from acep.automaton.graph import OF_REGISTER, rebound
+from acep.automaton.registers import Assign, Check, Frame, Ignore, Register, Step, ValueSource, assemble
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
 from acep.plan.derive import derive
@@ -32,6 +32,7 @@ STRATEGIES = (
     Strategy.STRICT_CONTIGUITY,
 )
 MOST_BUDGET = 2**30
+LIMIT = 2**63
 MOST_OF_FRAME = 6
 
 SLOT, TOTAL, AVERAGE, MEAN, FRAME = range(ONE + 1, ONE + 6)
@@ -183,10 +184,11 @@ class _TableLowering:
                 self._arc(step)
             self.writer.add("arc", [0] * len(here))
             ignoring = self.program.ignoring[state.number] if self.program.ignoring else ()
-            for checks in ignoring:
-                own, bound = self._split(checks, layout)
+            for ignored in ignoring:
+                own, bound = self._split(ignored.checks, layout)
                 self.writer.put("ignore_class", self.writer.event_class((), own))
                 self.writer.add("ignore_binding", bound)
+                self._lifetime("ignore", ignored)
             self.writer.add("ignore", [0] * len(ignoring))
         having, returns = (self.wholes[0], self.wholes[1:]) if plan.having else (None, self.wholes)
         return_kinds = write_output(self.writer, self.negations, having, returns)
@@ -213,10 +215,11 @@ class _TableLowering:
             self.frames,
             self.assigned,
             0 if plan.query.graph is None else len(plan.return_kinds),
+            int(plan.query.graph is not None and plan.query.graph.dynamic),
         )
         arrays["firsts"] = (int(self.firsts),)
         mergeable = not any(arrays["state_slots"]) and not arrays["check_program"] and not completes(plan)
-        mergeable = mergeable and not arrays["ignore_class"] and (plan.query.graph is None or _ends_once(plan))
+        mergeable = mergeable and (plan.query.graph is None or _is_plain(plan))
         registers = tuple(
             tuple(self._described(r, slot) for r, slot in here.items() if r.kind != "frames" and self._width(r) == 1)
             for here in self.layouts
@@ -258,6 +261,7 @@ class _TableLowering:
         self.takes[arc.source].append((taken, arc.target))
         self.writer.put("arc_class", taken)
         self.writer.put("arc_blocking", int(arc.blocking))
+        self._lifetime("arc", arc)
         self.writer.add("arc_gaps", [x for gap in arc.gaps for x in gap])
         before = self.layouts[arc.source]
         self.writer.add("arc_leaving", [n for c in step.leaving for n in self._numbered(c, before)])
@@ -276,6 +280,15 @@ class _TableLowering:
         self.writer.put("arc_history", self.negations.history(crossings, arc.resets))
         self.writer.add("arc_crossings", crossings)
         self.writer.add("arc_resets", arc.resets)
+
+    def _lifetime(self, name: str, arc: Arc | Ignore) -> None:
+        """Write the first and the last tick at which an arc is valid."""
+        first = -LIMIT if arc.since is None else arc.since
+        last = LIMIT - 1 if arc.until is None else arc.until - 1
+        if first >= LIMIT or last < -LIMIT:
+            first, last = LIMIT - 1, -LIMIT  # at no tick
+        self.writer.put(f"{name}_first", max(first, -LIMIT))
+        self.writer.put(f"{name}_last", min(last, LIMIT - 1))
 
     def _assign(self, assign: Assign, slot: int, old: dict[Register, int]) -> list[tuple[int, ...]]:
         """Return the write of a register of a hand-written automaton."""
@@ -351,12 +364,15 @@ def _check(plan: Plan) -> None:
 
 def _column(r: Register) -> str:
     """Return the name under which the schema of the plan has the values of a register."""
-    return HELD + r.name if r.kind == "field" else r.name
+    return OF_REGISTER + r.name if r.kind == "field" else r.name
 
 
-def _ends_once(plan: Plan) -> bool:
-    """Return whether all matches end in one state."""
-    return sum(bool(state.accepts) for state in plan.arcs.states) == 1
+def _is_plain(plan: Plan) -> bool:
+    """Return whether all matches end in one state, and no arc changes, is ignorable, or is valid only for a time."""
+    lasting = all(arc.since is None and arc.until is None for here in plan.arcs.arcs for arc in here)
+    changes = plan.query.graph is not None and plan.query.graph.dynamic
+    ends = sum(bool(state.accepts) for state in plan.arcs.states)
+    return lasting and not changes and not any(plan.program.ignoring) and ends == 1
 
 
 def _unambiguous(plan: Plan) -> bool:

@@ -21,7 +21,8 @@ Triple = tuple[int, int, int]
 
 PLAIN = (
     "check_program", "check_only", "check_turn", "crossing_negation", "accept_cost", "arc_target", "arc_var",
-    "arc_class", "arc_blocking", "arc_history", "assign_program", "ignore_class",
+    "arc_class", "arc_blocking", "arc_history", "arc_first", "arc_last", "assign_program", "ignore_class",
+    "ignore_first", "ignore_last",
 )  # fmt: skip
 LISTS = (
     "check_sources", "check_loops", "crossing_entered", "accept", "accept_crossings", "frame_sources", "arc",

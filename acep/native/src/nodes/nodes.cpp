@@ -50,6 +50,26 @@ NodeEngine::NodeEngine(Tables tables, EventClassifier& classifier, Partitions& p
     }
 }
 
+void NodeEngine::change(Tables tables) {
+    const size_t before = tables_.states.size(), after = tables.states.size();
+    bool same = tables_.dynamic && tables.dynamic && after >= before && tables.variables >= tables_.variables &&
+                tables.span == tables_.span && tables.counted == tables_.counted && tables.strict == tables_.strict &&
+                tables.told == tables_.told && tables.partitions == tables_.partitions && !unfinished() && !shed_ &&
+                !resting_;
+    for (size_t s = 0; same && s < before; ++s) same = tables.states[s].slots == tables_.states[s].slots;
+    if (!same) throw std::invalid_argument("tables: of another plan");
+    tables_ = std::move(tables);
+    made_.resize(after);
+    merging_.likes.resize(after);
+    merging_.unions.resize(after);
+    for (size_t s = before; s < after; ++s) framed_.emplace_back(tables_.states[s].slots, uint8_t{0});
+    for (Part& part : parts_) {
+        for (auto* lists : {&part.lists, &part.shadow}) {
+            if (!lists->empty()) lists->resize(after);
+        }
+    }
+}
+
 const std::vector<NodeEngine::Turn>& NodeEngine::turns(uint32_t pattern) {
     while (turns_.size() <= pattern) {
         auto next = static_cast<uint32_t>(turns_.size());
@@ -170,6 +190,7 @@ int64_t NodeEngine::oldest_start(const Event& event) const {
 void NodeEngine::begin(const Turn& turn, const Event& event) {
     if (resting_ && !suffices(turn.arcs.size())) wake(key(event));
     for (const Arc* arc : turn.arcs) {
+        if (!arc->lifetime.has(event.ts)) continue;
         if (shed_ && shed_->limited() && !shed_->affords()) {
             if (shed_->shadow) {
                 shed_->lose(key(event));
@@ -226,6 +247,7 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
     if (turn.blocks) taken_.assign(list.end, 0);
     bool took = false;
     for (const Arc* arc : turn.arcs) {
+        if (!arc->lifetime.has(event.ts)) continue;
         const int64_t rest = tables_.states[arc->target].rest;
         const bool decides = turn.blocks && arc->blocking;
         work_.touches += static_cast<int64_t>(many);
@@ -294,7 +316,7 @@ void NodeEngine::ignore(NodeList& list, uint32_t state, const Event& event) {
     const uint32_t slots = tables_.states[state].slots;
     taken_.assign(list.end, 0);
     for (const Ignore& arc : tables_.states[state].ignoring) {
-        if (!classifier_.has(event.pattern, arc.event_class)) continue;
+        if (!classifier_.has(event.pattern, arc.event_class) || !arc.lifetime.has(event.ts)) continue;
         for (uint32_t at = list.head; at < list.end; at += static_cast<uint32_t>(block_rows)) {
             const uint32_t stop = std::min(list.end, at + static_cast<uint32_t>(block_rows));
             for (uint32_t i = at; i < stop; ++i) block_.rows[i - at] = i;
@@ -340,7 +362,7 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
     for (uint32_t state : touched_) {
         Made& made = made_[state];
         const State& s = tables_.states[state];
-        if (!s.arcs.empty()) {
+        if (!s.arcs.empty() || tables_.dynamic) {
             NodeList& list = part.lists[state];
             for (uint32_t i = 0; i < made.nodes.end; ++i) {
                 if (made.gone[i] != 0) continue;

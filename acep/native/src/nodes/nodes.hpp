@@ -48,6 +48,12 @@ public:
     int64_t peak() const { return memory_.peak; }
     bool takes_partition(int64_t clock) override;
     void used_texts(std::vector<uint8_t>& codes) const override;
+    void change(Tables tables) override;
+    bool changes() const override { return tables_.dynamic; }
+    void forget_patterns() override {
+        Engine::forget_patterns();
+        turns_.clear();
+    }
     void used_ids(std::vector<int64_t>& ids) const override;
     void passed_over() override {
         ++shed().passed_over;

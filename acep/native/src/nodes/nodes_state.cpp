@@ -82,7 +82,9 @@ void NodeEngine::check_arena() {
         links(c.next, c.below, i);
         if (c.event - arena_.events.tail() >= arena_.events.size()) bad_state("event of a cell");
         if (c.var == UNION && c.past == NIL) c.latest = NEVER;  // its link was cut
-        if (c.var != UNION && (c.var >= tables_.variables || c.arc >= arcs)) bad_state("cell");
+        if (c.var != UNION && (c.var >= tables_.variables || (c.arc >= arcs && !tables_.dynamic))) {
+            bad_state("cell");  // the arc of an automaton that changes may be gone
+        }
     }
     for (uint32_t i = frames_.tail(); i != frames_.head(); ++i) {
         if (i == NIL) continue;
@@ -139,7 +141,9 @@ void NodeEngine::list_fields(auto& self, Archive& archive, NodeList& list, uint3
         const auto starts = archive.template items<int64_t>();
         const size_t n = starts.size();
         if (n == 0) return;
-        if (n > (size_t{1} << 30) || self.tables_.states[state].arcs.empty()) bad_state("list");
+        if (n > (size_t{1} << 30) || (self.tables_.states[state].arcs.empty() && !self.tables_.dynamic)) {
+            bad_state("list");
+        }
         if (archive.left() / n < 16 + 9 * size_t{slots}) bad_state("end");
         while (list.end < n) list.add(slots, NEVER);
         list.each_column(slots, [&, first = true](auto* column) mutable {

@@ -27,10 +27,20 @@ struct EventClass {
 class EventClassifier {
 public:
     EventClassifier(Texts& texts_of_stream, std::vector<BlockProgram> programs, std::vector<EventClass> classes)
-        : texts(texts_of_stream),
-          programs_(std::move(programs)),
-          classes_(std::move(classes)),
-          words_(std::max<size_t>(1, (classes_.size() + 63) / 64)) {
+        : texts(texts_of_stream) {
+        renew(std::move(programs), std::move(classes));
+    }
+
+    // Classify by other classes from now on. The numbers of patterns known before mean nothing any more.
+    void renew(std::vector<BlockProgram> programs, std::vector<EventClass> classes) {
+        programs_ = std::move(programs);
+        classes_ = std::move(classes);
+        words_ = std::max<size_t>(1, (classes_.size() + 63) / 64);
+        of_type_.clear();
+        by_word_.clear();
+        by_words_.clear();
+        for (auto* known : {&masks_, &bits_}) known->clear();
+        few_.clear();
         std::vector<uint64_t> none(words_, 0);
         of_any_.assign(words_, 0);
         for (size_t c = 0; c < classes_.size(); ++c) {
@@ -205,7 +215,7 @@ private:
 
     std::vector<BlockProgram> programs_;
     std::vector<EventClass> classes_;
-    size_t words_;
+    size_t words_ = 1;
     std::vector<uint64_t> of_any_;
     std::unordered_map<int64_t, std::vector<uint64_t>> of_type_;
     std::vector<uint64_t> masks_;  // by type code

@@ -167,7 +167,7 @@ struct Builder {
     }
 
     Tables build() {
-        auto meta = arrays.at("meta", 14, -1, FAR);
+        auto meta = arrays.at("meta", 15, -1, FAR);
         if (meta[0] < 0 || meta[0] > 3) bad("strategy");
         if (meta[1] < 0 || meta[1] >= (int64_t{1} << 30) || meta[2] < 1) bad("budget");
         t.strategy = static_cast<Strategy>(meta[0]);
@@ -180,7 +180,7 @@ struct Builder {
         t.classes = static_cast<uint32_t>(meta[8]);
         t.columns = static_cast<uint32_t>(meta[9]);
         t.variables = static_cast<uint32_t>(meta[10]);
-        for (size_t i = 7; i < 14; ++i) {
+        for (size_t i = 7; i < 15; ++i) {
             if (meta[i] < 0 || meta[i] > 0xFFFE) bad("meta");
         }
         t.span = arrays.at("span", 1, -1, std::numeric_limits<int64_t>::max())[0];
@@ -191,12 +191,19 @@ struct Builder {
             if (t.frames.back().size() > most_of_frame) bad("size of a frame");
         }
         t.told = static_cast<uint32_t>(meta[13]);
+        t.dynamic = meta[14] != 0;
         read_assigns(static_cast<size_t>(meta[12]));
         read_checks();
         read_completion();
         read_crossings();
         read_states();
         return std::move(t);
+    }
+
+    std::span<const int64_t> times(const std::string& name, size_t many) const {
+        auto found = arrays.at(name);
+        if (found.size() != many) bad("length of lifetimes");
+        return found;
     }
 
     void read_states() {
@@ -227,13 +234,16 @@ struct Builder {
         const size_t ignored = arrays.at("ignore_class").size();
         auto ignore_at = arrays.offsets("ignore_at", n, ignored);
         auto ignore_class = arrays.at("ignore_class", ignored, 0, static_cast<int64_t>(t.classes));
+        auto ignore_first = times("ignore_first", ignored), ignore_last = times("ignore_last", ignored);
+        auto first = times("arc_first", arcs), last = times("arc_last", arcs);
         auto ignore_binding = lists(arrays, "ignore_binding", ignored, 0, many);
         for (size_t s = 0; s < n; ++s) {
             const auto own_slots = static_cast<uint32_t>(slots[s]);
             State state{rest[s], own_slots, t.budget + 1, {}, {}, checks_of(ending[s], own_slots), {}};
             for (auto i = static_cast<size_t>(ignore_at[s]); i < static_cast<size_t>(ignore_at[s + 1]); ++i) {
                 const auto of = static_cast<uint32_t>(ignore_class[i]);
-                state.ignoring.push_back({of, checks_of(ignore_binding[i], own_slots)});
+                state.ignoring.push_back(
+                    {of, checks_of(ignore_binding[i], own_slots), {ignore_first[i], ignore_last[i]}});
             }
             for (auto i = static_cast<size_t>(accept_at[s]); i < static_cast<size_t>(accept_at[s + 1]); ++i) {
                 state.accepts.push_back({accept_cost[i], crossings_of(accept_crossings[i])});
@@ -257,6 +267,7 @@ struct Builder {
                 arc.puts = puts_of(puts[i], state.slots, static_cast<uint32_t>(slots[to]));
                 arc.crossings = crossings_of(crossing[i]);
                 arc.resets = as<uint32_t>(resets[i]);
+                arc.lifetime = {first[i], last[i]};
                 state.arcs.push_back(std::move(arc));
             }
             t.states.push_back(std::move(state));

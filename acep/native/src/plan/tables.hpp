@@ -69,10 +69,17 @@ struct Assign {
     std::vector<Source> sources;
 };
 
+// The times of events for which an arc is valid.
+struct Lifetime {
+    int64_t first, last;
+    bool has(int64_t ts) const { return ts >= first && ts <= last; }
+};
+
 // An ignorable arc: an event of the class for which the checks hold passes, and a partial match stays as it is.
 struct Ignore {
     uint32_t event_class;
     std::vector<Check> checks;
+    Lifetime lifetime;
 };
 
 struct Gap {
@@ -100,6 +107,7 @@ struct Arc {
     std::vector<Put> puts;
     std::vector<Crossing> crossings;
     std::vector<uint32_t> resets;
+    Lifetime lifetime;
 };
 
 struct Accept {
@@ -194,6 +202,7 @@ struct Tables {
     std::vector<State> states;
     std::vector<std::vector<Source>> frames;
     std::vector<Assign> assigns;
+    bool dynamic = false;  // arcs may come and go
     uint32_t told = 0;  // values of a match that its last node has: the state and the registers; 0: none
     Choice choice = Choice::all;
     bool firsts = false;  // the last slot of each state is the position of the first event

@@ -43,15 +43,18 @@ Check event_check(uint32_t program, const Words& words, const std::vector<BlockP
     return check;
 }
 
-void make(BoundSession* self, nb::object texts, const nb::sequence& programs, const nb::sequence& classes,
-          size_t columns, const std::vector<std::pair<std::vector<uint32_t>, bool>>& keys) {
-    std::vector<BlockProgram> made;
+struct Given {
+    std::vector<BlockProgram> programs;
     std::vector<uint32_t> leaves;
+    std::vector<EventClass> classes;
+};
+
+Given given_of(const nb::sequence& programs, const nb::sequence& classes, size_t columns) {
+    Given found;
     for (nb::handle p : programs) {
-        made.push_back(nb::cast<BlockProgram>(p));
-        leaves.push_back(static_cast<uint32_t>(made.back().leaves()));
+        found.programs.push_back(nb::cast<BlockProgram>(p));
+        found.leaves.push_back(static_cast<uint32_t>(found.programs.back().leaves()));
     }
-    std::vector<EventClass> found;
     for (nb::handle c : classes) {
         auto parts = nb::cast<nb::tuple>(c);
         if (parts.size() != 2) throw std::invalid_argument("classes: pairs of types and checks");
@@ -61,14 +64,60 @@ void make(BoundSession* self, nb::object texts, const nb::sequence& programs, co
             auto pair = nb::cast<nb::tuple>(check);
             if (pair.size() != 2) throw std::invalid_argument("classes: pairs of program and sources");
             one.checks.push_back(
-                event_check(nb::cast<uint32_t>(pair[0]), nb::cast<Words>(pair[1], false), made, columns));
+                event_check(nb::cast<uint32_t>(pair[0]), nb::cast<Words>(pair[1], false), found.programs, columns));
         }
-        found.push_back(std::move(one));
+        found.classes.push_back(std::move(one));
     }
-    size_t many = found.size();
+    return found;
+}
+
+void make(BoundSession* self, nb::object texts, const nb::sequence& programs, const nb::sequence& classes,
+          size_t columns, const std::vector<std::pair<std::vector<uint32_t>, bool>>& keys) {
+    Given given = given_of(programs, classes, columns);
+    const size_t many = given.classes.size();
     auto& held = nb::cast<Texts&>(texts);
-    auto session = std::make_unique<Session>(held, std::move(made), std::move(found), columns, keys);
-    new (self) BoundSession{std::move(texts), std::move(session), std::move(leaves), columns, many, {}};
+    auto session =
+        std::make_unique<Session>(held, std::move(given.programs), std::move(given.classes), columns, keys);
+    new (self) BoundSession{std::move(texts), std::move(session), std::move(given.leaves), columns, many, {}};
+}
+
+Tables tables_of(const BoundSession& self, const Arrays& arrays) {
+    Tables checked = tables_from(arrays, self.leaves);
+    if (checked.partitions >= self.session->key_tables()) throw std::invalid_argument("tables: no such key table");
+    if (checked.classes != self.classes || checked.columns != self.columns) {
+        throw std::invalid_argument("tables: made for another session");
+    }
+    return checked;
+}
+
+Arrays arrays_of(const nb::dict& arrays) {
+    Arrays found;
+    for (auto [name, words] : arrays) found.set(nb::cast<std::string>(name), vector_of(nb::cast<Words>(words, false)));
+    return found;
+}
+
+// Change a plan: see Session::change. The lists of programs, classes and columns only grow.
+void change(BoundSession& self, size_t engine, const nb::sequence& programs, const nb::sequence& classes,
+            size_t columns, const nb::dict& arrays) {
+    Given given = given_of(programs, classes, columns);
+    if (given.leaves.size() < self.leaves.size() || given.classes.size() < self.classes || columns < self.columns ||
+        !std::equal(self.leaves.begin(), self.leaves.end(), given.leaves.begin())) {
+        throw std::invalid_argument("change: fewer parts than before");
+    }
+    BoundSession after{self.texts, nullptr, given.leaves, columns, given.classes.size(), {}};
+    after.session.swap(self.session);
+    try {
+        Tables tables = tables_of(after, arrays_of(arrays));
+        after.session->change(self.engine(engine), std::move(tables), std::move(given.programs),
+                              std::move(given.classes));
+    } catch (...) {
+        self.session.swap(after.session);
+        throw;
+    }
+    self.session.swap(after.session);
+    self.leaves = std::move(given.leaves);
+    self.columns = columns;
+    self.classes = after.classes;
 }
 
 // Names of combined engines: "windows+nodes" is the node engine behind match windows, and likewise with the others;
@@ -97,13 +146,8 @@ std::unique_ptr<Engine> engine_of(const std::string& name, const Arrays& arrays,
 }
 
 size_t add(BoundSession& self, const std::string& engine, const nb::dict& arrays) {
-    Arrays tables;
-    for (auto [name, words] : arrays) tables.set(nb::cast<std::string>(name), vector_of(nb::cast<Words>(words, false)));
-    Tables checked = tables_from(tables, self.leaves);
-    if (checked.partitions >= self.session->key_tables()) throw std::invalid_argument("tables: no such key table");
-    if (checked.classes != self.classes || checked.columns != self.columns) {
-        throw std::invalid_argument("tables: made for another session");
-    }
+    const Arrays tables = arrays_of(arrays);
+    Tables checked = tables_of(self, tables);
     Partitions& partitions = self.session->partitions(checked.partitions);
     EventClassifier& classifier = self.session->front();
     const bool windowed = engine.starts_with(windows_prefix);
@@ -295,6 +339,7 @@ void bind_session(nb::module_& m) {
     nb::class_<Self> session(m, "Session");
     session.def("__init__", &make, "texts"_a, "programs"_a, "classes"_a, "columns"_a, "keys"_a);
     session.def("add", &add, "engine"_a, "arrays"_a);
+    session.def("change", &change, "engine"_a, "programs"_a, "classes"_a, "columns"_a, "arrays"_a);
     session.def("push", &push, "ts"_a.noconvert(), "types"_a.none(), "types_valid"_a.none(), "ids"_a.none(),
                 "columns"_a, "start"_a = 0, "enough"_a = 0, "hold"_a = false);
     session.def("reset", &reset, "ts"_a.noconvert(), "types"_a.none(), "types_valid"_a.none(), "ids"_a.none(),

@@ -55,6 +55,13 @@ public:
             learn_wants(pattern);
         return static_cast<Wants>(wanted_[pattern]);
     }
+    // Take other tables of the same plan, to which arcs, states and variables were added or from which arcs were
+    // removed; the partial matches stay. Throw std::invalid_argument if the engine cannot.
+    virtual void change(Tables) { throw std::invalid_argument("the plan of this engine cannot change"); }
+    // Return whether the engine knows nothing by the numbers of patterns once `forget_patterns` was called.
+    virtual bool changes() const { return false; }
+    virtual void forget_patterns() { wanted_.clear(); }
+
     // Return whether a partition has partial matches; true if the engine does not track it.
     bool live(uint32_t partition) const { return !tells_live_ || (partition < live_.size() && live_[partition] != 0); }
 
@@ -118,6 +125,7 @@ private:
             for (const Negation& n : tables_.negations) found = found || classifier_.has(next, n.event_class);
             // Any event may end the wait of a run, as it moves the positions on, or makes a gap.
             found = found || (tables_.waits() && (tables_.counted || tables_.contiguous()));
+            found = found || tables_.dynamic;  // so that the partial matches that go on can be counted
             bool begins = !tells_live_;
             for (const Arc& a : tables_.states[0].arcs) begins = begins || classifier_.has(next, a.event_class);
             wanted_.push_back(!found ? nowhere : begins ? everywhere : where_live);

@@ -26,6 +26,16 @@ Engine& Session::add(std::unique_ptr<Engine> engine) {
     return *engines_.back();
 }
 
+void Session::change(Engine& engine, Tables tables, std::vector<BlockProgram> programs,
+                     std::vector<EventClass> classes) {
+    for (const auto& one : engines_) {
+        if (!one->changes()) throw std::invalid_argument("a plan of this session cannot change");
+    }
+    engine.change(std::move(tables));
+    classifier_.renew(std::move(programs), std::move(classes));
+    for (auto& one : engines_) one->forget_patterns();
+}
+
 size_t Session::push(const Batch& batch, size_t from, size_t to, size_t enough, bool hold) {
     uint32_t pattern[block_rows], partition[block_rows];
     uint8_t wanted[block_rows];

@@ -28,6 +28,8 @@ public:
 
     // Add a plan; the engine's output is read after each push.
     Engine& add(std::unique_ptr<Engine> engine);
+    // Change a plan, and with it the programs and event classes of the session, to which only new ones may be added.
+    void change(Engine& engine, Tables tables, std::vector<BlockProgram> programs, std::vector<EventClass> classes);
     EventClassifier& front() { return classifier_; }
     Partitions& partitions(size_t key_table) { return tables_.at(key_table)->partitions; }
     size_t key_tables() const { return tables_.size(); }

@@ -1,0 +1,269 @@
+"""Automata that change while the stream runs: what is found is what the automaton with lifetimes accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import acep
+from acep.errors import QueryError, SnapshotError
+from acep.pattern.tree import GraphArc
+from acep.storage.snapshot import seal, unseal
+from tests.random_automata import accepted, random_automaton, random_rows
+from tests.random_cases import COLUMNS
+from tests.runtime.test_revisions import net
+
+ENGINES = ("auto", "reference")
+PARTS = 10
+
+
+def table(rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()})
+
+
+def told(found: dict[tuple[Any, ...], int]) -> list[tuple[Any, ...]]:
+    """Matches as key, bindings and values, as many times as they are there."""
+    return sorted((key[0], key[4], key[5]) for key, many in found.items() for _ in range(many))
+
+
+def changed(matcher: acep.Matcher, add: list[GraphArc], remove: list[GraphArc]) -> bool:
+    """Whether a change was made; it is refused for a cycle of epsilon arcs, and for columns that are not kept."""
+    try:
+        matcher.change(add, remove)
+    except QueryError as refused:
+        if "cycle" in str(refused) or "was not read" in str(refused):
+            return False
+        raise
+    return True
+
+
+def changes_of(rng: Random, automaton: acep.Automaton, arcs: list[GraphArc]) -> tuple[list[GraphArc], list[GraphArc]]:
+    """Arcs to add and arcs to remove; those that are added come from another automaton with the same registers."""
+    remove = [one for one in arcs if one.since is None and one.until is None and rng.random() < 0.3]
+    add = []
+    for _ in range(20):
+        other = random_automaton(rng)
+        new = [one for one in other.arcs if one.since is None and one.until is None]
+        if dict(other.registers).keys() <= dict(automaton.registers).keys() and new:
+            add = rng.sample(new, 1)
+            break
+    return add, remove[:1]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_changes_hold_from_their_time_on(part: int, engine: str, cases: Callable[[int], int]) -> None:
+    some = many = 0
+    for seed in range(part * 10_000, part * 10_000 + cases(100)):
+        rng = Random(seed)
+        automaton, rows = random_automaton(rng), random_rows(rng, 20)
+        lateness, speculation = rng.choice(((None, 0), (3, 0), (3, 1), (20, "inf"), ("inf", "inf")))
+        asked = {"id": "id", "seq": "seq", "engine": engine, "dynamic": True}
+        asked |= {} if lateness is None else {"lateness": lateness, "speculation": speculation}
+        matcher = acep.Matcher(automaton, **asked)
+        coming = list(rows)
+        if lateness is not None:
+            by = 2 if lateness == 3 else 8
+            coming.sort(key=lambda row: row["ts"] + rng.randrange(by + 1))
+        arcs, given, at = list(automaton.arcs), list[Any](), 0
+        while at < len(coming):
+            push = coming[at : at + rng.randrange(1, 6)]
+            at += len(push)
+            given += matcher.push(table(push))
+            if rng.random() < 0.5:
+                add, remove = changes_of(rng, automaton, arcs)
+                if not changed(matcher, add, remove):
+                    continue
+                since = max(row["ts"] for row in coming[:at]) + 1
+                now = acep.arc("x", "y", since=since).since
+                for gone in remove:
+                    arcs[arcs.index(gone)] = replace(gone, until=now)
+                arcs += [replace(one, since=now) for one in add]
+                many += 1
+            if rng.random() < 0.2:
+                state, matcher = matcher.snapshot(), acep.Matcher(automaton, **asked)
+                matcher.restore(state)
+        given += matcher.finish()
+        whole = acep.Automaton(arcs, **{n: getattr(automaton, n) for n in ("final", "registers", "keys", "window")},
+                               start=automaton.query.graph.start)  # fmt: skip
+        late = matcher.report.late
+        wanted = accepted(whole, rows)
+        if not late:
+            ids = [
+                (
+                    tuple(sorted(zip(automaton.query.ties, key, strict=True))),
+                    names(rows, bound),
+                    values(whole, end, held),
+                )
+                for key, bound, end, held in wanted
+            ]
+            assert told(net(given)) == sorted(ids), f"seed {seed}: {whole.query.text}"
+        some += bool(wanted)
+    assert some
+    assert many
+
+
+def names(rows: list[dict[str, Any]], bound: tuple[tuple[int, str], ...]) -> str:
+    """Bindings as the matches have them."""
+    found: dict[str, tuple[str, ...]] = {}
+    for place, var in bound:
+        found[var] = (*found.get(var, ()), rows[place]["id"])
+    return str(sorted(found.items()))
+
+
+def values(automaton: acep.Automaton, state: str, held: tuple[Any, ...]) -> str:
+    return str({"state": state} | dict(zip(automaton.registers, held, strict=True)))
+
+
+def steps(*text: str) -> acep.Automaton:
+    """An automaton that accepts events of these types after each other."""
+    arcs = [acep.arc((text[:n] and "".join(text[:n])) or "0", "".join(text[: n + 1]), f"e.type = '{one}'", bind=one)
+            for n, one in enumerate(text)]  # fmt: skip
+    return acep.Automaton(arcs, final="".join(text), start="0")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_partial_matches_go_on_in_states_that_both_versions_have(engine: str) -> None:
+    matcher = acep.Matcher(steps("a", "b", "c"), dynamic=True, engine=engine)
+    assert not matcher.push({"ts": [1, 2], "type": ["a", "b"]})
+    assert matcher.replace(steps("a", "b", "d")) == 1
+    assert [m.bindings for m in matcher.push({"ts": [3], "type": ["d"]})] == [{"a": (0,), "b": (1,), "d": (2,)}]
+    found = matcher.push({"ts": [4, 5, 6, 7], "type": ["a", "b", "c", "d"]})
+    assert not found
+    assert matcher.replace(steps("a", "c")) == 0
+    assert [m.values["state"] for m in matcher.push({"ts": [8, 9], "type": ["a", "c"]})] == ["ac"]
+    assert not matcher.push({"ts": [10, 11, 12], "type": ["a", "b", "d"]})
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_event_at_the_time_of_a_change_takes_the_old_arcs(engine: str) -> None:
+    matcher = acep.Matcher(steps("a"), dynamic=True, engine=engine)
+    matcher.push({"ts": [5], "type": ["x"]})
+    matcher.replace(steps("b"))
+    assert [m.end for m in matcher.push({"ts": [5, 5, 6, 6], "type": ["a", "b", "a", "b"]})] == [5, 6]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("lateness", [None, 5])
+def test_a_change_before_the_first_event_holds_for_all(engine: str, lateness: int | None) -> None:
+    options = {} if lateness is None else {"lateness": lateness, "speculation": "inf"}
+    matcher = acep.Matcher(steps("a"), dynamic=True, engine=engine, **options)
+    assert matcher.replace(steps("b")) == 0
+    state, matcher = matcher.snapshot(), acep.Matcher(steps("a"), dynamic=True, engine=engine, **options)
+    matcher.restore(state)
+    assert [m.end for m in matcher.push({"ts": [-3, 6], "type": ["b", "a"]})] == [-3]
+    state, matcher = matcher.snapshot(), acep.Matcher(steps("a"), dynamic=True, engine=engine, **options)
+    matcher.restore(state)
+    assert [m.end for m in [*matcher.push({"ts": [7], "type": ["b"]}), *matcher.finish()]] == [7]
+
+
+def test_one_of_several_automata_changes() -> None:
+    matcher = acep.Matcher({"one": steps("a"), "two": steps("b")}, dynamic=True)
+    matcher.push({"ts": [1], "type": ["x"]})
+    matcher.replace(steps("c"), query="two")
+    found = matcher.push({"ts": [2, 3, 4], "type": ["a", "b", "c"]})
+    assert {name: [m.end for m in some] for name, some in found.items()} == {"one": [2], "two": [4]}
+    with pytest.raises(QueryError, match="there is no query `three`"):
+        matcher.change(query="three")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_new_columns_and_texts_are_read_from_then_on(engine: str) -> None:
+    matcher = acep.Matcher(steps("a"), dynamic=True, engine=engine)
+    matcher.push({"ts": [1], "type": ["x"], "name": ["u"]})
+    matcher.change([acep.arc("0", "named", "e.name LIKE 'v%' OR e.name = 'w'", bind="named")], final="named")
+    found = matcher.push({"ts": [2, 3, 4], "type": ["x", "x", "a"], "name": ["vv", "u", "w"]})
+    assert [(m.end, m.values["state"]) for m in found] == [(2, "named"), (4, "a"), (4, "named")]
+    state, matcher = matcher.snapshot(), acep.Matcher(steps("a"), dynamic=True, engine=engine)
+    matcher.restore(state)
+    assert [m.end for m in matcher.push({"ts": [5, 6], "type": ["x", "x"], "name": ["q", "w"]})] == [6]
+
+
+def test_removed_arcs_do_not_pile_up() -> None:
+    matcher = acep.Matcher(steps("a"), dynamic=True)
+    for ts in range(50):
+        matcher.push({"ts": [ts], "type": ["a"]})
+        matcher.replace(steps("ab"[ts % 2]))
+    graph = matcher._tables.asked.queries[0].graph
+    assert graph is not None
+    assert len(graph.arcs) <= 3
+
+
+A, B = acep.arc("0", "1", "e.type = 'a'"), acep.arc("0", "1", "e.type = 'b'")
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"remove": [B]}, "there is no arc"),
+    ({"remove": [A, A]}, "there is no arc"),
+    ({"add": [acep.arc("0", "1", since=3)]}, "would reach back to events that have come"),
+    ({"add": [acep.arc("0", "1", transfer={"n": "1"})]}, "there is no register `n`"),
+    ({"add": [acep.arc("0", "1", "e.missing > 1")]}, "unknown column `missing`"),
+    ({"add": [acep.arc("0", "1", "e.type > 1")]}, "cannot be compared"),
+    ({"add": [acep.arc("1", "2", epsilon=True), acep.arc("2", "1", epsilon=True)]}, "form a cycle"),
+    ({"final": "0"}, "state `0` is not new"),
+]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("change", "message"), REFUSED, ids=range(len(REFUSED)))
+def test_a_change_that_is_refused_changes_nothing(engine: str, change: dict[str, Any], message: str) -> None:
+    matcher = acep.Matcher(acep.Automaton([A], final="1"), dynamic=True, engine=engine)
+    matcher.push({"ts": [7], "type": ["x"]})
+    with pytest.raises(QueryError, match=message):
+        matcher.change(**change)
+    assert [m.end for m in matcher.push({"ts": [8, 9], "type": ["a", "b"]})] == [8]
+
+
+def test_what_cannot_change_says_so() -> None:
+    one = acep.Automaton([A], final="1")
+    with pytest.raises(QueryError, match="do not change"):
+        acep.Matcher(one).change([B])
+    with pytest.raises(QueryError, match="only hand-written automata can change"):
+        acep.Matcher(acep.regex("ab", within=5), dynamic=True)
+    with pytest.raises(QueryError, match="no budget"):
+        acep.Matcher(one, dynamic=True, budget=acep.Budget(work=1))
+    matcher = acep.Matcher(one, dynamic=True)
+    for other, message in (
+        (acep.regex("ab", within=5), "only an automaton can replace an automaton"),
+        (acep.Automaton([A], final="1", window=5), "another value of `window`"),
+        (acep.Automaton([A], final="1", registers={"n": 0}), "another value of `registers`"),
+        (acep.Automaton([A, acep.arc("1", "2")], final="2"), "state `1` is final in one of both only"),
+    ):
+        with pytest.raises(QueryError, match=message):
+            matcher.replace(other)
+    matcher.push({"ts": [1], "type": ["a"]})
+    matcher.finish()
+    with pytest.raises(acep.DataError, match="nothing can change any more"):
+        matcher.change([B])
+
+
+SPOILT: list[Callable[[dict[str, Any]], Any]] = [
+    lambda data: data.pop("graphs"),
+    lambda data: data["graphs"].append(data["graphs"][0]),
+    lambda data: data["graphs"][0].pop("arcs"),
+    lambda data: data["graphs"][0].update(named=[1]),
+    lambda data: data["graphs"][0].update(arcs=[["0", "1"]]),
+    lambda data: data["graphs"][0]["arcs"][0].__setitem__(2, "e.missing > 1"),
+    lambda data: data["graphs"][0]["arcs"][0].__setitem__(2, "e.x >"),
+    lambda data: data["graphs"][0]["arcs"][0].__setitem__(3, {"n": "1"}),
+    lambda data: data["graphs"][0]["arcs"][0].__setitem__(7, ["Literal", "x"]),
+    lambda data: data["graphs"][0]["arcs"][0].__setitem__(7, ["Timestamp", 5]),
+    lambda data: data.update(read=[["missing"]]),
+    lambda data: data.update(read=[]),
+]
+
+
+@pytest.mark.parametrize("number", range(len(SPOILT)))
+def test_a_snapshot_of_another_form_is_refused(number: int) -> None:
+    matcher = acep.Matcher(steps("a"), dynamic=True)
+    matcher.push({"ts": [1], "type": ["x"]})
+    matcher.replace(steps("b"))
+    fingerprint = matcher._tables.fingerprint
+    payload = unseal(matcher.snapshot(), fingerprint)
+    SPOILT[number](payload)
+    with pytest.raises(SnapshotError):
+        matcher.restore(seal(payload, fingerprint))
+    assert [m.end for m in matcher.push({"ts": [2, 3], "type": ["a", "b"]})] == [3]
