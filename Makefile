@@ -176,6 +176,7 @@ bench: native  ## measure all workloads; the results go to docs/results/
 bench-more: native  ## what match windows gain, memory over 50 million events, late events
 	$(BIN)/python -m experiments.gain
 	$(BIN)/python -m experiments.disorder
+	$(BIN)/python -m experiments.automata
 	$(BIN)/python -m experiments.memory
 
 bench-spark: native  ## measure streams and DataFrames on Spark against routes that match nothing

@@ -1,0 +1,38 @@
+"""Hand-written automata: the experiment runs small, both ways find the same, and its page says what its rows say."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+import acep
+from experiments.automata import RISES, can, events, main, query
+
+
+@pytest.mark.parametrize("name", RISES)
+def test_an_automaton_of_two_states_finds_the_same(name: str) -> None:
+    stream = events(4_000, RISES[name])
+    found = [acep.match(stream, one(name, 60), type=None) for one in (query, can)]
+    ends = [[(m.start, m.end) for m in some] for some in found]
+    assert ends[0] == ends[1] != []
+    if name == "q2":
+        assert [m.values["shapes"] for m in found[0]] == [m.values["shapes"] for m in found[1]]
+
+
+def test_a_page_is_written(tmp_path: Path) -> None:
+    assert main(["--rows", "3000", "--output", str(tmp_path)]) == 0
+    with (tmp_path / "automata.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    kinds = [row["table"] for row in rows]
+    assert (kinds.count("window"), kinds.count("changes"), kinds.count("ignored")) == (18, 9, 10)
+    assert all(float(row["rate"]) > 0 for row in rows)
+    made = {(row["share"], row["way"]): float(row["made"]) for row in rows if row["table"] == "ignored"}
+    assert made["0.9", "ignorable"] < made["0.9", "bound"] / 4
+    for share in ("0.0", "0.9"):
+        found = {row["matches"] for row in rows if row["table"] == "ignored" and row["share"] == share}
+        assert len(found) == 1
+    page = (tmp_path / "automata.md").read_text(encoding="utf-8")
+    assert "| q3 | 2,000 |" in page
+    assert (tmp_path / "automata.svg").is_file()
