@@ -36,7 +36,7 @@ MOST_WALKS = 10_000
 """The greatest number of arcs that a graph may have once its epsilon arcs are composed."""
 
 OF_REGISTER = "register "
-"""What stands before the name of a register, where it is used as that of a column."""
+"""The prefix of the name of a register where it is used as that of a column."""
 
 
 @dataclass(frozen=True)
