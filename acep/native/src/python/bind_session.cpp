@@ -76,8 +76,7 @@ void make(BoundSession* self, nb::object texts, const nb::sequence& programs, co
     Given given = given_of(programs, classes, columns);
     const size_t many = given.classes.size();
     auto& held = nb::cast<Texts&>(texts);
-    auto session =
-        std::make_unique<Session>(held, std::move(given.programs), std::move(given.classes), columns, keys);
+    auto session = std::make_unique<Session>(held, std::move(given.programs), std::move(given.classes), columns, keys);
     new (self) BoundSession{std::move(texts), std::move(session), std::move(given.leaves), columns, many, {}};
 }
 
