@@ -184,6 +184,7 @@ bench-spark: native  ## measure streams and DataFrames on Spark against routes t
 	$(if $(BENCH_ARGS),,$(BIN)/python -m experiments.spark.shedding)
 	$(if $(BENCH_ARGS),,$(BIN)/python -m experiments.spark.keys)
 	$(if $(BENCH_ARGS),,$(BIN)/python -m experiments.spark.first_batch)
+	$(if $(BENCH_ARGS),,$(BIN)/python -m experiments.spark.long_run)
 
 recall: native  ## measure what best effort finds with how much work; needs ACEP_DATA
 	$(BIN)/python -m experiments.overload.recall $(RECALL_ARGS)

@@ -10,9 +10,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-__all__ = ["described", "limit_memory", "memory", "peak_memory", "pin", "reset_peak"]
+__all__ = ["described", "limit_memory", "memory", "peak_memory", "pin", "reset_peak", "started"]
 
 LIBRARIES = ("acep", "numpy", "pyarrow")
+OWN = Path("/proc/self")
 
 
 def described() -> dict[str, Any]:
@@ -52,9 +53,9 @@ def reset_peak() -> int | None:
     return memory()
 
 
-def memory() -> int | None:
-    """Return the resident memory of this process, in bytes (``None``: the system does not say)."""
-    return _kilobytes("VmRSS")
+def memory(process: Path = OWN) -> int | None:
+    """Return the resident memory of a process, a folder of ``/proc``, in bytes (``None``: the system does not say)."""
+    return _kilobytes("VmRSS", process)
 
 
 def peak_memory() -> int | None:
@@ -62,8 +63,26 @@ def peak_memory() -> int | None:
     return _kilobytes("VmHWM")
 
 
-def _kilobytes(name: str) -> int | None:
-    told = _field(Path("/proc/self/status"), name)
+def started(part: bytes) -> list[Path]:
+    """Return the processes, as folders of ``/proc``, that this one has started, itself or by others, and whose command
+    has this part."""
+    parents, commands = dict[int, int](), dict[int, bytes]()
+    for process in OWN.parent.glob("[0-9]*"):
+        try:
+            own = (process / "stat").read_text().rpartition(")")[2].split()
+            commands[int(process.name)] = (process / "cmdline").read_bytes()
+        except OSError:  # it has ended
+            continue
+        parents[int(process.name)] = int(own[1])
+
+    def of_this_one(number: int) -> bool:
+        return (above := parents.get(number)) is not None and (above == os.getpid() or of_this_one(above))
+
+    return [OWN.parent / str(n) for n, command in sorted(commands.items()) if part in command and of_this_one(n)]
+
+
+def _kilobytes(name: str, process: Path = OWN) -> int | None:
+    told = _field(process / "status", name)
     return int(told.split()[0]) * 1024 if told else None
 
 

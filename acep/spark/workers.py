@@ -16,7 +16,7 @@ import pyarrow as pa
 from acep.events.columns import ticks_of
 from acep.spark.job import SentJob
 from acep.streaming.buckets import Bucket
-from acep.streaming.live import keep_live, live_name, take_live
+from acep.streaming.live import keep_live, live_place, take_live
 from acep.streaming.spent import Stopwatch
 from acep.streaming.step import BUCKET, by_bucket, decided, events_only, plain, take_in, telling, told
 from acep.streaming.times import passed
@@ -122,13 +122,8 @@ def _blobs(waiting: dict[int, list[pa.Table]], packing: float, *, ended: bool) -
     )
 
 
-def _restored(job: SentJob, number: int, data: bytes) -> Bucket:
-    bucket = take_live(_named(job, number, data))
-    return bucket if bucket is not None else Bucket.loads(job, job.pass_of(number), data)
-
-
-def _named(job: SentJob, number: int, data: bytes) -> str:
-    return live_name(job, f"{number} {hashlib.blake2b(data, digest_size=32).hexdigest()}")
+def _named(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=32).hexdigest()
 
 
 def step(
@@ -141,7 +136,12 @@ def step(
     context = TaskContext.get()
     watch = Stopwatch(0 if context is None else context.partitionId())
     number = int(key[0])
-    bucket = _restored(job, number, bytes(state.get[0])) if state.exists else Bucket(job, job.pass_of(number))
+    place = live_place(job, f"{context and context.getLocalProperty('sql.streaming.queryId')} {number}")
+    if state.exists:
+        data = bytes(state.get[0])
+        bucket = take_live(place, _named(data)) or Bucket.loads(job, job.pass_of(number), data)
+    else:
+        bucket = Bucket(job, job.pass_of(number))
     began = state.getCurrentProcessingTimeMs()
     bucket.begin(began)
     watermark, ended = state.getCurrentWatermarkMs(), False
@@ -160,7 +160,7 @@ def step(
     state.update((data,))
     # The timeout calls the bucket again when the watermark moves, even without new rows.
     state.setTimeoutTimestamp(max(watermark, 0) + 1)
-    keep_live(_named(job, number, data), bucket)
+    keep_live(place, _named(data), bucket)
     reached = max(watermark, passed(bucket.held.greatest, delay_ms, job.tick_ms))
     blob = to_bytes(pa.concat_tables(out)) if out else b""
     yield pd.DataFrame({"rows": [blob], TOLD: [told(bucket, len(data), reached, watch)]})

@@ -9,26 +9,33 @@ if TYPE_CHECKING:
     from acep.streaming.buckets import Bucket
     from acep.streaming.job import Job
 
-__all__ = ["forget_live", "keep_live", "live_name", "take_live"]
+__all__ = ["forget_live", "keep_live", "live_place", "take_live"]
 
 MOST = 64
-_LIVE: OrderedDict[str, Bucket] = OrderedDict()
+_LIVE: OrderedDict[str, tuple[str, Bucket]] = OrderedDict()
 
 
-def live_name(job: Job, state: str) -> str:
-    """Return the cache key of a bucket whose state has the name ``state``. A bucket keeps the budget and the time bound
-    of its job, so a job with other ones must not find it."""
-    return f"{state} {job.fingerprint} {job.engine} {job.budget} {job.latest}"
+def live_place(job: Job, bucket: str) -> str:
+    """Return the place in the cache of the bucket with this name. A bucket keeps the budget and the time bound of its
+    job, so a job with other ones must not find it."""
+    return f"{bucket} {job.fingerprint} {job.engine} {job.budget} {job.latest}"
 
 
-def take_live(name: str) -> Bucket | None:
-    """Remove and return the bucket with this cache key, if there is one. A retry then reads the state itself."""
-    return _LIVE.pop(name, None)
+def take_live(place: str, state: str) -> Bucket | None:
+    """Remove the bucket in this place, and return it if its state has the name ``state``. A retry then reads the state
+    itself."""
+    found, bucket = _LIVE.pop(place, ("", None))
+    return bucket if found == state else None
 
 
-def keep_live(name: str, bucket: Bucket) -> None:
-    """Cache a bucket under a key that no other state has; the oldest buckets are dropped."""
-    _LIVE[name] = bucket
+def keep_live(place: str, state: str, bucket: Bucket) -> None:
+    """Cache a bucket whose state has a name that no other state has.
+
+    An older state of the same bucket is dropped: if several processes take turns with a bucket, each of them would hold
+    many. Beyond :data:`MOST` buckets the oldest ones are dropped, too.
+    """
+    _LIVE.pop(place, None)
+    _LIVE[place] = state, bucket
     while len(_LIVE) > MOST:
         _LIVE.popitem(last=False)
 

@@ -15,7 +15,7 @@ from acep.events.columns import ticks_of
 from acep.native.compiled import why_not
 from acep.streaming.buckets import Bucket
 from acep.streaming.job import Job
-from acep.streaming.live import keep_live, live_name, take_live
+from acep.streaming.live import keep_live, live_place, take_live
 from acep.streaming.progress import moment_text, mostly_late
 from acep.streaming.spent import Stopwatch
 from acep.streaming.times import before, passed
@@ -167,7 +167,8 @@ def step_bucket(
     """
     job, versions, watermark = micro_batch.job, micro_batch.versions, micro_batch.watermark
     old = micro_batch.there.get(number)
-    bucket = None if old is None else take_live(live_name(job, versions.named(old)))
+    place = live_place(job, f"{versions.call} {number}")
+    bucket = None if old is None else take_live(place, versions.named(old))
     if bucket is None:
         whole = job.pass_of(number)
         bucket = Bucket(job, whole) if old is None else Bucket.loads(job, whole, versions.read(old))
@@ -186,7 +187,7 @@ def step_bucket(
     if number == 0:
         versions.clean(micro_batch.batch)
     if bucket.pace is None:  # with a pace, an earlier attempt may have written other measurements
-        keep_live(live_name(job, versions.named(new)), bucket)
+        keep_live(place, versions.named(new), bucket)
     reached = max(watermark, passed(bucket.held.greatest, micro_batch.delay_ms, job.tick_ms))
     return out, told(bucket, len(data), reached, watch)
 

@@ -86,6 +86,11 @@ class Versions:
         """Return whether this run wrote a version."""
         return version.run == self._order
 
+    @property
+    def call(self) -> str:
+        """A name of the call that is unique over all folders."""
+        return f"{self._folder.shown}/{self._call}"
+
     def named(self, version: Version) -> str:
         """Return a name of a version that is unique over all folders."""
         return f"{self._folder.shown}/{self._path(version)}"

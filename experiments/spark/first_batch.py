@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import acep
 from acep.spark import get_session
 from acep.spark.metrics import progress_of
-from experiments.machine import described
+from experiments.machine import described, started
 from experiments.results import RESULTS, short, table, write_page
 from experiments.spark.routes import DELAY, QUERIES
 from experiments.spark.running import SCHEMA, events, expected, write_events
@@ -36,7 +36,7 @@ BUCKETS = (64, 8)
 FILE = 500_000
 """Rows of a file."""
 CORES = 2
-PROC = Path("/proc")
+WORKER = b"pyspark.daemon"
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def measured(spark: SparkSession, source: Path, rows: int, size: int, buckets: i
     query = acep.parse(QUERIES["seq"])
     found = acep.spark.match(frame, query, seq="n", id="n", watermark=DELAY, state=folder / "state", buckets=buckets)
     writer = found.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))
-    for pid in _workers():
+    for pid in started(WORKER):
         (pid / "clear_refs").write_text("5")  # its most memory so far is forgotten
     running = writer.trigger(availableNow=True).start()
     running.awaitTermination()
@@ -69,20 +69,8 @@ def measured(spark: SparkSession, source: Path, rows: int, size: int, buckets: i
     shutil.rmtree(folder)
     assert len(told) == 1, f"{len(told)} micro-batches"
     assert told[0].matches == expected("seq", rows), f"{told[0].matches:,} matches"
-    most = max(int(re.findall(r"VmHWM:\s+(\d+)", (pid / "status").read_text())[0]) for pid in _workers())
+    most = max(int(re.findall(r"VmHWM:\s+(\d+)", (pid / "status").read_text())[0]) for pid in started(WORKER))
     return First(rows, buckets, told[0].matches, size, most * 1024)
-
-
-def _workers() -> list[Path]:
-    """Return the Python workers of this machine's Spark, as folders of ``/proc``."""
-    found = []
-    for pid in PROC.glob("[0-9]*"):
-        try:
-            if b"pyspark.daemon" in (pid / "cmdline").read_bytes():
-                found.append(pid)
-        except OSError:  # it has ended
-            continue
-    return found
 
 
 WORDS = """Written by `python -m experiments.spark.first_batch`. All rows come in one micro-batch, with the state in
