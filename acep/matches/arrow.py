@@ -128,14 +128,15 @@ def record_batch(found: Sequence[Found], matches: Matches, fractional: bool) -> 
             for i, (v, kind, scale) in enumerate(zip(values, given, scales, strict=True))
         ]
         columns["values"] = pa.StructArray.from_arrays(fields, names=list(matches.returns))
-    if matches.revised:
+    if matches.ops:
         if isinstance(found, FoundColumns):
             ops: Any = ops_of(found)
             ids = ids_of(found)
         else:
             ops = [one.op for one in found]
             ids = [id_of_found(one) for one in found]
-        columns["bundle"] = pa.nulls(len(found), columns["bundle"].type)
+        if matches.revised:
+            columns["bundle"] = pa.nulls(len(found), columns["bundle"].type)
         columns |= {"op": pa.array(ops, pa.int64()), "id": pa.array(ids, pa.string())}
     return pa.RecordBatch.from_pydict(columns)
 

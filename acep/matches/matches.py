@@ -95,7 +95,8 @@ class Matches(Sequence[Match]):
     whether nothing is missing; ``keys`` and ``returns`` name the partition attributes and the values of RETURN.
     ``return_kinds``, ``return_scales`` and ``return_times`` are the plan's; they serve to give times and decimals among
     the values of RETURN back as such. ``report`` may be given as a function, which is called when it is first read.
-    ``revised``: some may be taken back later, or take back others; they have no bundles.
+    ``revised``: some may be taken back later, or take back others; they have no bundles. ``ops``: tables of them say
+    so, by the columns ``op`` and ``id``.
 
     >>> one = Found(("AAPL",), 1, 9, 0, (("a", (0, 3)), ("b", (7,))), 9)
     >>> Matches([one], Schema((("symbol", Kind.STRING),)), keys=("symbol",))[0]
@@ -114,6 +115,7 @@ class Matches(Sequence[Match]):
         return_times: tuple[TimeOf | None, ...] = (),
         *,
         revised: bool = False,
+        ops: bool = False,
     ) -> None:
         self.found = found
         self.schema = schema
@@ -124,6 +126,7 @@ class Matches(Sequence[Match]):
         self.return_scales = return_scales
         self.return_times = return_times
         self.revised = revised
+        self.ops = ops or revised
         self._given_keys = any(schema.kind(k) is Kind.TIMESTAMP or schema.scale(k) is not None for k in keys)
         self._instants = [i for i, kind in enumerate(return_kinds) if kind is Kind.TIMESTAMP]
         self._given = bool(self._instants) or any(scale is not None for scale in return_scales)
@@ -245,8 +248,9 @@ class Matches(Sequence[Match]):
 
         Columns: ``key`` (struct of the partition attributes), ``start`` and ``end`` (of the type of the input's time
         column), ``error`` (int64, or float64 where one is fractional), ``bindings`` (map of variable to list of event
-        ids), ``bundle`` (as ``start``), and ``values`` (struct) if the query has RETURN. With ``speculation`` there are
-        also ``op`` (int64: 1, or -1 for a match that is taken back) and ``id`` (text), and ``bundle`` is null. The
+        ids), ``bundle`` (as ``start``), and ``values`` (struct) if the query has RETURN. With ``lateness`` there are
+        also ``op`` (int64: 1, or -1 for a match that is taken back) and ``id`` (text); with ``speculation`` ``bundle``
+        is null. The
         metadata entry ``acep`` says in JSON whether the matches are ``exact``, and has the ``report`` in words.
         """
         from acep.matches.arrow import matches_table

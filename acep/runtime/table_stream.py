@@ -363,7 +363,7 @@ class TableStream:
             plan = self.plans[number]
             about = {"keys": plan.keys, "returns": plan.return_names}
             about |= {name: getattr(plan, name) for name in ("return_kinds", "return_scales", "return_times")}
-            about["revised"] = self.revised is not None
+            about |= {"revised": self.revised is not None, "ops": self.lateness is not None}
         return Matches(found, self.schema or Schema(()), report=report or self.report_of(number), **about)
 
     def any_of(self, found: Sequence[Found]) -> bool:

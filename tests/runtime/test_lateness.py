@@ -234,3 +234,13 @@ def test_columns_of_any_type_may_be_late(name: str, speculation: int | str) -> N
     found = list(matcher.push(table.slice(0, 3))) + list(matcher.push(table.slice(3)))
     assert matcher.late[name].to_pylist() == table[name].to_pylist()[3:]
     assert [one.bindings for one in [*found, *matcher.finish()]] == [{"p": (0,), "q": (2,)}, {"p": (1,), "q": (2,)}]
+
+
+@pytest.mark.parametrize("speculation", [0, 1, "inf"])
+def test_tables_say_what_was_given_whatever_the_speculation(speculation: int | str) -> None:
+    matcher = acep.Matcher("PATTERN SEQ(a p, b q)", lateness=2, speculation=speculation)
+    found = matcher.push({"ts": [1, 2, 9], "type": ["a", "b", "x"]})
+    (row,) = found.to_arrow().to_pylist()
+    assert (row["op"], row["id"]) == (1, found[0].id)
+    assert (row["bundle"] is None) == (speculation != 0)
+    assert "op" not in acep.match({"ts": [1, 2], "type": ["a", "b"]}, "PATTERN SEQ(a p, b q)").to_arrow().column_names
