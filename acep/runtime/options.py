@@ -76,7 +76,7 @@ class MatcherKeywords(StreamKeywords, total=False):
 @dataclass(frozen=True, kw_only=True)
 class StreamOptions:
     """The options of a stream, as :func:`acep.match` and :class:`acep.Matcher` describe them. Raises
-    :class:`EngineError` for an unknown ``engine``, :class:`QueryError` for ``op`` without what it needs."""
+    :class:`EngineError` for an unknown ``engine``, :class:`QueryError` for ``op`` without what it needs and a ``dynamic`` that is no truth value."""
 
     budget: Budget | None = None
     policy: Any = "history"
@@ -98,6 +98,8 @@ class StreamOptions:
             raise QueryError("op= takes back events by id until they are final", hint="name id=, and give lateness=")
         if self.speculation != 0 and self.lateness is None:
             raise QueryError("speculation= is for events that may come late", hint="give lateness=")
+        if not isinstance(self.dynamic, bool):
+            raise QueryError(f"dynamic={self.dynamic!r} is not true or false", hint="dynamic=True")
         if not isinstance(self.engine, str) or self.engine not in ENGINES:
             raise EngineError(f"there is no engine {self.engine!r}", hint=f"one of {', '.join(ENGINES)}")
 

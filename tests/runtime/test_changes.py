@@ -223,6 +223,8 @@ def test_what_cannot_change_says_so() -> None:
         acep.Matcher(one).change([B])
     with pytest.raises(QueryError, match="only hand-written automata can change"):
         acep.Matcher(acep.regex("ab", within=5), dynamic=True)
+    with pytest.raises(QueryError, match="dynamic='yes' is not true or false"):
+        acep.Matcher(one, dynamic="yes")  # type: ignore[arg-type]
     with pytest.raises(QueryError, match="no budget"):
         acep.Matcher(one, dynamic=True, budget=acep.Budget(work=1))
     matcher = acep.Matcher(one, dynamic=True)
