@@ -76,7 +76,8 @@ class MatcherKeywords(StreamKeywords, total=False):
 @dataclass(frozen=True, kw_only=True)
 class StreamOptions:
     """The options of a stream, as :func:`acep.match` and :class:`acep.Matcher` describe them. Raises
-    :class:`EngineError` for an unknown ``engine``, :class:`QueryError` for ``op`` without what it needs and a ``dynamic`` that is no truth value."""
+    :class:`EngineError` for an unknown ``engine``, :class:`QueryError` for ``op`` without what it needs, or a
+    ``dynamic`` that is no truth value."""
 
     budget: Budget | None = None
     policy: Any = "history"
