@@ -157,7 +157,8 @@ def size_in_bytes(given: object) -> int:
 def tolerant(query: Query, budget: Budget | None) -> Query:
     """Return the query with the error budget and the weights of ``budget``.
 
-    Raises :class:`QueryError` for a negative budget, a weight that is not positive, or an unknown variable.
+    Raises :class:`QueryError` for a negative budget, a weight that is not positive, an unknown variable, or an error
+    budget for a hand-written automaton.
 
     >>> import acep
     >>> tolerant(acep.regex("ab", within=5), Budget(errors=1)).errors
@@ -167,6 +168,10 @@ def tolerant(query: Query, budget: Budget | None) -> Query:
         return query
     if not isinstance(budget, Budget):
         raise QueryError(f"budget= takes an acep.Budget, not {type(budget).__name__}")
+    if query.graph is not None and (budget.errors or budget.weights):
+        raise QueryError(
+            "no event of a hand-written automaton may be missing", hint="say in an arc what may be missing"
+        )
     if budget.errors is not None:
         query = replace(query, errors=checked_errors(budget.errors))
     if budget.weights is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from acep.automaton.arcs import Arcs
@@ -10,6 +12,7 @@ from acep.automaton.registers import Program
 from acep.errors import QueryError
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import Compiled, compile_expression
+from acep.pattern.spelling import expression_text
 from acep.pattern.tree import GraphRegister, StateGraph
 from acep.plan.decimals import DECIMAL, Typed, as_float
 from acep.plan.kinds import resolve
@@ -44,14 +47,16 @@ def compile_graph(graph: StateGraph, schema: Schema) -> CompiledGraph:
     transfers: dict[str, tuple[int, Compiled]] = {}
 
     def condition(expr: ex.Expr) -> tuple[int, tuple[ex.Leaf, ...]]:
-        resolved = resolve(named_apart(expr), schema, condition=True).expr
+        with _told(expr):
+            resolved = resolve(named_apart(expr), schema, condition=True).expr
         if repr(resolved) not in predicates:
             predicates[repr(resolved)] = len(predicates), compile_expression(resolved, schema.tick_ns, expr)
         number, made = predicates[repr(resolved)]
         return number, made.leaves
 
     def value(name: str, expr: ex.Expr) -> tuple[int, tuple[ex.Leaf, ...]]:
-        resolved = _converted(resolve(named_apart(expr), schema), kinds[name], name)
+        with _told(expr):
+            resolved = _converted(resolve(named_apart(expr), schema), kinds[name], name)
         if repr(resolved) not in transfers:
             transfers[repr(resolved)] = len(transfers), compile_expression(resolved, schema.tick_ns, expr)
         number, made = transfers[repr(resolved)]
@@ -74,6 +79,15 @@ def compile_graph(graph: StateGraph, schema: Schema) -> CompiledGraph:
         predicates=tuple(made for _, made in predicates.values()),
         transfers=tuple(made for _, made in transfers.values()),
     )
+
+
+@contextmanager
+def _told(expr: ex.Expr) -> Iterator[None]:
+    """Name the expression in the message of an error."""
+    try:
+        yield
+    except QueryError as error:
+        raise QueryError(f"`{expression_text(expr)}`: {error.message}", hint=error.hint) from None
 
 
 def tick_of(moment: ex.Expr, schema: Schema) -> int:

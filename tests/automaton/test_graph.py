@@ -138,7 +138,7 @@ def test_what_is_no_automaton_is_refused(build: Callable[[], Any], message: str)
 
 
 OF_COLUMNS = [
-    ("e.missing > 1", {}, "unknown column `missing`"),
+    ("e.missing > 1", {}, "`e.missing > 1`: unknown column `missing`"),
     ("e.x", {}, "a condition is needed here"),
     ("e.type > 1", {}, "cannot be compared"),
     (None, {"n": "e.type"}, "register `n` holds a int, and its new value is a string"),
@@ -150,8 +150,9 @@ OF_COLUMNS = [
 @pytest.mark.parametrize(("fence", "transfer", "message"), OF_COLUMNS)
 def test_what_does_not_fit_the_columns_is_refused(fence: str | None, transfer: dict[str, str], message: str) -> None:
     automaton = acep.Automaton([acep.arc("a", "b", fence, transfer)], final="b", registers={"n": 0, "who": "x"})
-    with pytest.raises(QueryError, match=re.escape(message)):
+    with pytest.raises(QueryError, match=re.escape(message)) as refused:
         acep.match(table(random_rows(Random(1))), automaton)
+    assert "line" not in str(refused.value)  # a place in the text would be one in a text that nobody wrote
 
 
 NO_TOML = [
@@ -226,3 +227,12 @@ def test_too_many_chains_of_epsilon_arcs_are_refused() -> None:
     arcs += [acep.arc(str(n), str(n + 1), epsilon=True) for n in range(20) for _ in range(2)]
     with pytest.raises(QueryError, match="too many chains of epsilon arcs"):
         acep.match(table([]), acep.Automaton(arcs, final="20"))
+
+
+def test_an_error_budget_is_refused() -> None:
+    one = acep.Automaton(GOOD, final="end")
+    for budget in (acep.Budget(errors=1), acep.Budget(weights={"events": 2})):
+        with pytest.raises(QueryError, match="no event of a hand-written automaton may be missing"):
+            acep.match(table([]), one, budget=budget)
+        with pytest.raises(QueryError, match="no event of a hand-written automaton may be missing"):
+            acep.Matcher(one, budget=budget)
