@@ -192,7 +192,7 @@ def _changed(stream: pa.Table, interval: int, way: str) -> tuple[float, int]:
             if way == "change":
                 matcher.change(add=[arcs_of(ticks)[place]], remove=[old])
             else:
-                # What the events of the window match by themselves was given before, or is not to be given.
+                # Matches of these events alone were given before, so they do not count.
                 matcher = acep.Matcher(acep.Automaton(arcs_of(ticks), **about), **options)
                 matcher.push(stream.slice(max(0, at - ACTIVE), min(at, ACTIVE)))
         matches += len(matcher.push(stream.slice(at, interval)))
