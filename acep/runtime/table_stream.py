@@ -257,8 +257,9 @@ class TableStream:
         """Return the latest time that has come, and the time before which no event is matched any more, in ticks."""
         if self.arrivals is not None:
             if self.revised is not None:
-                oldest = self.revised.oldest
-                return self.arrivals.greatest, self.arrivals.final if oldest is None else oldest
+                oldest, final = self.revised.oldest, self.arrivals.final
+                certain = final if oldest is None or final is None else min(oldest, final)
+                return self.arrivals.greatest, certain
             passed = self.arrivals.passed
             return self.arrivals.greatest, None if passed is None else passed + 1
         newest = None if self.stream is None else self.stream.newest

@@ -128,6 +128,16 @@ def steps(*text: str) -> acep.Automaton:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_an_arc_that_has_ended_holds_for_events_that_come_late(engine: str) -> None:
+    arcs = [acep.arc("s", "t", "e.type = 'a'", until=4), acep.arc("s", "t", "e.type = 'b'")]
+    asked = {"dynamic": True, "lateness": "inf", "speculation": "inf", "engine": engine}
+    matcher = acep.Matcher(acep.Automaton(arcs, final="t", start="s"), **asked)
+    assert not matcher.push({"ts": [4], "type": ["a"]})
+    matcher.change([acep.arc("s", "t", "e.type = 'c'")])
+    assert [m.bindings for m in matcher.push({"ts": [3], "type": ["a"]})] == [{"events": (1,)}]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_partial_matches_go_on_in_states_that_both_versions_have(engine: str) -> None:
     matcher = acep.Matcher(steps("a", "b", "c"), dynamic=True, engine=engine)
     assert not matcher.push({"ts": [1, 2], "type": ["a", "b"]})
