@@ -94,6 +94,7 @@ class ReferenceEngine:
         self.plan = plan
         self.moves, self.ending = moves_of(plan)
         self.ignoring = ignoring_of(plan)
+        self.graph = plan.query.graph
         self.states = plan.arcs.states
         self.budget = plan.automaton.costs.budget
         self.scale = plan.automaton.costs.scale
@@ -114,7 +115,7 @@ class ReferenceEngine:
         made = feed.made.values()
         counts.nodes += len(made)
         complete = [(node, accept) for node in made for accept in self._endings(node)]
-        dynamic = self.plan.query.graph is not None and self.plan.query.graph.dynamic
+        dynamic = self.graph is not None and self.graph.dynamic
         return waiting + [node for node in made if dynamic or self.moves[node.state]], complete
 
     def expired(self, node: MatchNode, position: int, ts: int) -> bool:
@@ -127,8 +128,9 @@ class ReferenceEngine:
         match may also ignore the event and wait."""
         state, registers, so_far, trail, history = node or START
         event, kind = feed.event, feed.kind
-        # With ignorable arcs, partial matches that let an event pass unduly are gone.
-        between = event.position - trail.event.position - 1 if trail and not self.ignoring else 0
+        # A partial match of a hand-written automaton that is left has ignored each event between, perhaps by an arc
+        # that is gone.
+        between = event.position - trail.event.position - 1 if trail and not self.graph else 0
         next_match = self.strategy is Strategy.SKIP_TILL_NEXT_MATCH
         taken = False
         for move in self.moves[state]:
