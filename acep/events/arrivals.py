@@ -142,6 +142,11 @@ class Arrivals:
         return self.speculation != 0
 
     @property
+    def gap(self) -> int | None:
+        """Return the smallest number that has not come while greater ones are held, where events have numbers."""
+        return None
+
+    @property
     def greatest(self) -> int | None:
         """Return the latest time that has come, in ticks; ``None``: none has."""
         return self._held.greatest
@@ -160,15 +165,13 @@ class Arrivals:
         """
         rows = selectable(rows)
         same, ticks = self._same(rows), self._ticks(rows)
-        fresh = np.ones(len(ticks), bool) if self.final is None else ticks >= self.final
+        fresh = self._fresh(ticks)
         numbers = np.arange(self._arrived, self._arrived + len(rows))
         kept, removed = fresh, list[int]()
         if self.op is not None:
             stay, removed = self._operated(rows, ticks, numbers, fresh)
             kept = fresh & stay
-        self._arrived += len(rows)
-        self.late = rows.slice(0, 0) if fresh.all() else rows.filter(pa.array(~fresh))
-        self.late_count += self.late.num_rows
+        self._count(rows, fresh)
         if not fresh.any():
             return Due()
         same = same.append_column(ARRIVAL, pa.array(numbers))
@@ -264,6 +267,16 @@ class Arrivals:
             if name is not None and rows.column(name).null_count:
                 raise DataError(f"column `{name}` is null in some event", hint="fill it in, or drop the row")
         return ticks
+
+    def _fresh(self, ticks: Any) -> Any:
+        """Return which events of a push are not late."""
+        return np.ones(len(ticks), bool) if self.final is None else ticks >= self.final
+
+    def _count(self, rows: pa.Table, fresh: Any) -> None:
+        """Count the rows of a push, and the late ones among them."""
+        self._arrived += len(rows)
+        self.late = rows.slice(0, 0) if fresh.all() else rows.filter(pa.array(~fresh))
+        self.late_count += self.late.num_rows
 
     def _certain(self, greatest: int) -> int | None:
         """Return the time before which nothing changes any more, once ``greatest`` was seen."""
