@@ -148,6 +148,11 @@ class Matcher(Generic[Result]):
     The matches given, less those taken back, are always those of the sorted, corrected events so far. Match points up
     to :attr:`final` do not change any more (docs/howto/late_events.md).
 
+    With ``seq_gaps`` the numbers in column ``seq`` count every event of the stream in the order of time, without holes,
+    from 0 (``True``) or another number. Events may come in any order, and an event is final as soon as all smaller
+    numbers have come. Nothing is given across a gap, unless ``lateness`` is given too and the time has passed by it.
+    :attr:`gap` is the number that is waited for.
+
     With ``dynamic`` the arcs of an :class:`acep.Automaton` may come and go while the stream runs (:meth:`change`).
 
     >>> import acep
@@ -157,6 +162,11 @@ class Matcher(Generic[Result]):
     >>> matcher = Matcher(acep.regex("ab", within=5), lateness=3)
     >>> len(matcher.push({"ts": [2, 1], "type": ["b", "a"]})), len(matcher.push({"ts": [9], "type": ["b"]}))
     (0, 1)
+    >>> matcher = Matcher(acep.regex("ab", within=5), seq="n", seq_gaps=True)
+    >>> len(matcher.push({"ts": [2], "type": ["b"], "n": [1]})), matcher.gap
+    (0, 0)
+    >>> len(matcher.push({"ts": [1], "type": ["a"], "n": [0]})), matcher.gap
+    (1, None)
     """
 
     @overload
@@ -190,8 +200,8 @@ class Matcher(Generic[Result]):
     def advance(self, ts: Any) -> Result:
         """Declare that no event at or before the time ``ts`` will come; return the matches that are certain now.
 
-        ``ts`` has the form of the time column. Raises :class:`QueryError` without ``lateness``, :class:`DataError` for
-        a time of another form.
+        ``ts`` has the form of the time column. Raises :class:`QueryError` without ``lateness`` and ``seq_gaps``,
+        :class:`DataError` for a time of another form.
 
         >>> import acep
         >>> matcher = Matcher(acep.regex("ab", within=5), lateness=100)
@@ -253,7 +263,7 @@ class Matcher(Generic[Result]):
     @property
     def final(self) -> Any:
         """Return the time up to which no match point changes any more, in the form of the time column; ``None``: it is
-        not known. It is known with ``lateness``; without a speculation all matches given are final.
+        not known. It is known with ``lateness`` or ``seq_gaps``; without a speculation all matches given are final.
 
         >>> import acep
         >>> matcher = Matcher(acep.regex("ab", within=5), lateness=3, speculation="inf")
@@ -267,12 +277,19 @@ class Matcher(Generic[Result]):
     @property
     def held(self) -> int | None:
         """Return the number of events that are kept because others may come before them; ``None`` without
-        ``lateness`` or before a push."""
+        ``lateness`` and ``seq_gaps``, or before a push."""
         return self._tables.held
 
     @property
+    def gap(self) -> int | None:
+        """Return the smallest number of ``seq`` that has not come while events with greater ones are held; ``None``:
+        no event is held, or there is no ``seq_gaps``."""
+        return None if self._tables.arrivals is None else self._tables.arrivals.gap
+
+    @property
     def late(self) -> pa.Table | None:
-        """Return the events of the last push that came too late; ``None`` without ``lateness`` or before a push."""
+        """Return the events of the last push that came too late; ``None`` without ``lateness`` and
+        ``seq_gaps``, or before a push."""
         return None if self._tables.arrivals is None else self._tables.arrivals.late
 
     def blocks(self, batch: Any) -> Iterator[Result]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, TypedDict, TypeVar
 
 from acep.budget import Budget
@@ -65,19 +66,20 @@ class MatchKeywords(StreamKeywords, total=False):
 
 class MatcherKeywords(StreamKeywords, total=False):
     """The options of :class:`acep.Matcher`: also how late events may come, how long before they are final they are
-    matched, the column that takes events back, and whether automata may change."""
+    matched, the column that takes events back, whether automata may change, and whether ``seq`` counts all events."""
 
     lateness: Any
     speculation: Any
     op: str | None
     dynamic: bool
+    seq_gaps: bool | int
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamOptions:
     """The options of a stream, as :func:`acep.match` and :class:`acep.Matcher` describe them. Raises
-    :class:`EngineError` for an unknown ``engine``, :class:`QueryError` for ``op`` without what it needs, or a
-    ``dynamic`` that is no truth value."""
+    :class:`EngineError` for an unknown ``engine``, :class:`QueryError` for ``op`` without what it needs, a
+    ``dynamic`` that is no truth value, or ``seq_gaps`` with options that it excludes."""
 
     budget: Budget | None = None
     policy: Any = "history"
@@ -93,8 +95,11 @@ class StreamOptions:
     speculation: Any = 0
     op: str | None = None
     dynamic: bool = False
+    seq_gaps: bool | int = False
 
     def __post_init__(self) -> None:
+        if self.seq_gaps is not False:
+            self._check_gaps()
         if self.op is not None and (self.lateness is None or self.id is None):
             raise QueryError("op= takes back events by id until they are final", hint="name id=, and give lateness=")
         if self.speculation != 0 and self.lateness is None:
@@ -103,6 +108,31 @@ class StreamOptions:
             raise QueryError(f"dynamic={self.dynamic!r} is not true or false", hint="dynamic=True")
         if not isinstance(self.engine, str) or self.engine not in ENGINES:
             raise EngineError(f"there is no engine {self.engine!r}", hint=f"one of {', '.join(ENGINES)}")
+
+    def _check_gaps(self) -> None:
+        first: Any = self.seq_gaps
+        if first is not True and (isinstance(first, bool) or not isinstance(first, Integral) or int(first) < 0):
+            raise QueryError(f"seq_gaps={first!r} is no number of a first event", hint="True, or a whole number from 0")
+        if self.seq is None:
+            raise QueryError("seq_gaps= says that a column counts all events", hint="name it: seq=")
+        if self.op is not None:
+            raise QueryError(
+                "with seq_gaps= events are final by their numbers, and op= could take them back after that",
+                hint="leave one of them out",
+            )
+        if self.speculation != 0:
+            raise QueryError("seq_gaps= gives nothing early across a gap", hint="leave speculation= out, or seq_gaps=")
+
+    @property
+    def first_number(self) -> int | None:
+        """Return the number of the first event where ``seq`` counts all events; ``None`` where it does not.
+
+        >>> [StreamOptions(seq="n", seq_gaps=gaps).first_number for gaps in (False, True, 0, 1)]
+        [None, 0, 0, 1]
+        """
+        if self.seq_gaps is False:
+            return None
+        return 0 if self.seq_gaps is True else int(self.seq_gaps)
 
     @classmethod
     def of(cls, function: str, options: Mapping[str, Any], keywords: Keywords = StreamKeywords) -> StreamOptions:

@@ -18,6 +18,7 @@ from acep.events.arrivals import Arrivals, Due
 from acep.events.batch import Batch
 from acep.events.columns import ticks_of
 from acep.events.empty_schema import told
+from acep.events.numbered_arrivals import NumberedArrivals
 from acep.events.tables import batch_of, schema_of, ticks_to_input
 from acep.matches.counted import Counted
 from acep.matches.matches import Matches, Report
@@ -41,7 +42,7 @@ __all__ = ["TableStream"]
 
 
 class TableStream:
-    """Queries over tables that come in order of time, or in any order within ``lateness``.
+    """Queries over tables that come in order of time, or in any order within ``lateness`` or with numbers.
 
     ``asked``: the queries, with the errors of the budget; ``columns``: the names of columns with a role; ``limits``
     (``None``: no bound). Once the columns are known: ``schema``, ``plans``, ``stream``, and ``absent``, the types and
@@ -61,6 +62,9 @@ class TableStream:
                 raise QueryError("automata that change keep to no budget of work, time or memory", hint="dynamic=False")
         self.first = self.asked.queries
         self.lateness, self.op, self.speculation = options.lateness, options.op, options.speculation
+        self.first_number = options.first_number
+        if self.first_number is not None and self.lateness is None:
+            self.lateness = "inf"  # events are final by their numbers alone
         self.arrivals: Arrivals | None = None
         self.arrow: pa.Schema | None = None
         self.schema: Schema | None = None
@@ -80,6 +84,7 @@ class TableStream:
         own: dict[str, Any] = {"engine": self.engine, "lateness": self.lateness, "op": self.op}
         own["dynamic"] = self.dynamic
         own["speculation"] = self.speculation
+        own["seq_gaps"] = False if self.first_number is None else self.first_number
         return TableStream(wanted, StreamOptions(**self.columns, **own))
 
     def prepare(self, arrow: pa.Schema, output: str = "matches", *, counts: bool = True) -> None:
@@ -89,7 +94,9 @@ class TableStream:
         if self.limits is not None and self.limits.budget.recover:
             output = "matches"
         self.schema = schema_of(arrow, **self.columns)
-        if self.lateness is not None:
+        if self.first_number is not None:
+            self.arrivals = NumberedArrivals(arrow, self.schema, self.lateness, self.first_number)
+        elif self.lateness is not None:
             self.arrivals = Arrivals(arrow, self.schema, self.lateness, self.op, self.speculation)
         self.plans = tuple(compile_query(query, self.schema) for query in self.first)
         if self.arrivals is not None and self.arrivals.speculates:
@@ -406,6 +413,7 @@ class TableStream:
         held = "" if self.lateness is None else f"{self.lateness!r}{self.op!r}"
         held += f"{self.speculation!r}" if self.speculation else ""
         held += "dynamic" if self.dynamic else ""
+        held += "" if self.first_number is None else f"numbers from {self.first_number}"
         return f"{queries}{self.asked.names}{sorted(self.columns.items())}{held}"
 
     def snapshot(self) -> bytes:

@@ -16,7 +16,7 @@ from acep.runtime.options import LearnKeywords, MatcherKeywords, MatchKeywords, 
 from tests.test_imports import FOLDERS, ROOT
 
 OPTIONS = StreamOptions.__dataclass_fields__
-OF_MATCHER = {"lateness", "speculation", "op", "dynamic"}
+OF_MATCHER = {"lateness", "speculation", "op", "dynamic", "seq_gaps"}
 
 
 def spark(name: str) -> Callable[..., Any]:
