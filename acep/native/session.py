@@ -286,6 +286,10 @@ class NativeSession:
         """Return the number of a plan's partial matches whose window is not over, as the engine holds them."""
         return 0 if self.clock is None else self._session.partial_matches(plan, self.clock)
 
+    def live_in(self, plan: int, states: Sequence[int]) -> int:
+        """Return the number of partial matches, as :meth:`live` does, in some states of a plan that may change."""
+        return 0 if self.clock is None or not states else self._session.partial_matches_in(plan, states, self.clock)
+
     @property
     def bytes(self) -> int:
         """Return the bytes reserved by engines and partition tables and held by policies; under a memory bound also

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from collections.abc import Sequence as Several
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from functools import cached_property
@@ -24,7 +24,7 @@ from acep.pattern.printing import canonical
 from acep.pattern.syntax import branches, read
 from acep.pattern.times import ns_of, read_timestamp, window_of
 from acep.pattern.tree import GraphArc, GraphRegister, Query, StateGraph, Strategy
-from acep.pattern.walk import children, with_children
+from acep.pattern.walk import without_places
 
 __all__ = ["STATE", "Automaton", "arc"]
 
@@ -254,12 +254,7 @@ def _expression(text: Any, where: str) -> ex.Expr:
         if not isinstance(leaf, ex.Attribute) or leaf.index is not None or leaf.var not in (EVENT, REGISTER):
             hint = f"`{EVENT}.price` is the event's, `{REGISTER}.low` a register's value before the arc"
             raise QueryError(f"{where}: an arc sees one event and the registers", hint=hint)
-    return _without_places(found)
-
-
-def _without_places(expr: ex.Expr) -> ex.Expr:
-    """Return an expression without its places in the text, of which there are many in an automaton."""
-    return replace(with_children(expr, [_without_places(part) for part in children(expr)]), span=None)
+    return without_places(found)
 
 
 def _moment(value: Any, where: str) -> ex.Expr:

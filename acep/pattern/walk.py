@@ -29,6 +29,7 @@ __all__ = [
     "positions",
     "variables",
     "with_children",
+    "without_places",
 ]
 
 Part = TypeVar("Part")
@@ -213,3 +214,8 @@ def indexes(leaves: Several[ex.Leaf], kleene: Collection[str]) -> tuple[dict[str
         elif isinstance(leaf, ex.Attribute) and isinstance(leaf.index, int):
             greatest[leaf.var] = max(greatest.get(leaf.var, 0), leaf.index)
     return {var: max(low, greatest.get(var, 0)) for var, low in first.items()}, greatest
+
+
+def without_places(expr: ex.Expr) -> ex.Expr:
+    """Return an expression without its places in the text."""
+    return replace(with_children(expr, [without_places(part) for part in children(expr)]), span=None)

@@ -84,6 +84,8 @@ def _not_merged(plan: Plan, tables: PlanTables) -> str | None:
         return "under contiguity what is missing depends on each run's gaps"
     if tables.mergeable:
         return None
+    if plan.dynamic and plan.query.graph is None:
+        return "it may change, so that its runs are kept apart"
     if plan.query.output is not Output.ALL:
         return f"matches are chosen ({plan.query.output.value.replace('_', ' ')}), so that each run is kept apart"
     if plan.query.graph is not None:

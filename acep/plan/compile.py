@@ -11,6 +11,7 @@ from acep.automaton.arcs import Arcs, compose
 from acep.automaton.graph import thompson_of
 from acep.automaton.registers import Program, assemble
 from acep.automaton.thompson import Thompson, build
+from acep.automaton.versions import VersionPart
 from acep.errors import AcepError, QueryError
 from acep.pattern import expressions as ex
 from acep.pattern.automata import STATE
@@ -57,7 +58,8 @@ class Plan:
     scales of decimals among the values of RETURN. ``return_times`` are the source columns of these decimals and of
     times. ``predicates`` are checked on arcs, ``negated[n]`` on the events that may violate negation n. ``sources``
     are the plans whose matches form the stream of this plan, with the event type of each. ``transfers`` are the new
-    values of registers of a hand-written automaton.
+    values of registers of a hand-written automaton. ``dynamic``: it may change while the stream runs; ``parts`` are
+    the versions of a query that may, and ``current`` the states of the last one.
     """
 
     query: Query
@@ -80,6 +82,9 @@ class Plan:
     return_times: tuple[TimeOf | None, ...]
     sources: tuple[tuple[Plan, str], ...]
     transfers: tuple[Compiled, ...] = ()
+    dynamic: bool = False
+    parts: tuple[VersionPart, ...] = ()
+    current: tuple[int, ...] = ()
 
     @property
     def strict(self) -> bool:
@@ -214,6 +219,7 @@ def _compile_graph(query: Query, graph: StateGraph, schema: Schema) -> Plan:
         return_times=(None,) * (len(made.kinds) + 1),
         sources=(),
         transfers=made.transfers,
+        dynamic=graph.dynamic,
     )
 
 

@@ -33,6 +33,8 @@ def reason_against(plan: Plan) -> str | None:
         return "it runs on the matches of other queries"
     if plan.query.graph is not None:
         return "it is written by hand"
+    if plan.dynamic:
+        return "it may change while the stream runs"
     if plan.automaton.negations:
         return "negations look at the events of each run"
     if plan.having is not None:

@@ -90,6 +90,8 @@ def reason_against(plan: Plan) -> str | None:
         return "which matches are given is decided as events pass"
     if plan.sources:
         return "it runs on the matches of other queries"
+    if plan.dynamic:
+        return "it may change while the stream runs"
     return None
 
 

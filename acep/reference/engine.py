@@ -115,8 +115,7 @@ class ReferenceEngine:
         made = feed.made.values()
         counts.nodes += len(made)
         complete = [(node, accept) for node in made for accept in self._endings(node)]
-        dynamic = self.graph is not None and self.graph.dynamic
-        return waiting + [node for node in made if dynamic or self.moves[node.state]], complete
+        return waiting + [node for node in made if self.plan.dynamic or self.moves[node.state]], complete
 
     def expired(self, node: MatchNode, position: int, ts: int) -> bool:
         """Return whether no event at this position and time, or later, can belong to the partial match."""

@@ -6,7 +6,7 @@ and the release in the order of match points, where it gets its bundle.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from acep.automaton.arcs import Accept, Crossing
@@ -125,11 +125,16 @@ class ReferenceRuntime:
     @property
     def live(self) -> int:
         """Return the number of partial matches that have not expired."""
+        return self.live_in(range(len(self.plan.arcs.states)))
+
+    def live_in(self, states: Collection[int]) -> int:
+        """Return the number of partial matches in some states that have not expired."""
         expired, strict = self.engine.expired, self.plan.strict
         found = 0
         for partition in self.partitions.values():
             last = (self.position if strict else partition.position) - 1
-            found += sum(not expired(node, last, self.clock or 0) for node in partition.nodes)
+            nodes = [node for node in partition.nodes if node.state in states]
+            found += sum(not expired(node, last, self.clock or 0) for node in nodes)
         return found
 
     def low(self) -> int | None:

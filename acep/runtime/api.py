@@ -153,7 +153,8 @@ class Matcher(Generic[Result]):
     numbers have come. Nothing is given across a gap, unless ``lateness`` is given too and the time has passed by it.
     :attr:`gap` is the number that is waited for.
 
-    With ``dynamic`` the arcs of an :class:`acep.Automaton` may come and go while the stream runs (:meth:`change`).
+    With ``dynamic`` the arcs of an :class:`acep.Automaton` may come and go while the stream runs (:meth:`change`), and
+    a query may be replaced by another version (:meth:`replace`).
 
     >>> import acep
     >>> matcher = Matcher(acep.regex("ab", within=5))
@@ -246,13 +247,30 @@ class Matcher(Generic[Result]):
 
         return self._tables.change(query, edit)
 
-    def replace(self, automaton: Automaton, *, query: str = "") -> int:
-        """Replace an automaton by another version from now on, as :meth:`change` does with the arcs in which they
-        differ; return the number of partial matches that go on. Partial matches go on in the states of the same name.
+    def replace(self, new: Query | Automaton | str, *, query: str = "") -> int:
+        """Replace a query by another version from now on; return the number of partial matches that go on.
 
-        Raises :class:`QueryError`, and changes nothing, if the versions differ in more than arcs and new states.
+        "Now" is as in :meth:`change`. Partial matches of an automaton go on in the states of the same name. Those of a
+        query in SASE+ go on in the states that both versions share: their events came along the same variables, types
+        and predicates, and they keep the same values. ``query`` is the name of the query if there are several.
+
+        Raises :class:`QueryError`, and changes nothing, without ``dynamic``; if two automata differ in more than arcs
+        and new states; if two queries differ in more than pattern and conditions, or a query has a negation, OUTPUT or
+        FROM.
+
+        >>> import acep
+        >>> matcher = Matcher("PATTERN SEQ(A a, B b, C c) WITHIN 9", dynamic=True)
+        >>> len(matcher.push({"ts": [1, 2], "type": ["A", "B"]}))
+        0
+        >>> matcher.replace("PATTERN SEQ(A a, B b, D d) WITHIN 9")
+        2
+        >>> matcher.push({"ts": [3, 4], "type": ["C", "D"]})
+        1 match in 1 bundle
+          1..4  a=0  b=1  d=3
         """
-        other = query_of(automaton)
+        other = query_of(new)
+        if not self._tables.is_automaton(query):
+            return self._tables.replace(query, other)
 
         def edit(old: Query, since: Expr | None, over: Callable[[Expr], bool]) -> Query:
             add, remove, names = difference(old, other)

@@ -66,6 +66,9 @@ class Executor(Protocol):
     def live(self) -> int:
         """Return how many partial matches, of the plan and its sources, have a window that is not over."""
 
+    def live_in(self, states: Sequence[int]) -> int:
+        """Return how many of the partial matches are in some states of the plan."""
+
     def dump(self) -> Any:
         """Return the state, as :meth:`load` reads it."""
 
@@ -224,6 +227,9 @@ class NativeExecutor:
     def live(self) -> int:
         return self.session.live(self.number)
 
+    def live_in(self, states: Sequence[int]) -> int:
+        return self.session.live_in(self.number, states)
+
     def dump(self) -> None:
         """Return nothing: the session has the state."""
 
@@ -270,6 +276,9 @@ class ReferenceExecutor:
 
     def live(self) -> int:
         return self.core.live
+
+    def live_in(self, states: Sequence[int]) -> int:
+        return self.core.live_in(states)
 
     def dump(self) -> Any:
         return dump_runtime(self.core)

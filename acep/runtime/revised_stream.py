@@ -73,6 +73,10 @@ class RevisedStream:
         """Return the number of partial matches of all plans whose window is not over."""
         return sum(part.stream.live for part in self._parts)
 
+    def live_of(self, number: int) -> int:
+        """Return how many partial matches of a plan that may change are in states of its last version."""
+        return self._parts[number].stream.live_of(0)
+
     def advance(self, clock: int) -> list[Sequence[Found]]:
         """Declare that no event with ``ts <= clock`` will be pushed as one of the next, only as one inserted."""
         return [part.advance(clock) for part in self._parts]

@@ -199,6 +199,12 @@ class Stream:
         merged ones as one, and leaves out those that begin with events that it still holds back."""
         return 0 if self._finished else sum(core.live() for core in self._cores)
 
+    def live_of(self, number: int) -> int:
+        """Return how many partial matches of a plan that may change are in states of its last version."""
+        plan = self.plans[number]
+        states = plan.current if plan.parts else range(len(plan.arcs.states))
+        return 0 if self._finished else self._cores[number].live_in(list(states))
+
     def epochs(self, events: int) -> int:
         """Return how many epochs of policies end within the next ``events``."""
         return 0 if self._session is None else self._session.budget.epochs(events)
@@ -310,6 +316,7 @@ class Stream:
         except SnapshotError:
             raise
         except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
+            raise
             raise SnapshotError("the snapshot does not hold a state of this query") from None
         return stream
 

@@ -26,13 +26,23 @@ from acep.matches.records import Counts, Found
 from acep.native.compiled import warn_if_missing
 from acep.pattern import expressions as ex
 from acep.pattern.asked import Queries, asked_for
-from acep.pattern.changes import graph_data
 from acep.pattern.printing import canonical
+from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
 from acep.plan.compile_graph import tick_of
 from acep.plan.schema import Schema
+from acep.plan.versions import QueryVersion
 from acep.runtime.absent import Absent
-from acep.runtime.changing import Edit, as_dynamic, moment_of, with_graph
+from acep.runtime.changing import (
+    EVER,
+    Edit,
+    as_dynamic,
+    compiled,
+    moment_of,
+    versions_after,
+    versions_data,
+    versions_of,
+)
 from acep.runtime.options import StreamOptions
 from acep.runtime.revised_stream import RevisedStream
 from acep.runtime.stream import Stream, together
@@ -59,8 +69,9 @@ class TableStream:
         if self.dynamic:
             self.asked = replace(self.asked, queries=tuple(map(as_dynamic, self.asked.queries)))
             if self.limits is not None:
-                raise QueryError("automata that change keep to no budget of work, time or memory", hint="dynamic=False")
-        self.first = self.asked.queries
+                raise QueryError("queries that change keep to no budget of work, time or memory", hint="dynamic=False")
+        self.first, self.budget = self.asked.queries, options.budget
+        self.versions: list[tuple[QueryVersion, ...]] = [(QueryVersion(query, None),) for query in self.first]
         self.lateness, self.op, self.speculation = options.lateness, options.op, options.speculation
         self.first_number = options.first_number
         if self.first_number is not None and self.lateness is None:
@@ -98,7 +109,7 @@ class TableStream:
             self.arrivals = NumberedArrivals(arrow, self.schema, self.lateness, self.first_number)
         elif self.lateness is not None:
             self.arrivals = Arrivals(arrow, self.schema, self.lateness, self.op, self.speculation)
-        self.plans = tuple(compile_query(query, self.schema) for query in self.first)
+        self.plans = self._plans_at_first()
         if self.arrivals is not None and self.arrivals.speculates:
             if self.limits is not None:
                 raise QueryError(
@@ -108,11 +119,11 @@ class TableStream:
             self.revised = RevisedStream(self.plans, self.engine)
         else:
             self.stream = Stream(self.plans, self.engine, output, self.limits)
-        for number, query in enumerate(self.asked.queries):
-            if query is not self.first[number]:  # it changed before the first event
+        for number, versions in enumerate(self.versions):
+            if versions[-1].query is not self.first[number]:  # it changed before the first event
                 source = self.stream or self.revised
                 assert source is not None
-                source.change(number, compile_query(query, self.schema))
+                source.change(number, compiled(versions, self.schema))
                 self.plans = source.plans
         self.absent = Absent(self.plans)
         self.arrow = pa.schema([f.remove_metadata() for f in arrow])
@@ -220,40 +231,72 @@ class TableStream:
         """Change an automaton from now on; return the number of partial matches that go on. ``edit`` makes the changed
         query, of the query, the time from which the change holds, and a function that says of a time whether no event
         before it matters any more."""
-        if not self.dynamic:
-            raise QueryError("this Matcher's queries do not change", hint="Matcher(automaton, dynamic=True)")
-        if name not in self.asked.names:
-            raise QueryError(f"there is no query `{name}`", hint=suggest(name, self.asked.names))
-        if self.finished:
-            raise DataError("the stream has been finished: nothing can change any more", hint="make a new Matcher")
-        number = self.asked.names.index(name)
-        schema, source = self.schema, self.stream or self.revised
+        number = self._changing(name)
+        if self.asked.queries[number].graph is None:
+            raise QueryError("only arcs of hand-written automata can change", hint="replace() takes another query")
+        schema = self.schema
         newest, certain = self._times()
         since = None if newest is None or schema is None else moment_of(newest + 1, schema)
 
         def over(moment: ex.Expr) -> bool:
             return certain is not None and schema is not None and tick_of(moment, schema) <= certain
 
-        query = edit(self.asked.queries[number], since, over)
+        return self._become(number, (QueryVersion(edit(self.asked.queries[number], since, over), None),))
+
+    def replace(self, name: str, query: Query) -> int:
+        """Replace a query in SASE+ by another version from now on; return the number of partial matches that go on."""
+        number = self._changing(name)
+        newest, _ = self._times()
+        since = EVER if newest is None else newest + 1
+        return self._become(number, versions_after(self.versions[number], tolerant(query, self.budget), since))
+
+    def is_automaton(self, name: str) -> bool:
+        """Return whether the query of this name is a hand-written automaton that may change."""
+        return self.asked.queries[self._changing(name)].graph is not None
+
+    def _changing(self, name: str) -> int:
+        """Return the number of the query of this name, which is to change."""
+        if not self.dynamic:
+            raise QueryError("this Matcher's queries do not change", hint="Matcher(query, dynamic=True)")
+        if name not in self.asked.names:
+            raise QueryError(f"there is no query `{name}`", hint=suggest(name, self.asked.names))
+        if self.finished:
+            raise DataError("the stream has been finished: nothing can change any more", hint="make a new Matcher")
+        return self.asked.names.index(name)
+
+    def _become(self, number: int, versions: tuple[QueryVersion, ...]) -> int:
+        """Go on with other versions of a query; return the number of partial matches that go on."""
+        schema, source = self.schema, self.stream or self.revised
         if schema is not None and source is not None:
-            plan, before = compile_query(query, schema), self.plans[number]
+            plan, before = compiled(versions, schema, self._times()[1]), self.plans[number]
             if self.revised is not None and (fresh := [*{*plan.columns} - {*before.columns}]):
                 raise QueryError(
                     f"column `{fresh[0]}` was not read so far, and the events that are kept do not have it",
-                    hint="read it in an arc from the start, or leave speculation= out",
+                    hint="read it from the start, or leave speculation= out",
                 )
             plan = replace(plan, columns=tuple(sorted({*plan.columns, *before.columns})))
             source.change(number, plan)
             self.plans = source.plans
+        self._now(number, versions)
+        return 0 if source is None else source.live_of(number)
+
+    def _now(self, number: int, versions: tuple[QueryVersion, ...]) -> None:
         queries = self.asked.queries
-        self.asked = replace(self.asked, queries=(*queries[:number], query, *queries[number + 1 :]))
-        return 0 if source is None else source.live
+        after = (*queries[:number], versions[-1].query, *queries[number + 1 :])
+        self.versions[number], self.asked = versions, replace(self.asked, queries=after)
+
+    def _plans_at_first(self) -> tuple[Plan, ...]:
+        """Return the plans of the queries with which the stream began."""
+        assert self.schema is not None
+        if not self.dynamic:
+            return tuple(compile_query(query, self.schema) for query in self.first)
+        return tuple(compiled((QueryVersion(query, None),), self.schema) for query in self.first)
 
     def become(self, read: Sequence[Sequence[str]]) -> tuple[Plan, ...]:
         """Return the plans of queries that have changed, for a stream that is restored. ``read``: the columns that each
         has read so far."""
         assert self.schema is not None
-        plans = [compile_query(query, self.schema) for query in self.asked.queries]
+        plans = [compiled(versions, self.schema, self._times()[1]) for versions in self.versions]
         if any(self.schema.kind(name) is None for names in read for name in names):
             raise ValueError("columns")
         both = zip(plans, read, strict=True)
@@ -428,7 +471,7 @@ class TableStream:
         if self.arrivals is not None:
             payload["arrivals"] = self.arrivals.dump()
         if self.dynamic:
-            payload["graphs"] = [graph_data(query.graph) for query in self.asked.queries if query.graph is not None]
+            payload["graphs"] = list(map(versions_data, self.versions))
             payload["read"] = [list(plan.columns) for plan in self.plans]
         return seal(payload, self.fingerprint)
 
@@ -436,12 +479,11 @@ class TableStream:
         """Return a stream with the state of :meth:`snapshot`. Raises :class:`SnapshotError` for other bytes."""
         payload = unseal(data, self.fingerprint)
         other = self.anew()
-        other.limits = self.limits
+        other.limits, other.budget = self.limits, self.budget
         try:
             if self.dynamic:
-                graphs = zip(other.first, payload["graphs"], strict=True)
-                queries = tuple(with_graph(*pair) for pair in graphs)
-                other.asked = replace(other.asked, queries=queries)
+                for number, (query, told_of) in enumerate(zip(other.first, payload["graphs"], strict=True)):
+                    other._now(number, versions_of(query, told_of, self.budget))
             other.rows = int(payload["rows"])
             other.finished = payload["finished"] is True
             if payload["arrow"] is not None:
@@ -453,7 +495,7 @@ class TableStream:
                 else:
                     first = None
                     if self.dynamic and other.schema is not None:
-                        first = tuple(compile_query(query, other.schema) for query in other.first)
+                        first = other._plans_at_first()
                         other.become(payload["read"])
                     other.stream = Stream.restore(
                         other.plans, _bytes(payload["stream"]), self.engine, limits=self.limits, first=first

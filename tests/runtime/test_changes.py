@@ -245,7 +245,7 @@ def test_what_cannot_change_says_so() -> None:
     one = acep.Automaton([A], final="1")
     with pytest.raises(QueryError, match="do not change"):
         acep.Matcher(one).change([B])
-    with pytest.raises(QueryError, match="only hand-written automata can change"):
+    with pytest.raises(QueryError, match="a letter expression cannot change"):
         acep.Matcher(acep.regex("ab", within=5), dynamic=True)
     with pytest.raises(QueryError, match="dynamic='yes' is not true or false"):
         acep.Matcher(one, dynamic="yes")  # type: ignore[arg-type]

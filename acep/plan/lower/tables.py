@@ -14,6 +14,7 @@ from typing import Literal
 from acep.automaton.arcs import Arc
 from acep.automaton.graph import OF_REGISTER, rebound
 from acep.automaton.registers import Assign, Check, Frame, Ignore, Register, Step, ValueSource, assemble
+from acep.automaton.versions import joined, programs_of
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
 from acep.plan.derive import derive
@@ -88,6 +89,11 @@ class _TableLowering:
         self.program = plan.program
         if derived and plan.query.graph:
             self.program = rebound(plan.program, predicates, transfers)
+        elif derived and plan.parts:
+            own = [assemble(p.automaton, p.arcs, tuple(predicates[n] for n in p.predicates)) for p in plan.parts]
+            arcs, self.program, _ = joined(plan.parts, programs_of(plan.parts, own))
+            if arcs != plan.arcs:
+                raise NotNativeError("its versions differ in what they derive from texts")
         elif derived:
             self.program = assemble(plan.automaton, plan.arcs, predicates)
         self.layouts = [self._layout(layout) for layout in self.program.layouts]
@@ -215,11 +221,11 @@ class _TableLowering:
             self.frames,
             self.assigned,
             0 if plan.query.graph is None else len(plan.return_kinds),
-            int(plan.query.graph is not None and plan.query.graph.dynamic),
+            int(plan.dynamic),
         )
         arrays["firsts"] = (int(self.firsts),)
         mergeable = not any(arrays["state_slots"]) and not arrays["check_program"] and not completes(plan)
-        mergeable = mergeable and (plan.query.graph is None or _is_plain(plan))
+        mergeable = mergeable and not plan.dynamic and (plan.query.graph is None or _is_plain(plan))
         registers = tuple(
             tuple(self._described(r, slot) for r, slot in here.items() if r.kind != "frames" and self._width(r) == 1)
             for here in self.layouts
@@ -368,17 +374,16 @@ def _column(r: Register) -> str:
 
 
 def _is_plain(plan: Plan) -> bool:
-    """Return whether all matches end in one state, and no arc changes, is ignorable, or is valid only for a time."""
+    """Return whether all matches end in one state, and no arc is ignorable or valid only for a time."""
     lasting = all(arc.since is None and arc.until is None for here in plan.arcs.arcs for arc in here)
-    changes = plan.query.graph is not None and plan.query.graph.dynamic
     ends = sum(bool(state.accepts) for state in plan.arcs.states)
-    return lasting and not changes and not any(plan.program.ignoring) and ends == 1
+    return lasting and not any(plan.program.ignoring) and ends == 1
 
 
 def _unambiguous(plan: Plan) -> bool:
     """Return whether a binding determines its run: no two arcs of a state can bind one event to one variable."""
-    if plan.query.graph is not None:
-        return False  # runs with one binding differ in their registers
+    if plan.query.graph is not None or plan.dynamic:
+        return False  # runs with one binding differ in their registers, or come along arcs of several versions
     for here in plan.arcs.arcs:
         seen: dict[str, set[str]] = {}
         for arc in here:

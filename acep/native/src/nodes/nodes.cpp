@@ -33,8 +33,14 @@ NodeEngine::NodeEngine(Tables tables, EventClassifier& classifier, Partitions& p
         }
     }
     tells_live_ = !completion_;
-    for (const State& s : tables_.states) framed_.emplace_back(s.slots, uint8_t{0});
-    // Find the slots that hold lists of frames, including copies; repeat until no new one is found.
+    find_frames();
+}
+
+// Find the slots that hold lists of frames, including copies; repeat until no new one is found.
+void NodeEngine::find_frames() {
+    for (size_t s = framed_.size(); s < tables_.states.size(); ++s) {
+        framed_.emplace_back(tables_.states[s].slots, uint8_t{0});
+    }
     for (bool more = true; more;) {
         more = false;
         for (const State& s : tables_.states) {
@@ -62,7 +68,7 @@ void NodeEngine::change(Tables tables) {
     made_.resize(after);
     merging_.likes.resize(after);
     merging_.unions.resize(after);
-    for (size_t s = before; s < after; ++s) framed_.emplace_back(tables_.states[s].slots, uint8_t{0});
+    find_frames();
     for (Part& part : parts_) {
         for (auto* lists : {&part.lists, &part.shadow}) {
             if (!lists->empty()) lists->resize(after);
@@ -472,14 +478,18 @@ void NodeEngine::forget(uint32_t partition) {
 }
 
 // Count the partial matches without those of the shadow sample.
-int64_t NodeEngine::partial_matches(int64_t clock) const {
+int64_t NodeEngine::partial_matches_in(const std::vector<uint32_t>& states, int64_t clock) const {
+    std::vector<uint8_t> wanted(tables_.states.size(), states.empty() ? 1 : 0);
+    for (uint32_t state : states) wanted.at(state) = 1;
     int64_t found = 0;
     for (uint32_t p = 0; p < parts_.size(); ++p) {
         const Part& part = parts_[p];
         int64_t low = NEVER;
         if (tables_.timed()) low = earliest(clock, tables_.span);
         if (tables_.counted) low = earliest(tables_.strict ? part.last : partitions_.positions[p] - 1, tables_.span);
-        for (const NodeList& list : part.lists) found += const_cast<NodeList&>(list).living(low);  // only read
+        for (size_t s = 0; s < part.lists.size(); ++s) {
+            if (wanted[s] != 0) found += const_cast<NodeList&>(part.lists[s]).living(low);  // only read
+        }
     }
     return found;
 }

@@ -32,7 +32,9 @@ public:
     bool idle(uint32_t partition, int64_t clock) override;
     void forget(uint32_t partition) override;
     int64_t bytes() const override;
-    int64_t partial_matches(int64_t clock) const override;
+    int64_t partial_matches(int64_t clock) const override { return partial_matches_in({}, clock); }
+    // The same in some states only, or in all of them if none is given.
+    int64_t partial_matches_in(const std::vector<uint32_t>& states, int64_t clock) const;
     int64_t oldest() const override;
     void dump(Writer& out) const override;
     void load(Reader& in) override;
@@ -141,6 +143,7 @@ private:
     void step(Part& part, const Turn& turn, const Event& event, int64_t low);
     void begin(const Turn& turn, const Event& event);
     void contiguous_end(Part& part, const Event& event);
+    void find_frames();
     void ignore(NodeList& list, uint32_t state, const Event& event);
     // Keep those of block_.rows[0 .. count) in `list` that pass the checks, and return their number.
     size_t passing(const std::vector<Check>& checks, NodeList& list, uint32_t slots, const Event& event, size_t count);

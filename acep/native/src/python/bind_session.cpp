@@ -365,6 +365,9 @@ void bind_session(nb::module_& m) {
     session.def("partial_matches", [](const Self& self, size_t e, int64_t clock) {
         return self.engines.at(e)->partial_matches(clock);
     }, "engine"_a, "clock"_a);
+    session.def("partial_matches_in", [](const Self& self, size_t e, std::vector<uint32_t> states, int64_t clock) {
+        return engine_as<NodeEngine>(self.engine(e), "partial_matches_in: no nodes").partial_matches_in(states, clock);
+    }, "engine"_a, "states"_a, "clock"_a);
     session.def("windowed", &windowed, "engine"_a);
     session.def_prop_ro("bytes", [](const Self& self) { return self.session->bytes(); });
     bind_counting(session);

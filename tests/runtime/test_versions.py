@@ -1,0 +1,357 @@
+"""Queries that are replaced while the stream runs: what is found is what the versions accept, each in its own time."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pytest
+
+import acep
+from acep.errors import DataError, QueryError, SnapshotError
+from acep.runtime.changing import EVER
+from acep.storage.snapshot import seal, unseal
+from tests.random_automata import random_rows
+from tests.random_cases import sase_text
+from tests.runtime.test_changes import table
+from tests.runtime.test_revisions import net
+
+ENGINES = ("auto", "reference")
+PARTS = 10
+ABC, ABD = "PATTERN SEQ(A a, B b, C c) WITHIN 9", "PATTERN SEQ(A a, B b, D d) WITHIN 9"
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A sequence of variables with their types, with conditions on them: (variable, comparison, other variable)."""
+
+    letters: tuple[tuple[str, str], ...]
+    conditions: frozenset[tuple[str, str, str]]
+
+    def text(self, within: int) -> str:
+        """The query."""
+        where = " AND ".join(f"{one}.x {op} {other}.x" for one, op, other in sorted(self.conditions))
+        where = f" WHERE {where}" if where else ""
+        return f"PATTERN SEQ({', '.join(f'{t} {v}' for v, t in self.letters)}){where} WITHIN {within}"
+
+    def holds(self, bound: dict[str, Row]) -> bool:
+        """Whether the conditions on the variables that are bound hold."""
+        for one, op, other in self.conditions:
+            if one in bound and other in bound:
+                a, b = bound[one]["x"], bound[other]["x"]
+                if a is None or b is None or not (a > b if op == ">" else a <= b):
+                    return False
+        return True
+
+    def shared(self, other: Chain, many: int) -> bool:
+        """Whether partial matches with so many events are in the same state of another chain: they have the same
+        variables and conditions, and are compared with later events by the same variables."""
+        if self.letters[:many] != other.letters[:many] or many >= len(self.letters) or many >= len(other.letters):
+            return False
+        names = {name for name, _ in self.letters[:many]}
+        mine, theirs = ([c for c in q.conditions if {c[0], c[2]} <= names] for q in (self, other))
+        kept, also = ({v for c in q.conditions if not {c[0], c[2]} <= names for v in (c[0], c[2]) if v in names}
+                      for q in (self, other))  # fmt: skip
+        return set(mine) == set(theirs) and kept == also
+
+
+def random_chain(rng: Random, like: Chain | None = None) -> Chain:
+    """Draw a chain; one that is ``like`` another often begins as it does."""
+    letters = [(name, rng.choice("AABBC")) for name in "abcd"[: rng.randrange(2, 5)]]
+    kept = 0
+    if like is not None and rng.random() < 0.9:
+        kept = rng.randrange(1, len(like.letters) + 1)
+        letters[:kept] = like.letters[:kept]
+    names = [name for name, _ in letters]
+    drawn = {(one, rng.choice((">", "<=")), other) for one in names for other in names if one < other}
+    conditions = {one for one in drawn if rng.random() < 0.3}
+    if like is not None and rng.random() < 0.7:
+        old = set(names[:kept])
+        conditions = {c for c in conditions if not {c[0], c[2]} <= old}
+        conditions |= {c for c in like.conditions if {c[0], c[2]} <= old}
+    return Chain(tuple(letters), frozenset(conditions))
+
+
+def accepted(versions: list[tuple[int, Chain]], rows: list[Row], within: int) -> Counter[str]:
+    """All matches: partial matches go along the chain of the time of each event, as long as they are shared."""
+    found = Counter[str]()
+    runs: list[tuple[dict[str, Row], int]] = []  # bound events with their variables, and the version so far
+    for row in rows:
+        now = max(i for i, (since, _) in enumerate(versions) if row["ts"] >= since)
+        chain, going = versions[now][1], []
+        for bound, version in runs:
+            steps = [(versions[i][1], versions[i + 1][1]) for i in range(version, now)]
+            if all(old.shared(new, len(bound)) for old, new in steps):
+                going.append((bound, now))
+        runs = list(going)
+        for bound, _ in [*going, ({}, now)]:
+            name, type_ = chain.letters[len(bound)]
+            first = next(iter(bound.values()), row)
+            longer = bound | {name: row}
+            if row["type"] == type_ and row["ts"] - first["ts"] <= within and chain.holds(longer):
+                if len(longer) == len(chain.letters):
+                    found[str([(v, r["id"]) for v, r in sorted(longer.items())])] += 1
+                else:
+                    runs.append((longer, now))
+    return found
+
+
+def told(found: dict[tuple[Any, ...], int]) -> Counter[str]:
+    """Matches by their bindings, each to one event."""
+    bindings = {key: ast.literal_eval(key[4]) for key in found}
+    return Counter({str([(v, ids[0]) for v, ids in bindings[key]]): many for key, many in found.items()})
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_each_version_holds_in_its_time(part: int, engine: str, cases: Callable[[int], int]) -> None:
+    some = going = 0
+    for seed in range(part * 10_000, part * 10_000 + cases(100)):
+        rng = Random(seed)
+        within = rng.choice((2, 4, 8))
+        rows, chain = random_rows(rng, 20), random_chain(rng)
+        lateness, speculation = rng.choice(((None, 0), (3, 0), (3, 1), (20, "inf"), ("inf", "inf")))
+        asked: dict[str, Any] = {"id": "id", "seq": "seq", "engine": engine, "dynamic": True}
+        asked |= {} if lateness is None else {"lateness": lateness, "speculation": speculation}
+        matcher = acep.Matcher(chain.text(within), **asked)
+        coming = list(rows)
+        if lateness is not None:
+            coming.sort(key=lambda row: row["ts"] + rng.randrange(3 if lateness == 3 else 9))
+        versions, given, at = [(EVER, chain)], list[Any](), 0
+        while at < len(coming):
+            if rng.random() < 0.5:
+                new = random_chain(rng, versions[-1][1])
+                try:
+                    going += matcher.replace(new.text(within))
+                except QueryError as refused:
+                    if "was not read" in str(refused):
+                        continue
+                    raise
+                versions.append((EVER if not at else max(row["ts"] for row in coming[:at]) + 1, new))
+            push = coming[at : at + rng.randrange(1, 6)]
+            at += len(push)
+            given += matcher.push(table(push))
+            if rng.random() < 0.2:
+                state, matcher = matcher.snapshot(), acep.Matcher(chain.text(within), **asked)
+                matcher.restore(state)
+        given += matcher.finish()
+        if matcher.report.late:
+            continue
+        wanted = accepted(versions, rows, within)
+        assert told(net(given)) == wanted, f"seed {seed}: {[(t, q.text(within)) for t, q in versions]}"
+        some += bool(wanted)
+    assert some
+    assert going
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_engines_agree_and_late_events_take_the_version_of_their_time(part: int, cases: Callable[[int], int]) -> None:
+    """Random queries with repetitions, sets, choices, errors, HAVING and RETURN."""
+    some = many = 0
+    for seed in range(part * 10_000, part * 10_000 + cases(60)):
+        rng = Random(seed)
+        text, options, _ = sase_text(rng)
+        while "~" in text or "OUTPUT" in text:
+            text, options, _ = sase_text(rng)
+        rows, texts = random_rows(rng, 16), [changed_text(rng, text) for _ in range(3)]
+        cuts = sorted(rng.choices(range(1, len(rows) + 1), k=3))
+        asked: dict[str, Any] = {"id": "id", "seq": "seq", "dynamic": True}
+        asked["budget"] = acep.Budget(**options) if options else None
+        late = {"lateness": "inf", "speculation": "inf"}
+        ways = [(engine, late, late_steps(rng, rows, cuts, texts)) for engine in ENGINES]
+        ways += [(engine, {}, steps_in_order(rows, cuts, texts)) for engine in ENGINES]
+        found = [run(text, steps, asked | more | {"engine": engine}) for engine, more, steps in ways]
+        assert found == [found[0]] * 4, f"seed {seed}: {[text, *texts]}, {cuts}"
+        some += bool(found[0])
+        many += isinstance(found[0], dict)
+    assert some
+    assert many
+
+
+Steps = list[Row | str]
+
+
+def steps_in_order(rows: list[Row], cuts: list[int], texts: list[str]) -> Steps:
+    """Events in order, and a new version after all events of the time of some of them."""
+    steps, at = Steps(), 0
+    for cut, text in zip(cuts, texts, strict=True):
+        before = [row for row in rows if row["ts"] <= rows[cut - 1]["ts"]]
+        steps += [*before[at:], text]
+        at = max(at, len(before))
+    return steps + rows[at:]
+
+
+def late_steps(rng: Random, rows: list[Row], cuts: list[int], texts: list[str]) -> Steps:
+    """The same, but other events than the latest may come after a change, and in any order."""
+    steps, came = Steps(), list[Row]()
+    for cut, text in zip(cuts, texts, strict=True):
+        last = rows[cut - 1]
+        ready = [row for row in rows if row not in came and row["ts"] <= last["ts"]]
+        ready = rng.sample(ready, len(ready))
+        coming = [row for row in ready if row is last or rng.random() < 0.6]
+        steps += [*coming, text]
+        came += coming
+    return steps + rng.sample(rest := [row for row in rows if row not in came], len(rest))
+
+
+def changed_text(rng: Random, text: str) -> str:
+    """The pattern with another type somewhere, or with another end."""
+    head, _, tail = text.partition("\nWHERE")
+    places = [i for i in range(len("PATTERN "), len(head)) if head[i] in "ABCDE" and not head[i - 1].isalnum()]
+    at = rng.choice(places)
+    return f"{head[:at]}{rng.choice('ABCDE')}{head[at + 1 :]}\nWHERE{tail}"
+
+
+def run(text: str, steps: Steps, asked: dict[str, Any]) -> dict[Any, Any] | str:
+    """The matches of a query that is replaced on the way, or what was refused."""
+    given = list[Any]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", acep.DataWarning)
+        try:
+            matcher = acep.Matcher(text, **asked)
+            for step in steps:
+                if isinstance(step, str):
+                    matcher.replace(step)
+                else:
+                    given += matcher.push(table([step]))
+            given += matcher.finish()
+        except QueryError as refused:
+            return refused.message
+    return dict(net(given))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_partial_matches_go_on_where_both_versions_agree(engine: str) -> None:
+    matcher = acep.Matcher(ABC, dynamic=True, engine=engine)
+    assert not matcher.push({"ts": [1, 2], "type": ["A", "B"]})
+    assert matcher.replace(ABD) == 2
+    assert [m.bindings for m in matcher.push({"ts": [3, 4], "type": ["C", "D"]})] == [{"a": (0,), "b": (1,), "d": (3,)}]
+    assert matcher.replace("PATTERN SEQ(B b, D d) WITHIN 9") == 0
+    assert [m.bindings for m in matcher.push({"ts": [5, 6], "type": ["B", "D"]})] == [{"b": (4,), "d": (5,)}]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_conditions_are_the_same_wherever_they_are_written(engine: str) -> None:
+    matcher = acep.Matcher("PATTERN SEQ(A a, B b, C c) WHERE a.x < b.x WITHIN 9", dynamic=True, engine=engine)
+    matcher.push({"ts": [1, 2], "type": ["A", "B"], "x": [1, 2]})
+    assert matcher.replace("PATTERN SEQ(A a, B b, (C | D) c) WHERE c.x > 2 AND a.x < b.x WITHIN 9") == 2
+    assert len(matcher.push({"ts": [3, 4], "type": ["D", "C"], "x": [3, 2]})) == 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_query_that_keeps_other_values_begins_anew(engine: str) -> None:
+    matcher = acep.Matcher(ABC, dynamic=True, engine=engine)
+    matcher.push({"ts": [1, 2], "type": ["A", "B"], "x": [1, 2]})
+    assert matcher.replace("PATTERN SEQ(A a, B b, D d) WHERE d.x > a.x WITHIN 9") == 0
+    assert matcher.replace(ABC) == 0
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_same_query_again_changes_nothing(engine: str) -> None:
+    text = "PATTERN SEQ(A a, B+ b[], C c) WHERE a.s LIKE 'x%' AND b[i].x > b[i-1].x AND c.x > avg(b[].x) WITHIN 9"
+    data = {"ts": [1, 2, 3, 4, 5], "type": ["A", "B", "B", "C", "C"], "x": [0, 1, 2, 3, 4], "s": ["xy"] * 5}
+    matcher = acep.Matcher(text, dynamic=True, engine=engine)
+    found = list(matcher.push({name: column[:3] for name, column in data.items()}))
+    assert matcher.replace(text) == 4
+    found += matcher.push({name: column[3:] for name, column in data.items()})
+    assert [m.bindings for m in found] == [m.bindings for m in acep.match(data, text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("PATTERN SEQ(A a, B b) WITHIN 8", "another value of `WITHIN`"),
+        ("PATTERN SEQ(A a, B b) WHERE skip_till_next_match(a, b) WITHIN 9", "another value of `strategy`"),
+        ("PATTERN SEQ(A a, B b) WITHIN 9 RETURN a.x AS x", "another value of `RETURN`"),
+        ("PATTERN SEQ(A a, B b) WITHIN 9 HAVING a.x > 1", "another value of `HAVING`"),
+        ("PATTERN SEQ(A a, B b) WHERE [x] WITHIN 9", "other partition attributes"),
+        ("PATTERN SEQ(A a, ~(X x), B b) WITHIN 9", "with a negation"),
+        ("PATTERN SEQ(A a, B b) WITHIN 9 OUTPUT NON OVERLAP", "with OUTPUT"),
+        ("FROM (PATTERN A a) AS A PATTERN A a WITHIN 9", "over the matches of others"),
+        (acep.regex("ab", within=9), "letter expression"),
+    ],
+)
+def test_what_may_not_change_is_refused_and_changes_nothing(text: Any, reason: str) -> None:
+    matcher = acep.Matcher(ABC, dynamic=True)
+    matcher.push({"ts": [1, 2], "type": ["A", "B"], "x": [1, 2]})
+    with pytest.raises(QueryError, match=reason):
+        matcher.replace(text)
+    assert len(matcher.push({"ts": [3], "type": ["C"], "x": [1]})) == 1
+    if "partition" not in reason and "another" not in reason:
+        with pytest.raises(QueryError, match=reason):
+            acep.Matcher(text, dynamic=True)
+
+
+def test_changes_need_their_options() -> None:
+    with pytest.raises(QueryError, match="do not change"):
+        acep.Matcher(ABC).replace(ABD)
+    with pytest.raises(QueryError, match="only arcs of hand-written automata"):
+        acep.Matcher(ABC, dynamic=True).change()
+    with pytest.raises(QueryError, match="only an automaton can replace an automaton"):
+        acep.Matcher(acep.Automaton([acep.arc("s", "t")], final="t"), dynamic=True).replace(ABC)
+    with pytest.raises(QueryError, match="hand-written"):
+        acep.Matcher(ABC, dynamic=True).replace(acep.Automaton([acep.arc("s", "t")], final="t"))
+    with pytest.raises(QueryError, match="keep to no budget"):
+        acep.Matcher(ABC, dynamic=True, budget=acep.Budget(work=3))
+    matcher = acep.Matcher(ABC, dynamic=True)
+    matcher.finish()
+    with pytest.raises(DataError, match="finished"):
+        matcher.replace(ABD)
+
+
+def test_one_of_several_queries_changes() -> None:
+    matcher = acep.Matcher({"one": ABC, "two": ABC}, dynamic=True)
+    matcher.push({"ts": [1, 2], "type": ["A", "B"]})
+    assert matcher.replace(ABD, query="two") == 2
+    found = matcher.push({"ts": [3, 4], "type": ["C", "D"]})
+    assert [m.end for m in found["one"]] == [3]
+    assert [m.end for m in found["two"]] == [4]
+    with pytest.raises(QueryError, match="there is no query `three`"):
+        matcher.replace(ABC, query="three")
+
+
+def test_a_query_has_at_most_a_hundred_versions() -> None:
+    matcher = acep.Matcher(ABC, dynamic=True)
+    for number in range(99):
+        matcher.push({"ts": [number], "type": ["A"]})
+        matcher.replace(ABD if number % 2 else ABC)
+    with pytest.raises(QueryError, match="100 versions in one stream"):
+        matcher.replace(ABC)
+    restored = acep.Matcher(ABC, dynamic=True)
+    restored.restore(matcher.snapshot())
+    rest = {"ts": [100, 101], "type": ["B", "C"]}
+    assert [m.bindings for m in restored.push(rest)] == [m.bindings for m in matcher.push(rest)] != []
+
+
+@pytest.mark.parametrize(
+    "spoilt", [{}, [["PATTERN A a"]], [[ABD, "2"]], [[ABD, 2**63]], [[ABD, 5], [ABC, 4]], [["x", 1]], 3]
+)
+def test_a_spoilt_list_of_versions_is_refused(spoilt: Any) -> None:
+    matcher = acep.Matcher(ABC, dynamic=True)
+    matcher.push({"ts": [1, 2], "type": ["A", "B"]})
+    matcher.replace(ABD)
+    print_ = matcher._tables.fingerprint
+    payload = unseal(matcher.snapshot(), print_)
+    for graphs in ([spoilt], []):
+        with pytest.raises(SnapshotError, match="does not hold a state of this query"):
+            acep.Matcher(ABC, dynamic=True).restore(seal(payload | {"graphs": graphs}, print_))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_errors_so_far_count_for_the_next_version(engine: str) -> None:
+    budget = acep.Budget(errors=1, weights={"a": 1})
+    matcher = acep.Matcher(ABC, dynamic=True, budget=budget, engine=engine)
+    assert not matcher.push({"ts": [1], "type": ["B"]})
+    assert matcher.replace(ABD) == 1
+    state = matcher.snapshot()
+    matcher = acep.Matcher(ABC, dynamic=True, budget=budget, engine=engine)
+    matcher.restore(state)
+    found = matcher.push({"ts": [2, 3], "type": ["C", "D"]})
+    assert [(m.bindings, m.error) for m in found] == [({"b": (0,), "d": (2,)}, 1)]
