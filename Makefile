@@ -91,8 +91,8 @@ sanitize: $(SANITIZED)/objects/.built  ## test the native core under the address
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 \
 	ARROW_DEFAULT_MEMORY_POOL=system ACEP_SANITIZE=$(SANITIZERS) ACEP_CASES=$(or $(ACEP_CASES),0.05) \
-	$(SANITIZED)/bin/python -m pytest -n $(WORKERS) $(PYTEST_ARGS) tests/native tests/automaton tests/runtime/test_changes.py tests/runtime/test_versions.py \
-		tests/test_corpus.py tests/test_random.py
+	$(SANITIZED)/bin/python -m pytest -n $(WORKERS) $(PYTEST_ARGS) tests/native tests/automaton \
+		tests/runtime/test_changes.py tests/runtime/test_versions.py tests/test_corpus.py tests/test_random.py
 
 SANITIZERS := address,undefined
 
