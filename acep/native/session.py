@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acep.budget.pace import Pace
+from acep.errors import EngineError
 from acep.events.batch import Batch
 from acep.events.pushed_rows import Pushed, rows_of
 from acep.matches.counted import Counted
@@ -113,9 +114,9 @@ class NativeSession:
         return programs, classes
 
     def change(self, number: int, plan: Plan) -> None:
-        """Go on with another plan in place of plan ``number``: a hand-written automaton that has changed.
+        """Go on with another plan in place of plan ``number``: a query that has changed.
 
-        Raises :class:`NotNativeError`, and changes nothing, where the core cannot run it.
+        Raises :class:`EngineError`, and changes nothing, where the core cannot run it.
         """
         shared = replace(
             self._shared,
@@ -124,7 +125,12 @@ class NativeSession:
             classes=dict(self._shared.classes),
             keys=dict(self._shared.keys),
         )
-        tables = lower(plan, shared, self._codes.texts.intern)
+        try:
+            tables = lower(plan, shared, self._codes.texts.intern)
+        except NotNativeError as why:
+            raise EngineError(
+                f"the native core cannot run this version: {why}", hint='engine="reference" runs every query'
+            ) from None
         programs, classes = self._parts(shared, *self._made[:2])
         before, self._shared = self._shared, shared
         try:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import acep
-from acep.errors import DataError, QueryError, SnapshotError
+from acep.errors import DataError, EngineError, QueryError, SnapshotError
 from acep.runtime.changing import EVER
 from acep.storage.snapshot import seal, unseal
 from tests.random_automata import random_rows
@@ -304,6 +304,20 @@ def test_changes_need_their_options() -> None:
     matcher.finish()
     with pytest.raises(DataError, match="finished"):
         matcher.replace(ABD)
+
+
+def test_a_version_that_the_native_core_cannot_run_is_refused_and_changes_nothing() -> None:
+    names = "stuvwxyz"
+    sums = " + ".join(f"b[i].{name}" for name in names)
+    wide = f"PATTERN SEQ(A a, B+ b[], C c) WHERE {sums} > c.x WITHIN 9"
+    one, two = ({"ts": [n], "type": [kind], **{name: [1] for name in names}} for n, kind in ((1, "A"), (2, "C")))
+    matcher, other = (acep.Matcher("PATTERN SEQ(A a, C c) WITHIN 9", dynamic=True, engine=each) for each in ENGINES)
+    for each in (matcher, other):
+        each.push(one)
+    with pytest.raises(EngineError, match="the native core cannot run this version"):
+        matcher.replace(wide)
+    assert [m.end for m in matcher.push(two)] == [2]
+    assert other.replace(wide) == 1
 
 
 def test_one_of_several_queries_changes() -> None:
