@@ -316,7 +316,6 @@ class Stream:
         except SnapshotError:
             raise
         except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
-            raise
             raise SnapshotError("the snapshot does not hold a state of this query") from None
         return stream
 
