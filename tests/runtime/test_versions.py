@@ -113,7 +113,7 @@ def told(found: dict[tuple[Any, ...], int]) -> Counter[str]:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_each_version_holds_in_its_time(part: int, engine: str, cases: Callable[[int], int]) -> None:
     some = going = 0
-    for seed in range(part * 10_000, part * 10_000 + cases(100)):
+    for seed in range(part * 10_000, part * 10_000 + max(20, cases(100))):
         rng = Random(seed)
         within = rng.choice((2, 4, 8))
         rows, chain = random_rows(rng, 20), random_chain(rng)
@@ -155,7 +155,7 @@ def test_each_version_holds_in_its_time(part: int, engine: str, cases: Callable[
 def test_engines_agree_and_late_events_take_the_version_of_their_time(part: int, cases: Callable[[int], int]) -> None:
     """Random queries with repetitions, sets, choices, errors, HAVING and RETURN."""
     some = many = 0
-    for seed in range(part * 10_000, part * 10_000 + cases(60)):
+    for seed in range(part * 10_000, part * 10_000 + max(20, cases(60))):
         rng = Random(seed)
         text, options, _ = sase_text(rng)
         while "~" in text or "OUTPUT" in text:
