@@ -66,14 +66,14 @@ def group_number(found: Sequence[Found]) -> int:
     """Return the number of bundles."""
     if isinstance(found, FoundColumns):
         table, names = _keyed(found, "bundle")
-        return int(table.group_by(names).aggregate([]).num_rows)
+        return int(table.group_by(names, use_threads=False).aggregate([]).num_rows)
     return len({(one.key, one.bundle) for one in found})
 
 
 def _groups_of_columns(found: FoundColumns, by: str) -> list[Group]:
     table, names = _keyed(found, by)
     wanted = [("last", "max"), ("last", "count"), ("error", "min"), ("row", "min")]
-    groups = table.group_by(names).aggregate(wanted)
+    groups = table.group_by(names, use_threads=False).aggregate(wanted)
     first, last, number, error, row = (
         groups.column(name).to_numpy() for name in ("by", "last_max", "last_count", "error_min", "row_min")
     )
