@@ -320,6 +320,23 @@ def test_a_version_that_the_native_core_cannot_run_is_refused_and_changes_nothin
     assert other.replace(wide) == 1
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_event_is_taken_back_from_the_versions_that_used_it(engine: str) -> None:
+    asked = {"id": "id", "op": "op", "lateness": "inf", "speculation": "inf", "engine": engine}
+    matcher = acep.Matcher(ABC, dynamic=True, **asked)
+    types, ids = ["A", "B", "C"], ["a", "b", "c"]
+    given = list(matcher.push({"ts": [1, 2, 3], "type": types, "id": ids, "op": [1, 1, 1]}))
+    matcher.replace(ABD)
+    given += matcher.push({"ts": [4, 5], "type": ["C", "D"], "id": ["e", "d"], "op": [1, 1]})
+    assert [(m.op, m.bindings["b"], m.end) for m in given] == [(1, ("b",), 3), (1, ("b",), 5)]
+    given += matcher.push({"ts": [2, 2], "type": ["B", "B"], "id": ["b", "x"], "op": [-1, 1]})
+    given += matcher.finish()
+    assert told(net(given)) == {
+        "[('a', 'a'), ('b', 'x'), ('c', 'c')]": 1,
+        "[('a', 'a'), ('b', 'x'), ('d', 'd')]": 1,
+    }
+
+
 def test_one_of_several_queries_changes() -> None:
     matcher = acep.Matcher({"one": ABC, "two": ABC}, dynamic=True)
     matcher.push({"ts": [1, 2], "type": ["A", "B"]})
