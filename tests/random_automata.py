@@ -9,10 +9,13 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
+import pyarrow as pa
+
 import acep
 from acep.pattern import expressions as ex
 from acep.pattern.tree import GraphArc
 from tests.oracle_values import value
+from tests.random_cases import COLUMNS
 
 Row = dict[str, Any]
 Registers = dict[str, Any]
@@ -73,6 +76,17 @@ def random_rows(rng: Random, most: int = 14) -> list[Row]:
         }
         for number, ts in enumerate(times)
     ]  # fmt: skip
+
+
+def few_matches(automaton: acep.Automaton, rows: list[Row], most: int = 2_000) -> list[Row]:
+    """The first rows, as long as their matches and partial matches are at most so many; both may double with a row."""
+    matcher, found = acep.Matcher(automaton), 0
+    for many, row in enumerate(rows):
+        found += len(matcher.push(pa.Table.from_pylist([row], pa.schema([*COLUMNS.items()]))))
+        assert matcher._tables.stream is not None
+        if found + matcher._tables.stream.live > most:
+            return rows[:many]
+    return rows
 
 
 def _reads(text: str) -> set[str]:
