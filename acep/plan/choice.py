@@ -55,10 +55,11 @@ def choose(plan: Plan, output: str = "matches") -> EngineChoice:
     >>> choose(assumed_plan(acep.parse("PATTERN {A a, B b, C c, D d, E e} WITHIN 9"))).engine
     'windows+merged'
     """
-    choice = _alone(plan, output)
-    if choice.engine == "reference" or not worth(plan, choice.engine).worth:
-        return choice
-    return EngineChoice(WINDOWS + choice.engine, choice.why)
+    if output not in plan.engines:
+        choice = _alone(plan, output)
+        windows = WINDOWS if choice.engine != "reference" and worth(plan, choice.engine).worth else ""
+        plan.engines[output] = windows + choice.engine, choice.why
+    return EngineChoice(*plan.engines[output])
 
 
 def _alone(plan: Plan, output: str) -> EngineChoice:

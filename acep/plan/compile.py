@@ -107,6 +107,11 @@ class Plan:
         return self.query.output is not Output.ALL or any(source.chooses for source, _ in self.sources)
 
     @cached_property
+    def engines(self) -> dict[str, tuple[str, str]]:
+        """Return the engines chosen so far and why, by output (:func:`acep.plan.choice.choose` fills this in)."""
+        return {}
+
+    @cached_property
     def fingerprint(self) -> str:
         """Return a hash that is equal for plans that can read each other's snapshots."""
         import hashlib  # imported here: it loads OpenSSL, which only snapshots need

@@ -6,13 +6,13 @@ stream order, and returns rows of the result.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import mmh3
 import pyarrow as pa
 
 from acep.errors import DataError, SnapshotError
@@ -24,6 +24,7 @@ from acep.matches.records import Counts, Found
 from acep.plan.compile import Plan
 from acep.plan.schema import Kind
 from acep.runtime.stream import Stream
+from acep.storage.frame import digest
 from acep.storage.snapshot import seal, unseal
 from acep.streaming.job import EXACT, Job, Pass, plans_of
 from acep.streaming.pace import BatchPace
@@ -33,9 +34,10 @@ from acep.streaming.totals import MOST, Totals
 __all__ = ["Bucket"]
 
 MAGIC = b"ACEPBUCK"
-FORMAT = 1
-"""Format version of the state of a bucket. A change of the format must raise it and add states of the new format to
-tests/golden/state, beside those of earlier formats (tests/spark/test_golden_states.py)."""
+FORMAT = 2
+"""Format version of the state of a bucket; version 1, which had a slower checksum, is read. A change of the format must
+raise it and add states of the new format to tests/golden/state, beside those of earlier formats
+(tests/spark/test_golden_states.py)."""
 HEAD = struct.Struct("<8sH16sQQQ")
 """Magic, format version, checksum of everything after it, and the lengths of the three parts."""
 SUMMED = struct.calcsize("<8sH16s")  # offset of the first byte that the checksum covers
@@ -47,16 +49,18 @@ class Bucket:
     """The state of one bucket of ``job``, for the queries of the pass ``part``.
 
     With ``whole``, rows under a budget are returned at the end, so that the column ``exact`` covers the whole bucket.
+    ``engine`` is a snapshot of the stream to go on with.
     """
 
-    def __init__(self, job: Job, part: Pass, *, whole: bool = False) -> None:
+    def __init__(self, job: Job, part: Pass, *, whole: bool = False, engine: bytes | None = None) -> None:
         self.job = job
         self.waiting: list[tuple[int, pa.Table]] | None = [] if whole and job.budget is not None else None
         self.every = plans_of(job.queries, job.schema)
         self.plans: tuple[Plan, ...] = tuple(self.every[number] for number in part.queries)
         self.part = part
         self.columns = tuple(sorted({column for plan in self.plans for column in plan.columns}))
-        self.stream = Stream(self.plans, job.engine, job.output, job.limits)
+        given = (job.engine, job.output, job.limits)
+        self.stream = Stream(self.plans, *given) if engine is None else Stream.restore(self.plans, engine, *given)
         then = [job.schema.seq] if job.schema.seq is not None else []
         self.held = HoldBack(job.schema.ts, then, job.schema.tick_ns or 1)
         grouped = job.output in ("points", "bundles")
@@ -215,7 +219,7 @@ class Bucket:
         )
         parts = (head, engine, rows)
         summed = HEAD.pack(b"", 0, b"", *map(len, parts))[SUMMED:] + b"".join(parts)
-        return HEAD.pack(MAGIC, FORMAT, _checksum(summed), 0, 0, 0)[:SUMMED] + summed
+        return HEAD.pack(MAGIC, FORMAT, mmh3.hash_bytes(summed), 0, 0, 0)[:SUMMED] + summed
 
     @classmethod
     def loads(cls, job: Job, part: Pass, data: bytes) -> Bucket:
@@ -232,11 +236,12 @@ class Bucket:
                 hint=ANEW,
             )
         _, form, checksum, *sizes = HEAD.unpack_from(data)
-        if form != FORMAT:
+        if form not in (1, FORMAT):
             raise SnapshotError(
                 f"the state of a bucket has format version {form}, which this acep does not read", hint=ANEW
             )
-        if checksum != _checksum(data[SUMMED:]):
+        summed = data[SUMMED:]
+        if checksum != (digest(summed) if form == 1 else mmh3.hash_bytes(summed)):
             raise SnapshotError(
                 "the state of a bucket is damaged: its checksum does not fit",
                 hint="go back to an earlier micro-batch (docs/internals/spark_state.md), or begin a new checkpoint",
@@ -244,7 +249,7 @@ class Bucket:
         ends = [HEAD.size + sum(sizes[: i + 1]) for i in range(3)]
         head, engine, rows = (data[end - size : end] for end, size in zip(ends, sizes, strict=True))
         payload = _payload(head, job.fingerprint)
-        bucket = cls(job, part)
+        bucket = cls(job, part, engine=engine)
         try:
             released, greatest = (None if payload[n] is None else int(payload[n]) for n in ("released", "greatest"))
             bucket.held.released, bucket.held.greatest = released, greatest
@@ -260,7 +265,6 @@ class Bucket:
                 hint=ANEW,
             ) from None
         bucket.held.loads(rows)
-        bucket.stream = Stream.restore(bucket.plans, engine, job.engine, job.output, job.limits)
         return bucket
 
 
@@ -274,10 +278,6 @@ def _payload(head: bytes, fingerprint: str) -> Any:
             "the checkpoint was made by another query, or with other columns, another output or other buckets",
             hint="go on with what it was made with, or give a new checkpointLocation; nothing was lost",
         ) from None
-
-
-def _checksum(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=16).digest()
 
 
 def _count_row(job: Job, number: int, count: int) -> pa.Table:
