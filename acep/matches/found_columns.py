@@ -230,6 +230,11 @@ def concatenate(parts: Sequence[FoundColumns]) -> FoundColumns:
     )
 
 
+def taken_back(found: Sequence[Found]) -> int:
+    """Return the number of matches that are taken back."""
+    return found.taken_back if isinstance(found, FoundColumns) else sum(one.op < 0 for one in found)
+
+
 def ops_of(found: FoundColumns) -> Ints:
     """Return 1 for each match that is given, -1 for one that is taken back."""
     return np.ones(len(found), np.int64) if found.ops is None else found.ops
@@ -256,11 +261,16 @@ def _joined(columns: Sequence[Column]) -> Column:
 def ordered(found: FoundColumns, sort: Sort | None = None) -> FoundColumns:
     """Return the matches in the order of :func:`acep.matches.records.output_order`; the sort is stable. ``sort`` does
     what :func:`order_in_python` does, in native code."""
-    if found.in_order:
-        return found
+    if not found.in_order:
+        found = _sorted(found, sort or order_in_python)
+    mixed = found.ops is not None and 0 < found.taken_back < len(found)
+    return found.take(np.argsort(ops_of(found), kind="stable")) if mixed else found
+
+
+def _sorted(found: FoundColumns, sort: Sort) -> FoundColumns:
     if found.apart and len(found) > 1:
         found = found.take(np.lexsort([one for column in reversed(found.values) for one in _ranked(column)]))
-    places = _places(found, sort or order_in_python)
+    places = _places(found, sort)
     return found if places is None else found.take(places)
 
 

@@ -38,11 +38,11 @@ class Found:
     apart: bool = False
 
 
-def output_order(found: Found) -> tuple[int, tuple[Id, ...], tuple[str, ...], tuple[tuple[bool, Value], ...]]:
-    """Return the sort key of the output: match point, then the ids and the variables in stream order, then the values
-    that tell matches apart, null last."""
+def output_order(found: Found) -> tuple[int, int, tuple[Id, ...], tuple[str, ...], tuple[tuple[bool, Value], ...]]:
+    """Return the sort key of the output: matches that are taken back first, then match point, then the ids and the
+    variables in stream order, then the values that tell matches apart, null last."""
     values = tuple((v is None, 0 if v is None else v) for v in found.values) if found.apart else ()
-    return found.end, tuple(i for i, _ in found.trail), tuple(v for _, v in found.trail), values
+    return found.op, found.end, tuple(i for i, _ in found.trail), tuple(v for _, v in found.trail), values
 
 
 @dataclass

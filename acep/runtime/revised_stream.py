@@ -19,7 +19,7 @@ from acep.events.batch import Batch, column_of_values
 from acep.events.batch_state import batch_of_plain, plain_of_batch
 from acep.events.event_log import BUCKETS, EventLog, bucket_of
 from acep.events.hashes import hashes_of_columns
-from acep.matches.found_columns import FoundColumns
+from acep.matches.found_columns import taken_back
 from acep.matches.match_ids import kind_of_value
 from acep.matches.records import Counts, Found
 from acep.pattern.expressions import Value
@@ -268,7 +268,7 @@ class _RevisedPlan:
         return found
 
     def _counted(self, found: Sequence[Found]) -> Sequence[Found]:
-        taken = found.taken_back if isinstance(found, FoundColumns) else sum(one.op < 0 for one in found)
+        taken = taken_back(found)
         self.matches += len(found) - 2 * taken
         self.retracted += taken
         return found

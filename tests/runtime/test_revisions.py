@@ -85,21 +85,36 @@ def net(matches: Iterable[Any]) -> Net:
     return {key: many for key, many in found.items() if many}
 
 
+def by_id(given: Iterable[Any]) -> str:
+    """Keep the matches as a table by id: 1 inserts a row, -1 deletes it. Return what does not fit, or nothing."""
+    there: dict[str, tuple[Any, ...]] = {}
+    for m in given:
+        told = m.start, m.end, str(m.error), str(m.values)
+        if m.op > 0 and m.id in there:
+            return f"{m} is given twice"
+        if m.op < 0 and there.get(m.id) != told:
+            return f"{m} is taken back, and was not there"
+        there.pop(m.id, None)
+        if m.op > 0:
+            there[m.id] = told
+    return ""
+
+
 def until(found: Net, time: Any) -> Net:
     return {key: many for key, many in found.items() if key[2] <= time}
 
 
-def arriving(case: Case, rng: Random, *, ops: bool) -> Arriving:
-    """The events of a case with disorder, and with ``ops`` also retractions and corrections."""
-    lateness = rng.choice((0, 2, 5, 20, "inf"))
+def arriving(events: list[Row], rng: Random, *, ops: bool, lateness: int | None = None, most: int = 7) -> Arriving:
+    """Events with disorder, and with ``ops`` also retractions and corrections, in pushes of at most so many events."""
+    late = rng.choice((0, 2, 5, 20, "inf"))
     by = rng.choice((0, 1, 3, 8))
-    rows = [row | {"number": n, "op": 1} for n, row in enumerate(case.events)]
+    rows = [row | {"number": n, "op": 1} for n, row in enumerate(events)]
     rows.sort(key=lambda row: row["ts"] + rng.randrange(by + 1) * (rng.random() < 0.5))
-    stream = Arriving(lateness)
+    stream = Arriving(late if lateness is None else lateness)
     waiting: list[Row] = []
     while rows:
         some: list[Row] = []
-        for _ in range(rng.randrange(1, 8)):
+        for _ in range(rng.randrange(1, most + 1)):
             if not rows:
                 break
             some.append(rows.pop(0))
@@ -119,7 +134,7 @@ def arriving(case: Case, rng: Random, *, ops: bool) -> Arriving:
 def checked(case: Case, query: Query, engine: str, rng: Random) -> str:
     """Push what comes and compare what was given with the exact result; return what is wrong, or nothing."""
     ops = rng.random() < 0.6
-    stream = arriving(case, rng, ops=ops)
+    stream = arriving(case.events, rng, ops=ops)
     options = {name: column for name, column in case.stream.items() if name != "id"} | {"engine": engine}
     options |= {"id": "number"} if ops or rng.random() < 0.5 else {}
     numbered = "id" in options
@@ -140,6 +155,8 @@ def checked(case: Case, query: Query, engine: str, rng: Random) -> str:
             state, matcher = matcher.snapshot(), acep.Matcher(query, **asked)
             matcher.restore(state)
     given += matcher.finish()
+    if wrong := by_id(given):
+        return wrong
     events = stream.table()
     if not numbered:  # ids are the places of arrival
         places = sorted(place - 1 for place, _ in stream.live.values())
@@ -214,6 +231,14 @@ def test_a_match_is_taken_back_and_comes_again_with_the_same_id(engine: str) -> 
     report = matcher.report
     assert (report.events, report.matches, report.retracted, report.exact) == (2, 1, 1, True)
     assert "1 match, 1 taken back" in str(report)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_match_is_taken_back_before_it_comes_again_at_an_earlier_time(engine: str) -> None:
+    matcher = acep.Matcher(LETTERS, id="id", op="op", lateness=50, speculation="inf", engine=engine)
+    matcher.push(rows_of((1, "a", 7, 1), (5, "b", 8, 1), (6, "b", 9, 1)))
+    change = matcher.push(rows_of((6, "b", 9, -1), (3, "b", 9, 1)))
+    assert [(m.op, m.end) for m in change] == [(-1, 6), (1, 3)]
 
 
 def test_a_match_that_is_taken_back_is_shown_as_such() -> None:
