@@ -189,6 +189,9 @@ def _add_follow_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--state", metavar="FOLDER", required=True, help="where the state is kept, for a later start")
     group.add_argument("--watermark", metavar="D", default="0", help="how late events may come: 600, '10 minutes'")
     group.add_argument("--latest", metavar="T", help="refuse events beyond: 9000, '2030-01-01', or '1 hour' from now")
+    text = "match events so long before they are final, and take matches back: 600, '1 minute', inf"
+    group.add_argument("--speculation", metavar="D", default="0", help=text)
+    group.add_argument("--op", metavar="COL", help="the column with 1 for an event, -1 where it is taken back by --id")
     group.add_argument("--max-files", type=_number, metavar="N", help="files a micro-batch (default 100)")
     group.add_argument("--poll", type=float, metavar="S", help="seconds between two looks at the folder (default 1)")
     group.add_argument("--once", action="store_true", help="stop when all files are done")

@@ -27,12 +27,16 @@ def run(args: argparse.Namespace) -> None:
             state=args.state,
             into=args.output,
             into_format=args.output_format,
-            **{name: getattr(args, name) for name in ("ts", "seq", "id", "unit", "format", "skip_bad_lines", "engine")},
+            **{
+                name: getattr(args, name)
+                for name in ("ts", "seq", "id", "unit", "op", "format", "skip_bad_lines", "engine")
+            },
             type=None if args.type == "none" else args.type,
             cast=casts_of(args),
             output=args.kind,
             watermark=ticks_or_text(args.watermark),
             latest=ticks_or_text(args.latest),
+            speculation=ticks_or_text(args.speculation),
             max_files=MAX_FILES if args.max_files is None else args.max_files,
             poll=POLL if args.poll is None else args.poll,
             once=args.once,

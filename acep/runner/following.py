@@ -19,7 +19,7 @@ from acep.pattern.asked import asked_for, columns_read
 from acep.runner.follower import Followed, Follower
 from acep.runner.inbox import ROW, Inbox
 from acep.runner.outbox import Outbox
-from acep.runtime.options import StreamKeywords, StreamOptions, lists_options
+from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
 from acep.streaming.folders import LocalFolder, state_folder
 from acep.streaming.job import Job, job_of, plans_of
 from acep.streaming.progress import Progress
@@ -32,7 +32,7 @@ POLL = 1.0
 MAX_FILES = 100
 
 
-@lists_options(StreamKeywords)
+@lists_options(RevisedKeywords)
 def follow(
     folder: str | os.PathLike[str],
     query: Any,
@@ -51,7 +51,7 @@ def follow(
     once: bool = False,
     end: bool = False,
     tell: Callable[[Progress], None] | None = None,
-    **options: Unpack[StreamKeywords],
+    **options: Unpack[RevisedKeywords],
 ) -> Followed:
     r"""Match the events of files that arrive in a folder, until interrupted; continue where an earlier call stopped.
 
@@ -64,8 +64,10 @@ def follow(
     ``query`` is one query, a list, or a dict of names and queries. ``watermark`` is how far an event may be behind the
     newest one: "10 minutes", a timedelta, or ticks of an integer ``ts``; later events are counted, not used. So is an
     event beyond the ``latest`` time (see :func:`acep.spark.match`). ``output`` is ``"matches"``, ``"points"``,
-    ``"bundles"`` or ``"count"`` (rows that have to be added up). The other options are those of :func:`acep.match` and
-    :func:`acep.read_events`; without ``id`` events are numbered from 0 in the order in which they are taken.
+    ``"bundles"`` or ``"count"`` (rows that have to be added up). With ``speculation`` events are matched that long
+    before they are final, and ``op`` names a column that takes events back (see :func:`acep.spark.match`). The other
+    options are those of :func:`acep.match` and :func:`acep.read_events`; without ``id`` events are numbered from 0 in
+    the order in which they are taken.
 
     ``state`` is a folder on a disk, for this query and these files only. The results are written to the folder
     ``into``: a file for each micro-batch that has some, named by its number, in ``into_format`` (``"jsonl"``,
@@ -90,9 +92,10 @@ def follow(
     ['{"key": {}, "start": 1, "end": 4, "error": 0, "bindings": {"a": [0], "b": [2]}, "bundle": 4}\n']
     """
     _check(folder, state, into, max_files, poll)
-    given = StreamOptions.of("follow", options)
+    given = StreamOptions.of("follow", options, RevisedKeywords)
     columns = given.columns
     used = [name for role, name in columns.items() if role != "unit" and name is not None]
+    used += [] if given.op is None else [given.op]
     used += [name for one in asked_for(query).queries for name in columns_read(one)]
     files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines}
     reading = options_of(columns=list(dict.fromkeys(used)), **columns, **files)

@@ -23,6 +23,7 @@ __all__ = [
     "LearnKeywords",
     "MatchKeywords",
     "MatcherKeywords",
+    "RevisedKeywords",
     "StreamKeywords",
     "StreamOptions",
     "lists_options",
@@ -64,13 +65,19 @@ class MatchKeywords(StreamKeywords, total=False):
     limit: int | None
 
 
-class MatcherKeywords(StreamKeywords, total=False):
-    """The options of :class:`acep.Matcher`: also how late events may come, how long before they are final they are
-    matched, the column that takes events back, whether automata may change, and whether ``seq`` counts all events."""
+class RevisedKeywords(StreamKeywords, total=False):
+    """The options of streams with a watermark, which says how late events may come: also how long before they are final
+    events are matched, and the column that takes events back."""
 
-    lateness: Any
     speculation: Any
     op: str | None
+
+
+class MatcherKeywords(RevisedKeywords, total=False):
+    """The options of :class:`acep.Matcher`: also how late events may come, whether automata may change, and whether
+    ``seq`` counts all events."""
+
+    lateness: Any
     dynamic: bool
     seq_gaps: bool | int
 
@@ -145,7 +152,8 @@ class StreamOptions:
         for name in options:
             if name not in keywords.__annotations__:
                 raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
-        return cls(**options)
+        bounded = {"lateness": "inf"} if keywords is RevisedKeywords else {}  # by the watermark
+        return cls(**{**options, **bounded})
 
     @property
     def columns(self) -> dict[str, Any]:

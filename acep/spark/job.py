@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
 from acep import __version__
-from acep.runtime.options import StreamKeywords, StreamOptions
+from acep.runtime.options import RevisedKeywords, StreamOptions
 from acep.spark.failures import needs_python
 from acep.spark.fields import all_columns, input_schema
 from acep.spark.times import first_end_tick
@@ -44,14 +44,14 @@ def job_of(
     output: str = "matches",
     buckets: int | None = None,
     latest: Any = None,
-    **options: Unpack[StreamKeywords],
+    **options: Unpack[RevisedKeywords],
 ) -> tuple[SentJob, StructType]:
     """Create the job of queries over a DataFrame with these columns; return it and the columns of its result.
 
     The options are those of :func:`acep.spark.match`. Raises :class:`QueryError` or :class:`DataError`, and
     :class:`EngineError` if ``engine`` cannot run a query.
     """
-    given = StreamOptions.of("job_of", options)
+    given = StreamOptions.of("job_of", options, RevisedKeywords)
     top, columns = columns.names, all_columns(columns)
     schema = input_schema(columns, **given.columns)
     end, ties = first_end_tick(columns[schema.ts].dataType, schema), () if given.seq else top

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from acep.errors import QueryError
 from acep.events.tables import to_table
 from acep.native.compiled import warn_if_missing
-from acep.runtime.options import StreamKeywords, StreamOptions, lists_options
+from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
 from acep.spark.chunks import for_spark
 from acep.spark.fields import path_of
 from acep.spark.interpreter import check_workers
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["match", "punctuation", "state_in", "warn_of"]
 
 
-@lists_options(StreamKeywords)
+@lists_options(RevisedKeywords)
 def match(
     df: Any,
     query: Any,
@@ -39,7 +39,7 @@ def match(
     state: str | os.PathLike[str] | None = None,
     latest: Any = None,
     observation: Observation | None = None,
-    **options: Unpack[StreamKeywords],
+    **options: Unpack[RevisedKeywords],
 ) -> DataFrame:
     """Find patterns in a DataFrame of events, batch or streaming.
 
@@ -59,6 +59,12 @@ def match(
 
     ``state``, for a stream: a folder, or a URI such as ``"s3://bucket/folder"``, that all workers and every later run
     can reach. The state is kept there in files, which is faster than Spark's own state (docs/howto/spark.md).
+
+    ``speculation``, for a stream: how long before the watermark passes them events are matched ("10 s", a timedelta,
+    ticks, or "inf": at once). A match that turns out wrong comes again, with -1 in the column ``op``. ``op``, for a
+    stream: a column with 1 for an event, and -1 for a row that takes back the event with the same id, and has its time
+    and its partition attributes. Both need ``id``, and ``op`` needs a ``seq`` that counts all rows as they come. The
+    result then has the columns ``op`` and ``id`` (docs/howto/late_events.md).
 
     ``buckets`` is the number of parts into which the keys are hashed. It is the number of rows of state, and the
     greatest number of cores at work (8 unless given; in a batch ``spark.sql.shuffle.partitions``). A checkpoint belongs
@@ -89,11 +95,13 @@ def match(
     frame = _frame(df)
     if buckets is None and not frame.isStreaming:
         buckets = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or BUCKETS)
-    budget = StreamOptions.of("match", options).budget
+    budget = StreamOptions.of("match", options, RevisedKeywords).budget
     job, result = job_of(frame.schema, query, output=output, buckets=buckets, latest=latest, **options)
     warn_of(job)
     if not frame.isStreaming and latest is not None:
         raise QueryError("latest= is of a stream, and this is no stream", hint="leave it out")
+    if not frame.isStreaming and job.revised:
+        raise QueryError("speculation= and op= are of a stream, and this is no stream", hint="leave them out")
     if not frame.isStreaming and budget is not None and budget.latency is not None:
         raise QueryError("latency= is the time of a micro-batch, and this is no stream", hint="work= or cpu=")
     check_workers(frame.sparkSession, job.engine)

@@ -50,8 +50,9 @@ RETAINED, KEPT = "spark.sql.streaming.minBatchesToRetain", 100
 # Columns ----------------------------------------------------------------------------------------
 
 
-def _bucket(frame: DataFrame, part: Pass) -> Column:
-    """Return the number of a row's bucket; null if a partition attribute is null or NaN, as such rows never match."""
+def _bucket(frame: DataFrame, job: SentJob, part: Pass) -> Column:
+    """Return the number of a row's bucket; null if a partition attribute is null or NaN, as such rows never match. One
+    that takes an event back gets a number, so that the workers refuse it."""
     from pyspark.sql import functions as sf
 
     if not part.keys:
@@ -63,7 +64,8 @@ def _bucket(frame: DataFrame, part: Pass) -> Column:
         if frame.schema[key].dataType.typeName() in ("float", "double"):
             missing = missing | sf.isnan(column)
     number = sf.pmod(sf.xxhash64(*[sf.col(quoted(key)) for key in part.keys]), sf.lit(part.size)) + sf.lit(part.first)
-    return sf.when(~missing, number.cast("int"))
+    found = sf.when(~missing, number.cast("int"))
+    return found if job.op is None else found.when(sf.col(quoted(job.op)) < 0, sf.lit(part.first))
 
 
 def _travelling(frame: DataFrame, job: SentJob) -> list[Column]:
@@ -131,7 +133,7 @@ def over_batch(frame: DataFrame, job: SentJob, result: StructType, observation: 
     if observation is None and (usable := _usable(frame, job)) is not None:
         frame = frame.where(usable | sf.col(quoted(job.schema.ts)).isNull())
     ts = sf.col(quoted(job.sent_as(job.schema.ts)))
-    numbers = [_bucket(frame, part) for part in job.passes]
+    numbers = [_bucket(frame, job, part) for part in job.passes]
     number = numbers[0] if len(numbers) == 1 else sf.explode(sf.array(*numbers))
     rows = frame.select(*_travelling(frame, job), number.alias(BUCKET))
     # Rows without a time travel, too, so that the workers raise an error.
@@ -175,7 +177,7 @@ def over_stream(frame: DataFrame, job: SentJob, result: StructType, watermark: A
         )
     frame = with_fields(frame, job.columns)
     rows, delay_ms = _watermarked(frame, job, watermark)
-    numbers = [_bucket(frame, part).alias(f"{BUCKET}{i}") for i, part in enumerate(job.passes)]
+    numbers = [_bucket(frame, job, part).alias(f"{BUCKET}{i}") for i, part in enumerate(job.passes)]
     rows = rows.select(*_travelling(frame, job), *numbers)
     # A stateful operator requires an event time column. The watermark itself comes from the rows, above.
     held = [IntegerType(), BinaryType(), BooleanType(), LongType(), DoubleType(), DoubleType()]
@@ -260,7 +262,7 @@ def bucket_numbers(frame: DataFrame, job: SentJob) -> list[Column]:
     from pyspark.sql import functions as sf
 
     ts = sf.col(quoted(job.schema.ts))
-    return [sf.when(ts.isNull(), part.first).otherwise(_bucket(frame, part)) for part in job.passes]
+    return [sf.when(ts.isNull(), part.first).otherwise(_bucket(frame, job, part)) for part in job.passes]
 
 
 def codes_of(frame: DataFrame, job: SentJob, numbers: Sequence[Column]) -> Column:

@@ -177,6 +177,8 @@ def result_type(job: Job, plans: Sequence[Plan], columns: StructType) -> StructT
         fields += [("bindings", st.MapType(st.StringType(), st.ArrayType(ids))), ("bundle", time)]
         if values:
             fields.append(("values", _struct(list(values.items()))))
+        if job.revised:
+            fields += [("op", st.LongType()), ("id", st.StringType())]
     return _struct([*fields, (EXACT, st.BooleanType())] if job.budget is not None else fields)
 
 

@@ -20,6 +20,7 @@ from acep.events.columns import column_of
 from acep.events.disorder import HoldBack
 from acep.events.tables import batch_of
 from acep.matches.counted import Counted
+from acep.matches.found_columns import taken_back
 from acep.matches.records import Counts, Found
 from acep.plan.compile import Plan
 from acep.plan.schema import Kind
@@ -29,6 +30,7 @@ from acep.storage.snapshot import seal, unseal
 from acep.streaming.job import EXACT, Job, Pass, plans_of
 from acep.streaming.pace import BatchPace
 from acep.streaming.results import WaitingGroup, WaitingGroups, group_rows, match_rows, number_of
+from acep.streaming.revised_rows import RevisedRows
 from acep.streaming.totals import MOST, Totals
 
 __all__ = ["Bucket"]
@@ -59,8 +61,7 @@ class Bucket:
         self.plans: tuple[Plan, ...] = tuple(self.every[number] for number in part.queries)
         self.part = part
         self.columns = tuple(sorted({column for plan in self.plans for column in plan.columns}))
-        given = (job.engine, job.output, job.limits)
-        self.stream = Stream(self.plans, *given) if engine is None else Stream.restore(self.plans, engine, *given)
+        self.stream = self._stream(engine)
         then = [job.schema.seq] if job.schema.seq is not None else []
         self.held = HoldBack(job.schema.ts, then, job.schema.tick_ns or 1)
         grouped = job.output in ("points", "bundles")
@@ -72,12 +73,18 @@ class Bucket:
         self.begun = (0, 0, 0.0, 0)  # touches, shed, seconds of learning and matches before this micro-batch
         self.epochs = 0  # that end in this micro-batch
 
+    def _stream(self, engine: bytes | None) -> Stream | RevisedRows:
+        job, given = self.job, (self.job.engine, self.job.output, self.job.limits)
+        if job.revised:
+            return RevisedRows(job, self.plans, self.part.keys, engine)
+        return Stream(self.plans, *given) if engine is None else Stream.restore(self.plans, engine, *given)
+
     def begin(self, now: int) -> None:
         """Start the accounting of a micro-batch that began at ``now``, in milliseconds, a time that is the same when
         the micro-batch is retried."""
         if self.pace is not None:
-            stream = self.stream
-            self.begun = self.totals.sum("touches"), self.totals.sum("shed"), stream.learning, stream.walked
+            learning, walked = self._learned()
+            self.begun = self.totals.sum("touches"), self.totals.sum("shed"), learning, walked
             self.epochs = 0
             self.pace.begin(now)
 
@@ -88,8 +95,13 @@ class Bucket:
             work, shed, learning, walked = self.begun
             touches = self.totals.sum("touches") - work
             lost = self.totals.sum("shed") - shed
-            learned, matches = max(0.0, self.stream.learning - learning), max(0, self.stream.walked - walked)
-            self.pace.end(touches, lost, self.epochs, learned, matches=matches)
+            learned, made = self._learned()
+            matches = max(0, made - walked)
+            self.pace.end(touches, lost, self.epochs, max(0.0, learned - learning), matches=matches)
+
+    def _learned(self) -> tuple[float, int]:
+        """Return the seconds of learning, and the matches made, since the stream was made or restored."""
+        return (self.stream.learning, self.stream.walked) if isinstance(self.stream, Stream) else (0.0, 0)
 
     def add(self, rows: pa.Table, before: int | None = None, latest: int | None = None) -> None:
         """Add rows. Those with ``ts < before`` or ``ts > latest`` (ticks), and all after the end, are only counted."""
@@ -103,10 +115,23 @@ class Bucket:
         self.totals.ahead += ahead
         self.totals.events += rows.num_rows - late - ahead
 
+    def revise(self, before: int | None, *, at_once: bool) -> list[pa.Table]:
+        """Return the rows of the result that come and go with the rows that were added, of a ``revised`` job.
+
+        No event with ``ts < before`` (ticks) can come; ``None``: any can. ``at_once``: events are matched as they come.
+        """
+        if self.ended:
+            return []
+        assert isinstance(self.stream, RevisedRows)
+        rows = self.held.drain()
+        out = self._push(rows) if rows is not None else []
+        return out + self._given(self.stream.advance(before, self.held.greatest, at_once=at_once), lambda groups: [])
+
     def advance(self, before: int) -> list[pa.Table]:
         """Return the rows of the result that are certain once no event with ``ts < before`` (ticks) can come."""
         if self.ended or (self.held.released is not None and before <= self.held.released):
             return []
+        assert isinstance(self.stream, Stream)
         rows = self.held.release(before)
         out = self._push(rows) if rows is not None else []
         out += self._given(self.stream.advance(before - 1), lambda groups: groups.advance(before - 1))
@@ -123,11 +148,16 @@ class Bucket:
         if self.waiting is not None:
             out = [self._marked(number, table) for number, table in self.waiting]
             self.waiting = []
-        self.stream = Stream(self.plans, self.job.engine, self.job.output, self.job.limits)
+        self.stream = self._stream(None)
         self.ended = True
         return out
 
     def _push(self, rows: pa.Table) -> list[pa.Table]:
+        if isinstance(self.stream, RevisedRows):
+            found, late = self.stream.push(rows)
+            self.totals.late += late
+            self.totals.events -= late
+            return self._given(found, lambda groups: [])
         schema = self.job.schema
         batch = batch_of(rows, replace(schema, id=None), self.columns)
         # Without ids the engine numbers the events of each partition, as rows on Spark have no position.
@@ -161,6 +191,7 @@ class Bucket:
         for i, (number, matches) in enumerate(zip(self.part.queries, found, strict=True)):
             counted = self.stream.counted(i)
             many = counted if isinstance(counted, int) else len(matches)
+            back = taken_back(matches) if self.job.revised else 0
             if self.groups:
                 rows = counted if isinstance(counted, Counted) else matches
                 many = number_of(rows)
@@ -174,7 +205,7 @@ class Bucket:
             elif many:
                 out.append((number, match_rows(self.job, self.every, number, matches)))
             counts = self.totals.queries[number]
-            counts.matches = min(counts.matches + many, MOST)
+            counts.matches = min(counts.matches + many - 2 * back, MOST)
         if self.waiting is not None:
             self.waiting += out
             return []

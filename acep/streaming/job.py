@@ -12,12 +12,14 @@ import pyarrow as pa
 from acep.budget.budget import LEAST_MEMORY, Budget, size_in_bytes, tolerant
 from acep.budget.policies import POLICIES, policy_of
 from acep.errors import DataError, QueryError, suggest
+from acep.events.arrivals import span_ticks
 from acep.events.tables import InputSchema
 from acep.pattern.asked import asked_for
 from acep.pattern.tree import Query, Strategy
 from acep.plan.compile import Plan, compile_query
-from acep.plan.schema import kinds_text
+from acep.plan.schema import Kind, kinds_text
 from acep.runtime.options import StreamOptions
+from acep.runtime.revised_stream import RevisedStream
 from acep.runtime.stream import Stream
 from acep.shedding.history_file import read_history, read_learned
 from acep.shedding.limits import Limits, want_a_bound
@@ -58,7 +60,9 @@ class Job:
     kind of the result, ``result`` the Arrow schema of its rows. ``engine`` is not part of the fingerprint, because the
     state of a bucket records its engine. ``tick_ms`` is the length of a tick of ``ts`` on the clock of the watermark,
     as (numerator, denominator) in milliseconds. ``end`` is the first tick that marks the stream's end, not an event.
-    ``budget`` is ``None`` if it bounds nothing; ``policy`` (a name), ``seed``, ``histories`` belong to it."""
+    ``budget`` is ``None`` if it bounds nothing; ``policy`` (a name), ``seed``, ``histories`` belong to it. ``op`` names
+    the column that takes events back, and ``ahead`` says how many ticks before they are final events are matched
+    (``None``: at once)."""
 
     names: tuple[str, ...]
     queries: tuple[Query, ...]
@@ -77,6 +81,17 @@ class Job:
     histories: tuple[bytes, ...] = ()
     fingerprint: str = ""
     latest: Latest | None = None
+    op: str | None = None
+    ahead: int | None = 0
+
+    @property
+    def revised(self) -> bool:
+        """Whether events are taken back, or matched before they are final; the result has the columns op and id."""
+        return self.op is not None or self.ahead != 0
+
+    def at_once(self, delay_ms: int) -> bool:
+        """Return whether each event is matched at once, if the watermark has this delay."""
+        return self.ahead is None or (self.ahead > 0 and self.ahead * self.tick_ms[0] >= delay_ms * self.tick_ms[1])
 
     @property
     def limits(self) -> Limits | None:
@@ -124,8 +139,27 @@ class Job:
             repr(self.output),
             *map(repr, bounds),
         )
+        if self.revised:
+            parts += (repr((self.op, self.ahead)),)
         text = f"({', '.join(parts)})"
         return replace(self, fingerprint=hashlib.sha256(text.encode()).hexdigest())
+
+
+def _check_revised(options: StreamOptions, schema: InputSchema, output: str, budget: Budget | None) -> None:
+    """Raise :class:`QueryError` or :class:`DataError` for options that exclude ``speculation`` and ``op``."""
+    if schema.id is None:
+        raise QueryError("matches that may be taken back are known by the ids of their events", hint="name id=")
+    if options.op is not None and schema.seq is None:
+        raise QueryError("op= needs the order in which rows came", hint="seq= names a column that counts them")
+    if output != "matches":
+        raise QueryError(f"output={output!r} cannot be taken back", hint='ask for "matches", and count by op')
+    if budget is not None:
+        raise QueryError(
+            "matches that may be taken back keep to no budget of work, time or memory",
+            hint="leave these bounds out of the Budget, or speculation= and op= out",
+        )
+    if options.op is not None and schema.kind(options.op) is not Kind.INT:
+        raise DataError(f"there is no column `{options.op}` of integers", hint="op= names the column with +1 and -1")
 
 
 def _shared(budget: Budget, buckets: int) -> Budget:
@@ -248,13 +282,17 @@ def job_of(
     bound = None if bound is None else _shared(bound, sum(each.size for each in passes))
     limits = None if bound is None else _limits(bound, policy, options.seed, histories)
     BatchPace.of(bound, 1, schema.tick_ns)  # raises for a bound of time that cannot be enforced
+    ahead = span_ticks("speculation", options.speculation, schema)
+    if options.op is not None or ahead != 0:
+        _check_revised(options, schema, output, bound)
+        RevisedStream(plans, engine)  # raises for a query whose matches cannot be revised
     if engine == "native" or limits is not None:
         Stream(plans, engine, output, limits)  # raises for a query that the engine cannot run
     job = Job(
         names=asked.names,
         queries=queries,
         schema=schema,
-        columns=tuple(sorted(columns_read(plans, schema) | set(ties))),
+        columns=tuple(sorted(columns_read(plans, schema) | set(ties) | ({options.op} if options.op else set()))),
         passes=passes,
         output=output,
         result=pa.schema([]),
@@ -267,5 +305,7 @@ def job_of(
         seed=options.seed,
         histories=histories,
         latest=latest_of(latest, schema),
+        op=options.op,
+        ahead=ahead,
     )
     return job.sealed()

@@ -69,6 +69,7 @@ def result_schema(job: Job, plans: Sequence[Plan]) -> pa.Schema:
         else:
             fields |= {"start": time, "end": time, "error": error, "bindings": given[0].field("bindings").type}
             fields |= {"bundle": time} | _all_of(given, "values")
+            fields |= {name: given[0].field(name).type for name in (("op", "id") if job.revised else ())}
     return pa.schema(list((fields | ({EXACT: pa.bool_()} if job.budget is not None else {})).items()))
 
 
@@ -97,6 +98,7 @@ def _table(job: Job, plan: Plan, found: Sequence[Found]) -> pa.Table:
             "return_scales": plan.return_scales,
             "return_times": plan.return_times,
         }
+    given |= {"ops": job.revised, "revised": job.ahead != 0}
     return matches_table(Matches(found, schema=schema, keys=plan.keys, returns=returns, **given))
 
 

@@ -17,6 +17,7 @@ from acep.streaming.buckets import Bucket
 from acep.streaming.job import Job
 from acep.streaming.live import keep_live, live_place, take_live
 from acep.streaming.progress import moment_text, mostly_late
+from acep.streaming.revised_rows import RevisedRows
 from acep.streaming.spent import Stopwatch
 from acep.streaming.times import before, passed
 from acep.streaming.totals import TOLD
@@ -87,6 +88,8 @@ def decided(bucket: Bucket, watermark: int, delay_ms: int, *, ended: bool) -> li
         return bucket.finish()
     tick_ms = bucket.job.tick_ms
     bound = before(max(watermark, passed(bucket.held.greatest, delay_ms, tick_ms)), tick_ms)
+    if bucket.job.revised:
+        return bucket.revise(bound, at_once=bucket.job.at_once(delay_ms))
     return [] if bound is None else bucket.advance(bound)
 
 
@@ -105,7 +108,7 @@ def told(bucket: Bucket, state: int, watermark: int, watch: Stopwatch) -> str:
             stacklevel=2,
         )
     now = {
-        "held": len(bucket.held),
+        "held": len(bucket.held) + (len(bucket.stream) if isinstance(bucket.stream, RevisedRows) else 0),
         "state": state,
         "live": bucket.stream.live,
         "reference": int(job.engine == "auto" and why_not() is not None),

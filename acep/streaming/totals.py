@@ -14,7 +14,7 @@ from acep.matches.records import Counts
 __all__ = ["COMPACT", "MOST", "TOLD", "Totals", "counts_in", "summed", "told_in"]
 
 MOST = 2**63 - 1
-COUNTS = ("matches", "nodes", "deciding", "shed", "touches")  # for each query
+COUNTS = ("matches", "nodes", "deciding", "shed", "touches", "retracted")  # for each query
 TALLIES = ("points", "bundles")
 SUMS = tuple(one.name for one in fields(Tally))
 
@@ -69,10 +69,11 @@ class Totals:
         :class:`ValueError` for other data."""
         if len(data["queries"]) != queries:
             raise ValueError("totals of other queries")
-        counts = [
-            _counts({n: int(one[n]) for n in COUNTS}, [Tally.from_arrays(one[n]) for n in TALLIES], str(one["unknown"]))
-            for one in data["queries"]
-        ]
+        counts = []
+        for one in data["queries"]:
+            numbers = {name: int(one.get(name, 0)) for name in COUNTS}  # the first versions had none taken back
+            tallies = [Tally.from_arrays(one[name]) for name in TALLIES]
+            counts.append(_counts(numbers, tallies, str(one["unknown"])))
         events, late, memory = (int(data[name]) for name in ("events", "late", "memory"))
         ahead = int(data.get("ahead", 0))  # was not counted by the first versions
         return cls(events, late, ahead, memory, float(data["allowance"]), counts)

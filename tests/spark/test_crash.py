@@ -22,6 +22,7 @@ import acep
 from tests.conftest import CASES
 from tests.spark.by_hand import as_rows, same
 from tests.spark.streams import as_dicts
+from tests.spark.test_revised import DENSE, dense, exact, net, write
 
 KILLS = {"files": 2, "store": 1}
 """How often a driver is killed on each route; ``ACEP_CASES`` multiplies it, and below 1 only the first route is tried:
@@ -92,17 +93,12 @@ def test_killed_drivers_lose_nothing_and_repeat_nothing(
     interrupted = 0
     story = []
     for trajectory in range(kills + 3):
-        with driving(tmp_path, checkpoint, route, f"stderr-{trajectory}") as driver:
-            if len(story) < kills:
-                wait_for(checkpoint, done_batches(checkpoint) + rng.randint(1, 2), driver)
-                time.sleep(rng.uniform(0, 1.5))
-                if driver.poll() is None:
-                    os.killpg(driver.pid, signal.SIGKILL)
-                    driver.wait()
-                    begun, done = begun_batches(checkpoint), done_batches(checkpoint)
-                    story.append((begun, done))
-                    interrupted += begun > done
-                    continue
+        with driving(replaying(tmp_path, checkpoint, route), tmp_path / f"stderr-{trajectory}") as driver:
+            if len(story) < kills and killed(driver, checkpoint, rng):
+                begun, done = begun_batches(checkpoint), done_batches(checkpoint)
+                story.append((begun, done))
+                interrupted += begun > done
+                continue
             said, _ = driver.communicate(timeout=300)
         assert driver.returncode == 0, (tmp_path / f"stderr-{trajectory}").read_text()[-3000:]
         break
@@ -114,6 +110,48 @@ def test_killed_drivers_lose_nothing_and_repeat_nothing(
     record_property("within a micro-batch", interrupted)
 
 
+REVISING = """
+import sys
+import acep, acep.spark
+
+events, folder, query = sys.argv[1:]
+spark = acep.spark.get_session(
+    **{"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "512m"}
+)
+stream = spark.readStream.schema(spark.read.parquet(events).schema).option("maxFilesPerTrigger", 1).parquet(events)
+found = acep.spark.match(
+    stream, query, id="number", seq="came", op="op", speculation="inf", watermark=9, buckets=4, state=folder + "/state"
+)
+writer = found.writeStream.format("parquet").option("path", folder + "/matches").trigger(availableNow=True)
+writer.option("checkpointLocation", folder + "/checkpoint").start().awaitTermination()
+"""
+
+
+def test_matches_are_taken_back_once_whatever_is_killed(
+    spark: Any, tmp_path: Path, cases: Callable[[int], int]
+) -> None:
+    """Five kills with ACEP_CASES=1: the sum of the rows that were written is the exact result."""
+    rng, query = random.Random(), acep.parse(DENSE["next"])
+    arrived = dense(random.Random(5), 4_000)
+    write(arrived.pushes, tmp_path / "events")
+    command = [sys.executable, "-c", REVISING, str(tmp_path / "events"), str(tmp_path / "run"), DENSE["next"]]
+    kills = done = 0
+    for trajectory in range(cases(5) + 3):
+        errors = tmp_path / f"stderr-{trajectory}"
+        with driving(command, errors) as driver:
+            if kills < cases(5) and killed(driver, tmp_path / "run", rng):
+                kills += 1
+                continue
+            driver.communicate(timeout=300)
+        assert driver.returncode == 0, errors.read_text()[-3000:]
+        done += 1
+        break
+    assert (kills, done) == (cases(5), 1), "the stream was over too soon"
+    rows = as_dicts(spark.read.parquet(str(tmp_path / "run" / "matches")))
+    assert net(rows) == exact(arrived, query)
+    assert any(row["op"] < 0 for row in rows)
+
+
 @pytest.mark.parametrize("route", ROUTES)
 def test_killed_workers_lose_nothing_and_repeat_nothing(
     spark: Any, tmp_path: Path, cases: Callable[[int], int], route: str
@@ -121,7 +159,7 @@ def test_killed_workers_lose_nothing_and_repeat_nothing(
     kills = cases(WORKERS)
     table = events_file(tmp_path / "events.parquet", 12 + 2 * kills)
     checkpoint, rng, killed = tmp_path / "replay", random.Random(), set[int]()
-    with driving(tmp_path, checkpoint, route, "stderr") as driver:
+    with driving(replaying(tmp_path, checkpoint, route), tmp_path / "stderr") as driver:
         wait_for(checkpoint, 1, driver)
         # A worker that waits for work is not missed by anyone: go on until one was killed at work.
         while (len(killed) < kills or not at_work(tmp_path / "stderr")) and driver.poll() is None:
@@ -157,12 +195,26 @@ def workers_of(session: int) -> list[int]:
     return [pid for pid, parent in parents.items() if parent in parents]
 
 
+def killed(driver: subprocess.Popen[str], checkpoint: Path, rng: random.Random) -> bool:
+    """Kill a driver after one or two micro-batches more, unless it is done; return whether it was killed."""
+    wait_for(checkpoint, done_batches(checkpoint) + rng.randint(1, 2), driver)
+    time.sleep(rng.uniform(0, 1.5))
+    if driver.poll() is not None:
+        return False
+    os.killpg(driver.pid, signal.SIGKILL)
+    driver.wait()
+    return True
+
+
+def replaying(folder: Path, checkpoint: Path, route: str) -> list[str]:
+    """The command of a driver that replays a file of events."""
+    return [sys.executable, "-c", DRIVER, str(folder / "events.parquet"), str(checkpoint), QUERY, str(CHUNK), route]
+
+
 @contextmanager
-def driving(folder: Path, checkpoint: Path, route: str, errors: str) -> Iterator[subprocess.Popen[str]]:
+def driving(command: list[str], errors: Path) -> Iterator[subprocess.Popen[str]]:
     """A driver in a session of its own, so that its JVM can be killed with it and nothing else is."""
-    events = str(folder / "events.parquet")
-    command = [sys.executable, "-c", DRIVER, events, str(checkpoint), QUERY, str(CHUNK), route]
-    with (folder / errors).open("w") as file:
+    with errors.open("w") as file:
         driver = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=file, text=True, start_new_session=True, env=dict(os.environ)
         )

@@ -1,0 +1,164 @@
+"""Match the rows of a bucket that may be revised: before they are final, or with rows that take events back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep.errors import DataError, SnapshotError
+from acep.events.arrivals import Arrivals, Due
+from acep.events.tables import batch_of
+from acep.matches.records import Counts, Found
+from acep.plan.compile import Plan
+from acep.runtime.revised_stream import RevisedStream
+from acep.runtime.stream import Stream, together
+from acep.storage.snapshot import seal, unseal
+from acep.streaming.job import Job
+
+__all__ = ["RevisedRows"]
+
+BEGINNING = -(2**62)  # before all times
+
+
+class RevisedRows:
+    """The stream of a bucket whose job is ``revised``, in place of a :class:`acep.runtime.stream.Stream`.
+
+    Rows come in any order. Events of one time have the order of ``seq``; without it those of a later micro-batch come
+    after those of an earlier one. Rows with ``op`` take effect in the order of ``seq``. ``keys``: the columns that say
+    in which bucket a row is. ``data``: a snapshot to go on with; :class:`SnapshotError` is raised if it is none of this
+    job.
+    """
+
+    def __init__(self, job: Job, plans: Sequence[Plan], keys: Sequence[str], data: bytes | None = None) -> None:
+        self.job, self.plans, self.keys = job, tuple(plans), tuple(keys)
+        self.columns = tuple(sorted({column for plan in self.plans for column in plan.columns}))
+        self.stream: Stream | RevisedStream = self._anew()
+        self._arrivals: Arrivals | None = None
+        self._arrow: pa.Schema | None = None
+        if data is not None:
+            self._load(unseal(data, job.fingerprint))
+
+    def __len__(self) -> int:
+        kept = self.stream.held if isinstance(self.stream, RevisedStream) else 0
+        return kept + (0 if self._arrivals is None else len(self._arrivals))
+
+    def push(self, rows: pa.Table) -> tuple[list[Sequence[Found]], int]:
+        """Take in rows; return the matches that come and go for each plan, and how many of the rows were late.
+
+        Raises :class:`DataError` as :meth:`acep.events.arrivals.Arrivals.push` does, and for rows that take events back
+        where it is not certain which.
+        """
+        if self.job.op is not None:
+            rows = self._as_they_came(rows, self.job.op)
+        if self._arrivals is None:
+            self._begin(rows.schema)
+        assert self._arrivals is not None
+        found = self._fed(self._arrivals.push(rows))
+        return found, 0 if self._arrivals.late is None else self._arrivals.late.num_rows
+
+    def advance(self, before: int | None, greatest: int | None, *, at_once: bool = False) -> list[Sequence[Found]]:
+        """Advance the time: no row with ``ts < before`` (ticks) will come (``None``: any may). Return the matches that
+        come and go. ``greatest`` is the latest time so far; ``at_once``: rows up to it are matched now."""
+        if self._arrivals is None or greatest is None:
+            return self._nothing()
+        now = at_once and self.job.ahead is not None
+        if before is None and not now:
+            return self._nothing()
+        before = BEGINNING if before is None else before
+        if self.job.ahead:
+            self._arrivals.speculation = greatest + 1 - before if now else self.job.ahead
+        return self._fed(self._arrivals.advance(before - 1))
+
+    def finish(self) -> list[Sequence[Found]]:
+        """End the stream; return the matches that come and go."""
+        rest = self._nothing() if self._arrivals is None else self._fed(self._arrivals.finish())
+        return [together(parts) for parts in zip(rest, self.stream.finish(), strict=True)]
+
+    def counted(self, plan: int) -> None:  # noqa: ARG002 - as of other streams
+        """Return ``None``: matches are made."""
+        return
+
+    def counts_of(self, plan: int) -> Counts:
+        """Return the events, and the work of plan number ``plan``."""
+        return self.stream.counts_of(plan)
+
+    @property
+    def live(self) -> int:
+        """Return the number of partial matches whose window is not over."""
+        return self.stream.live
+
+    def snapshot(self) -> bytes:
+        """Return the state as bytes."""
+        state = {
+            "arrow": None if self._arrow is None else bytes(self._arrow.serialize().to_pybytes()),
+            "arrivals": None if self._arrivals is None else self._arrivals.dump(),
+            "stream": self.stream.snapshot(),
+        }
+        return seal(state, self.job.fingerprint)
+
+    def _load(self, state: Any) -> None:
+        try:
+            if state["arrow"] is not None:
+                self._begin(pa.ipc.read_schema(pa.py_buffer(state["arrow"])))
+                assert self._arrivals is not None
+                self._arrivals.load(state["arrivals"])
+            if isinstance(self.stream, RevisedStream):
+                self.stream.restore(state["stream"])
+            else:
+                self.stream = Stream.restore(self.plans, state["stream"], self.job.engine)
+        except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException, OSError):
+            raise SnapshotError("the state of a bucket does not hold a stream that may be revised") from None
+
+    def _anew(self) -> Stream | RevisedStream:
+        job = self.job
+        return RevisedStream(self.plans, job.engine) if job.ahead != 0 else Stream(self.plans, job.engine)
+
+    def _begin(self, arrow: pa.Schema) -> None:
+        """Start with rows of these columns."""
+        job = self.job
+        self._arrow = arrow.remove_metadata()
+        # The watermark says what is final, by advance().
+        self._arrivals = Arrivals(arrow, job.schema, "inf", job.op, 0 if job.ahead == 0 else "inf")
+        self._arrivals.speculation = job.ahead
+
+    def _as_they_came(self, rows: pa.Table, op: str) -> pa.Table:
+        """Return rows in the order in which they came; of equal ``seq`` those first that take an event back."""
+        seq, name = str(self.job.schema.seq), str(self.job.schema.id)
+        back = pc.less(rows.column(op), 0)
+        for key in self.keys:
+            if pc.any(pc.and_(back, pc.is_null(rows.column(key), nan_is_null=True))).as_py():
+                raise DataError(
+                    f"column `{key}` is null in a row that takes an event back",
+                    hint="it has the time and the partition attributes of its event",
+                )
+        events = rows.filter(pc.invert(back)).select([name, seq])
+        if events.group_by([name, seq]).aggregate([]).num_rows < events.num_rows:
+            raise DataError(
+                f"two events have the same `{name}` and `{seq}`, so that it is not certain which came last",
+                hint=f"`{seq}` counts all rows, also those that take events back",
+            )
+        return rows.take(pc.sort_indices(rows, [(seq, "ascending"), (op, "ascending")]))
+
+    def _fed(self, due: Due) -> list[Sequence[Found]]:
+        """Feed the rows that are due, and the time that has passed."""
+        assert self._arrivals is not None
+        steps = []
+        batch = None
+        if due.rows is not None:
+            batch = batch_of(due.rows, self.job.schema, self.columns, unique=False)
+        if isinstance(self.stream, RevisedStream):
+            if batch is not None or due.removed:
+                steps.append(self.stream.push(batch, due.numbers, due.inserted, due.removed))
+        elif batch is not None:
+            steps.append(self.stream.push(batch))
+        if self._arrivals.passed is not None and self._arrivals.passed >= BEGINNING:
+            steps.append(self.stream.advance(self._arrivals.passed))
+        if isinstance(self.stream, RevisedStream) and self._arrivals.final is not None:
+            self.stream.settle(self._arrivals.final)
+        return [together(parts) for parts in zip(*steps, strict=True)] if steps else self._nothing()
+
+    def _nothing(self) -> list[Sequence[Found]]:
+        return [[] for _ in self.plans]

@@ -1,0 +1,62 @@
+"""Followed files whose matches are taken back: the results, less those taken back, are those of one process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import acep
+from acep.cli import main
+from tests.runner.streams import put
+from tests.runtime.test_revisions import Row, arriving
+from tests.spark.test_revised import net
+
+QUERY = "PATTERN SEQ(A a, ~B n, C c) WHERE skip_till_next_match(a, c) { [k] } WITHIN 6"
+
+
+@pytest.mark.parametrize("speculation", ["0", "2", "inf"])
+def test_results_less_those_taken_back_are_those_of_the_corrected_stream(speculation: str, tmp_path: Path) -> None:
+    rng = Random(4)
+    events = [{"ts": n // 4, "type": rng.choice("ABC"), "k": rng.randrange(3)} for n in range(300)]
+    arrived = arriving(events, rng, ops=True, lateness=5, most=20)
+    names = ("ts", "type", "k", "number", "op")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "query.acep").write_text(QUERY)
+    for number, rows in enumerate(arrived.pushes):
+        lines = [",".join(str(row[name]) for name in names) for row in rows]
+        put(tmp_path / "in", f"{number:04}.csv", "\n".join([",".join(names), *lines, ""]))
+    asked = [
+        "--watermark",
+        "5",
+        "--speculation",
+        speculation,
+        "--op",
+        "op",
+        "--id",
+        "number",
+        "--end",
+        "--max-files",
+        "1",
+    ]
+    folders = ["--state", str(tmp_path / "state"), "--output", str(tmp_path / "out")]
+    assert main(["follow", str(tmp_path / "query.acep"), str(tmp_path / "in"), *folders, *asked]) == 0
+    found: list[Row] = []
+    for file in sorted((tmp_path / "out").iterdir(), key=lambda one: int(one.name.split(".")[0])):
+        found += map(json.loads, file.read_text().splitlines())
+    whole = acep.match(arrived.table(), QUERY, id="number")
+    assert net(found) == net(whole.to_arrow().to_pylist(maps_as_pydicts="strict"))
+    assert any(row["op"] < 0 for row in found) == (speculation == "inf")
+
+
+def test_what_was_followed_with_another_speculation_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    put(tmp_path / "in", "1.csv", "ts,type,k\n1,A,1\n")
+    folders = {"state": tmp_path / "state", "into": tmp_path / "out"}
+    acep.follow(tmp_path / "in", QUERY, **folders, watermark=5, speculation=2, once=True)
+    with pytest.raises(acep.SnapshotError, match="made with other options"):
+        acep.follow(tmp_path / "in", QUERY, **folders, watermark=5, speculation=3, once=True)
+    with pytest.raises(acep.QueryError, match="by id"):
+        acep.follow(tmp_path / "in", QUERY, state=tmp_path / "s", into=tmp_path / "o", op="k", once=True)

@@ -1,0 +1,252 @@
+"""Streams on Spark whose matches may be taken back: the equation of docs/internals/disorder.md on both routes.
+
+The sum of all output is the exact result over the sorted, corrected stream, whatever the micro-batches and tries.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import StreamingQueryException
+
+import acep
+from acep.errors import DataError, QueryError
+from acep.spark import error_in, for_each_batch, match
+from acep.streaming import live
+from tests.random_cases import COLUMNS
+from tests.runtime.test_revisions import Arriving, arriving
+from tests.spark.by_hand import as_rows, stream, the_job
+from tests.spark.by_hand_files import FileStream
+from tests.spark.streams import as_dicts
+from tests.test_random import drawn
+
+SCHEMA = pa.schema([*COLUMNS.items(), ("number", pa.int64()), ("op", pa.int8()), ("came", pa.int64())])
+ROLES = {"seq": "came", "id": "number"}
+ROUTES = ("own", "files")
+PARTS = 4
+LETTERS = acep.regex("ab", within=10, by="k")
+
+Row = dict[str, Any]
+
+
+def numbered(pushes: list[list[Row]]) -> list[pa.Table]:
+    """Micro-batches whose rows are counted in the order in which they came."""
+    tables, came = [], 0
+    for rows in pushes:
+        counted = [row | {"came": came + n} for n, row in enumerate(rows)]
+        tables.append(pa.Table.from_pylist(counted, SCHEMA))
+        came += len(rows)
+    return tables
+
+
+def net(rows: list[Row]) -> Counter[str]:
+    """How often each match was given and not taken back."""
+    found: Counter[str] = Counter()
+    for row in rows:
+        told = {name: value for name, value in row.items() if name not in ("op", "id", "bundle") and value is not None}
+        told["bindings"] = sorted(row["bindings"].items())
+        told["error"] = float(row["error"])
+        found[str(sorted(told.items()))] += row.get("op", 1)
+    return Counter({told: many for told, many in found.items() if many})
+
+
+def exact(arrived: Arriving, query: Any) -> Counter[str]:
+    rows = [row | {"came": place} for place, row in arrived.live.values()]
+    return net(as_rows(acep.match(pa.Table.from_pylist(rows, SCHEMA), query, **ROLES)))
+
+
+def run(route: str, job: Any, tables: list[pa.Table], delay: int, rng: Random, folder: Path) -> tuple[list[Row], Any]:
+    live.forget_live()
+    if route == "own":
+        rows, _, totals = stream(job, tables, delay, rng=rng)
+        return rows, totals
+    return FileStream(job, folder, delay, rng=rng).stream(tables)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_what_is_given_less_what_is_taken_back_is_exact(
+    part: int, route: str, tmp_path: Path, cases: Callable[[int], int]
+) -> None:
+    some = 0
+    for seed in range(part * 10_000, part * 10_000 + max(50, cases(100))):
+        case, rng = drawn(seed), Random(seed)
+        query, ops = case.query(), rng.random() < 0.6
+        arrived = arriving(case.events, rng, ops=ops)
+        if query.sources or arrived.lateness == "inf":
+            continue
+        delay = int(arrived.lateness)
+        options: dict[str, Any] = {"op": "op"} if ops else {}
+        options |= ROLES | {"speculation": rng.choice((0, 1, 3, "inf", "inf")), "buckets": rng.choice((1, 2))}
+        tables = numbered(arrived.pushes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            job = the_job(tables[0] if tables else SCHEMA.empty_table(), query, **options)
+            rows, totals = run(route, job, tables, delay, rng, tmp_path / str(seed))
+            want = exact(arrived, query)
+        assert net(rows) == want, f"seed {seed}, {options}\n{case.paste()}"
+        if not tables:
+            continue
+        assert totals["late"] == sum(row["k"] is not None for row in late_of(arrived)) or not job.passes[0].keys
+        assert totals["matches"] == want.total()
+        some += bool(want)
+        assert options["speculation"] != 0 or all(row.get("op", 1) == 1 for row in rows)
+    assert some
+
+
+def late_of(arrived: Arriving) -> list[Row]:
+    """The rows that came too late."""
+    again, late = Arriving(arrived.lateness), []
+    for rows in arrived.pushes:
+        late += [row for row in rows if again.final is not None and row["ts"] < again.final]
+        again.push(rows)
+    return late
+
+
+def rows_of(*rows: tuple[Any, ...]) -> pa.Table:
+    names = ("ts", "type", "k", "number", "op", "came")
+    return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], SCHEMA)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_match_is_taken_back_and_given_again(route: str, tmp_path: Path) -> None:
+    tables = [
+        rows_of((1, "a", 0, 1, 1, 0), (5, "b", 0, 2, 1, 1)),
+        rows_of((5, "b", 0, 2, -1, 2), (6, "b", 0, 2, 1, 3)),
+    ]
+    job = the_job(tables[0], LETTERS, **ROLES, op="op", speculation="inf")
+    rows, _ = run(route, job, tables, 50, Random(1), tmp_path / "state")
+    assert [(row["op"], row["end"]) for row in rows] == [(1, 5), (-1, 5), (1, 6)]
+    assert len({row["id"] for row in rows}) == 1
+    assert all(len(row["id"]) == 32 and row["bundle"] is None for row in rows)
+
+
+def test_a_speculation_of_the_delay_gives_at_once(tmp_path: Path) -> None:
+    tables = [rows_of((1, "a", 0, 1, 1, 0), (5, "b", 0, 2, 1, 1)), rows_of((30, "x", 0, 3, 1, 2))]
+    given = []
+    for ahead in (9, 10, 11, "inf"):
+        job = the_job(tables[0], LETTERS, **ROLES, speculation=ahead)
+        files = FileStream(job, tmp_path / str(ahead), 10)
+        given.append([len(files.push(table)) for table in tables])
+    assert given == [[0, 1], [1, 0], [1, 0], [1, 0]]
+
+
+KEYS = 50
+DENSE = {
+    "any": "PATTERN SEQ(A a, ~B n, C c) WHERE skip_till_any_match(a, c) { [k] AND c.x >= a.x } WITHIN 12",
+    "next": "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match(a[], b) { [k] AND a[i].x > a[i-1].x } WITHIN 12",
+    "last": "PATTERN SEQ(A a, B b, ~C n) WHERE skip_till_next_match(a, b) { [k] } WITHIN 8 RETURN a.x + b.x AS sum",
+    "contiguous": "PATTERN SEQ(A a, B b) WHERE partition_contiguity(a, b) { [k] } WITHIN 4 NON OVERLAP",
+}
+
+
+def dense(rng: Random, size: int) -> Arriving:
+    """A stream of many keys, with disorder, retractions and corrections, in a few large micro-batches."""
+    events = [
+        {"ts": 1_000 + n // 80, "type": rng.choice("ABCD"), "k": rng.randrange(KEYS), "x": rng.randrange(9)}
+        for n in range(size)
+    ]
+    return arriving(events, rng, ops=True, lateness=9, most=size // 6)
+
+
+def write(pushes: list[list[Row]], folder: Path) -> None:
+    """Write a file for each micro-batch, and a last one that ends the stream."""
+    folder.mkdir(parents=True)
+    last = pa.Table.from_pylist([{"ts": 2**63 - 1}], SCHEMA)
+    for number, table in enumerate([*numbered(pushes), last]):
+        file = folder / f"{number:06}.parquet"
+        pq.write_table(table, file)
+        os.utime(file, (1_000_000 + number, 1_000_000 + number))
+
+
+@pytest.mark.parametrize("name", DENSE)
+def test_each_route_of_spark_gives_the_exact_result(spark: Any, name: str, tmp_path: Path) -> None:
+    """Fifty keys, each a case, of a stream on both routes of match and into a table by for_each_batch."""
+    rng, query, options = Random(f"{name}3"), acep.parse(DENSE[name]), ROLES | {"op": "op", "watermark": 9}
+    arrived = dense(rng, 2_400)
+    write(arrived.pushes, tmp_path / "events")
+    schema = spark.read.parquet(str(tmp_path / "events")).schema
+    stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "events"))
+    want = exact(arrived, query)
+    assert len({told.split("'k': ")[1].split("}")[0] for told in want}) > KEYS / 5
+    options |= {"speculation": "inf", "buckets": 4}
+    for route in ("store", "files"):
+        own = {"state": tmp_path / "state"} if route == "files" else {}
+        found = match(stream, query, **options, **own)
+        writer = found.writeStream.format("parquet").option("path", str(tmp_path / route))
+        running = writer.option("checkpointLocation", str(tmp_path / f"{route}-checkpoint")).trigger(availableNow=True)
+        running.start().awaitTermination()
+        rows = as_dicts(spark.read.schema(found.schema).parquet(str(tmp_path / route)))
+        assert net(rows) == want, route
+        assert any(row["op"] < 0 for row in rows)
+    table: dict[str, Row] = {}
+
+    def upsert(found: Any, batch: int) -> None:  # noqa: ARG001
+        for row in as_dicts(found):
+            table.pop(row["id"], None)
+            if row["op"] > 0:
+                table[row["id"]] = row
+
+    step = for_each_batch(query, upsert, **options, state=tmp_path / "each")
+    writer = stream.writeStream.foreachBatch(step).option("checkpointLocation", str(tmp_path / "each-checkpoint"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    assert net(list(table.values())) == want
+
+
+def test_what_cannot_be_taken_back_on_spark_is_refused(spark: Any, tmp_path: Path) -> None:
+    write([[{"ts": 1, "type": "a", "k": 0, "number": 1, "op": 1}, {"ts": 1, "number": 1, "op": -1}]], tmp_path / "in")
+    batch = spark.read.parquet(str(tmp_path / "in"))
+    with pytest.raises(QueryError, match="of a stream"):
+        match(batch, LETTERS, **ROLES, op="op")
+    stream = spark.readStream.schema(batch.schema).parquet(str(tmp_path / "in"))
+    found = match(stream, LETTERS, **ROLES, op="op", watermark=5, state=tmp_path / "state")
+    writer = found.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    with pytest.raises(StreamingQueryException) as failed:
+        writer.trigger(availableNow=True).start().awaitTermination()
+    assert "column `k` is null in a row that takes an event back" in str(error_in(failed.value))
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ([(5, "b", 0, 3, 1, 2), (6, "b", 0, 3, 1, 2)], "two events have the same `number` and `came`"),
+        ([(5, "b", 0, 3, 0, 2)], r"must hold the integers \+1 and -1"),
+        ([(5, "b", 0, 1, 1, 2)], "the event with id 1 comes twice"),
+        ([(5, "b", 0, 1, -1, 2)], "has another time than its event"),
+    ],
+)
+def test_rows_of_which_it_is_not_certain_what_they_take_back_are_refused(
+    rows: list[Any], told: str, tmp_path: Path
+) -> None:
+    first = rows_of((1, "a", 0, 1, 1, 0))
+    files = FileStream(the_job(first, LETTERS, **ROLES, op="op", speculation=3, buckets=1), tmp_path, 50)
+    files.push(first)
+    with pytest.raises(DataError, match=told):
+        files.push(rows_of(*rows))
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"id": None, "speculation": 1}, "known by the ids of their events"),
+        ({"seq": None, "op": "op"}, "op= needs the order in which rows came"),
+        ({"speculation": 1, "output": "points"}, "cannot be taken back"),
+        ({"op": "op", "budget": acep.Budget(work=9)}, "keep to no budget"),
+        ({"op": "type"}, "there is no column `type` of integers"),
+        ({"op": "no"}, "there is no column `no` of integers"),
+        ({"speculation": "soon"}, "is not a window"),
+        ({"speculation": "1 s"}, "needs to know how long a tick"),
+    ],
+)
+def test_options_that_exclude_each_other_are_refused(options: dict[str, Any], told: str) -> None:
+    with pytest.raises((DataError, QueryError), match=told):
+        the_job(rows_of((1, "a", 0, 1, 1, 0)), LETTERS, **ROLES | options)
