@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from acep.budget import Budget
 from acep.errors import DataError, EngineError, QueryError
+from acep.runtime.options import RevisedKeywords
 from acep.spark.each_call import BatchCall, call_of
 from acep.spark.metrics import Progress
 from acep.streaming.batch_log import Decision
@@ -68,22 +69,7 @@ def for_each_batch(
         raise DataError("progress= is called after each micro-batch", hint="give a function of one argument")
     if state is None:
         raise DataError("for_each_batch keeps its state in files", hint="state= names a folder for it")
-    known = {
-        "ts",
-        "type",
-        "seq",
-        "id",
-        "unit",
-        "output",
-        "engine",
-        "buckets",
-        "policy",
-        "seed",
-        "history",
-        "latest",
-        "speculation",
-        "op",
-    }
+    known = {*RevisedKeywords.__annotations__, "output", "buckets", "latest"} - {"budget"}
     if unknown := sorted(set(options) - known):
         raise QueryError(f"for_each_batch has no option {unknown[0]}=", hint=f"there are {', '.join(sorted(known))}")
     return ForEachBatch(query, sink, state, watermark, budget, progress, options, on_driver=on_driver)
