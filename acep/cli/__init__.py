@@ -191,6 +191,7 @@ def _add_follow_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--latest", metavar="T", help="refuse events beyond: 9000, '2030-01-01', or '1 hour' from now")
     text = "match events so long before they are final, and take matches back: 600, '1 minute', inf"
     group.add_argument("--speculation", metavar="D", default="0", help=text)
+    group.add_argument("--late", action="store_true", help="write late events too, as rows of kind late")
     group.add_argument("--op", metavar="COL", help="the column with 1 for an event, -1 where it is taken back by --id")
     group.add_argument("--max-files", type=_number, metavar="N", help="files a micro-batch (default 100)")
     group.add_argument("--poll", type=float, metavar="S", help="seconds between two looks at the folder (default 1)")

@@ -37,6 +37,7 @@ def run(args: argparse.Namespace) -> None:
             watermark=ticks_or_text(args.watermark),
             latest=ticks_or_text(args.latest),
             speculation=ticks_or_text(args.speculation),
+            late=args.late,
             max_files=MAX_FILES if args.max_files is None else args.max_files,
             poll=POLL if args.poll is None else args.poll,
             once=args.once,

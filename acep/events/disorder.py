@@ -28,7 +28,7 @@ class HoldBack:
 
     ``released``: all rows before this time have been released (ticks, ``None`` before the first release).
     ``greatest``: the greatest time seen (ticks, ``None`` before the first row). ``late`` and ``ahead`` count the
-    refused rows.
+    refused rows; ``refused`` has the late ones of the last call (``None``: there were none).
 
     >>> held = HoldBack("ts", ["seq"])
     >>> held.add(pa.table({"ts": [3, 1, 2, 2], "seq": [1, 2, 4, 3]}))
@@ -47,6 +47,7 @@ class HoldBack:
         self.released: int | None = None
         self.greatest: int | None = None
         self.late = self.ahead = 0
+        self.refused: pa.Table | None = None
         self._held: list[tuple[pa.Table, Ticks]] = []
 
     def __len__(self) -> int:
@@ -58,6 +59,7 @@ class HoldBack:
         A row is late if its time is less than ``before`` or :attr:`released`. It is ahead if its time is greater than
         ``latest``; such a time does not count as seen. Raises :class:`DataError`, and holds nothing, for a null time.
         """
+        self.refused = None
         if not rows.num_rows:
             return 0
         ticks = self._ticks(rows)
@@ -74,6 +76,7 @@ class HoldBack:
             fresh = ticks >= max(bounds)
             late = rows.num_rows - int(np.count_nonzero(fresh))
             if late:
+                self.refused = rows.filter(pa.array(~fresh))
                 rows, ticks = rows.filter(pa.array(fresh)), ticks[fresh]
         if rows.num_rows:
             self._held = [*self._held, (rows, ticks)]  # a new list, so that a copy of the buffer stays as it is

@@ -152,7 +152,9 @@ def write_table(table: pa.Table, target: Target, form: str | None = None) -> Non
 def _row_record(row: dict[str, Any]) -> dict[str, Any]:
     record: dict[str, Any] = {"key": {}}
     for name, value in row.items():
-        if name == "bindings":
+        if value is None:
+            record[name] = None
+        elif name == "bindings":
             record[name] = {var: list(ids) for var, ids in value}
         elif name in ("error", "best"):
             record[name] = int(value) if value == int(value) else value
@@ -228,7 +230,8 @@ def _sink(target: Target, form: str | None, heads: list[str], empty: Callable[[]
 
 def _cell(record: dict[str, Any], head: str) -> Any:
     part, dot, name = head.partition(".")
-    value = record[part][name] if dot else record[part]
+    value = record[part]
+    value = value[name] if dot and value is not None else value
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
 
 

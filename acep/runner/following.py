@@ -46,6 +46,7 @@ def follow(
     output: str = "matches",
     watermark: Any = 0,
     latest: Any = None,
+    late: bool = False,
     max_files: int = MAX_FILES,
     poll: float = POLL,
     once: bool = False,
@@ -65,9 +66,9 @@ def follow(
     newest one: "10 minutes", a timedelta, or ticks of an integer ``ts``; later events are counted, not used. So is an
     event beyond the ``latest`` time (see :func:`acep.spark.match`). ``output`` is ``"matches"``, ``"points"``,
     ``"bundles"`` or ``"count"`` (rows that have to be added up). With ``speculation`` events are matched that long
-    before they are final, and ``op`` names a column that takes events back (see :func:`acep.spark.match`). The other
-    options are those of :func:`acep.match` and :func:`acep.read_events`; without ``id`` events are numbered from 0 in
-    the order in which they are taken.
+    before they are final, and ``op`` names a column that takes events back; with ``late`` the results have rows of late
+    events, too (see :func:`acep.spark.match`). The other options are those of :func:`acep.match` and
+    :func:`acep.read_events`; without ``id`` events are numbered from 0 in the order in which they are taken.
 
     ``state`` is a folder on a disk, for this query and these files only. The results are written to the folder
     ``into``: a file for each micro-batch that has some, named by its number, in ``into_format`` (``"jsonl"``,
@@ -106,7 +107,7 @@ def follow(
         numbered = schema.append(pa.field(ROW, pa.int64()))
         known = schema_of(numbered, **columns | {"seq": given.seq or ROW, "id": given.id or ROW})
         last = first_end_tick(schema.field(given.ts).type, known)
-        made = job_of(query, known, given, end=last, ties=(ROW,), output=output, spread=False, latest=latest)
+        made = job_of(query, known, given, end=last, ties=(ROW,), output=output, spread=False, latest=latest, late=late)
         result = result_schema(made, plans_of(made.queries, known))
         return replace(made, result=result), delay_ms_of(watermark, known)
 

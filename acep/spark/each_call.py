@@ -326,7 +326,7 @@ def call_of(
         place = dataclasses.replace(place, partitions=1)
     log = BatchLog(folder_of(folder), ids[0], call_name(job))
     versions = versions_of(job, place, *ids)
-    uses = None if job.op is not None else uses_of(plans, ids=job.schema.id is not None, budget=job.budget)
+    uses = None if job.op is not None or job.late else uses_of(plans, ids=job.schema.id is not None, budget=job.budget)
     columns = row_columns(wide, job, uses, exploring)
     marks = marks_of(columns.made(wide, job, Decision()), place, columns.sent) if place.partitions > 1 else None
     return BatchCall(ids, job, result, place, versions, log, admission, bound, paced, columns, marks, latest, on_driver)

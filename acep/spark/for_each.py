@@ -69,7 +69,7 @@ def for_each_batch(
         raise DataError("progress= is called after each micro-batch", hint="give a function of one argument")
     if state is None:
         raise DataError("for_each_batch keeps its state in files", hint="state= names a folder for it")
-    known = {*RevisedKeywords.__annotations__, "output", "buckets", "latest"} - {"budget"}
+    known = {*RevisedKeywords.__annotations__, "output", "buckets", "latest", "late"} - {"budget"}
     if unknown := sorted(set(options) - known):
         raise QueryError(f"for_each_batch has no option {unknown[0]}=", hint=f"there are {', '.join(sorted(known))}")
     return ForEachBatch(query, sink, state, watermark, budget, progress, options, on_driver=on_driver)

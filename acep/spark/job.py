@@ -44,6 +44,7 @@ def job_of(
     output: str = "matches",
     buckets: int | None = None,
     latest: Any = None,
+    late: bool = False,
     **options: Unpack[RevisedKeywords],
 ) -> tuple[SentJob, StructType]:
     """Create the job of queries over a DataFrame with these columns; return it and the columns of its result.
@@ -55,6 +56,8 @@ def job_of(
     top, columns = columns.names, all_columns(columns)
     schema = input_schema(columns, **given.columns)
     end, ties = first_end_tick(columns[schema.ts].dataType, schema), () if given.seq else top
-    job = plain.job_of(query, schema, given, end=end, ties=ties, output=output, buckets=buckets, latest=latest)
+    job = plain.job_of(
+        query, schema, given, end=end, ties=ties, output=output, buckets=buckets, latest=latest, late=late
+    )
     result = result_type(job, plans_of(job.queries, schema), columns)
     return SentJob(**vars(job) | {"result": arrow_schema(result)}), result

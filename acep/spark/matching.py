@@ -38,6 +38,7 @@ def match(
     watermark: Any = None,
     state: str | os.PathLike[str] | None = None,
     latest: Any = None,
+    late: bool = False,
     observation: Observation | None = None,
     **options: Unpack[RevisedKeywords],
 ) -> DataFrame:
@@ -59,6 +60,10 @@ def match(
 
     ``state``, for a stream: a folder, or a URI such as ``"s3://bucket/folder"``, that all workers and every later run
     can reach. The state is kept there in files, which is faster than Spark's own state (docs/howto/spark.md).
+
+    ``late``, for a stream: whether late events are rows of the result, too. It then has the columns ``kind`` ("match"
+    or "late") and ``event``: a late event has its id there, its time as ``start`` and ``end``, and its ``key``. This
+    needs ``id``.
 
     ``speculation``, for a stream: how long before the watermark passes them events are matched ("10 s", a timedelta,
     ticks, or "inf": at once). A match that turns out wrong comes again, with -1 in the column ``op``. ``op``, for a
@@ -96,10 +101,12 @@ def match(
     if buckets is None and not frame.isStreaming:
         buckets = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or BUCKETS)
     budget = StreamOptions.of("match", options, RevisedKeywords).budget
-    job, result = job_of(frame.schema, query, output=output, buckets=buckets, latest=latest, **options)
+    job, result = job_of(frame.schema, query, output=output, buckets=buckets, latest=latest, late=late, **options)
     warn_of(job)
     if not frame.isStreaming and latest is not None:
         raise QueryError("latest= is of a stream, and this is no stream", hint="leave it out")
+    if not frame.isStreaming and late:
+        raise QueryError("late= is of a stream, and this is no stream", hint="leave it out")
     if not frame.isStreaming and job.revised:
         raise QueryError("speculation= and op= are of a stream, and this is no stream", hint="leave them out")
     if not frame.isStreaming and budget is not None and budget.latency is not None:

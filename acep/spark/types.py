@@ -179,6 +179,8 @@ def result_type(job: Job, plans: Sequence[Plan], columns: StructType) -> StructT
             fields.append(("values", _struct(list(values.items()))))
         if job.revised:
             fields += [("op", st.LongType()), ("id", st.StringType())]
+        if job.late:
+            fields += [("kind", st.StringType()), ("event", ids)]
     return _struct([*fields, (EXACT, st.BooleanType())] if job.budget is not None else fields)
 
 

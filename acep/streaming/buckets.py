@@ -29,7 +29,7 @@ from acep.storage.frame import digest
 from acep.storage.snapshot import seal, unseal
 from acep.streaming.job import EXACT, Job, Pass, plans_of
 from acep.streaming.pace import BatchPace
-from acep.streaming.results import WaitingGroup, WaitingGroups, group_rows, match_rows, number_of
+from acep.streaming.results import WaitingGroup, WaitingGroups, group_rows, late_rows, match_rows, number_of
 from acep.streaming.revised_rows import RevisedRows
 from acep.streaming.totals import MOST, Totals
 
@@ -67,6 +67,7 @@ class Bucket:
         grouped = job.output in ("points", "bundles")
         self.groups = [WaitingGroups(plan, job.output == "bundles") for plan in self.plans] if grouped else []
         self.totals = Totals(queries=[Counts() for _ in job.queries])
+        self.refused: list[pa.Table] = []  # late rows that are yet to be given, if the job gives them
         self.ended = False
         self.mostly_late = False  # of the last micro-batch with rows; not part of the state
         self.pace = BatchPace.of(job.budget, job.buckets, job.schema.tick_ns)
@@ -107,13 +108,25 @@ class Bucket:
         """Add rows. Those with ``ts < before`` or ``ts > latest`` (ticks), and all after the end, are only counted."""
         if self.ended:
             self.totals.late += rows.num_rows
+            self._refuse(rows)
             return
         already = self.held.ahead
         late = self.held.add(rows, before, latest)
         ahead = self.held.ahead - already
         self.totals.late += late
+        self._refuse(self.held.refused)
         self.totals.ahead += ahead
         self.totals.events += rows.num_rows - late - ahead
+
+    def _refuse(self, rows: pa.Table | None) -> None:
+        """Keep late rows, if the job gives them. Queries with other keys have them in other buckets, too."""
+        if self.job.late and rows is not None and self.part.first == 0:
+            self.refused.append(rows)
+
+    def late_given(self) -> list[pa.Table]:
+        """Return the late events since the last call as rows of the result."""
+        given, self.refused = [late_rows(self.job, rows) for rows in self.refused if rows.num_rows], []
+        return given
 
     def revise(self, before: int | None, *, at_once: bool) -> list[pa.Table]:
         """Return the rows of the result that come and go with the rows that were added, of a ``revised`` job.
@@ -157,6 +170,7 @@ class Bucket:
             found, late = self.stream.push(rows)
             self.totals.late += late
             self.totals.events -= late
+            self._refuse(self.stream.late)
             return self._given(found, lambda groups: [])
         schema = self.job.schema
         batch = batch_of(rows, replace(schema, id=None), self.columns)

@@ -62,7 +62,8 @@ class Job:
     as (numerator, denominator) in milliseconds. ``end`` is the first tick that marks the stream's end, not an event.
     ``budget`` is ``None`` if it bounds nothing; ``policy`` (a name), ``seed``, ``histories`` belong to it. ``op`` names
     the column that takes events back, and ``ahead`` says how many ticks before they are final events are matched
-    (``None``: at once)."""
+    (``None``: at once). ``late``: whether late events are rows of the result, which then has the columns kind and
+    event."""
 
     names: tuple[str, ...]
     queries: tuple[Query, ...]
@@ -83,6 +84,7 @@ class Job:
     latest: Latest | None = None
     op: str | None = None
     ahead: int | None = 0
+    late: bool = False
 
     @property
     def revised(self) -> bool:
@@ -252,6 +254,7 @@ def job_of(
     buckets: int | None = None,
     spread: bool = True,
     latest: Any = None,
+    late: bool = False,
 ) -> Job:
     """Create the job of queries over events of a schema, with an empty ``result``, which the caller fills in.
 
@@ -286,6 +289,8 @@ def job_of(
     if options.op is not None or ahead != 0:
         _check_revised(options, schema, output, bound)
         RevisedStream(plans, engine)  # raises for a query whose matches cannot be revised
+    if late and (schema.id is None or output != "matches"):
+        raise QueryError("late events are rows beside matches, by their ids", hint='output="matches", and name id=')
     if engine == "native" or limits is not None:
         Stream(plans, engine, output, limits)  # raises for a query that the engine cannot run
     job = Job(
@@ -307,5 +312,6 @@ def job_of(
         latest=latest_of(latest, schema),
         op=options.op,
         ahead=ahead,
+        late=late,
     )
     return job.sealed()

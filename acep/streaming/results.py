@@ -24,8 +24,11 @@ from acep.plan.compile import Plan
 from acep.plan.schema import Schema
 from acep.streaming.job import EXACT, Job
 
-__all__ = ["WaitingGroups", "group_rows", "match_rows", "number_of", "result_schema"]
+__all__ = ["WaitingGroups", "group_rows", "late_rows", "match_rows", "number_of", "result_schema"]
 
+
+KIND, EVENT = "kind", "event"  # columns of a job that gives late events
+MATCH, LATE = "match", "late"  # values of KIND
 
 # Rows -------------------------------------------------------------------------------------------
 
@@ -33,6 +36,26 @@ __all__ = ["WaitingGroups", "group_rows", "match_rows", "number_of", "result_sch
 def match_rows(job: Job, plans: Sequence[Plan], query: int, found: Sequence[Found]) -> pa.Table:
     """Return matches of one query as rows of the result."""
     return _fitted(job, query, _table(job, plans[query], found))
+
+
+def late_rows(job: Job, rows: pa.Table) -> pa.Table:
+    """Return events that came too late as rows of the result: with their time, id and partition attributes."""
+    columns = []
+    for field in job.result:
+        if field.name == KIND:
+            column: Any = pa.array([LATE] * rows.num_rows, pa.string())
+        elif field.name == EVENT:
+            column = rows.column(str(job.schema.id))
+        elif field.name in ("start", "end"):
+            column = rows.column(job.schema.ts)
+        elif field.name == "key":
+            names = [inner.name for inner in field.type]
+            held = pa.StructArray.from_arrays([rows.column(name).combine_chunks() for name in names], names=names)
+            column = _widened(pa.table({"key": held}), field, job)
+        else:
+            column = pa.nulls(rows.num_rows, field.type)
+        columns.append(column.cast(field.type))
+    return pa.Table.from_arrays(columns, schema=job.result)
 
 
 def group_rows(job: Job, plans: Sequence[Plan], query: int, groups: Sequence[WaitingGroup]) -> pa.Table:
@@ -70,6 +93,8 @@ def result_schema(job: Job, plans: Sequence[Plan]) -> pa.Schema:
             fields |= {"start": time, "end": time, "error": error, "bindings": given[0].field("bindings").type}
             fields |= {"bundle": time} | _all_of(given, "values")
             fields |= {name: given[0].field(name).type for name in (("op", "id") if job.revised else ())}
+            if job.late:
+                fields |= {KIND: pa.string(), EVENT: fields["bindings"].item_type.value_type}
     return pa.schema(list((fields | ({EXACT: pa.bool_()} if job.budget is not None else {})).items()))
 
 
@@ -110,6 +135,10 @@ def _fitted(job: Job, query: int, table: pa.Table) -> pa.Table:
             column: Any = pa.array([job.names[query]] * table.num_rows, pa.string())
         elif field.name in ("key", "values"):
             column = _widened(table, field, job)
+        elif field.name == KIND:
+            column = pa.array([MATCH] * table.num_rows, pa.string())
+        elif field.name == EVENT:
+            column = pa.nulls(table.num_rows, field.type)
         elif field.name == EXACT:  # the bucket sets it
             column = pa.array([False] * table.num_rows, pa.bool_())
         else:

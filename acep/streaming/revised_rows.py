@@ -57,7 +57,12 @@ class RevisedRows:
             self._begin(rows.schema)
         assert self._arrivals is not None
         found = self._fed(self._arrivals.push(rows))
-        return found, 0 if self._arrivals.late is None else self._arrivals.late.num_rows
+        return found, 0 if self.late is None else self.late.num_rows
+
+    @property
+    def late(self) -> pa.Table | None:
+        """Return the rows of the last push that came too late; ``None``: there were none."""
+        return None if self._arrivals is None else self._arrivals.late
 
     def advance(self, before: int | None, greatest: int | None, *, at_once: bool = False) -> list[Sequence[Found]]:
         """Advance the time: no row with ``ts < before`` (ticks) will come (``None``: any may). Return the matches that

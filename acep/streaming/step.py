@@ -80,17 +80,18 @@ def take_in(bucket: Bucket, rows: pa.Table, watermark: int, now: int | None, wat
 
 
 def decided(bucket: Bucket, watermark: int, delay_ms: int, *, ended: bool) -> list[pa.Table]:
-    """Return the result rows that are final once a bucket has all rows of a micro-batch.
+    """Return the result rows that are final once a bucket has all rows of a micro-batch, and late events.
 
     ``watermark`` (milliseconds) is that of all buckets up to the micro-batch before; the bucket's own may be later.
     """
+    late = bucket.late_given()
     if ended:
-        return bucket.finish()
+        return late + bucket.finish()
     tick_ms = bucket.job.tick_ms
     bound = before(max(watermark, passed(bucket.held.greatest, delay_ms, tick_ms)), tick_ms)
     if bucket.job.revised:
-        return bucket.revise(bound, at_once=bucket.job.at_once(delay_ms))
-    return [] if bound is None else bucket.advance(bound)
+        return late + bucket.revise(bound, at_once=bucket.job.at_once(delay_ms))
+    return late if bound is None else late + bucket.advance(bound)
 
 
 def told(bucket: Bucket, state: int, watermark: int, watch: Stopwatch) -> str:

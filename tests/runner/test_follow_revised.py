@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from random import Random
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import acep
 from acep.cli import main
 from tests.runner.streams import put
 from tests.runtime.test_revisions import Row, arriving
-from tests.spark.test_revised import net
+from tests.spark.test_revised import late_of, net
 
 QUERY = "PATTERN SEQ(A a, ~B n, C c) WHERE skip_till_next_match(a, c) { [k] } WITHIN 6"
 
@@ -21,14 +23,16 @@ QUERY = "PATTERN SEQ(A a, ~B n, C c) WHERE skip_till_next_match(a, c) { [k] } WI
 def test_results_less_those_taken_back_are_those_of_the_corrected_stream(speculation: str, tmp_path: Path) -> None:
     rng = Random(4)
     events = [{"ts": n // 4, "type": rng.choice("ABC"), "k": rng.randrange(3)} for n in range(300)]
-    arrived = arriving(events, rng, ops=True, lateness=5, most=20)
+    arrived = arriving(events, rng, ops=True, lateness=5, by=8, most=20)
     names = ("ts", "type", "k", "number", "op")
     (tmp_path / "in").mkdir()
     (tmp_path / "query.acep").write_text(QUERY)
     for number, rows in enumerate(arrived.pushes):
         lines = [",".join(str(row[name]) for name in names) for row in rows]
         put(tmp_path / "in", f"{number:04}.csv", "\n".join([",".join(names), *lines, ""]))
+    late = sorted(row["number"] for row in late_of(arrived))
     asked = [
+        "--late",
         "--watermark",
         "5",
         "--speculation",
@@ -46,6 +50,9 @@ def test_results_less_those_taken_back_are_those_of_the_corrected_stream(specula
     found: list[Row] = []
     for file in sorted((tmp_path / "out").iterdir(), key=lambda one: int(one.name.split(".")[0])):
         found += map(json.loads, file.read_text().splitlines())
+    assert late
+    assert sorted(row["event"] for row in found if row["kind"] == "late") == late
+    found = [row for row in found if row["kind"] == "match"]
     whole = acep.match(arrived.table(), QUERY, id="number")
     assert net(found) == net(whole.to_arrow().to_pylist(maps_as_pydicts="strict"))
     assert any(row["op"] < 0 for row in found) == (speculation == "inf")
@@ -60,3 +67,22 @@ def test_what_was_followed_with_another_speculation_is_refused(tmp_path: Path) -
         acep.follow(tmp_path / "in", QUERY, **folders, watermark=5, speculation=3, once=True)
     with pytest.raises(acep.QueryError, match="by id"):
         acep.follow(tmp_path / "in", QUERY, state=tmp_path / "s", into=tmp_path / "o", op="k", once=True)
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
+def test_late_events_are_written_in_every_format(form: str, tmp_path: Path) -> None:
+    query = "PATTERN SEQ(A a, B b) WHERE skip_till_next_match(a, b) { [k] } WITHIN 50 RETURN a.ts AS first"
+    (tmp_path / "in").mkdir()
+    asked: dict[str, Any] = {"state": tmp_path / "state", "into": tmp_path / "out", "into_format": form}
+    asked |= {"watermark": 3, "late": True, "once": True}
+    for number, rows in enumerate(("1,A,1\n20,B,1\n25,A,1\n", "2,A,7\n30,B,1\n")):
+        put(tmp_path / "in", f"{number}.csv", f"ts,type,k\n{rows}")
+        acep.follow(tmp_path / "in", query, **asked)
+    match, late = (tmp_path / "out" / f"00000000{number}.{form}" for number in (0, 1))
+    if form == "csv":
+        assert match.read_text().splitlines()[1] == '1,1,20,0,"{""a"": [0], ""b"": [1]}",20,1,match,'
+        assert late.read_text().splitlines()[1] == "7,2,2,,,,,late,3"
+        return
+    lines = [json.loads(late.read_text())] if form == "jsonl" else pq.read_table(late).to_pylist()
+    nothing = dict.fromkeys(("error", "bindings", "bundle", "values"))
+    assert lines == [{"key": {"k": 7}, "start": 2, "end": 2, **nothing, "kind": "late", "event": 3}]

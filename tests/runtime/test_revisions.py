@@ -104,10 +104,14 @@ def until(found: Net, time: Any) -> Net:
     return {key: many for key, many in found.items() if key[2] <= time}
 
 
-def arriving(events: list[Row], rng: Random, *, ops: bool, lateness: int | None = None, most: int = 7) -> Arriving:
-    """Events with disorder, and with ``ops`` also retractions and corrections, in pushes of at most so many events."""
+def arriving(
+    events: list[Row], rng: Random, *, ops: bool, lateness: int | None = None, by: int | None = None, most: int = 7
+) -> Arriving:
+    """Events with disorder of ``by`` ticks, and with ``ops`` also retractions and corrections, in pushes of at most so
+    many events."""
     late = rng.choice((0, 2, 5, 20, "inf"))
-    by = rng.choice((0, 1, 3, 8))
+    drawn_by = rng.choice((0, 1, 3, 8))
+    by = drawn_by if by is None else by
     rows = [row | {"number": n, "op": 1} for n, row in enumerate(events)]
     rows.sort(key=lambda row: row["ts"] + rng.randrange(by + 1) * (rng.random() < 0.5))
     stream = Arriving(late if lateness is None else lateness)

@@ -252,7 +252,7 @@ def test_on_spark_too(spark: Any) -> None:
     frame = spark.createDataFrame(table)
     options: dict[str, Any] = {"budget": acep.Budget(work=1.5, estimate=0.25), "seed": 7, "buckets": BUCKETS}
     job = the_job(table, QUERY, **options)
-    wide = frame.select("*", _bucket(frame, job.passes[0]).alias("bucket")).orderBy("__order").toArrow()
+    wide = frame.select("*", _bucket(frame, job, job.passes[0]).alias("bucket")).orderBy("__order").toArrow()
     ours, counts = in_one_process(job, wide)
     assert ours
     seen = Observation()

@@ -120,7 +120,7 @@ spark = acep.spark.get_session(
 )
 stream = spark.readStream.schema(spark.read.parquet(events).schema).option("maxFilesPerTrigger", 1).parquet(events)
 found = acep.spark.match(
-    stream, query, id="number", seq="came", op="op", speculation="inf", watermark=9, buckets=4, state=folder + "/state"
+    stream, query, id="number", seq="came", op="op", speculation="inf", watermark=4, buckets=4, state=folder + "/state"
 )
 writer = found.writeStream.format("parquet").option("path", folder + "/matches").trigger(availableNow=True)
 writer.option("checkpointLocation", folder + "/checkpoint").start().awaitTermination()

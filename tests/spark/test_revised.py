@@ -33,6 +33,7 @@ SCHEMA = pa.schema([*COLUMNS.items(), ("number", pa.int64()), ("op", pa.int8()),
 ROLES = {"seq": "came", "id": "number"}
 ROUTES = ("own", "files")
 PARTS = 4
+WITHOUT = ("op", "id", "bundle", "kind")
 LETTERS = acep.regex("ab", within=10, by="k")
 
 Row = dict[str, Any]
@@ -52,7 +53,7 @@ def net(rows: list[Row]) -> Counter[str]:
     """How often each match was given and not taken back."""
     found: Counter[str] = Counter()
     for row in rows:
-        told = {name: value for name, value in row.items() if name not in ("op", "id", "bundle") and value is not None}
+        told = {name: value for name, value in row.items() if name not in WITHOUT and value is not None}
         told["bindings"] = sorted(row["bindings"].items())
         told["error"] = float(row["error"])
         found[str(sorted(told.items()))] += row.get("op", 1)
@@ -87,16 +88,25 @@ def test_what_is_given_less_what_is_taken_back_is_exact(
         delay = int(arrived.lateness)
         options: dict[str, Any] = {"op": "op"} if ops else {}
         options |= ROLES | {"speculation": rng.choice((0, 1, 3, "inf", "inf")), "buckets": rng.choice((1, 2))}
+        options |= {"late": rng.random() < 0.5}
         tables = numbered(arrived.pushes)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             job = the_job(tables[0] if tables else SCHEMA.empty_table(), query, **options)
             rows, totals = run(route, job, tables, delay, rng, tmp_path / str(seed))
             want = exact(arrived, query)
+        refused = [row for row in rows if row.get("kind") == "late"]
+        rows = [row for row in rows if row.get("kind") != "late"]
         assert net(rows) == want, f"seed {seed}, {options}\n{case.paste()}"
         if not tables:
             continue
-        assert totals["late"] == sum(row["k"] is not None for row in late_of(arrived)) or not job.passes[0].keys
+        late = [row for row in late_of(arrived) if all(row[key] is not None for key in job.passes[0].keys)]
+        assert totals["late"] == len(late)
+        if options["late"]:
+            told = [(row["event"], row["start"], row["end"]) for row in refused]
+            assert sorted(told) == sorted((row["number"], row["ts"], row["ts"]) for row in late)
+        else:
+            assert not refused
         assert totals["matches"] == want.total()
         some += bool(want)
         assert options["speculation"] != 0 or all(row.get("op", 1) == 1 for row in rows)
@@ -140,12 +150,12 @@ def test_a_speculation_of_the_delay_gives_at_once(tmp_path: Path) -> None:
     assert given == [[0, 1], [1, 0], [1, 0], [1, 0]]
 
 
-KEYS = 50
+KEYS, DELAY = 50, 4
 DENSE = {
     "any": "PATTERN SEQ(A a, ~B n, C c) WHERE skip_till_any_match(a, c) { [k] AND c.x >= a.x } WITHIN 12",
     "next": "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match(a[], b) { [k] AND a[i].x > a[i-1].x } WITHIN 12",
     "last": "PATTERN SEQ(A a, B b, ~C n) WHERE skip_till_next_match(a, b) { [k] } WITHIN 8 RETURN a.x + b.x AS sum",
-    "contiguous": "PATTERN SEQ(A a, B b) WHERE partition_contiguity(a, b) { [k] } WITHIN 4 NON OVERLAP",
+    "contiguous": "PATTERN SEQ(A a, B b) WHERE partition_contiguity(a, b) { [k] } WITHIN 4",
 }
 
 
@@ -155,7 +165,7 @@ def dense(rng: Random, size: int) -> Arriving:
         {"ts": 1_000 + n // 80, "type": rng.choice("ABCD"), "k": rng.randrange(KEYS), "x": rng.randrange(9)}
         for n in range(size)
     ]
-    return arriving(events, rng, ops=True, lateness=9, most=size // 6)
+    return arriving(events, rng, ops=True, lateness=DELAY, by=8, most=size // 6)
 
 
 def write(pushes: list[list[Row]], folder: Path) -> None:
@@ -171,14 +181,15 @@ def write(pushes: list[list[Row]], folder: Path) -> None:
 @pytest.mark.parametrize("name", DENSE)
 def test_each_route_of_spark_gives_the_exact_result(spark: Any, name: str, tmp_path: Path) -> None:
     """Fifty keys, each a case, of a stream on both routes of match and into a table by for_each_batch."""
-    rng, query, options = Random(f"{name}3"), acep.parse(DENSE[name]), ROLES | {"op": "op", "watermark": 9}
+    rng, query, options = Random(name), acep.parse(DENSE[name]), ROLES | {"op": "op", "watermark": DELAY}
     arrived = dense(rng, 2_400)
     write(arrived.pushes, tmp_path / "events")
     schema = spark.read.parquet(str(tmp_path / "events")).schema
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "events"))
     want = exact(arrived, query)
     assert len({told.split("'k': ")[1].split("}")[0] for told in want}) > KEYS / 5
-    options |= {"speculation": "inf", "buckets": 4}
+    options |= {"speculation": "inf", "buckets": 4, "late": True}
+    late = sorted(row["number"] for row in late_of(arrived))
     for route in ("store", "files"):
         own = {"state": tmp_path / "state"} if route == "files" else {}
         found = match(stream, query, **options, **own)
@@ -186,12 +197,15 @@ def test_each_route_of_spark_gives_the_exact_result(spark: Any, name: str, tmp_p
         running = writer.option("checkpointLocation", str(tmp_path / f"{route}-checkpoint")).trigger(availableNow=True)
         running.start().awaitTermination()
         rows = as_dicts(spark.read.schema(found.schema).parquet(str(tmp_path / route)))
+        assert sorted(row["event"] for row in rows if row["kind"] == "late") == late
+        assert {row["key"]["k"] for row in rows if row["kind"] == "late"} == {row["k"] for row in late_of(arrived)}
+        rows = [row for row in rows if row["kind"] == "match"]
         assert net(rows) == want, route
         assert any(row["op"] < 0 for row in rows)
     table: dict[str, Row] = {}
 
     def upsert(found: Any, batch: int) -> None:  # noqa: ARG001
-        for row in as_dicts(found):
+        for row in (row for row in as_dicts(found) if row["kind"] == "match"):
             table.pop(row["id"], None)
             if row["op"] > 0:
                 table[row["id"]] = row
@@ -241,6 +255,8 @@ def test_rows_of_which_it_is_not_certain_what_they_take_back_are_refused(
         ({"seq": None, "op": "op"}, "op= needs the order in which rows came"),
         ({"speculation": 1, "output": "points"}, "cannot be taken back"),
         ({"op": "op", "budget": acep.Budget(work=9)}, "keep to no budget"),
+        ({"id": None, "late": True}, "late events are rows beside matches"),
+        ({"late": True, "output": "count"}, "late events are rows beside matches"),
         ({"op": "type"}, "there is no column `type` of integers"),
         ({"op": "no"}, "there is no column `no` of integers"),
         ({"speculation": "soon"}, "is not a window"),
