@@ -110,7 +110,7 @@ def counts_in(row: Mapping[str, Any]) -> list[tuple[str, Counts]]:
     found = []
     for i, name in enumerate(json.loads(row["names"])):
         each = [one["queries"][i] for one in told]
-        numbers = {count: sum(one[count] for one in each) for count in COUNTS}
+        numbers = {count: sum(one.get(count, 0) for one in each) for count in COUNTS}
         numbers |= {count: sums[count] for count in ("events", "late", "ahead", "memory")}
         every = [[one[tally] for one in each if one[tally]] for tally in TALLIES]
         tallies = [Tally(*map(math.fsum, zip(*some, strict=True))) for some in every]

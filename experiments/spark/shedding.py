@@ -107,7 +107,7 @@ def trials(spark: SparkSession, name: str, batches: int, work: Path, scale: floa
 
 def _as_long(dropping: Callable[[float], Trial], kept: Trial, exact: Trial, floor: Trial) -> Trial:
     """Drop events at random so that a micro-batch takes as long as under the budget."""
-    if kept.carried < WHOLE_SHARE:
+    if kept.carried < WHOLE_SHARE or exact.seconds <= floor.seconds:
         return dropping(kept.carried)
     # The workers shed, too. The time is taken for a power of the share, which one run tells.
     part = min(max((kept.seconds - floor.seconds) / (exact.seconds - floor.seconds), 0.01), 0.99)
