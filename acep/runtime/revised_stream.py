@@ -85,10 +85,10 @@ class RevisedStream:
         """End the stream and return the remaining matches."""
         return [part.finish() for part in self._parts]
 
-    def settle(self, final: int) -> None:
-        """Forget what only an event before ``final`` could change."""
+    def settle(self, final: int, *, now: bool = False) -> None:
+        """Forget what only an event before ``final`` could change: in one of :data:`SELDOM` calls, or ``now``."""
         for part in self._parts:
-            part.settle(final)
+            part.settle(final, now=now)
 
     def certain(self, final: int) -> int | None:
         """Return the time up to which no match point changes any more, if no event before ``final`` changes.
@@ -216,9 +216,9 @@ class _RevisedPlan:
         found: Sequence[Found] = self.given.revise(self.stream.revise(gone, again, many)[0], cut, buckets)
         return found
 
-    def settle(self, final: int) -> None:
+    def settle(self, final: int, *, now: bool) -> None:
         self._calls += 1
-        if self._calls % SELDOM:
+        if self._calls % SELDOM and not now:
             return
         cut, begin = self._reach(final)
         if begin is not None:

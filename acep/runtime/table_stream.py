@@ -462,6 +462,8 @@ class TableStream:
     def snapshot(self) -> bytes:
         """Return the state so far as bytes."""
         source = self.stream or self.revised
+        if self.revised is not None and self.arrivals is not None and self.arrivals.final is not None:
+            self.revised.settle(self.arrivals.final, now=True)
         payload: dict[str, Any] = {
             "arrow": bytes(self.arrow.serialize().to_pybytes()) if self.arrow is not None else None,
             "stream": None if source is None else source.snapshot(),

@@ -97,6 +97,8 @@ class RevisedRows:
 
     def snapshot(self) -> bytes:
         """Return the state as bytes."""
+        if isinstance(self.stream, RevisedStream) and self._arrivals is not None and self._arrivals.final is not None:
+            self.stream.settle(self._arrivals.final, now=True)
         state = {
             "arrow": None if self._arrow is None else bytes(self._arrow.serialize().to_pybytes()),
             "arrivals": None if self._arrivals is None else self._arrivals.dump(),

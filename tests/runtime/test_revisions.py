@@ -274,6 +274,19 @@ def test_values_and_errors_of_an_unchanged_binding_are_corrected(engine: str) ->
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_a_matcher_that_is_restored_again_and_again_forgets(engine: str) -> None:
+    options: dict[str, Any] = {"lateness": 5, "speculation": "inf", "engine": engine}
+    state, held = acep.Matcher(LETTERS, **options).snapshot(), []
+    for n in range(60):
+        matcher = acep.Matcher(LETTERS, **options)
+        matcher.restore(state)
+        matcher.push({"ts": [*range(20 * n, 20 * n + 20)], "type": ["a", "b"] * 10})
+        state = matcher.snapshot()
+        held.append(matcher.held)
+    assert max(one or 0 for one in held) <= 5 + 2 * 10 + 20
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_output_as_a_table_can_be_kept_as_a_table_by_id(engine: str) -> None:
     """Each +1 inserts a row and each -1 deletes one: the table is the exact result at the end."""
     rng, kept = Random(3), dict[str, Row]()

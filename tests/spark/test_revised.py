@@ -140,6 +140,21 @@ def test_a_match_is_taken_back_and_given_again(route: str, tmp_path: Path) -> No
     assert all(len(row["id"]) == 32 and row["bundle"] is None for row in rows)
 
 
+@pytest.mark.parametrize("stays", [True, False])
+def test_state_is_bounded_by_the_delay_and_the_window(stays: bool, tmp_path: Path) -> None:
+    """Also where the bucket is read from its file in each micro-batch."""
+    tables = [rows_of(*((20 * n + i, "ab"[i % 2], 0, 20 * n + i, 1, 20 * n + i) for i in range(20))) for n in range(60)]
+    job = the_job(tables[0], LETTERS, **ROLES, speculation="inf", buckets=1)
+    files, held = FileStream(job, tmp_path, 5), []
+    for table in tables:
+        if not stays:
+            live.forget_live()
+        files.push(table)
+        held.append(files.told[0]["held"])
+    assert max(held) <= 5 + 2 * 10 + 2 * 20
+    assert files.told[0]["state"] < 5_000
+
+
 def test_a_speculation_of_the_delay_gives_at_once(tmp_path: Path) -> None:
     tables = [rows_of((1, "a", 0, 1, 1, 0), (5, "b", 0, 2, 1, 1)), rows_of((30, "x", 0, 3, 1, 2))]
     given = []
