@@ -45,7 +45,11 @@ class ChosenMatches:
         order = [0] * len(batch) if batch.order is None else batch.order.tolist()
         assert batch.ids is not None
         ids = batch.ids if isinstance(batch.ids, list | range) else batch.ids.tolist()
-        self._places.update(zip(ids, zip(batch.ts.tolist(), order, numbers, strict=True), strict=True))
+        places = dict(zip(ids, zip(batch.ts.tolist(), order, numbers, strict=True), strict=True))
+        moved = {one for one, place in places.items() if self._places.get(one, place) != place}
+        self._places |= places
+        if moved:  # an event was taken back and came again, so matches that have it may be as they were
+            self._place_again(moved)
 
     def revise(self, found: Sequence[Found], decided: Callable[[Key], int | None]) -> list[Found]:
         """Take in matches that come and go among all, and return those that come and go among the chosen ones.
@@ -67,13 +71,14 @@ class ChosenMatches:
         """Decide everything, as no more matches will come."""
         return [one for partition in self._partitions.values() for one in self._chosen(partition, None, last=True)]
 
-    def certain(self, cut: int) -> int:
-        """Return the time up to which nothing changes any more, if no match that begins before ``cut`` changes."""
+    def since(self, cut: int) -> int:
+        """Return the time at which the first match begins that is still needed, if no match that begins before ``cut``
+        changes: the first one of a cluster that ends at ``cut`` or later. Without such matches it is ``cut``."""
         begins = [cut]
         for partition in self._partitions.values():
             open_ones = [one for one in clusters([*partition.matches.values()]) if _end(one) >= cut]
             begins += [one.events[0][1] for cluster in open_ones for one in cluster]
-        return min(begins) - 1
+        return min(begins)
 
     def forget(self, cut: int, begin: int) -> None:
         """Forget the clusters that end before ``cut``, and the places of events before ``begin``."""
@@ -99,6 +104,12 @@ class ChosenMatches:
         for content in [*partition.found.keys() - partition.matches.keys()]:
             del partition.found[content]
         return taken + come
+
+    def _place_again(self, moved: set[Id]) -> None:
+        for partition in self._partitions.values():
+            for content, one in partition.matches.items():
+                if any(event[2] in moved for event in one.events):
+                    partition.matches[content] = self._complete(partition.found[content])
 
     def _complete(self, found: Found) -> Complete:
         """Return a match as the choice takes it, with the places of its events, and its content as its value."""

@@ -221,17 +221,19 @@ class _RevisedPlan:
         if self._calls % SELDOM and not now:
             return
         cut, begin = self._reach(final)
-        if begin is not None:
-            self.log.forget(begin)
-        if cut is not None:
-            self.given.forget(cut)
-            if self.chosen is not None:
-                self.chosen.forget(cut, cut if begin is None else begin)
+        if cut is None or begin is None:
+            return
+        self.given.forget(cut)
+        if self.chosen is not None:
+            # A snapshot has events alone, and open clusters are found again from theirs.
+            begin = min(begin, self._looked_at(self.chosen.since(cut)))
+            self.chosen.forget(cut, begin)
+        self.log.forget(begin)
 
     def certain(self, final: int) -> int | None:
         if self.chosen is not None:
             cut, _ = self._reach(final)
-            return None if cut is None else self.chosen.certain(cut)
+            return None if cut is None else self.chosen.since(cut) - 1
         if not self.waits:
             return final - 1
         window = self.plan.window
@@ -284,9 +286,17 @@ class _RevisedPlan:
             return None, None
         if not self.plan.window.counted:
             cut = tick - waits * span
-            return cut, cut - span if self.leads else cut
+            return cut, self._looked_at(cut)
         # A match that waits, for others too, is decided by an event beyond its window.
         many = waits * (span + 1) if self.waits or self.chosen else span
         cut = self.log.before(tick, many, buckets, together=together)
-        begin = cut if not self.leads else self.log.before(cut, span, buckets, together=together)
-        return cut, begin
+        return cut, self._looked_at(cut, buckets, together=together)
+
+    def _looked_at(self, start: int, buckets: Buckets = None, *, together: bool = False) -> int:
+        """Return the time of the first event that matches look at which begin at ``start`` or later."""
+        span = self.plan.window.span
+        if span is None or not self.leads:
+            return start
+        if not self.plan.window.counted:
+            return start - span
+        return self.log.before(start, span, buckets, together=together)

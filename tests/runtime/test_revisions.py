@@ -181,10 +181,13 @@ def refused(query: Query) -> bool:
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_what_is_given_less_what_is_taken_back_is_the_exact_result(chunk: int, cases: Callable[[int], int]) -> None:
+def test_what_is_given_less_what_is_taken_back_is_the_exact_result(
+    chunk: int, cases: Callable[[int], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     each = cases(100)
     for seed in range(chunk * each, (chunk + 1) * each):
         case = drawn(seed)
+        monkeypatch.setattr("acep.runtime.revised_stream.SELDOM", 1 + 31 * (seed % 3))  # 1: forget with every push
         query = case.query()
         for engine in ENGINES:
             rng = Random(seed)
@@ -284,6 +287,33 @@ def test_a_matcher_that_is_restored_again_and_again_forgets(engine: str) -> None
         state = matcher.snapshot()
         held.append(matcher.held)
     assert max(one or 0 for one in held) <= 5 + 2 * 10 + 20
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("window", ["5", "5 EVENTS"])
+def test_a_match_that_waits_for_the_choice_keeps_its_events_in_a_snapshot(engine: str, window: str) -> None:
+    """Matches that overlap in a chain are chosen once it ends, which may be long after their events are final."""
+    query = acep.parse(f"PATTERN SEQ(a p, b q) WHERE skip_till_any_match(p, q) WITHIN {window} OUTPUT NON OVERLAP")
+    rows = [{"ts": ts, "type": "ab"[ts % 2]} for ts in range(30)]
+    options: dict[str, Any] = {"lateness": 2, "speculation": "inf", "engine": engine}
+    matcher = acep.Matcher(query, **options)
+    given = [m for ts in range(30) for m in matcher.push(rows[ts : ts + 1])]
+    state = matcher.snapshot()
+    matcher = acep.Matcher(query, **options)
+    matcher.restore(state)
+    given += matcher.finish()
+    assert net(given) == net(acep.match(rows, query, engine=engine))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_matches_overlap_also_where_an_event_was_taken_back_and_came_again(engine: str) -> None:
+    query = acep.parse("PATTERN SEQ(b q, a p) WITHIN 10 OUTPUT NON OVERLAP", errors=1)
+    options: dict[str, Any] = {"id": "id", "op": "op", "lateness": 50, "speculation": "inf", "engine": engine}
+    matcher = acep.Matcher(query, **options)
+    given = [*matcher.push(rows_of((7, "b", 5, 1)))]
+    given += matcher.push(rows_of((7, "b", 5, -1), (7, "b", 5, 1), (9, "a", 6, 1)))
+    given += matcher.finish()
+    assert [(m.error, m.bindings) for m in given if m.op > 0] == [(0, {"q": (5,), "p": (6,)})]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
