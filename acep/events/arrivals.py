@@ -247,7 +247,7 @@ class Arrivals:
         try:
             return pa.array([ts], self._arrow.field(self.schema.ts).type)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            raise DataError(f"advance() takes a time like those of column `{self.schema.ts}`, not {ts!r}") from None
+            raise DataError(f"{ts!r} is no time like those of column `{self.schema.ts}`") from None
 
     def _same(self, rows: pa.Table) -> pa.Table:
         """Return the rows with the columns of the first push. Raises :class:`DataError` if these do not fit."""

@@ -72,6 +72,16 @@ class Counts:
     counted: bool = True
     retracted: int = 0
 
+    def other(self, **numbers: int) -> Counts:
+        """Return other counts with these numbers: what ``dataclasses.replace`` does, in less time.
+
+        >>> Counts(events=3).other(late=1).events
+        3
+        """
+        made = object.__new__(Counts)
+        vars(made).update(vars(self), **numbers)
+        return made
+
     @property
     def points(self) -> Tally | None:
         """Return the tally for the recall of match points."""

@@ -14,7 +14,7 @@ from acep.pattern.printing import arc_text, canonical
 from acep.pattern.spelling import expression_text
 from acep.pattern.tree import GraphArc, Query, StateGraph
 
-__all__ = ["changed", "difference", "graph_data", "graph_of"]
+__all__ = ["as_other_since", "changed", "difference", "graph_data", "graph_of"]
 
 
 def changed(
@@ -55,6 +55,40 @@ def changed(
         arcs=tuple(arcs),
         final=tuple(dict.fromkeys([*graph.final, *final])),
         named=known,
+        bound=graph.variables,
+    )
+    check_graph(replace(after, arcs=tuple(one for one in arcs if _lasts(one, since))), everywhere=False)
+    made = replace(query, pattern=after)
+    return replace(made, text=canonical(made))
+
+
+def as_other_since(query: Query, other: Query, since: ex.Expr, over: Callable[[ex.Expr], bool]) -> Query:
+    """Return an automaton that is as another one for events from the time ``since`` on, which may have come already.
+    Arcs that end at a time that is ``over`` are left out.
+
+    Raises :class:`QueryError` if they differ in more than arcs and new states.
+    """
+    _, _, final = difference(query, other)
+    graph, new = query.graph, other.graph
+    assert graph is not None
+    assert new is not None
+    arcs, missing = list[GraphArc](), list(new.arcs)
+    for one in graph.arcs:
+        same = next((i for i, arc in enumerate(missing) if arc_text(arc) == _plain(one)), None)
+        begun = one.since is None or _at(one.since) < _at(since)
+        if begun and one.until is None and same is not None:
+            arcs.append(one)
+            del missing[same]
+        elif begun and not (one.until is not None and over(one.until)):
+            arcs.append(replace(one, until=since) if _lasts(one, since) else one)
+    for one in missing:
+        later = one.since is not None and _at(one.since) > _at(since)
+        arcs.append(one if later else replace(one, since=since))
+    after = replace(
+        graph,
+        arcs=tuple(arcs),
+        final=tuple(dict.fromkeys([*graph.final, *final])),
+        named=graph.states,
         bound=graph.variables,
     )
     check_graph(replace(after, arcs=tuple(one for one in arcs if _lasts(one, since))), everywhere=False)

@@ -15,7 +15,7 @@ from acep.matches.compressed import Compressed
 from acep.matches.matches import Matches, Report
 from acep.pattern.asked import Queries, query_of
 from acep.pattern.automata import Automaton
-from acep.pattern.changes import changed, difference
+from acep.pattern.changes import changed
 from acep.pattern.expressions import Expr
 from acep.pattern.tree import GraphArc, Query
 from acep.runtime.one_table import some_matches, whole_result
@@ -268,15 +268,29 @@ class Matcher(Generic[Result]):
         1 match in 1 bundle
           1..4  a=0  b=1  d=3
         """
-        other = query_of(new)
-        if not self._tables.is_automaton(query):
-            return self._tables.replace(query, other)
+        return self._tables.replace(query, query_of(new))
 
-        def edit(old: Query, since: Expr | None, over: Callable[[Expr], bool]) -> Query:
-            add, remove, names = difference(old, other)
-            return changed(old, add, remove, names, since, over)
+    def revise(self, new: Query | Automaton | str, since: Any, *, query: str = "") -> Result:
+        """Replace a query by another version from a time on that events may have passed; return the matches that come
+        and go.
 
-        return self._tables.change(query, edit)
+        ``since`` is the first time of an event that the new version holds for, in the form of the time column. It
+        reaches back as far as events are not final: ``lateness`` is the bound, and ``speculation`` is needed. The
+        result is that of a stream in which the query was replaced at that time: versions that began later are given up.
+        What may change is as for :meth:`replace`.
+
+        Raises :class:`QueryError`, and changes nothing, as :meth:`replace` does, and for a time that is final.
+
+        >>> import acep
+        >>> options = {"lateness": 10, "speculation": "inf", "dynamic": True}
+        >>> matcher = Matcher("PATTERN SEQ(A a, B b, C c) WITHIN 9", **options)
+        >>> [(m.op, m.end) for m in matcher.push({"ts": [1, 2, 3, 4], "type": ["A", "B", "C", "D"]})]
+        [(1, 3)]
+        >>> [(m.op, m.end) for m in matcher.revise("PATTERN SEQ(A a, B b, D d) WITHIN 9", since=3)]
+        [(-1, 3), (1, 4)]
+        """
+        found: Result = self._tables.given(self._tables.revise(query, query_of(new), since))
+        return found
 
     @property
     def final(self) -> Any:

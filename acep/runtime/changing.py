@@ -1,20 +1,22 @@
-"""Queries that change while the stream runs: which may, their versions, and times between ticks and expressions."""
+"""Queries that change while the stream runs: which may, and their versions, also as data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from acep.budget import Budget, tolerant
 from acep.errors import QueryError
 from acep.pattern import expressions as ex
-from acep.pattern.changes import graph_data, graph_of
+from acep.pattern.changes import as_other_since, changed, difference, graph_data, graph_of
+from acep.pattern.check import checked_weights
 from acep.pattern.printing import canonical
 from acep.pattern.sase import parse
 from acep.pattern.tree import Query
+from acep.pattern.walk import variables
 from acep.plan.compile import Plan, compile_query
+from acep.plan.compile_graph import tick_of
 from acep.plan.schema import Schema
 from acep.plan.versions import MOST_VERSIONS, QueryVersion, check_change, check_dynamic, plan_of_versions
 
@@ -23,10 +25,13 @@ __all__ = [
     "Edit",
     "as_dynamic",
     "compiled",
-    "moment_of",
-    "versions_after",
+    "edited",
+    "replaced",
+    "revised",
+    "text_of",
     "versions_data",
     "versions_of",
+    "with_errors",
 ]
 
 EVER = -(2**63)
@@ -46,10 +51,10 @@ def as_dynamic(query: Query) -> Query:
 
 def _as_stored(query: Query) -> Query:
     """Return a query as a snapshot of it would give it back, as versions are compared by the form of their parts."""
-    return replace(parse(_text(query)), errors=query.errors, weights=query.weights)
+    return replace(parse(text_of(query)), errors=query.errors, weights=query.weights)
 
 
-def _text(query: Query) -> str:
+def text_of(query: Query) -> str:
     """Return the text of a query without the errors and weights of a budget."""
     return canonical(replace(query, errors=Fraction(0), weights=()))
 
@@ -62,18 +67,65 @@ def compiled(versions: Sequence[QueryVersion], schema: Schema, over: int | None 
     return plan_of_versions(versions, schema, over)
 
 
-def versions_after(versions: Sequence[QueryVersion], query: Query, since: int) -> tuple[QueryVersion, ...]:
-    """Return the versions of a query that is replaced by another one from a tick on.
+def edited(query: Query, edit: Edit, since: int | None, schema: Schema | None, certain: int | None) -> Query:
+    """Return an automaton that changes from the tick ``since`` on (``None``: no event has come). No event before the
+    tick ``certain`` is matched any more.
+
+    Raises :class:`QueryError` if it cannot change so.
+    """
+    moment = None if since is None or schema is None else _moment_of(since, schema)
+
+    def over(moment: ex.Expr) -> bool:
+        return certain is not None and schema is not None and tick_of(moment, schema) <= certain
+
+    return edit(query, moment, over)
+
+
+def replaced(
+    versions: Sequence[QueryVersion],
+    query: Query,
+    since: int | None,
+    schema: Schema | None = None,
+    certain: int | None = None,
+) -> tuple[QueryVersion, ...]:
+    """Return the versions of a query that is replaced by another one from the tick ``since`` on (``None``: no event has
+    come). ``schema`` and ``certain`` are as for :func:`edited`, and only for an automaton.
 
     Raises :class:`QueryError` if it cannot be replaced by this one.
     """
-    check_change(versions[-1].query, query)
-    query = _as_stored(query)
+    last = versions[-1].query
+    if last.graph is not None:
+
+        def edit(old: Query, since: ex.Expr | None, over: Callable[[ex.Expr], bool]) -> Query:
+            return changed(old, *difference(old, query), since, over)
+
+        return (QueryVersion(edited(last, edit, since, schema, certain), None),)
+    check_change(last, query)
     if len(versions) == MOST_VERSIONS:
         raise QueryError(
             f"a query can have {MOST_VERSIONS} versions in one stream", hint="go on with a Matcher of the last version"
         )
-    return (*versions, QueryVersion(query, since))
+    return (*versions, QueryVersion(_as_stored(query), EVER if since is None else since))
+
+
+def revised(
+    versions: Sequence[QueryVersion], query: Query, since: int, schema: Schema, certain: int | None
+) -> tuple[QueryVersion, ...]:
+    """Return the versions of a query that is as another one from the tick ``since`` on, also for events that have come.
+    Versions that began at that time or later are given up. ``certain`` is as for :func:`edited`.
+
+    Raises :class:`QueryError` if it cannot become this one.
+    """
+    last = versions[-1].query
+    if last.graph is None:
+        before = [one for one in versions if one.since is None or one.since < since]
+        return replaced(before, query, since)
+
+    def edit(old: Query, moment: ex.Expr | None, over: Callable[[ex.Expr], bool]) -> Query:
+        assert moment is not None
+        return as_other_since(old, query, moment, over)
+
+    return (QueryVersion(edited(last, edit, since, schema, certain), None),)
 
 
 # As data, for snapshots ---------------------------------------------------------------------------
@@ -84,12 +136,14 @@ def versions_data(versions: Sequence[QueryVersion]) -> Any:
     graph = versions[-1].query.graph
     if graph is not None:
         return graph_data(graph)
-    return [[_text(version.query), version.since] for version in versions[1:]]
+    return [
+        [text_of(one.query), one.since, [(name, weight and str(weight)) for name, weight in one.query.weights]]
+        for one in versions[1:]
+    ]
 
 
-def versions_of(first: Query, data: Any, budget: Budget | None) -> tuple[QueryVersion, ...]:
-    """Return the versions of a query that began as ``first``, from :func:`versions_data`. ``budget`` has the errors of
-    all.
+def versions_of(first: Query, data: Any) -> tuple[QueryVersion, ...]:
+    """Return the versions of a query that began as ``first``, from :func:`versions_data`.
 
     Raises :class:`QueryError`, :class:`KeyError`, :class:`TypeError` or :class:`ValueError` for other data.
     """
@@ -99,19 +153,29 @@ def versions_of(first: Query, data: Any, budget: Budget | None) -> tuple[QueryVe
     versions: tuple[QueryVersion, ...] = (QueryVersion(first, None),)
     if not isinstance(data, list):
         raise ValueError("versions")
-    for text, since in data:
+    for text, since, *weights in data:
         if not isinstance(text, str) or not isinstance(since, int) or not EVER <= since < -EVER:
             raise ValueError("versions")
         if versions[-1].since is not None and since < versions[-1].since:
             raise ValueError("versions")
-        versions = versions_after(versions, tolerant(parse(text), budget), since)
+        given = {name: None if weight is None else Fraction(weight) for name, weight in weights[0]} if weights else None
+        versions = replaced(versions, with_errors(parse(text), first, given), since)
     return versions
 
 
-def moment_of(tick: int, schema: Schema) -> ex.Expr:
+def with_errors(query: Query, old: Query, weights: Mapping[str, Fraction | None] | None = None) -> Query:
+    """Return a query with the error budget of an older version, and with these weights, or its weights.
+
+    Raises :class:`QueryError` if a variable with a weight is not there.
+    """
+    given = dict(old.weights) if weights is None else weights
+    return replace(query, errors=old.errors, weights=checked_weights(given, variables(query.pattern)))
+
+
+def _moment_of(tick: int, schema: Schema) -> ex.Expr:
     """Return the expression of a time in ticks.
 
-    >>> moment_of(7, Schema(()))
+    >>> _moment_of(7, Schema(()))
     Literal(value=7, span=None, exact=None)
     """
     if not schema.instants:

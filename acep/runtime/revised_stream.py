@@ -27,7 +27,7 @@ from acep.pattern.tree import Output
 from acep.plan.compile import Plan
 from acep.runtime.chosen_matches import ChosenMatches
 from acep.runtime.given_matches import GivenColumns, GivenRecords
-from acep.runtime.stream import Stream, in_order
+from acep.runtime.stream import Stream, in_order, together
 from acep.storage.plain_data import from_json, to_plain
 
 __all__ = ["RevisedStream"]
@@ -61,6 +61,12 @@ class RevisedStream:
         part.stream.change(0, plan)
         part.plan = plan
         self.plans = (*self.plans[:number], plan, *self.plans[number + 1 :])
+
+    def change_since(self, number: int, plan: Plan, since: int) -> Sequence[Found]:
+        """Go on with another plan, which is another one for events from the tick ``since`` on. Return the matches that
+        come and go."""
+        self.plans = (*self.plans[:number], plan, *self.plans[number + 1 :])
+        return self._parts[number].change_since(plan, since)
 
     @property
     def oldest(self) -> int | None:
@@ -103,13 +109,15 @@ class RevisedStream:
         if len(parts) == 1:
             return parts[0]
         sums = {name: sum(getattr(one, name) for one in parts) for name in ("nodes", "touches", "matches", "retracted")}
-        return replace(parts[0], **sums)
+        return parts[0].other(**sums)
 
     def counts_of(self, plan: int) -> Counts:
         """Return the events, and the work and matches of plan number ``plan``."""
         part = self._parts[plan]
         counts = part.stream.counts
-        return replace(counts, events=self._events, matches=part.matches, retracted=part.retracted)
+        nodes, touches = counts.nodes + part.past.nodes, counts.touches + part.past.touches
+        own = {"matches": part.matches, "retracted": part.retracted}
+        return counts.other(nodes=nodes, touches=touches, events=self._events, **own)
 
     @property
     def held(self) -> int:
@@ -140,7 +148,8 @@ class _RevisedPlan:
         if plan.query.output is Output.NON_OVERLAP:
             plan = replace(plan, query=replace(plan.query, output=Output.ALL))
             self.chosen = ChosenMatches(together=plan.strict)
-        self.plan, self.engine = plan, engine
+        self.plan, self.first, self.engine = plan, plan, engine
+        self.past = Counts()  # the work of streams before this one
         self.stream = Stream([plan], engine, revisable=True)
         self.log = EventLog(plan.keys, plan.schema, counted=plan.window.counted)
         self.given: Any = GivenColumns() if self.stream.natively else GivenRecords()
@@ -165,6 +174,18 @@ class _RevisedPlan:
             found = self.stream.push(batch)[0]
             self.given.add(found)
         return self._counted(self._choose(found))
+
+    def change_since(self, plan: Plan, since: int) -> Sequence[Found]:
+        """Match all events that are kept again, by another plan."""
+        cut, _ = self._reach(since)
+        old, (batch, _) = self.stream.counts, self.log.whole()
+        self.past = self.past.other(nodes=self.past.nodes + old.nodes, touches=self.past.touches + old.touches)
+        self.stream, self.plan = Stream([self.first], self.engine, revisable=True), plan
+        self.stream.change(0, plan)
+        found = self.stream.push(batch)[0] if len(batch) else []
+        if self.clock is not None:
+            found = together([found, self.stream.advance(self.clock - 1)[0]])
+        return self._counted(in_order(self.given.revise(found, cut, None)))
 
     def advance(self, clock: int) -> Sequence[Found]:
         if self.clock is not None and clock < self.clock:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from traceback import clear_frames
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +81,7 @@ class Stream:
             return self.counts_of(0)
         parts = [self.counts_of(number) for number in range(len(self.plans))]
         names = ("nodes", "touches", "deciding", "matches", "shed", "recovering", "recovered", "unrecovered")
-        return replace(self._sum(parts, names, SEVERAL), counted=all(one.counted for one in parts))
+        return self._sum(parts, names, SEVERAL).other(counted=all(one.counted for one in parts))
 
     def counts_of(self, plan: int) -> Counts:
         """Return the events seen by the stream, and the work of plan number ``plan`` and its sources."""
@@ -90,9 +89,9 @@ class Stream:
             return Counts(events=self._events)
         parts = self._cores[plan].all_counts()
         if len(parts) == 1:
-            return replace(parts[0], events=self._events, memory=self._peak)
+            return parts[0].other(events=self._events, memory=self._peak)
         unknown = "what matches of matches were lost is not known"
-        return replace(self._sum(parts, ("nodes", "touches", "deciding", "shed"), unknown), matches=parts[0].matches)
+        return self._sum(parts, ("nodes", "touches", "deciding", "shed"), unknown).other(matches=parts[0].matches)
 
     def _sum(self, parts: Sequence[Counts], names: Sequence[str], unknown: str) -> Counts:
         """Return the sums of some counts over all parts; ``unknown``: why the recall is not known."""

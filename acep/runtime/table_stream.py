@@ -24,25 +24,14 @@ from acep.matches.counted import Counted
 from acep.matches.matches import Matches, Report
 from acep.matches.records import Counts, Found
 from acep.native.compiled import warn_if_missing
-from acep.pattern import expressions as ex
 from acep.pattern.asked import Queries, asked_for
 from acep.pattern.printing import canonical
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
-from acep.plan.compile_graph import tick_of
 from acep.plan.schema import Schema
 from acep.plan.versions import QueryVersion
 from acep.runtime.absent import Absent
-from acep.runtime.changing import (
-    EVER,
-    Edit,
-    as_dynamic,
-    compiled,
-    moment_of,
-    versions_after,
-    versions_data,
-    versions_of,
-)
+from acep.runtime.changing import Edit, as_dynamic, compiled, edited, replaced, revised, versions_data, versions_of
 from acep.runtime.options import StreamOptions
 from acep.runtime.revised_stream import RevisedStream
 from acep.runtime.stream import Stream, together
@@ -224,35 +213,67 @@ class TableStream:
             raise QueryError("advance() is for events that may come late", hint="give lateness=")
         if self.arrivals is None or self.schema is None or self.finished:
             return self._nothing()
-        (tick,) = ticks_of(self.schema.ts, pa.chunked_array([self.arrivals.time(ts)]), self.schema.tick_ns or 1)[0]
-        return self.fed(self.arrivals.advance(int(tick)))
+        return self.fed(self.arrivals.advance(self._tick(ts)))
 
     def change(self, name: str, edit: Edit) -> int:
         """Change an automaton from now on; return the number of partial matches that go on. ``edit`` makes the changed
         query, of the query, the time from which the change holds, and a function that says of a time whether no event
         before it matters any more."""
         number = self._changing(name)
-        if self.asked.queries[number].graph is None:
+        query = self.asked.queries[number]
+        if query.graph is None:
             raise QueryError("only arcs of hand-written automata can change", hint="replace() takes another query")
-        schema = self.schema
         newest, certain = self._times()
-        since = None if newest is None or schema is None else moment_of(newest + 1, schema)
-
-        def over(moment: ex.Expr) -> bool:
-            return certain is not None and schema is not None and tick_of(moment, schema) <= certain
-
-        return self._become(number, (QueryVersion(edit(self.asked.queries[number], since, over), None),))
+        since = None if newest is None else newest + 1
+        return self._become(number, (QueryVersion(edited(query, edit, since, self.schema, certain), None),))
 
     def replace(self, name: str, query: Query) -> int:
-        """Replace a query in SASE+ by another version from now on; return the number of partial matches that go on."""
+        """Replace a query by another version from now on; return the number of partial matches that go on."""
         number = self._changing(name)
-        newest, _ = self._times()
-        since = EVER if newest is None else newest + 1
-        return self._become(number, versions_after(self.versions[number], tolerant(query, self.budget), since))
+        newest, certain = self._times()
+        since = None if newest is None else newest + 1
+        query = query if query.graph is not None else tolerant(query, self.budget)
+        return self._become(number, replaced(self.versions[number], query, since, self.schema, certain))
 
-    def is_automaton(self, name: str) -> bool:
-        """Return whether the query of this name is a hand-written automaton that may change."""
-        return self.asked.queries[self._changing(name)].graph is not None
+    def revise(self, name: str, query: Query, since: Any) -> list[Sequence[Found]]:
+        """Replace a query by another version from a time on, which may have passed; return what comes and goes."""
+        number = self._changing(name)
+        if self.revised is None or self.schema is None or self.arrivals is None:
+            raise QueryError(
+                "matches of events that have come cannot be revised",
+                hint="give lateness= and speculation=, and revise after the first push; or replace() it from now on",
+            )
+        tick, final = self._tick(since), self.arrivals.final
+        if final is not None and tick < final:
+            raise QueryError(
+                f"events before {ticks_to_input((final,), self.schema)[0]} are final",
+                hint="give a later time, or lateness=",
+            )
+        query = query if query.graph is not None else tolerant(query, self.budget)
+        versions = revised(self.versions[number], query, tick, self.schema, self._times()[1])
+        plan = self._with_columns(number, compiled(versions, self.schema, self._times()[1]))
+        found = self._nothing()
+        found[number] = self.revised.change_since(number, plan, tick)
+        self.plans = self.revised.plans
+        self._now(number, versions)
+        return found
+
+    def _with_columns(self, number: int, plan: Plan) -> Plan:
+        """Return a plan that goes on in place of another one, with all columns that were read so far."""
+        before = self.plans[number]
+        if self.revised is not None and (fresh := [*{*plan.columns} - {*before.columns}]):
+            raise QueryError(
+                f"column `{fresh[0]}` was not read so far, and the events that are kept do not have it",
+                hint="read it from the start, or leave speculation= out",
+            )
+        return replace(plan, columns=tuple(sorted({*plan.columns, *before.columns})))
+
+    def _tick(self, time: Any) -> int:
+        """Return a time that has the form of the time column, in ticks."""
+        assert self.arrivals is not None
+        assert self.schema is not None
+        values = pa.chunked_array([self.arrivals.time(time)])
+        return int(ticks_of(self.schema.ts, values, self.schema.tick_ns or 1)[0][0])
 
     def _changing(self, name: str) -> int:
         """Return the number of the query of this name, which is to change."""
@@ -268,14 +289,7 @@ class TableStream:
         """Go on with other versions of a query; return the number of partial matches that go on."""
         schema, source = self.schema, self.stream or self.revised
         if schema is not None and source is not None:
-            plan, before = compiled(versions, schema, self._times()[1]), self.plans[number]
-            if self.revised is not None and (fresh := [*{*plan.columns} - {*before.columns}]):
-                raise QueryError(
-                    f"column `{fresh[0]}` was not read so far, and the events that are kept do not have it",
-                    hint="read it from the start, or leave speculation= out",
-                )
-            plan = replace(plan, columns=tuple(sorted({*plan.columns, *before.columns})))
-            source.change(number, plan)
+            source.change(number, self._with_columns(number, compiled(versions, schema, self._times()[1])))
             self.plans = source.plans
         self._now(number, versions)
         return 0 if source is None else source.live_of(number)
@@ -445,7 +459,7 @@ class TableStream:
     def _with_late(self, counts: Counts) -> Counts:
         """Return the counts with the events that came too late; these were no events to the engines."""
         late = 0 if self.arrivals is None else self.arrivals.late_count
-        return replace(counts, late=counts.late + late)
+        return counts.other(late=counts.late + late)
 
     # State ------------------------------------------------------------------------------------------
 
@@ -485,7 +499,7 @@ class TableStream:
         try:
             if self.dynamic:
                 for number, (query, told_of) in enumerate(zip(other.first, payload["graphs"], strict=True)):
-                    other._now(number, versions_of(query, told_of, self.budget))
+                    other._now(number, versions_of(query, told_of))
             other.rows = int(payload["rows"])
             other.finished = payload["finished"] is True
             if payload["arrow"] is not None:

@@ -112,7 +112,7 @@ def told(found: dict[tuple[Any, ...], int]) -> Counter[str]:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_each_version_holds_in_its_time(part: int, engine: str, cases: Callable[[int], int]) -> None:
-    some = going = 0
+    some = going = back = 0
     for seed in range(part * 10_000, part * 10_000 + max(20, cases(100))):
         rng = Random(seed)
         within = rng.choice((2, 4, 8))
@@ -134,10 +134,23 @@ def test_each_version_holds_in_its_time(part: int, engine: str, cases: Callable[
                     if "was not read" in str(refused):
                         continue
                     raise
-                versions.append((EVER if not at else max(row["ts"] for row in coming[:at]) + 1, new))
+                since = EVER if not at else max(row["ts"] for row in coming[:at]) + 1
+                versions = [(begin, one) for begin, one in versions if begin <= since] + [(since, new)]
             push = coming[at : at + rng.randrange(1, 6)]
             at += len(push)
             given += matcher.push(table(push))
+            if speculation == "inf" and rng.random() < 0.4:
+                newest = max(row["ts"] for row in coming[:at])
+                since = newest + 1 - rng.randrange(10)
+                new = random_chain(rng, versions[-1][1])
+                try:
+                    given += matcher.revise(new.text(within), since)
+                except QueryError as refused:
+                    if "was not read" not in str(refused):
+                        raise
+                else:
+                    versions = [(begin, one) for begin, one in versions if begin < since] + [(since, new)]
+                    back += since <= newest
             if rng.random() < 0.2:
                 state, matcher = matcher.snapshot(), acep.Matcher(chain.text(within), **asked)
                 matcher.restore(state)
@@ -149,6 +162,7 @@ def test_each_version_holds_in_its_time(part: int, engine: str, cases: Callable[
         some += bool(wanted)
     assert some
     assert going
+    assert back
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -386,3 +400,13 @@ def test_errors_so_far_count_for_the_next_version(engine: str) -> None:
     matcher.restore(state)
     found = matcher.push({"ts": [2, 3], "type": ["C", "D"]})
     assert [(m.bindings, m.error) for m in found] == [({"b": (0,), "d": (2,)}, 1)]
+
+
+def test_a_query_with_errors_of_its_own_is_restored_with_its_versions() -> None:
+    query, other = (acep.parse(f"PATTERN SEQ(A a, B b, {last} c) WITHIN 9", errors=1) for last in "CD")
+    matcher = acep.Matcher(query, dynamic=True)
+    matcher.push({"ts": [1], "type": ["A"]})
+    matcher.replace(other)
+    again = acep.Matcher(query, dynamic=True)
+    again.restore(matcher.snapshot())
+    assert [m.error for m in again.push({"ts": [3], "type": ["D"]})] == [1]
