@@ -181,6 +181,7 @@ def _add_stream_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--chunk", type=_number, metavar="N", help="events a micro-batch (default a twentieth of all)")
     group.add_argument("--watermark", metavar="D", help="replay in the order of the file, with events late by up to D")
     group.add_argument("--latest", metavar="T", help="refuse events beyond: 9000, '2030-01-01', or '1 hour' from now")
+    group.add_argument("--versions", metavar="FOLDER", help="newer versions of the query: 0002-lower.sase, ...")
     group.add_argument("--checkpoint", metavar="FOLDER", help="where the run can be taken up from after a crash")
 
 
@@ -193,6 +194,7 @@ def _add_follow_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--speculation", metavar="D", default="0", help=text)
     group.add_argument("--late", action="store_true", help="write late events too, as rows of kind late")
     group.add_argument("--op", metavar="COL", help="the column with 1 for an event, -1 where it is taken back by --id")
+    group.add_argument("--versions", metavar="FOLDER", help="newer versions of the query: 0002-lower.sase, ...")
     group.add_argument("--max-files", type=_number, metavar="N", help="files a micro-batch (default 100)")
     group.add_argument("--poll", type=float, metavar="S", help="seconds between two looks at the folder (default 1)")
     group.add_argument("--once", action="store_true", help="stop when all files are done")

@@ -30,6 +30,7 @@ def run(args: argparse.Namespace) -> None:
             watermark=ticks_or_text(args.watermark),
             latest=ticks_or_text(args.latest),
             checkpoint=args.checkpoint or folder,
+            versions=args.versions,
             engine=args.engine,
             **column_names(args),
             **options,

@@ -31,8 +31,9 @@ from acep.runner.outbox import Outbox
 from acep.streaming.folders import LocalFolder
 from acep.streaming.job import Job
 from acep.streaming.progress import Progress, progress_in, reports_in
+from acep.streaming.query_versions import NewVersion, versions_in_folder
 from acep.streaming.spent import Stopwatch
-from acep.streaming.step import BucketRows, MicroBatch, step_bucket
+from acep.streaming.step import BucketRows, MicroBatch, bucket_of, step_bucket
 from acep.streaming.versions import Versions
 
 __all__ = ["Followed", "Follower"]
@@ -69,15 +70,20 @@ class Follower:
     """The state of a stream that is followed in this process."""
 
     def __init__(
-        self, inbox: Inbox, job_of: Callable[[pa.Schema], tuple[Job, int]], folder: LocalFolder, outbox: Outbox
+        self,
+        inbox: Inbox,
+        job_of: Callable[[pa.Schema], tuple[Job, int]],
+        folder: LocalFolder,
+        outbox: Outbox,
+        newer: Path | None = None,
     ) -> None:
         """Continue from the state in ``folder``. ``job_of`` returns the job for columns, and the delay of its watermark
-        in milliseconds.
+        in milliseconds. The folder ``newer`` has newer versions of its queries.
 
         Raises :class:`SnapshotError` if the state is damaged, or of another query.
         """
         self.inbox, self.outbox = inbox, outbox
-        self.bad = BadLines()
+        self.bad, self._newer = BadLines(), newer
         self.journal = Journal(folder)
         self._job_of = job_of
         self._state = folder.root
@@ -119,7 +125,8 @@ class Follower:
             check_same(self.inbox.folder, one, way_out)
         if pending is None:
             last = end and not fresh(self.inbox.there(), self._taken(files))
-            wanted = Planned(batch, files, last, round(began * 1000))
+            newer = self._versions_for(MicroBatch(self._job, self._versions, batch, there, self._delay_ms, None))
+            wanted = Planned(batch, files, last, round(began * 1000), newer)
             pending = self.journal.plan(wanted)
             if pending.files != files:
                 raise SnapshotError(
@@ -130,10 +137,22 @@ class Follower:
         found, told = step_bucket(micro_batch, 0, _part(self._job, rows, pending, now), Stopwatch())
         if found:
             self.outbox.write(batch, pa.concat_tables(found))
+        newest = pending.versions[-1].number if pending.versions else self._done.get("version", 0)
         self._done = {"rows": first + rows.num_rows, "told": told, "names": json.dumps(self._job.names)}
+        self._done |= {"version": newest} if newest else {}
         self.journal.finish(self._done)
         seconds = time.time() - began
         return progress_in([self._done], batch=batch, events=rows.num_rows, seconds=seconds, began=began)
+
+    def _versions_for(self, micro_batch: MicroBatch) -> tuple[NewVersion, ...]:
+        """Return the versions of queries that are new. Raises :class:`DataError` or :class:`QueryError`, with nothing
+        recorded, if a file cannot be read or a query cannot be replaced by it."""
+        if self._newer is None:
+            return ()
+        found = versions_in_folder(self._newer, self._job.names, self._done.get("version", 0))
+        if found:
+            bucket_of(micro_batch, 0).replace(found, micro_batch.since)
+        return tuple(found)
 
     def sum_up(self, batches: int, seconds: float) -> Followed:
         """Return the result after so many micro-batches and seconds."""
@@ -216,10 +235,11 @@ def _part(job: Job, rows: pa.Table, planned: Planned, now: int | None) -> Bucket
         rows, ticks = rows.filter(pa.array(events)), ticks[events]
     latest = job.bound(now)
     seen = ticks if latest is None else ticks[ticks <= latest]
-    files = json.dumps([astuple(one) for one in planned.files])
+    came = [*(astuple(one) for one in planned.files), *(one.data() for one in planned.versions)]
     return BucketRows(
         rows.select(job.columns),
         int(seen[-1]) if len(seen) else None,
-        f"{len(events)} {hashlib.blake2b(files.encode(), digest_size=16).hexdigest()}",
+        f"{len(events)} {hashlib.blake2b(json.dumps(came).encode(), digest_size=16).hexdigest()}",
         ended=planned.end or not events.all(),
+        versions=planned.versions,
     )

@@ -21,7 +21,7 @@ from acep.runner.inbox import ROW, Inbox
 from acep.runner.outbox import Outbox
 from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
 from acep.streaming.folders import LocalFolder, state_folder
-from acep.streaming.job import Job, job_of, plans_of
+from acep.streaming.job import Job, job_of
 from acep.streaming.progress import Progress
 from acep.streaming.results import result_schema
 from acep.streaming.times import delay_ms_of, first_end_tick
@@ -47,6 +47,7 @@ def follow(
     watermark: Any = 0,
     latest: Any = None,
     late: bool = False,
+    versions: str | os.PathLike[str] | None = None,
     max_files: int = MAX_FILES,
     poll: float = POLL,
     once: bool = False,
@@ -69,6 +70,13 @@ def follow(
     before they are final, and ``op`` names a column that takes events back; with ``late`` the results have rows of late
     events, too (see :func:`acep.spark.match`). The other options are those of :func:`acep.match` and
     :func:`acep.read_events`; without ``id`` events are numbered from 0 in the order in which they are taken.
+
+    ``versions`` is a folder with newer versions of the queries: files whose names begin with their numbers, such as
+    ``0002-lower.sase``, or ``0002.toml`` for an automaton, and go on with the name of the query if there are several.
+    They are taken in the order of their numbers, before the next micro-batch, and hold from the first millisecond after
+    the latest event so far, or from a later time in their first line: ``-- since: 2026-01-31 10:00``. What may change,
+    and which partial matches go on, is as for :meth:`acep.Matcher.replace`. A version that cannot take the place of the
+    one before stops the stream, with nothing of it taken in. All columns of the files are read then.
 
     ``state`` is a folder on a disk, for this query and these files only. The results are written to the folder
     ``into``: a file for each micro-batch that has some, named by its number, in ``into_format`` (``"jsonl"``,
@@ -99,7 +107,7 @@ def follow(
     used += [] if given.op is None else [given.op]
     used += [name for one in asked_for(query).queries for name in columns_read(one)]
     files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines}
-    reading = options_of(columns=list(dict.fromkeys(used)), **columns, **files)
+    reading = options_of(columns=None if versions is not None else list(dict.fromkeys(used)), **columns, **files)
     if cast and cast.get(given.ts, "").lower().startswith(("timestamp", "date")):
         columns["unit"] = None  # the cast has used it already
 
@@ -107,14 +115,26 @@ def follow(
         numbered = schema.append(pa.field(ROW, pa.int64()))
         known = schema_of(numbered, **columns | {"seq": given.seq or ROW, "id": given.id or ROW})
         last = first_end_tick(schema.field(given.ts).type, known)
-        made = job_of(query, known, given, end=last, ties=(ROW,), output=output, spread=False, latest=latest, late=late)
-        result = result_schema(made, plans_of(made.queries, known))
+        made = job_of(
+            query,
+            known,
+            given,
+            end=last,
+            ties=(ROW,),
+            output=output,
+            spread=False,
+            latest=latest,
+            late=late,
+            dynamic=versions is not None,
+        )
+        result = result_schema(made, made.plans)
         return replace(made, result=result), delay_ms_of(watermark, known)
 
     warn_if_missing(given.engine)
+    newer = None if versions is None else _existing("versions", versions)
     inbox = Inbox(Path(folder).resolve(), reading, max_files)
     outbox = Outbox(Path(into).resolve(), into_format)
-    follower = Follower(inbox, job, LocalFolder(Path(state_folder(state))), outbox)
+    follower = Follower(inbox, job, LocalFolder(Path(state_folder(state))), outbox, newer)
     began, batches = time.monotonic(), 0
     while True:
         progress = follower.step(end=end)
@@ -126,6 +146,13 @@ def follow(
             return follower.sum_up(batches, time.monotonic() - began)
         else:
             time.sleep(poll)
+
+
+def _existing(role: str, path: Any) -> Path:
+    """Return the path of a folder that is there. Raises :class:`DataError`."""
+    if not isinstance(path, str | os.PathLike) or not Path(os.fspath(path)).is_dir():
+        raise DataError(f"{role}= takes the path of a folder, and there is none at {path!r}")
+    return Path(os.fspath(path))
 
 
 def _check(folder: Any, state: Any, into: Any, max_files: Any, poll: Any) -> None:

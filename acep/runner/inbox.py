@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from acep.errors import DataError
 from acep.events.buffers import decoded, plain_type
+from acep.events.columns import kind_of
 from acep.events.fields import column_at, fields_of
 from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, cast_of
 from acep.events.files.formats import NAMES, split_format
@@ -73,7 +74,8 @@ def _settled(paths: Sequence[Path], options: Options) -> pa.Schema | None:
         if not events.rows:
             return None
         there = fields_of(events.schema)
-    found = [(name, there[name]) for name in options.columns or () if name in there]
+    names = [name for name in there if kind_of(plain_type(there[name])) is not None]  # those that a query can use
+    found = [(name, there[name]) for name in (names if options.columns is None else options.columns) if name in there]
     if ROW in dict(found):
         raise DataError(f"a column is called `{ROW}`", hint="rename it")
     # Later times may have fractions of a second.

@@ -18,6 +18,7 @@ from typing import Any
 from acep.errors import SnapshotError
 from acep.runner.arrivals import Arrival
 from acep.streaming.folders import LocalFolder
+from acep.streaming.query_versions import NewVersion
 from acep.streaming.version_files import NUMBER
 
 __all__ = ["BACK", "EVERY", "KEEP", "Journal", "Planned"]
@@ -33,12 +34,14 @@ _BATCH = re.compile(NUMBER)
 
 @dataclass(frozen=True)
 class Planned:
-    """A micro-batch: its files, whether the stream ends with it, and when it began, in milliseconds since 1970."""
+    """A micro-batch: its files, whether the stream ends with it, when it began, in milliseconds since 1970, and new
+    versions of queries."""
 
     batch: int
     files: tuple[Arrival, ...]
     end: bool
     began: int
+    versions: tuple[NewVersion, ...] = ()
 
 
 class Journal:
@@ -86,7 +89,8 @@ class Journal:
 
     def plan(self, planned: Planned) -> Planned:
         """Write the plan of a micro-batch, and return the stored one, which another follower may have written first."""
-        data = asdict(planned) | {"files": [*map(astuple, planned.files)]}
+        parts = {"files": [*map(astuple, planned.files)], "versions": [one.data() for one in planned.versions]}
+        data = asdict(planned) | parts
         self._folder.write(f"plans/{planned.batch}", json.dumps(data).encode(), parents=1)
         self._last, self.pending = planned.batch, self._plan(planned.batch)
         self._note(self.pending)
@@ -135,7 +139,8 @@ class Journal:
         data = self._read(f"plans/{batch}")
         try:
             files = tuple(Arrival(str(name), int(size), int(mtime)) for name, size, mtime in data["files"])
-            return Planned(int(data["batch"]), files, data["end"] is True, int(data["began"]))
+            versions = tuple(map(NewVersion.of, data.get("versions", ())))
+            return Planned(int(data["batch"]), files, data["end"] is True, int(data["began"]), versions)
         except (KeyError, TypeError, ValueError):
             raise self._damaged(f"plans/{batch}") from None
 

@@ -12,6 +12,7 @@ from acep.streaming.admission import ALL, Admission
 from acep.streaming.event_choice import EventChoice, Explored
 from acep.streaming.folders import Folder
 from acep.streaming.load import Load
+from acep.streaming.query_versions import NewVersion
 from acep.streaming.time_bound import CoreTime
 from acep.streaming.utility import CellUtility, share_of, threshold_of
 
@@ -61,7 +62,8 @@ class Carried:
 class Decision:
     """The decision at the beginning of a micro-batch: the ``admission``, if events can be shed, and the ``latest``
     time allowed for an event, in ticks. From earlier micro-batches it has the load, the counts, the utility of keys
-    and the core time that is ``left``. ``events`` are the single events that are kept."""
+    and the core time that is ``left``. ``events`` are the single events that are kept. ``versions`` of queries come
+    with this micro-batch; the last one so far has the number ``version``."""
 
     admission: Admission | None = None
     load: Load = field(default_factory=Load)
@@ -70,11 +72,15 @@ class Decision:
     latest: int | None = None
     left: CoreTime = field(default_factory=CoreTime)
     events: EventChoice = field(default_factory=EventChoice)
+    versions: tuple[NewVersion, ...] = ()
+    version: int = 0
 
     def dump(self) -> dict[str, Any]:
         """Return JSON-like data."""
         admission = None if self.admission is None else self.admission.dump()
         parts = {name: getattr(self, name).dump() for name in ("load", "carried", "utility", "left", "events")}
+        if self.version:
+            parts |= {"version": self.version, "versions": [one.data() for one in self.versions]}
         return {"admission": admission, "latest": self.latest} | parts
 
     @classmethod
@@ -84,7 +90,9 @@ class Decision:
         load, carried = Load.load(data["load"]), Carried.load(data["carried"])
         latest = None if data.get("latest") is None else int(data["latest"])
         left, events = CoreTime.load(data.get("left")), EventChoice.load(data.get("events"))
-        return cls(admission, load, carried, CellUtility.load(data.get("utility")), latest, left, events)
+        utility, version = CellUtility.load(data.get("utility")), int(data.get("version", 0))
+        versions = tuple(map(NewVersion.of, data.get("versions", ())))
+        return cls(admission, load, carried, utility, latest, left, events, versions, version)
 
 
 def decide(decision: Decision, own: Admission | None, share: float, delay: int) -> Decision:

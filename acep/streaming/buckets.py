@@ -15,7 +15,7 @@ from typing import Any
 import mmh3
 import pyarrow as pa
 
-from acep.errors import DataError, SnapshotError
+from acep.errors import DataError, QueryError, SnapshotError
 from acep.events.columns import column_of
 from acep.events.disorder import HoldBack
 from acep.events.tables import batch_of
@@ -27,8 +27,9 @@ from acep.plan.schema import Kind
 from acep.runtime.stream import Stream
 from acep.storage.frame import digest
 from acep.storage.snapshot import seal, unseal
-from acep.streaming.job import EXACT, Job, Pass, plans_of
+from acep.streaming.job import EXACT, Job, Pass
 from acep.streaming.pace import BatchPace
+from acep.streaming.query_versions import NewVersion, RunningQueries
 from acep.streaming.results import WaitingGroup, WaitingGroups, group_rows, late_rows, match_rows, number_of
 from acep.streaming.revised_rows import RevisedRows
 from acep.streaming.totals import MOST, Totals
@@ -51,15 +52,20 @@ class Bucket:
     """The state of one bucket of ``job``, for the queries of the pass ``part``.
 
     With ``whole``, rows under a budget are returned at the end, so that the column ``exact`` covers the whole bucket.
-    ``engine`` is a snapshot of the stream to go on with.
+    ``engine`` is a snapshot of the stream to go on with, and ``versions`` those of its queries, if they may change.
     """
 
-    def __init__(self, job: Job, part: Pass, *, whole: bool = False, engine: bytes | None = None) -> None:
+    def __init__(
+        self, job: Job, part: Pass, *, whole: bool = False, engine: bytes | None = None, versions: Any = None
+    ) -> None:
         self.job = job
         self.waiting: list[tuple[int, pa.Table]] | None = [] if whole and job.budget is not None else None
-        self.every = plans_of(job.queries, job.schema)
+        self.every = job.plans
         self.plans: tuple[Plan, ...] = tuple(self.every[number] for number in part.queries)
         self.part = part
+        self.queries = RunningQueries(job.queries, job.names, job.schema, job.columns) if job.dynamic else None
+        if self.queries is not None and versions is not None:
+            self.queries.load(versions)
         self.columns = tuple(sorted({column for plan in self.plans for column in plan.columns}))
         self.stream = self._stream(engine)
         then = [job.schema.seq] if job.schema.seq is not None else []
@@ -76,9 +82,38 @@ class Bucket:
 
     def _stream(self, engine: bytes | None) -> Stream | RevisedRows:
         job, given = self.job, (self.job.engine, self.job.output, self.job.limits)
+        first = None if self.queries is None else self.plans
+        plans = tuple(map(self._plan_now, self.part.queries))
         if job.revised:
-            return RevisedRows(job, self.plans, self.part.keys, engine)
-        return Stream(self.plans, *given) if engine is None else Stream.restore(self.plans, engine, *given)
+            return RevisedRows(job, plans, self.part.keys, engine, first)
+        if engine is not None:
+            return Stream.restore(plans, engine, *given, first=first)
+        stream = Stream(first or plans, *given)
+        for place, plan in enumerate(plans if first is not None else ()):
+            stream.change(place, plan)
+        return stream
+
+    def _plan_now(self, number: int) -> Plan:
+        """Return the plan of a query with all versions so far."""
+        return self.every[number] if self.queries is None else self.queries.plan(number)
+
+    def replace(self, news: Sequence[NewVersion], since: int | None) -> int:
+        """Replace queries by newer versions, valid from the tick ``since`` on (``None``: from the beginning); return
+        the number of partial matches that go on.
+
+        Raises :class:`QueryError` or :class:`DataError`, with nothing replaced.
+        """
+        if self.ended:
+            return 0
+        if self.queries is None:
+            raise QueryError("the queries of this job do not change", hint="make the job dynamic")
+        certain = self.stream.certain if isinstance(self.stream, RevisedRows) else self.held.released
+        changed, went_on = self.queries.take(news, since, certain), 0
+        for place, number in enumerate(self.part.queries):
+            if number in changed:
+                self.stream.change(place, self._plan_now(number))
+                went_on += self.stream.live_of(place)
+        return went_on
 
     def begin(self, now: int) -> None:
         """Start the accounting of a micro-batch that began at ``now``, in milliseconds, a time that is the same when
@@ -259,7 +294,8 @@ class Bucket:
                 "totals": self.totals.dump(),
                 "groups": [groups.dump() for groups in self.groups],
                 "pace": None if self.pace is None else self.pace.dump(),
-            },
+            }
+            | ({} if self.queries is None else {"versions": self.queries.dump()}),
             self.job.fingerprint,
         )
         parts = (head, engine, rows)
@@ -294,8 +330,8 @@ class Bucket:
         ends = [HEAD.size + sum(sizes[: i + 1]) for i in range(3)]
         head, engine, rows = (data[end - size : end] for end, size in zip(ends, sizes, strict=True))
         payload = _payload(head, job.fingerprint)
-        bucket = cls(job, part, engine=engine)
         try:
+            bucket = cls(job, part, engine=engine, versions=payload["versions"] if job.dynamic else None)
             released, greatest = (None if payload[n] is None else int(payload[n]) for n in ("released", "greatest"))
             bucket.held.released, bucket.held.greatest = released, greatest
             bucket.ended = payload["ended"] is True
@@ -304,6 +340,8 @@ class Bucket:
                 groups.load(dumped)
             if bucket.pace is not None and payload["pace"] is not None:
                 bucket.pace.load(payload["pace"])
+        except SnapshotError:
+            raise
         except (KeyError, TypeError, ValueError):
             raise SnapshotError(
                 "the state of a bucket does not hold what it should: an earlier development version of acep made it",

@@ -18,6 +18,8 @@ from acep.pattern.asked import asked_for
 from acep.pattern.tree import Query, Strategy
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Kind, kinds_text
+from acep.plan.versions import QueryVersion
+from acep.runtime.changing import as_dynamic, compiled
 from acep.runtime.options import StreamOptions
 from acep.runtime.revised_stream import RevisedStream
 from acep.runtime.stream import Stream
@@ -25,9 +27,10 @@ from acep.shedding.history_file import read_history, read_learned
 from acep.shedding.limits import Limits, want_a_bound
 from acep.streaming.latest import Latest, latest_of
 from acep.streaming.pace import BatchPace
+from acep.streaming.query_versions import with_columns
 from acep.streaming.times import tick_ms_of
 
-__all__ = ["BUCKETS", "EXACT", "OUTPUTS", "Job", "Pass", "columns_read", "job_of", "passes_of", "plans_of"]
+__all__ = ["BUCKETS", "EXACT", "OUTPUTS", "Job", "Pass", "all_columns", "columns_read", "job_of", "passes_of"]
 
 EXACT = "exact"  # column, under a budget: whether nothing had been shed up to this row
 
@@ -63,7 +66,7 @@ class Job:
     ``budget`` is ``None`` if it bounds nothing; ``policy`` (a name), ``seed``, ``histories`` belong to it. ``op`` names
     the column that takes events back, and ``ahead`` says how many ticks before they are final events are matched
     (``None``: at once). ``late``: whether late events are rows of the result, which then has the columns kind and
-    event."""
+    event. ``dynamic``: whether queries may be replaced by newer versions; all columns go to the workers then."""
 
     names: tuple[str, ...]
     queries: tuple[Query, ...]
@@ -85,6 +88,12 @@ class Job:
     op: str | None = None
     ahead: int | None = 0
     late: bool = False
+    dynamic: bool = False
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plans of the queries, as they are at first. A worker process compiles them once."""
+        return _plans(self.queries, self.schema, self.columns if self.dynamic else None)
 
     @property
     def revised(self) -> bool:
@@ -128,7 +137,7 @@ class Job:
 
     def sealed(self) -> Self:
         """Return the job with its fingerprint, which the state of its buckets must match."""
-        plans = plans_of(self.queries, self.schema)
+        plans = self.plans
         roles = (self.schema.ts, self.schema.type, self.schema.seq, self.schema.id, self.schema.tick_ns)
         # Bounds of time may change when a stream is restarted; what decides which partial matches are kept may not.
         bounds = () if self.budget is None else (self.budget.work, self.budget.memory, self.policy, self.seed)
@@ -143,6 +152,8 @@ class Job:
         )
         if self.revised:
             parts += (repr((self.op, self.ahead)),)
+        if self.dynamic:
+            parts += ("dynamic",)
         text = f"({', '.join(parts)})"
         return replace(self, fingerprint=hashlib.sha256(text.encode()).hexdigest())
 
@@ -182,16 +193,21 @@ def _limits(budget: Budget, policy: str, seed: int, histories: Sequence[bytes]) 
     return Limits(policy_of(policy), replace(budget, cpu=None, latency=None), seed, read_learned(histories))
 
 
-_PLANS: dict[tuple[tuple[Query, ...], InputSchema], tuple[Plan, ...]] = {}
+_PLANS: dict[tuple[tuple[Query, ...], InputSchema, tuple[str, ...] | None], tuple[Plan, ...]] = {}
 
 
-def plans_of(queries: tuple[Query, ...], schema: InputSchema) -> tuple[Plan, ...]:
-    """Return the plans of queries; a worker process compiles them once."""
-    plans = _PLANS.get((queries, schema))
+def _plans(queries: tuple[Query, ...], schema: InputSchema, columns: tuple[str, ...] | None) -> tuple[Plan, ...]:
+    """Return the plans of queries. Those that may change read ``columns``; of others these are ``None``."""
+    plans = _PLANS.get((queries, schema, columns))
     if plans is None:
         if len(_PLANS) > 32:
             _PLANS.clear()
-        plans = _PLANS[queries, schema] = tuple(compile_query(query, schema) for query in queries)
+        if columns is None:
+            plans = tuple(compile_query(query, schema) for query in queries)
+        else:
+            once = [compiled((QueryVersion(query, None),), schema) for query in queries]
+            plans = tuple(with_columns(plan, columns, schema) for plan in once)
+        _PLANS[queries, schema, columns] = plans
     return plans
 
 
@@ -199,6 +215,11 @@ def columns_read(plans: Sequence[Plan], schema: InputSchema) -> set[str]:
     """Return the columns that the plans need, including those of time, type, seq and id."""
     roles = {name for name in (schema.ts, schema.type, schema.seq, schema.id) if name is not None}
     return roles.union(*(plan.columns for plan in plans))
+
+
+def all_columns(schema: InputSchema) -> tuple[str, ...]:
+    """Return the columns with values that a query can use."""
+    return tuple(sorted(name for name, kind in schema.kinds if kind is not None))
 
 
 def _needs_all(plan: Plan) -> bool:
@@ -255,12 +276,13 @@ def job_of(
     spread: bool = True,
     latest: Any = None,
     late: bool = False,
+    dynamic: bool = False,
 ) -> Job:
     """Create the job of queries over events of a schema, with an empty ``result``, which the caller fills in.
 
     ``end`` is the first tick that marks the end of the stream. ``ties`` names the columns that order events of equal
-    ``ts`` and ``seq``. Without ``spread`` all queries share one bucket. The other options are those of
-    :func:`acep.spark.match`.
+    ``ts`` and ``seq``. Without ``spread`` all queries share one bucket. ``dynamic``: the queries may be replaced by
+    newer versions. The other options are those of :func:`acep.spark.match`.
 
     Raises :class:`QueryError` or :class:`DataError`, and :class:`EngineError` where ``engine`` cannot run a query.
     """
@@ -276,12 +298,17 @@ def job_of(
         raise QueryError("recover= is not for streams in buckets", hint="leave recover out of the Budget")
     asked = asked_for(query)
     queries = tuple(tolerant(one, budget) for one in asked.queries)
-    plans = plans_of(queries, schema)
+    if dynamic:
+        queries = tuple(map(as_dynamic, queries))
+    columns = all_columns(schema) if dynamic else None
+    plans = _plans(queries, schema, columns)
     many = isinstance(history, Sequence) and not isinstance(history, str | bytes)
     histories = () if history is None else tuple(map(read_history, history if many else [history]))
     if bound is None:
         want_a_bound(policy, history)
     passes = passes_of(plans, buckets or BUCKETS) if spread else (Pass(tuple(range(len(plans))), (), 0, 1),)
+    if dynamic and bound is not None:
+        raise QueryError("queries that change keep to no budget of work, time or memory", hint="leave versions= out")
     bound = None if bound is None else _shared(bound, sum(each.size for each in passes))
     limits = None if bound is None else _limits(bound, policy, options.seed, histories)
     BatchPace.of(bound, 1, schema.tick_ns)  # raises for a bound of time that cannot be enforced
@@ -291,13 +318,14 @@ def job_of(
         RevisedStream(plans, engine)  # raises for a query whose matches cannot be revised
     if late and (schema.id is None or output != "matches"):
         raise QueryError("late events are rows beside matches, by their ids", hint='output="matches", and name id=')
-    if engine == "native" or limits is not None:
+    if engine == "native" or limits is not None or dynamic:
         Stream(plans, engine, output, limits)  # raises for a query that the engine cannot run
     job = Job(
         names=asked.names,
         queries=queries,
         schema=schema,
         columns=tuple(sorted(columns_read(plans, schema) | set(ties) | ({options.op} if options.op else set()))),
+        dynamic=dynamic,
         passes=passes,
         output=output,
         result=pa.schema([]),

@@ -39,8 +39,9 @@ class Progress:
     counts as a millisecond). ``age``: seconds from the watermark of that bucket to the beginning of the micro-batch, by
     its clock, where ``ts`` is a timestamp or date, and ``None`` elsewhere.
 
-    Of this micro-batch alone: ``rows``, ``seconds``, how these were ``spent``, the share of its rows in the ``fullest``
-    bucket (0: it had no rows), and the number of late rows (``late_now``)."""
+    ``version``: the number of the newest version of a query (0: there was none). Of this micro-batch alone: how many
+    partial matches ``went_on`` as versions came, ``rows``, ``seconds``, how these were ``spent``, the share of its rows
+    in the ``fullest`` bucket (0: it had no rows), and the number of late rows (``late_now``)."""
 
     batch: int
     events: int
@@ -65,6 +66,8 @@ class Progress:
     fullest: float = 0.0
     ahead: int = 0
     late_now: int = 0
+    version: int = 0
+    went_on: int = 0
 
     def __str__(self) -> str:
         return f"{self.line}; {self.spent}"
@@ -82,6 +85,8 @@ class Progress:
             *([f"{self.ahead:,} too far ahead"] if self.ahead else []),
             *([] if self.lag is None else [f"lag {length_text(self.lag)}"]),
             f"state {self.state / 1e6:,.2f} MB",
+            *([f"version {self.version}"] if self.version else []),
+            *([f"{self.went_on:,} went on"] if self.went_on else []),
         ]
         if self.allowance:
             parts += [f"{self.shed:,} shed", f"{self.work / self.allowance:.0%} of the allowance"]
@@ -143,6 +148,8 @@ def progress_in(
         late=report.late,
         ahead=report.ahead,
         late_now=sum(one.get("late_now", 0) for some in told for one in some),
+        version=max((one.get("version", 0) for some in told for one in some), default=0),
+        went_on=sum(one.get("went_on", 0) for some in told for one in some),
         matches=report.matches or 0,
         held=_sum(sums, "held"),
         state=_sum(sums, "state"),

@@ -29,16 +29,25 @@ class RevisedRows:
     Rows come in any order. Events of one time have the order of ``seq``; without it those of a later micro-batch come
     after those of an earlier one. Rows with ``op`` take effect in the order of ``seq``. ``keys``: the columns that say
     in which bucket a row is. ``data``: a snapshot to go on with; :class:`SnapshotError` is raised if it is none of this
-    job.
+    job. ``first``: the plans with which the stream began, if they may have changed.
     """
 
-    def __init__(self, job: Job, plans: Sequence[Plan], keys: Sequence[str], data: bytes | None = None) -> None:
-        self.job, self.plans, self.keys = job, tuple(plans), tuple(keys)
+    def __init__(
+        self,
+        job: Job,
+        plans: Sequence[Plan],
+        keys: Sequence[str],
+        data: bytes | None = None,
+        first: Sequence[Plan] | None = None,
+    ) -> None:
+        self.job, self.plans, self.keys, self.first = job, tuple(plans), tuple(keys), first
         self.columns = tuple(sorted({column for plan in self.plans for column in plan.columns}))
         self.stream: Stream | RevisedStream = self._anew()
         self._arrivals: Arrivals | None = None
         self._arrow: pa.Schema | None = None
-        if data is not None:
+        if data is None:
+            self._become()
+        else:
             self._load(unseal(data, job.fingerprint))
 
     def __len__(self) -> int:
@@ -77,6 +86,22 @@ class RevisedRows:
             self._arrivals.speculation = greatest + 1 - before if now else self.job.ahead
         return self._fed(self._arrivals.advance(before - 1))
 
+    def change(self, number: int, plan: Plan) -> None:
+        """Go on with another plan in place of plan ``number``: a query that was replaced."""
+        self.stream.change(number, plan)
+        self.plans = self.stream.plans
+
+    def live_of(self, number: int) -> int:
+        """Return how many partial matches of a plan that may change are in states of its last version."""
+        return self.stream.live_of(number)
+
+    @property
+    def certain(self) -> int | None:
+        """Return the tick before which no event is matched any more; ``None``: it is not known."""
+        final = None if self._arrivals is None else self._arrivals.final
+        oldest = self.stream.oldest if isinstance(self.stream, RevisedStream) else None
+        return final if oldest is None or final is None else min(oldest, final)
+
     def finish(self) -> list[Sequence[Found]]:
         """End the stream; return the matches that come and go."""
         rest = self._nothing() if self._arrivals is None else self._fed(self._arrivals.finish())
@@ -113,15 +138,21 @@ class RevisedRows:
                 assert self._arrivals is not None
                 self._arrivals.load(state["arrivals"])
             if isinstance(self.stream, RevisedStream):
+                self._become()
                 self.stream.restore(state["stream"])
             else:
-                self.stream = Stream.restore(self.plans, state["stream"], self.job.engine)
+                self.stream = Stream.restore(self.plans, state["stream"], self.job.engine, first=self.first)
         except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException, OSError):
             raise SnapshotError("the state of a bucket does not hold a stream that may be revised") from None
 
     def _anew(self) -> Stream | RevisedStream:
-        job = self.job
-        return RevisedStream(self.plans, job.engine) if job.ahead != 0 else Stream(self.plans, job.engine)
+        job, plans = self.job, self.first or self.plans
+        return RevisedStream(plans, job.engine) if job.ahead != 0 else Stream(plans, job.engine)
+
+    def _become(self) -> None:
+        """Go on with the plans of now in place of those with which the stream began."""
+        for number, plan in enumerate(self.plans if self.first is not None else ()):
+            self.stream.change(number, plan)
 
     def _begin(self, arrow: pa.Schema) -> None:
         """Start with rows of these columns."""

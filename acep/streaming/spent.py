@@ -13,13 +13,14 @@ __all__ = ["Spent", "Stopwatch", "spent_of"]
 
 class Stopwatch:
     """A stopwatch of one step of a bucket of a ``partition``. Its times are metrics and never part of a state, because
-    a retry measures other times. ``rows`` counts the rows of the micro-batch, ``late`` those that came late. ``packed``
-    has earlier spans, of sorting or packing rows."""
+    a retry measures other times. ``rows`` counts the rows of the micro-batch, ``late`` those that came late, and
+    ``went_on`` the partial matches that went on in new versions of queries. ``packed`` has earlier spans, of sorting or
+    packing rows."""
 
     def __init__(self, partition: int = 0) -> None:
         """Start the clock."""
         self.partition = partition
-        self.rows = self.late = 0
+        self.rows = self.late = self.went_on = 0
         self.packed: list[list[float]] = []
         self._matching = 0.0
         self._began, self._clock = time.time(), time.perf_counter()
@@ -35,13 +36,14 @@ class Stopwatch:
 
     def shown(self) -> dict[str, Any]:
         """Return the metrics: ``spans`` (pairs of beginning and end in seconds since 1970), the seconds of ``matching``
-        in them, the number of ``rows``, the number of late rows, and the ``partition``."""
+        in them, the numbers of ``rows``, of late rows and of partial matches that went on, and the ``partition``."""
         own = [self._began, self._began + time.perf_counter() - self._clock]
         return {
             "spans": [*self.packed, own],
             "matching": self._matching,
             "rows": self.rows,
             "late_now": self.late,
+            "went_on": self.went_on,
             "partition": self.partition,
         }
 

@@ -17,9 +17,10 @@ from acep.streaming.buckets import Bucket
 from acep.streaming.job import Job
 from acep.streaming.live import keep_live, live_place, take_live
 from acep.streaming.progress import moment_text, mostly_late
+from acep.streaming.query_versions import NewVersion
 from acep.streaming.revised_rows import RevisedRows
 from acep.streaming.spent import Stopwatch
-from acep.streaming.times import before, passed
+from acep.streaming.times import after, before, passed
 from acep.streaming.totals import TOLD
 from acep.streaming.versions import Version, Versions
 
@@ -28,6 +29,7 @@ __all__ = [
     "NOTHING",
     "BucketRows",
     "MicroBatch",
+    "bucket_of",
     "by_bucket",
     "decided",
     "events_only",
@@ -118,6 +120,7 @@ def told(bucket: Bucket, state: int, watermark: int, watch: Stopwatch) -> str:
         "instants": job.schema.instants,
         "ended": bucket.ended,
         "pass": bucket.part.first,
+        "version": 0 if bucket.queries is None else bucket.queries.newest,
     }
     return bucket.totals.told(now | watch.shown())
 
@@ -125,12 +128,14 @@ def told(bucket: Bucket, state: int, watermark: int, watch: Stopwatch) -> str:
 @dataclass(frozen=True)
 class BucketRows:
     """The rows of a micro-batch for one bucket. ``greatest`` is their greatest time in ticks, without rows too far
-    ahead; ``ended`` says whether they end the stream. The same rows have the same ``digest``, in any order."""
+    ahead; ``ended`` says whether they end the stream. The same rows have the same ``digest``, in any order.
+    ``versions``: new ones of queries."""
 
     rows: pa.Table | None
     greatest: int | None
     digest: str
     ended: bool
+    versions: tuple[NewVersion, ...] = ()
 
 
 NOTHING = BucketRows(None, None, "", ended=False)
@@ -154,9 +159,26 @@ class MicroBatch:
     @property
     def watermark(self) -> int:
         """The watermark of all buckets up to the micro-batch before, in milliseconds."""
+        return passed(self._greatest, self.delay_ms, self.job.tick_ms)
+
+    @property
+    def _greatest(self) -> int | None:
         every = (self.seen, *(one.greatest for one in self.there.values()))
-        greatest = max((one for one in every if one is not None), default=None)
-        return passed(greatest, self.delay_ms, self.job.tick_ms)
+        return max((one for one in every if one is not None), default=None)
+
+    @property
+    def since(self) -> int | None:
+        """The tick from which on versions hold that come with this micro-batch, the same in all buckets: the first one
+        in a later millisecond than all events before the micro-batch. ``None``: there were none."""
+        greatest = self._greatest
+        return None if greatest is None else after(passed(greatest, 0, self.job.tick_ms), self.job.tick_ms)
+
+
+def bucket_of(micro_batch: MicroBatch, number: int) -> Bucket:
+    """Return a bucket as it is before a micro-batch, from its state."""
+    job, old = micro_batch.job, micro_batch.there.get(number)
+    part = job.pass_of(number)
+    return Bucket(job, part) if old is None else Bucket.loads(job, part, micro_batch.versions.read(old))
 
 
 def step_bucket(
@@ -172,13 +194,12 @@ def step_bucket(
     job, versions, watermark = micro_batch.job, micro_batch.versions, micro_batch.watermark
     old = micro_batch.there.get(number)
     place = live_place(job, f"{versions.call} {number}")
-    bucket = None if old is None else take_live(place, versions.named(old))
-    if bucket is None:
-        whole = job.pass_of(number)
-        bucket = Bucket(job, whole) if old is None else Bucket.loads(job, whole, versions.read(old))
+    bucket = (None if old is None else take_live(place, versions.named(old))) or bucket_of(micro_batch, number)
     if micro_batch.now is not None:
         bucket.begin(micro_batch.now)
     with watch.matching():
+        if given.versions:
+            watch.went_on += bucket.replace(given.versions, micro_batch.since)
         if given.rows is not None and given.rows.num_rows:
             take_in(bucket, given.rows, watermark, micro_batch.now, watch)
         if given.greatest is not None:

@@ -14,7 +14,7 @@ from acep.errors import DataError, QueryError
 from acep.events.tables import InputSchema
 from acep.pattern.times import exact_number, unit_ns
 
-__all__ = ["END_MS", "before", "check_delay_text", "delay_ms_of", "first_end_tick", "passed", "tick_ms_of"]
+__all__ = ["END_MS", "after", "before", "check_delay_text", "delay_ms_of", "first_end_tick", "passed", "tick_ms_of"]
 
 END_MS = 253402214400000
 """9999-12-31 00:00 UTC in milliseconds since 1970: this time marks the end of a stream and is no event."""
@@ -45,6 +45,15 @@ def passed(greatest: int | None, delay_ms: int, tick_ms: tuple[int, int]) -> int
     1499
     """
     return 0 if greatest is None else greatest * tick_ms[0] // tick_ms[1] - delay_ms
+
+
+def after(greatest_ms: int, tick_ms: tuple[int, int]) -> int:
+    """Return the first tick in a later millisecond than the greatest time so far.
+
+    >>> after(1500, (1000, 1)), after(1500, (1, 1000))
+    (2, 1501000)
+    """
+    return -(-(greatest_ms + 1) * tick_ms[1] // tick_ms[0])
 
 
 def first_end_tick(held: pa.DataType, schema: InputSchema) -> int:

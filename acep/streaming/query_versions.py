@@ -1,0 +1,254 @@
+"""Replace the queries of a job while it runs: numbered versions, which hold from one time on in all buckets."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from acep.errors import AcepError, DataError, QueryError, suggest
+from acep.pattern import expressions as ex
+from acep.pattern.asked import query_of
+from acep.pattern.automata import Automaton
+from acep.pattern.times import read_timestamp
+from acep.pattern.tree import Query
+from acep.plan.compile import Plan
+from acep.plan.compile_graph import tick_of
+from acep.plan.schema import Schema
+from acep.plan.versions import QueryVersion
+from acep.runtime.changing import compiled, replaced, text_of, versions_data, versions_of, with_errors
+
+__all__ = [
+    "NewVersion",
+    "RunningQueries",
+    "in_order",
+    "text_of_version",
+    "version_in_file",
+    "version_in_row",
+    "versions_in_folder",
+    "with_columns",
+]
+
+_SINCE = re.compile(r"\s*(?:--|#)\s*since:\s*([^\n]*?)\s*(?:\n|$)", re.IGNORECASE)
+_FILE = re.compile(r"(\d{1,18})(?:[-_.](.*))?\.(sase|toml)", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True, order=True)
+class NewVersion:
+    """A version of a query: its ``number``, greater than those of earlier versions of any query, the ``name`` of the
+    query ("" if the job has one), and its ``text``, in SASE+ or, of an automaton, in TOML. A comment in the first line
+    of the text may say since when it holds: ``-- since: 2026-01-31 10:00``, in TOML ``# since: 900``."""
+
+    number: int
+    name: str
+    text: str
+
+    @property
+    def since(self) -> ex.Expr | None:
+        r"""The time from which on the version holds, if its text says so. Raises :class:`QueryError` for another text.
+
+        >>> NewVersion(1, "", "-- since: 9\nPATTERN A a").since
+        Literal(value=9, span=None, exact=None)
+        """
+        found = _SINCE.match(self.text)
+        if found is None:
+            return None
+        if re.fullmatch(r"[+-]?\d{1,18}", found[1]):
+            return ex.Literal(int(found[1]))
+        return ex.Timestamp(read_timestamp(found[1]))
+
+    def data(self) -> list[Any]:
+        """Return the version as JSON-like data."""
+        return list(astuple(self))
+
+    @classmethod
+    def of(cls, data: Any) -> NewVersion:
+        """Read the data of :meth:`data`. Raises :class:`TypeError` or :class:`ValueError` for other data."""
+        number, name, text = data
+        if type(number) is not int or not isinstance(name, str) or not isinstance(text, str):
+            raise ValueError("version")
+        return cls(number, name, text)
+
+
+def text_of_version(query: object) -> str:
+    """Return the text of a query that is to be a version of another one; an automaton is given by its TOML.
+
+    Raises :class:`QueryError` for anything else.
+    """
+    if isinstance(query, Path):
+        try:
+            return query.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as bad:
+            raise QueryError(f"`{query}` cannot be read: {bad}") from None
+    if isinstance(query, str):
+        return query
+    if isinstance(query, Query) and query.graph is None:
+        return text_of(query)
+    raise QueryError(
+        f"a version of a query is a text or a query, not {type(query).__name__}",
+        hint="of an automaton give the text of its TOML file",
+    )
+
+
+def version_in_file(name: str, text: str, names: Sequence[str]) -> NewVersion:
+    """Return the version in a file of this name. ``names`` are those of the queries of the job.
+
+    Raises :class:`DataError` for a name without a number, or, if there are several queries, without one of theirs.
+
+    >>> version_in_file("0012-lower.sase", "PATTERN A a", [""])
+    NewVersion(number=12, name='', text='PATTERN A a')
+    >>> version_in_file("13-up.sase", "PATTERN A a", ["up", "down"]).name
+    'up'
+    """
+    found = _FILE.fullmatch(name)
+    if found is None:
+        raise DataError(
+            f"`{name}` is no name of a version of a query",
+            hint="its number comes first, as in 0002-lower.sase, or 0002-lower.toml for an automaton",
+        )
+    of = "" if tuple(names) == ("",) else found[2] or ""
+    if of not in names:
+        raise DataError(f"there is no query `{of}` for `{name}`", hint=suggest(of, names))
+    return NewVersion(int(found[1]), of, text)
+
+
+def version_in_row(told: str, names: Sequence[str]) -> NewVersion:
+    """Return the version in a JSON object with ``text``, and with ``file`` (its name), or ``number`` and ``name``.
+
+    Raises :class:`DataError` for another text.
+
+    >>> version_in_row('{"number": 2, "text": "PATTERN A a"}', [""])
+    NewVersion(number=2, name='', text='PATTERN A a')
+    """
+    try:
+        row = json.loads(told)
+        if "file" in row:
+            return version_in_file(str(row["file"]), str(row["text"]), names)
+        one = NewVersion.of([row["number"], row.get("name", ""), row["text"]])
+    except (KeyError, TypeError, ValueError, AttributeError) as bad:
+        if isinstance(bad, DataError):
+            raise
+        raise DataError("a row of versions has no `number` or no `text`", hint="fill both in") from None
+    if one.name not in names:
+        raise DataError(f"there is no query `{one.name}` for version {one.number}", hint=suggest(one.name, names))
+    return one
+
+
+def versions_in_folder(folder: Path, names: Sequence[str], after: int) -> list[NewVersion]:
+    """Return the versions in the files of a folder whose numbers are greater than ``after``, in the order of these.
+    Files that are hidden or have another ending are ignored.
+
+    Raises :class:`DataError` if a file cannot be read, or two have one number.
+    """
+    found = list[NewVersion]()
+    try:
+        for file in sorted(folder.iterdir()):
+            if file.name.startswith((".", "_")) or file.suffix.lower() not in (".sase", ".toml"):
+                continue
+            one = version_in_file(file.name, file.read_text("utf-8"), names)
+            found += [one] if one.number > after else []
+    except (OSError, UnicodeDecodeError) as bad:
+        raise DataError(f"the versions in `{folder}` cannot be read: {bad}") from None
+    return in_order(found)
+
+
+def in_order(versions: Iterable[NewVersion]) -> list[NewVersion]:
+    """Return versions in the order of their numbers, each once. Raises :class:`DataError` for two of one number."""
+    found = sorted(set(versions))
+    for one, other in pairwise(found):
+        if one.number == other.number:
+            raise DataError(f"two versions of a query have the number {one.number}", hint="number them as they come")
+    return found
+
+
+class RunningQueries:
+    """The queries of a job with all their versions so far. ``newest`` is the number of the last one. Plans read
+    ``columns``, too.
+
+    >>> from acep.pattern.sase import parse
+    >>> running = RunningQueries((parse("PATTERN SEQ(A a, B b) WITHIN 9"),), ("",), Schema(()))
+    >>> running.take([NewVersion(1, "", "PATTERN SEQ(A a, C c) WITHIN 9")], since=5, certain=None)
+    [0]
+    >>> [version.since for version in running.versions[0]], running.newest
+    ([None, 5], 1)
+    """
+
+    def __init__(
+        self, queries: Sequence[Query], names: Sequence[str], schema: Schema, columns: Sequence[str] = ()
+    ) -> None:
+        self._first, self._names, self._schema, self._columns = tuple(queries), tuple(names), schema, columns
+        self.versions: list[tuple[QueryVersion, ...]] = [(QueryVersion(query, None),) for query in self._first]
+        self.newest = 0
+        self.over: int | None = None
+
+    def take(self, news: Iterable[NewVersion], since: int | None, certain: int | None) -> list[int]:
+        """Take in newer versions, valid from the tick ``since`` on (``None``: from the beginning), or from a later time
+        that they give; return the places of the queries that changed. No event before the tick ``certain`` is matched
+        any more.
+
+        Raises :class:`QueryError` or :class:`DataError`, with nothing taken in.
+        """
+        versions, newest, changed = list(self.versions), self.newest, set[int]()
+        for one in in_order(one for one in news if one.number > self.newest):
+            newest = one.number
+            if one.name not in self._names:
+                raise DataError(f"there is no query `{one.name}` for version {one.number}")
+            place = self._names.index(one.name)
+            try:
+                query = _parsed(one.text, versions[place][-1].query)
+                begin = _begin(one, since, versions[place][-1], self._schema)
+                versions[place] = replaced(versions[place], query, begin, self._schema, certain)
+                compiled(versions[place], self._schema, certain)
+            except AcepError as bad:
+                raise QueryError(f"version {one.number} of the query: {bad.message}", hint=bad.hint) from None
+            changed.add(place)
+        self.versions, self.newest, self.over = versions, newest, certain
+        return sorted(changed)
+
+    def plan(self, place: int) -> Plan:
+        """Return the plan of a query as it is now."""
+        plan = compiled(self.versions[place], self._schema, self.over)
+        return with_columns(plan, self._columns, self._schema)
+
+    def dump(self) -> Any:
+        """Return the versions as JSON-like data."""
+        return [self.newest, [versions_data(one) for one in self.versions]]
+
+    def load(self, data: Any) -> None:
+        """Restore the data of :meth:`dump`. Raises :class:`QueryError`, :class:`KeyError`, :class:`TypeError` or
+        :class:`ValueError` for other data."""
+        newest, versions = data
+        self.versions = [versions_of(q, one) for q, one in zip(self._first, versions, strict=True)]
+        self.newest = int(newest)
+
+
+def _begin(new: NewVersion, since: int | None, last: QueryVersion, schema: Schema) -> int | None:
+    """Return the tick from which on a version holds. Raises :class:`QueryError` if that is too early."""
+    moment = new.since
+    begin = since if moment is None else tick_of(moment, schema)
+    least = max((tick for tick in (since, last.since) if tick is not None), default=None)
+    if least is not None and (begin is None or begin < least):
+        if moment is not None:
+            raise QueryError(
+                "it would hold for events that have come, or before the version before it",
+                hint="give a later time, or leave out `since:` for the next time that is possible",
+            )
+        begin = least
+    return begin
+
+
+def _parsed(text: str, old: Query) -> Query:
+    """Return the query of a text in place of an old one, which has the errors and weights of the budget."""
+    if old.graph is not None:
+        return Automaton.from_toml(text).query
+    return with_errors(query_of(text.strip()), old)
+
+
+def with_columns(plan: Plan, columns: Iterable[str], schema: Schema) -> Plan:
+    """Return a plan that reads these columns, too, as far as a query can use them: a later version may."""
+    more = {one for one in columns if schema.kind(one) is not None} - {schema.ts, schema.type}
+    return replace(plan, columns=tuple(sorted({*plan.columns, *more})))
