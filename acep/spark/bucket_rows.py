@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from acep.errors import DataError
 from acep.events.columns import ticks_of
 from acep.spark.job import SentJob
-from acep.spark.workers import received
+from acep.spark.workers import VERSION, received
+from acep.streaming.query_versions import NewVersion, version_in_row
 from acep.streaming.step import BUCKET, plain
 
 __all__ = ["HASH", "NOW", "PartitionRows", "SortedRows", "rows_of_partition"]
@@ -43,13 +44,15 @@ class SortedRows:
 class PartitionRows:
     """The rows of a partition by bucket: ``there`` in memory, and others in ``files``, which have no name and so vanish
     with the process. ``mark`` is the number in the row without a hash (``None`` without such a row), and ``now`` is
-    when the micro-batch began. ``spans`` are the beginnings and ends of sorting and writing, in seconds since 1970."""
+    when the micro-batch began. ``versions`` are new ones of queries. ``spans`` are the beginnings and ends of sorting
+    and writing, in seconds since 1970."""
 
     job: SentJob
     there: Mapping[int, SortedRows] = field(default_factory=dict)
     files: dict[int, IO[bytes]] = field(default_factory=dict)
     mark: int | None = None
     now: int | None = None
+    versions: list[NewVersion] = field(default_factory=list)
     spans: list[list[float]] = field(default_factory=list)
 
     @property
@@ -107,6 +110,10 @@ def rows_of_partition(job: SentJob, batches: Iterable[pa.RecordBatch], *, marked
             mark = rows.column(HASH).is_null()
             found.mark = -1 - rows.column(BUCKET).filter(mark)[0].as_py()
             rows = rows.filter(pc.invert(mark))
+        if VERSION in rows.schema.names:
+            texts = rows.column(VERSION)
+            found.versions += [version_in_row(text, job.names) for text in texts.drop_null().to_pylist()]
+            rows = rows.filter(texts.is_null()).select([name for name in rows.schema.names if name != VERSION])
         if not rows.num_rows:
             continue
         if found.now is None and NOW in rows.schema.names:

@@ -35,12 +35,14 @@ from acep.streaming.admission import CELLS, Admission, span_of, why_not_before
 from acep.streaming.batch_log import BatchLog, Carried, Decision, decide
 from acep.streaming.event_choice import Explored, Exploring
 from acep.streaming.folders import folder_of
-from acep.streaming.job import EXACT, plans_of
+from acep.streaming.job import EXACT
 from acep.streaming.latest import Latest
 from acep.streaming.load import Measured
 from acep.streaming.needed import uses_of
+from acep.streaming.query_versions import RunningQueries
 from acep.streaming.sampled import POINTS, points_in, tally_of, with_shed
 from acep.streaming.spent import spent_of
+from acep.streaming.step import MicroBatch, bucket_of
 from acep.streaming.time_bound import TimeBound
 from acep.streaming.times import before, passed
 from acep.streaming.totals import TOLD
@@ -91,6 +93,14 @@ class BatchCall:
         decided = decide(decision, self.admission, share, _delay_ticks(self.job, self.place.delay_ms))
         bound = None if self.latest is None else self.latest.bound(round(time.time() * 1000), self.job.tick_ms)
         return dataclasses.replace(decided, latest=bound)
+
+    def queries(self, batch: int, decision: Decision) -> RunningQueries:
+        """Return the queries of the stream with all versions before a micro-batch."""
+        there, seen = self.versions.before(batch), decision.carried.seen
+        micro_batch = MicroBatch(self.job, self.versions, batch, there, self.place.delay_ms, None, seen)
+        found = bucket_of(micro_batch, 0).queries
+        assert found is not None
+        return found
 
     @property
     def _once(self) -> bool:
@@ -148,7 +158,13 @@ class BatchCall:
 
     def _place(self, batch: int, decision: Decision) -> StatePlace:
         sampled = decision.admission is not None
-        return dataclasses.replace(self.place, seen=decision.carried.seen, sampled=sampled, known=(batch, *self.ids))
+        return dataclasses.replace(
+            self.place,
+            seen=decision.carried.seen,
+            sampled=sampled,
+            known=(batch, *self.ids),
+            newer=decision.versions,
+        )
 
     def _matched(self, frame: DataFrame, batch: int, decision: Decision) -> tuple[DataFrame, Observed]:
         """Return the result of a micro-batch together with the metrics of buckets, and the observations of both."""
@@ -192,7 +208,7 @@ class BatchCall:
         so_far, went = decision.carried, int(seen["carried"])
         shed, greatest, late = int(seen["needed"]) - went, seen["seen"], int(seen.get("late", 0))
         counts, length, explored, known = points_in(told)
-        events, _, points, _ = counts
+        came, _, points, _ = counts
         chances, single = np.ones(CELLS), decision.events.kept is not None
         if decision.admission is not None and greatest is not None:
             middle = greatest if so_far.seen is None else (so_far.seen + greatest) // 2
@@ -223,12 +239,13 @@ class BatchCall:
         load = load.after(Measured(int(seen["rows"]), int(seen["needed"]), went, carrying))
         utility = decision.utility
         if self.place.cells and not single:
-            utility = utility.after(events, points, chances)
+            utility = utility.after(came, points, chances)
         left = decision.left
         if self.bound is not None and greatest is not None:
             ticks = 0 if so_far.seen is None else max(0, greatest - so_far.seen)
             left = self.bound.paid(left, ticks=ticks, seconds=seconds)
-        return Decision(decision.admission, load, carried, utility, left=left, events=decision.events.after(explored))
+        events = decision.events.after(explored)
+        return Decision(decision.admission, load, carried, utility, left=left, events=events, version=decision.version)
 
     def _crossing(self, points: int, length: int) -> float:
         """Estimate the chance that a match crosses into the next sampling unit, from the sum of match lengths."""
@@ -294,7 +311,7 @@ def call_of(
     Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`.
     """
     job, result = job_of(frame.schema, query, budget=budget, **options)
-    plans, histories = plans_of(job.queries, job.schema), job.histories
+    plans, histories = job.plans, job.histories
     admission, bound, paced = None, None, False
     if budget is not None and (pace := pace_of(budget, job.schema.tick_ns)) is not None:
         cores = frame.sparkSession.sparkContext.defaultParallelism
@@ -326,7 +343,8 @@ def call_of(
         place = dataclasses.replace(place, partitions=1)
     log = BatchLog(folder_of(folder), ids[0], call_name(job))
     versions = versions_of(job, place, *ids)
-    uses = None if job.op is not None or job.late else uses_of(plans, ids=job.schema.id is not None, budget=job.budget)
+    every = job.op is not None or job.late or job.dynamic
+    uses = None if every else uses_of(plans, ids=job.schema.id is not None, budget=job.budget)
     columns = row_columns(wide, job, uses, exploring)
     marks = marks_of(columns.made(wide, job, Decision()), place, columns.sent) if place.partitions > 1 else None
     return BatchCall(ids, job, result, place, versions, log, admission, bound, paced, columns, marks, latest, on_driver)

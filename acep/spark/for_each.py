@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import os
+import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from acep.budget import Budget
 from acep.errors import DataError, EngineError, QueryError
+from acep.pattern.tree import Query
 from acep.runtime.options import RevisedKeywords
 from acep.spark.each_call import BatchCall, call_of
 from acep.spark.metrics import Progress
 from acep.streaming.batch_log import Decision
+from acep.streaming.query_versions import NewVersion, RunningQueries, text_of_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,6 +63,9 @@ def for_each_batch(
     core, without a shuffle or a Python worker. This is for one machine and micro-batches that fit in memory. ``sink``
     then gets a ``pyarrow.Table``. A stream may be restarted with or without it.
 
+    With ``dynamic`` a query may be replaced while the stream runs: :meth:`ForEachBatch.replace`. All columns and events
+    travel then.
+
     ``progress`` is called after each micro-batch with the progress so far.
 
     Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`.
@@ -69,7 +76,7 @@ def for_each_batch(
         raise DataError("progress= is called after each micro-batch", hint="give a function of one argument")
     if state is None:
         raise DataError("for_each_batch keeps its state in files", hint="state= names a folder for it")
-    known = {*RevisedKeywords.__annotations__, "output", "buckets", "latest", "late"} - {"budget"}
+    known = {*RevisedKeywords.__annotations__, "output", "buckets", "latest", "late", "dynamic"} - {"budget"}
     if unknown := sorted(set(options) - known):
         raise QueryError(f"for_each_batch has no option {unknown[0]}=", hint=f"there are {', '.join(sorted(known))}")
     return ForEachBatch(query, sink, state, watermark, budget, progress, options, on_driver=on_driver)
@@ -96,6 +103,40 @@ class ForEachBatch:
         self._ended: float | None = None
         self._gaps: list[float] = []
         self._behind = False
+        self._waiting: list[tuple[str, str]] = []  # names and texts of new versions of queries
+        self._queries: RunningQueries | None = None  # with all versions that were recorded
+        self._lock = threading.Lock()
+
+    def replace(self, new: Query | str | os.PathLike[str], *, query: str = "") -> None:
+        """Replace a query by another version from the next micro-batch on, while the stream runs.
+
+        ``new`` is a query or its text, or for an automaton the text or the path of its TOML; ``query`` is the name of
+        the query if there are several. The version holds from the first millisecond after the latest event of earlier
+        micro-batches. It is recorded before its first micro-batch, so that a retry or a restart uses it again. What may
+        change is as for :meth:`acep.Matcher.replace`.
+
+        Raises :class:`QueryError` or :class:`DataError`, and replaces nothing, without ``dynamic`` or for a query that
+        cannot take the place of the last version. Before the first micro-batch the columns are not known; a query that
+        does not fit them stops the stream then.
+        """
+        if not self._asked[4].get("dynamic"):
+            raise QueryError("these queries do not change", hint="for_each_batch(..., dynamic=True)")
+        text = text_of_version(new)
+        with self._lock:
+            waiting = [*self._waiting, (query, text)]
+            if self._queries is not None:
+                copy.copy(self._queries).take(_numbered(waiting, self._queries.newest), None, None)
+            self._waiting = waiting
+
+    def _with_versions(self, call: BatchCall, batch: int, decision: Decision) -> Decision:
+        """Return a decision with the versions that wait, which must fit the queries."""
+        with self._lock:
+            if self._queries is None:
+                self._queries = call.queries(batch, decision)
+            found = _numbered(self._waiting, self._queries.newest)
+            self._waiting = []
+            self._queries.take(found, None, None)
+        return dataclasses.replace(decision, versions=tuple(found), version=self._queries.newest)
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Match one micro-batch, and hand the matches to the sink."""
@@ -105,7 +146,7 @@ class ForEachBatch:
         query, run = _streaming(frame.sparkSession)
         if self._call is None or self._call.ids != (query, run):
             self._call = call_of(frame, (query, run), *self._asked)
-            self._gaps, fresh = [], True
+            self._gaps, fresh, self._queries = [], True, None
         else:
             fresh = False
         call = self._call
@@ -114,6 +155,8 @@ class ForEachBatch:
             decision = (call.log.done(batch - 1) if batch else None) or Decision(admission=call.admission)
             if fresh:
                 decision = dataclasses.replace(decision, load=decision.load.restarted())
+            if call.job.dynamic:
+                decision = self._with_versions(call, batch, decision)
             decision = call.log.begin(batch, call.decided(decision))
         seen, told = call.run(frame, batch, decision, self._sink)
         self._ended = time.monotonic()
@@ -136,6 +179,10 @@ class ForEachBatch:
                 stacklevel=3,
             )
         self._behind = behind
+
+
+def _numbered(waiting: Sequence[tuple[str, str]], newest: int) -> list[NewVersion]:
+    return [NewVersion(newest + 1 + i, name, text) for i, (name, text) in enumerate(waiting)]
 
 
 def _streaming(spark: SparkSession) -> tuple[str, str]:

@@ -12,7 +12,6 @@ from acep.spark.fields import all_columns, input_schema
 from acep.spark.times import first_end_tick
 from acep.spark.types import arrow_schema, result_type
 from acep.streaming import job as plain
-from acep.streaming.job import plans_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -45,6 +44,7 @@ def job_of(
     buckets: int | None = None,
     latest: Any = None,
     late: bool = False,
+    dynamic: bool = False,
     **options: Unpack[RevisedKeywords],
 ) -> tuple[SentJob, StructType]:
     """Create the job of queries over a DataFrame with these columns; return it and the columns of its result.
@@ -57,7 +57,16 @@ def job_of(
     schema = input_schema(columns, **given.columns)
     end, ties = first_end_tick(columns[schema.ts].dataType, schema), () if given.seq else top
     job = plain.job_of(
-        query, schema, given, end=end, ties=ties, output=output, buckets=buckets, latest=latest, late=late
+        query,
+        schema,
+        given,
+        end=end,
+        ties=ties,
+        output=output,
+        buckets=buckets,
+        latest=latest,
+        late=late,
+        dynamic=dynamic,
     )
-    result = result_type(job, plans_of(job.queries, schema), columns)
+    result = result_type(job, job.plans, columns)
     return SentJob(**vars(job) | {"result": arrow_schema(result)}), result

@@ -14,6 +14,7 @@ from acep.spark.chunks import for_spark
 from acep.spark.fields import path_of
 from acep.spark.interpreter import check_workers
 from acep.spark.job import job_of
+from acep.spark.query_rows import query_rows
 from acep.spark.running import over_batch, over_files, over_stream
 from acep.spark.session import get_session, needs_pyspark
 from acep.spark.times import end_column
@@ -39,6 +40,7 @@ def match(
     state: str | os.PathLike[str] | None = None,
     latest: Any = None,
     late: bool = False,
+    versions: Any = None,
     observation: Observation | None = None,
     **options: Unpack[RevisedKeywords],
 ) -> DataFrame:
@@ -71,6 +73,12 @@ def match(
     and its partition attributes. Both need ``id``, and ``op`` needs a ``seq`` that counts all rows as they come. The
     result then has the columns ``op`` and ``id`` (docs/howto/late_events.md).
 
+    ``versions``, for a stream: newer versions of the queries, as a folder of files as of :func:`acep.follow`, or as a
+    streaming DataFrame with the columns ``number``, ``text`` and, if there are several queries, ``name``. A version
+    reaches every bucket with the micro-batch that brings it, and holds from the first millisecond after the latest
+    event of earlier micro-batches, or from a later time that its first line gives. What may change is as for
+    :meth:`acep.Matcher.replace`. All columns travel then.
+
     ``buckets`` is the number of parts into which the keys are hashed. It is the number of rows of state, and the
     greatest number of cores at work (8 unless given; in a batch ``spark.sql.shuffle.partitions``). A checkpoint belongs
     to one query and one number of buckets.
@@ -101,7 +109,16 @@ def match(
     if buckets is None and not frame.isStreaming:
         buckets = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or BUCKETS)
     budget = StreamOptions.of("match", options, RevisedKeywords).budget
-    job, result = job_of(frame.schema, query, output=output, buckets=buckets, latest=latest, late=late, **options)
+    job, result = job_of(
+        frame.schema,
+        query,
+        output=output,
+        buckets=buckets,
+        latest=latest,
+        late=late,
+        dynamic=versions is not None,
+        **options,
+    )
     warn_of(job)
     if not frame.isStreaming and latest is not None:
         raise QueryError("latest= is of a stream, and this is no stream", hint="leave it out")
@@ -111,13 +128,16 @@ def match(
         raise QueryError("speculation= and op= are of a stream, and this is no stream", hint="leave them out")
     if not frame.isStreaming and budget is not None and budget.latency is not None:
         raise QueryError("latency= is the time of a micro-batch, and this is no stream", hint="work= or cpu=")
+    if not frame.isStreaming and versions is not None:
+        raise QueryError("versions= is of a stream, and this is no stream", hint="leave it out")
     check_workers(frame.sparkSession, job.engine)
     if frame.isStreaming:
+        newer = None if versions is None else query_rows(frame.sparkSession, versions)
         if observation is not None:
             raise QueryError("observation= is of a batch", hint="a stream tells by its progress (acep.spark.metrics)")
         if state is None:
-            return over_stream(frame, job, result, watermark)
-        return over_files(frame, job, result, watermark, state_in(frame, state))
+            return over_stream(frame, job, result, watermark, newer)
+        return over_files(frame, job, result, watermark, state_in(frame, state), newer)
     if state is not None:
         raise QueryError("state= is of a stream, and this is no stream", hint="leave it out")
     return over_batch(frame, job, result, observation)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -16,6 +16,7 @@ from acep.errors import EngineError
 from acep.spark.bucket_rows import HASH, PartitionRows, SortedRows, rows_of_partition
 from acep.spark.job import SentJob
 from acep.streaming.event_choice import Exploring, explored_in
+from acep.streaming.query_versions import NewVersion, in_order
 from acep.streaming.sampled import points_by_cell, points_told
 from acep.streaming.spent import Stopwatch
 from acep.streaming.step import NOTHING, BucketRows, MicroBatch, step_bucket, telling
@@ -32,7 +33,8 @@ class StatePlace:
     micro-batches. ``delay_ms`` is the delay of the watermark. Bucket ``n`` is in partition ``n % partitions``. ``seen``
     is the greatest time, in ticks, of rows that did not travel in earlier micro-batches. If ``sampled``, events may be
     shed before they travel, so match points are counted by key, in the cells of the attributes ``cells``, and in
-    explored units, if single events may be shed (``exploring``).
+    explored units, if single events may be shed (``exploring``). ``newer`` are versions of queries that come with the
+    micro-batch.
 
     In foreachBatch the driver has the number of the micro-batch and the ids of the query and its run (``known``), and a
     sink may do anything with the result. If there are several partitions, each of them then has a row without a hash
@@ -47,6 +49,7 @@ class StatePlace:
     cells: tuple[str, ...] = ()
     exploring: Exploring | None = None
     known: tuple[int, str, str] | None = None
+    newer: tuple[NewVersion, ...] = ()
 
 
 def step_in_files(job: SentJob, place: StatePlace, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -82,10 +85,13 @@ def _stepped(
         or any(one.fed and versions.of_this_run(one) for one in there.values())
     )
     micro_batch = MicroBatch(job, versions, batch, there, place.delay_ms, rows.now, place.seen)
+    newer = (*place.newer, *in_order(rows.versions))
     counted, explored = [], []
     for number in range(partition, job.buckets, place.partitions):
         own = rows.of(number)
         part = NOTHING if own is None else _part(job, own, rows.now)
+        if newer:
+            part = replace(part, versions=newer, digest=f"{part.digest} {newer}")
         found, done = step_bucket(micro_batch, number, part, watch, sure=sure)
         for table in found:
             yield from telling(job, table, []).to_batches(ROWS)

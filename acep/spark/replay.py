@@ -38,7 +38,7 @@ from acep.spark.metrics import Progress, progress_of
 from acep.spark.session import get_session, needs_pyspark
 from acep.spark.types import spark_schema
 from acep.spark.workers import to_bytes
-from acep.streaming.job import columns_read
+from acep.streaming.job import all_columns, columns_read
 from acep.streaming.progress import length_text
 from acep.streaming.spent import Spent
 
@@ -116,6 +116,7 @@ def replay(
     watermark: Any = None,
     latest: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    versions: str | os.PathLike[str] | None = None,
     buckets: int | None = None,
     progress: bool | None = None,
     session: SparkSession | None = None,
@@ -129,6 +130,9 @@ def replay(
     the ``latest`` time (see :func:`acep.spark.match`) is also counted and not used. Row numbers break ties and are the
     ids if no ``id`` is named, so the matches are those of :func:`acep.match`. A last row that is no event ends the
     stream.
+
+    ``versions`` is a folder with newer versions of the query (see :func:`acep.follow`). Those that are there when the
+    replay begins come with the first events, so each of them gives the time from which on it holds.
 
     ``checkpoint`` is a folder from which the run can be restarted after a crash, with the same arguments; no match is
     found twice. Without it a temporary folder is used, which exists as long as the result. ``progress``: whether to
@@ -148,7 +152,7 @@ def replay(
         raise DataError(f"chunk={chunk} is not a positive number of events")
     schema = schema_of(table.schema, **given.columns)
     plan = compile_query(query, schema)
-    read = sorted(columns_read([plan], schema))
+    read = sorted(columns_read([plan], schema) | ({*all_columns(schema)} if versions is not None else set()))
     table = pa.table({name: column_at(table, name) for name in read})  # a field of a struct as a column of its own
     size = chunk or max(SMALLEST, -(-table.num_rows // CHUNKS))
     about = {
@@ -161,6 +165,8 @@ def replay(
         "buckets": buckets,
         "state": "in files",
     }
+    if versions is not None:
+        about["versions"] = "newer ones may come"
     if latest is not None:
         about["latest"] = str(latest)
     if budget is not None and budget.limited:
@@ -179,7 +185,14 @@ def replay(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=f"(?!{REFERENCE})")
         found = match(
-            frame, query, buckets=buckets, watermark=watermark, state=folder / "state", latest=latest, **options
+            frame,
+            query,
+            buckets=buckets,
+            watermark=watermark,
+            state=folder / "state",
+            latest=latest,
+            versions=versions,
+            **options,
         )
     tell = _teller(chunks) if progress or (progress is None and sys.stderr.isatty()) else None
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,8 @@ from acep.spark.needed import needed_events
 from acep.spark.one_hop import StatePlace, step_in_files
 from acep.spark.times import DELAY_KEY, delay_of, end_column, event_time, latest_tick, ticks_of_row
 from acep.spark.types import spark_schema
-from acep.spark.workers import PACKED, STEPPED, match_partition, pack, step, unpack
-from acep.streaming.job import EXACT, Pass, columns_read, plans_of
+from acep.spark.workers import STEPPED, VERSION, match_partition, pack, packed_schema, step, unpack
+from acep.streaming.job import EXACT, Pass, columns_read
 from acep.streaming.needed import uses_of
 from acep.streaming.step import BUCKET
 from acep.streaming.totals import TOLD
@@ -40,6 +40,7 @@ __all__ = [
     "place_of",
     "sent_columns",
     "sent_rows",
+    "with_versions",
 ]
 
 TIME = "__time"
@@ -72,7 +73,7 @@ def _travelling(frame: DataFrame, job: SentJob) -> list[Column]:
     """Return the columns that go to the workers; one that only breaks ties and has no order in Arrow goes as text."""
     from pyspark.sql import functions as sf
 
-    read = columns_read(plans_of(job.queries, job.schema), job.schema)
+    read = columns_read(job.plans, job.schema)
     out = []
     for name in job.columns:
         column = sf.col(quoted(name))
@@ -158,17 +159,20 @@ def over_batch(frame: DataFrame, job: SentJob, result: StructType, observation: 
 
 def _usable(frame: DataFrame, job: SentJob) -> Column | None:
     """Return a column that tells whether some query can use an event; ``None`` if all events are needed."""
-    uses = uses_of(plans_of(job.queries, job.schema), ids=job.schema.id is not None, budget=job.budget)
+    uses = uses_of(job.plans, ids=job.schema.id is not None, budget=job.budget)
     return needed_events(frame.schema, uses, job.schema.type)
 
 
-def over_stream(frame: DataFrame, job: SentJob, result: StructType, watermark: Any) -> DataFrame:
-    """Return the result of a job over a streaming DataFrame.
+def over_stream(
+    frame: DataFrame, job: SentJob, result: StructType, watermark: Any, newer: DataFrame | None = None
+) -> DataFrame:
+    """Return the result of a job over a streaming DataFrame. ``newer`` has versions of its queries
+    (:func:`acep.spark.query_rows.query_rows`).
 
     Raises :class:`DataError` if there is no watermark, or two, or one that ``latest`` cannot bound.
     """
     from pyspark.sql.streaming.state import GroupStateTimeout
-    from pyspark.sql.types import BinaryType, BooleanType, DoubleType, IntegerType, LongType, StructField, StructType
+    from pyspark.sql.types import StructField, StructType
 
     if watermark is None and job.latest is not None:
         raise DataError(
@@ -179,13 +183,14 @@ def over_stream(frame: DataFrame, job: SentJob, result: StructType, watermark: A
     rows, delay_ms = _watermarked(frame, job, watermark)
     numbers = [_bucket(frame, job, part).alias(f"{BUCKET}{i}") for i, part in enumerate(job.passes)]
     rows = rows.select(*_travelling(frame, job), *numbers)
+    if newer is not None:
+        rows = with_versions(rows, newer, {})
     # A stateful operator requires an event time column. The watermark itself comes from the rows, above.
-    held = [IntegerType(), BinaryType(), BooleanType(), LongType(), DoubleType(), DoubleType()]
-    marks: list[dict[str, Any] | None] = [None, None, None, {DELAY_KEY: 0}, None, None]
-    packed = rows.mapInArrow(
-        partial(pack, job),
-        StructType([StructField(n, t, True, m) for n, t, m in zip(PACKED.names, held, marks, strict=True)]),
-    )
+    held = [
+        StructField(f.name, f.dataType, metadata={DELAY_KEY: 0} if f.name == "time" else None)
+        for f in spark_schema(packed_schema(job))
+    ]
+    packed = rows.mapInArrow(partial(pack, job), StructType(held))
     stepped = packed.groupBy("bucket").applyInPandasWithState(
         partial(step, job, delay_ms),
         spark_schema(STEPPED),
@@ -230,8 +235,11 @@ def _watermarked(frame: DataFrame, job: SentJob, watermark: Any) -> tuple[DataFr
     return frame, int(frame.schema[name].metadata[DELAY_KEY])
 
 
-def over_files(frame: DataFrame, job: SentJob, result: StructType, watermark: Any, folder: str) -> DataFrame:
-    """Return the result of a job over a streaming DataFrame, with the state in files of ``folder``.
+def over_files(
+    frame: DataFrame, job: SentJob, result: StructType, watermark: Any, folder: str, newer: DataFrame | None = None
+) -> DataFrame:
+    """Return the result of a job over a streaming DataFrame, with the state in files of ``folder``. ``newer`` has
+    versions of its queries (:func:`acep.spark.query_rows.query_rows`).
 
     Raises :class:`DataError` if there is no watermark, or two.
     """
@@ -246,7 +254,7 @@ def over_files(frame: DataFrame, job: SentJob, result: StructType, watermark: An
         for number, time in zip(bucket_numbers(frame, job), times, strict=True)
     ]
     place = place_of(frame.sparkSession, job, folder, delay_ms)
-    both = in_files(frame, job, result, place, sent_columns(frame, job, codes_of(frame, job, own)))
+    both = in_files(frame, job, result, place, sent_columns(frame, job, codes_of(frame, job, own)), newer=newer)
     told = both.observe(f"acep_{job.fingerprint[:8]}", *observed_columns(job.names))
     return told.where(sf.col(TOLD).isNull()).select(*result.names)
 
@@ -303,6 +311,16 @@ def sent_rows(frame: DataFrame, sent: Sequence[Column]) -> DataFrame:
     return frame.select(*sent).where(sf.col(BUCKET).isNotNull())
 
 
+def with_versions(rows: DataFrame, newer: DataFrame, own: Mapping[str, Column]) -> DataFrame:
+    """Return the rows that go to the workers together with those of new versions of queries, which have null in all
+    columns but :data:`VERSION`, those in ``own``, and the clock."""
+    from pyspark.sql import functions as sf
+
+    own = {NOW: sf.unix_millis(sf.current_timestamp())} | dict(own)
+    others = [(own[f.name] if f.name in own else sf.lit(None).cast(f.dataType)).alias(f.name) for f in rows.schema]
+    return rows.withColumn(VERSION, sf.lit(None).cast("string")).unionAll(newer.select(*others, VERSION))
+
+
 def in_files(
     frame: DataFrame,
     job: SentJob,
@@ -310,11 +328,12 @@ def in_files(
     place: StatePlace,
     sent: Sequence[Column],
     marks: DataFrame | None = None,
+    newer: DataFrame | None = None,
 ) -> DataFrame:
     """Process the buckets of a micro-batch whose state is in files; return the result with the column :data:`TOLD`.
 
     ``sent`` are the :func:`sent_columns` of its rows. ``marks`` are the :func:`marks_of` its partitions; a streaming
-    DataFrame cannot have them, and a single partition does not need them.
+    DataFrame cannot have them, and a single partition does not need them. ``newer`` has versions of queries.
     """
     from pyspark.sql import functions as sf
 
@@ -323,5 +342,8 @@ def in_files(
     rows = sent_rows(frame, sent)
     if marks is not None:
         rows = rows.unionAll(marks)
+    if newer is not None:
+        every = sf.explode(sf.array(*map(sf.lit, range(place.partitions))))
+        rows = with_versions(rows, newer, {BUCKET: every, HASH: sf.xxhash64(VERSION)})
     rows = _spread(rows, place.partitions, sf.pmod(number, sf.lit(place.partitions)))
     return rows.mapInArrow(partial(step_in_files, job, place), _telling(result))

@@ -7,6 +7,7 @@ pandas, which PySpark uses in between, does not change values (it would turn int
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,9 +18,10 @@ from acep.events.columns import ticks_of
 from acep.spark.job import SentJob
 from acep.streaming.buckets import Bucket
 from acep.streaming.live import keep_live, live_place, take_live
+from acep.streaming.query_versions import version_in_row
 from acep.streaming.spent import Stopwatch
 from acep.streaming.step import BUCKET, by_bucket, decided, events_only, plain, take_in, telling, told
-from acep.streaming.times import passed
+from acep.streaming.times import after, passed
 from acep.streaming.totals import TOLD
 
 if TYPE_CHECKING:
@@ -27,15 +29,17 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
 __all__ = [
-    "PACKED",
     "STEPPED",
+    "VERSION",
     "match_partition",
     "pack",
+    "packed_schema",
     "received",
     "step",
     "unpack",
 ]
 
+VERSION = "__version"  # column with a new version of a query as JSON, in a row that is no event
 BLOB_BYTES = 64 * 1024 * 1024
 LATEST = 2**63 - 1
 
@@ -51,6 +55,7 @@ PACKED = pa.schema(
         "packing": pa.float64(),
     }
 )
+VERSIONS = pa.field("versions", pa.string())  # of queries, as JSON, if the job is dynamic
 STEPPED = pa.schema([("rows", pa.binary()), (TOLD, pa.string())])
 
 
@@ -74,6 +79,11 @@ def received(job: SentJob, batches: Sequence[pa.RecordBatch]) -> pa.Table:
     return rows.rename_columns([own.get(name, name) for name in rows.column_names])
 
 
+def packed_schema(job: SentJob) -> pa.Schema:
+    """Return the columns of the rows of :func:`pack`."""
+    return PACKED.append(VERSIONS) if job.dynamic else PACKED
+
+
 # Streaming --------------------------------------------------------------------------------------
 
 
@@ -84,11 +94,14 @@ def pack(job: SentJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
     same micro-batch.
     """
     waiting: dict[int, list[pa.Table]] = {bucket: [] for bucket in range(job.buckets)}
-    size, ended, packing = 0, False, 0.0
+    size, ended, packing, texts = 0, False, 0.0, list[str]()
     for batch in batches:
         if not batch.num_rows:
             continue
         began = time.perf_counter()
+        if VERSION in batch.schema.names:
+            texts += batch.column(VERSION).drop_null().to_pylist()
+            batch = batch.filter(batch.column(VERSION).is_null())  # noqa: PLW2901
         every = received(job, [batch])
         rows = events_only(job, every)
         ended = ended or rows.num_rows < every.num_rows
@@ -99,16 +112,19 @@ def pack(job: SentJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
         size += batch.nbytes
         packing += time.perf_counter() - began
         if size >= BLOB_BYTES:
-            yield _blobs({bucket: tables for bucket, tables in waiting.items() if tables}, packing, ended=False)
+            yield _blobs(job, {bucket: tables for bucket, tables in waiting.items() if tables}, packing, ended=False)
             waiting = {bucket: [] for bucket in waiting}
             size, packing = 0, 0.0
-    yield _blobs(waiting, packing, ended=ended)
+    yield _blobs(job, waiting, packing, ended=ended, texts=texts)
 
 
-def _blobs(waiting: dict[int, list[pa.Table]], packing: float, *, ended: bool) -> pa.RecordBatch:
+def _blobs(
+    job: SentJob, waiting: dict[int, list[pa.Table]], packing: float, *, ended: bool, texts: Sequence[str] = ()
+) -> pa.RecordBatch:
     began = time.perf_counter()
     blobs = [to_bytes(pa.concat_tables(tables)) if tables else b"" for tables in waiting.values()]
     # Spark drops rows behind the watermark, and would count a blob as one late row. The time LATEST avoids this.
+    newer = [pa.array([json.dumps(texts) if texts else None] * len(blobs), pa.string())] if job.dynamic else []
     return pa.RecordBatch.from_arrays(
         [
             pa.array(list(waiting), pa.int32()),
@@ -117,8 +133,9 @@ def _blobs(waiting: dict[int, list[pa.Table]], packing: float, *, ended: bool) -
             pa.array([LATEST] * len(blobs), pa.int64()),
             pa.array([time.time(), *[0.0] * (len(blobs) - 1)], pa.float64()),
             pa.array([packing + time.perf_counter() - began, *[0.0] * (len(blobs) - 1)], pa.float64()),
+            *newer,
         ],
-        schema=PACKED,
+        schema=packed_schema(job),
     )
 
 
@@ -144,8 +161,9 @@ def step(
         bucket = Bucket(job, job.pass_of(number))
     began = state.getCurrentProcessingTimeMs()
     bucket.begin(began)
-    watermark, ended = state.getCurrentWatermarkMs(), False
+    watermark, ended, texts = state.getCurrentWatermarkMs(), False, list[str]()
     for frame in frames:
+        texts += [] if not job.dynamic else [one for told in frame["versions"].dropna() for one in json.loads(told)]
         ended = ended or bool(frame["ended"].any())
         for blob, packed, packing in zip(frame["rows"], frame["packed"], frame["packing"], strict=True):
             if packing > 0:
@@ -155,6 +173,10 @@ def step(
                 with watch.matching():
                     take_in(bucket, rows, watermark, began, watch)
     with watch.matching():
+        if texts:
+            # Spark does not tell a bucket the time before its watermark has moved: it is at most the delay then.
+            since = after(max(watermark, 0) + delay_ms, job.tick_ms) if state.exists else None
+            watch.went_on += bucket.replace([version_in_row(text, job.names) for text in texts], since)
         out = decided(bucket, watermark, delay_ms, ended=ended)
     data = bucket.dumps()
     state.update((data,))

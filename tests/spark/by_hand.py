@@ -25,7 +25,7 @@ from acep.matches.matches import Match
 from acep.spark import workers
 from acep.spark.chunks import ORDER, ROW, for_spark, with_order
 from acep.spark.job import SentJob, job_of
-from acep.spark.workers import match_partition, pack, step, unpack
+from acep.spark.workers import VERSION, match_partition, pack, step, unpack
 from acep.streaming import live
 from acep.streaming.job import EXACT
 from acep.streaming.step import BUCKET
@@ -44,6 +44,7 @@ __all__ = [
     "spread",
     "stream",
     "the_job",
+    "with_versions",
 ]
 
 
@@ -142,8 +143,10 @@ def stream(
     end: bool = True,
     rng: random.Random | None = None,
     states: dict[int, State] | None = None,
+    versions: Sequence[Sequence[str]] = (),
 ) -> tuple[list[dict[str, Any]], dict[int, State], dict[str, int]]:
     """Rows of the result over a stream of micro-batches, the states, and the totals; ``delay`` is in ticks of ``ts``.
+    ``versions`` of queries come as rows of the micro-batches.
 
     With ``rng`` a micro-batch is sometimes run twice from the same state, as after a crash, and workers forget.
     """
@@ -152,13 +155,14 @@ def stream(
     totals: dict[str, int] = {}
     highest: int | None = None
     watermark = max((s.watermark for s in states.values()), default=0)
+    frame = (*FRAME, "versions") if job.dynamic else FRAME
     late_ms = -(-delay * job.tick_ms[0] // job.tick_ms[1])
 
     def run(packed: pa.RecordBatch | None) -> None:
         frames: dict[int, list[pd.DataFrame]] = {}
         if packed is not None:
             for row in packed.to_pylist():
-                frames.setdefault(row["bucket"], []).append(pd.DataFrame({n: [row[n]] for n in FRAME}))
+                frames.setdefault(row["bucket"], []).append(pd.DataFrame({n: [row[n]] for n in frame}))
         else:
             frames = {b: [] for b, s in states.items() if s.timeout is not None and s.timeout < watermark}
         if frames:
@@ -183,8 +187,11 @@ def stream(
             for found in unpack([pa.RecordBatch.from_pydict({"rows": pa.array([stepped["rows"][0]], pa.binary())})]):
                 out.extend(found.to_pylist(maps_as_pydicts="strict"))
 
-    for table in batches:
-        packed = list(pack(job, spread(job, table).to_batches(max_chunksize=5)))
+    for number, table in enumerate(batches):
+        rows = spread(job, table)
+        if job.dynamic:
+            rows = with_versions(rows, versions[number] if number < len(versions) else ())
+        packed = list(pack(job, rows.to_batches(max_chunksize=5)))
         run(pa.Table.from_batches(packed).combine_chunks().to_batches()[0])
         ticks, _ = ticks_of(job.schema.ts, table.column(job.schema.ts), job.schema.tick_ns or 1)
         bound = job.bound(0)
@@ -195,8 +202,15 @@ def stream(
         if rng is None or rng.random() < 0.5:
             run(None)
     if end:
-        run(workers._blobs({bucket: [] for bucket in range(job.buckets)}, 0.0, ended=True))
+        run(workers._blobs(job, {bucket: [] for bucket in range(job.buckets)}, 0.0, ended=True))
     return out, states, dict(totals)
+
+
+def with_versions(rows: pa.Table, texts: Sequence[str]) -> pa.Table:
+    """The rows with those of new versions of queries, as Spark unites them."""
+    rows = rows.append_column(VERSION, pa.nulls(rows.num_rows, pa.string()))
+    others = [pa.nulls(len(texts), field.type) for field in rows.schema][:-1]
+    return pa.concat_tables([rows, pa.table([*others, pa.array(texts, pa.string())], rows.column_names)])
 
 
 def as_rows(matches: Iterable[Match]) -> list[dict[str, Any]]:

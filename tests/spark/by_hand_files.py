@@ -21,7 +21,7 @@ from acep.streaming import live
 from acep.streaming.job import Job
 from acep.streaming.step import BUCKET
 from acep.streaming.totals import TOLD
-from tests.spark.by_hand import COUNTED, spread
+from tests.spark.by_hand import COUNTED, spread, with_versions
 
 __all__ = ["FileStream"]
 
@@ -51,9 +51,17 @@ class FileStream:
         self.run = uuid.UUID(int=100)
         self.told: dict[int, dict[str, Any]] = {}
 
-    def push(self, table: pa.Table) -> list[dict[str, Any]]:
-        """Rows of the result that a micro-batch gives."""
-        return self._ran(coded(self.job, table))
+    def push(self, table: pa.Table, versions: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """Rows of the result that a micro-batch gives. ``versions`` of queries are rows for each partition."""
+        rows = coded(self.job, table)
+        if self.job.dynamic:
+            rows = with_versions(rows, [text for text in versions for _ in range(self.place.partitions)])
+            to = [*range(self.place.partitions)] * len(versions)
+            codes = rows.column(BUCKET).to_pylist()[: rows.num_rows - len(to)] + to
+            hashes = rows.column(HASH).to_pylist()[: rows.num_rows - len(to)] + [0] * len(to)
+            for name, values in ((BUCKET, pa.array(codes, pa.int32())), (HASH, pa.array(hashes, pa.int64()))):
+                rows = rows.set_column(rows.column_names.index(name), name, values)
+        return self._ran(rows)
 
     def end(self) -> list[dict[str, Any]]:
         """Rows of the result that the row gives that ends the stream."""

@@ -30,7 +30,7 @@ from acep.spark.running import _bucket
 from acep.spark.workers import pack, step
 from acep.streaming import live
 from acep.streaming.buckets import Bucket
-from acep.streaming.job import Job, plans_of
+from acep.streaming.job import Job
 from acep.streaming.results import match_rows
 from acep.streaming.totals import TOLD
 from tests.spark.by_hand import State, as_rows, batch, numbered, rows_of, same, spread, stream, the_job
@@ -63,7 +63,7 @@ def in_one_process(job: Job, buckets: pa.Table) -> tuple[list[dict[str, Any]], l
     """Each bucket's rows through a stream of its own, in batches that have nothing to do with Spark's; and what each
     counts."""
     assert job.budget is not None
-    plans = plans_of(job.queries, job.schema)
+    plans = job.plans
     found: list[dict[str, Any]] = []
     counts = []
     for number in range(job.buckets):
@@ -308,7 +308,7 @@ def assert_told(report: Report, counts: Sequence[Counts]) -> None:
 def test_an_allowance_goes_on_after_a_restart(seed: int) -> None:
     """Whoever gives each batch an allowance gets the same, whether the stream was restored before it or not."""
     table, rng = events(), random.Random(seed)
-    (plan,) = plans_of((QUERY,), the_job(table, QUERY, budget=BUDGET).schema)
+    (plan,) = the_job(table, QUERY, budget=BUDGET).plans
     limits = Limits(policy_of("newest"), acep.Budget())
     one, other = (Stream([plan], "native", "matches", limits) for _ in range(2))
     whole = batch_of(table, the_job(table, QUERY).schema, plan.columns)

@@ -20,9 +20,10 @@ import pytest
 
 import acep
 from tests.conftest import CASES
+from tests.runtime.test_revisions import Arriving
 from tests.spark.by_hand import as_rows, same
 from tests.spark.streams import as_dicts
-from tests.spark.test_revised import DENSE, dense, exact, net, write
+from tests.spark.test_revised import ROLES, SCHEMA, dense, net, write
 
 KILLS = {"files": 2, "store": 1}
 """How often a driver is killed on each route; ``ACEP_CASES`` multiplies it, and below 1 only the first route is tried:
@@ -114,27 +115,39 @@ REVISING = """
 import sys
 import acep, acep.spark
 
-events, folder, query = sys.argv[1:]
+events, folder, query, versions = sys.argv[1:]
 spark = acep.spark.get_session(
     **{"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "512m"}
 )
 stream = spark.readStream.schema(spark.read.parquet(events).schema).option("maxFilesPerTrigger", 1).parquet(events)
 found = acep.spark.match(
-    stream, query, id="number", seq="came", op="op", speculation="inf", watermark=4, buckets=4, state=folder + "/state"
+    stream, query, id="number", seq="came", op="op", speculation="inf", watermark=4, buckets=4,
+    state=folder + "/state", versions=versions,
 )
 writer = found.writeStream.format("parquet").option("path", folder + "/matches").trigger(availableNow=True)
 writer.option("checkpointLocation", folder + "/checkpoint").start().awaitTermination()
 """
 
 
+EARLIER, LATER = (
+    f"PATTERN SEQ(A a, B b, {last.upper()} {last}) WHERE skip_till_next_match(a, b, {last}) {{ [k] }} WITHIN 12"
+    for last in "cd"
+)
+MIDDLE = 1_025  # the time from which on the later query holds
+
+
 def test_matches_are_taken_back_once_whatever_is_killed(
     spark: Any, tmp_path: Path, cases: Callable[[int], int]
 ) -> None:
-    """Five kills with ACEP_CASES=1: the sum of the rows that were written is the exact result."""
-    rng, query = random.Random(), acep.parse(DENSE["next"])
+    """Five kills with ACEP_CASES=1: the sum of the rows that were written is the exact result. The query is replaced in
+    the middle of the stream."""
+    rng = random.Random()
     arrived = dense(random.Random(5), 4_000)
     write(arrived.pushes, tmp_path / "events")
-    command = [sys.executable, "-c", REVISING, str(tmp_path / "events"), str(tmp_path / "run"), DENSE["next"]]
+    (tmp_path / "versions").mkdir()
+    (tmp_path / "versions" / "2.sase").write_text(f"-- since: {MIDDLE}\n{LATER}")
+    folders = [str(tmp_path / name) for name in ("events", "run")]
+    command = [sys.executable, "-c", REVISING, *folders, EARLIER, str(tmp_path / "versions")]
     kills = done = 0
     for trajectory in range(cases(5) + 3):
         errors = tmp_path / f"stderr-{trajectory}"
@@ -148,8 +161,22 @@ def test_matches_are_taken_back_once_whatever_is_killed(
         break
     assert (kills, done) == (cases(5), 1), "the stream was over too soon"
     rows = as_dicts(spark.read.parquet(str(tmp_path / "run" / "matches")))
-    assert net(rows) == exact(arrived, query)
+    assert net(rows) == replaced(arrived)
     assert any(row["op"] < 0 for row in rows)
+
+
+def replaced(arrived: Arriving) -> Counter[str]:
+    """What one process finds in the sorted, corrected stream, with the query replaced in the middle."""
+    rows = sorted(
+        (row | {"came": place} for place, row in arrived.live.values()), key=lambda row: (row["ts"], row["came"])
+    )
+    matcher = acep.Matcher(EARLIER, dynamic=True, **ROLES)
+    given = [*matcher.push(pa.Table.from_pylist([row for row in rows if row["ts"] < MIDDLE], SCHEMA))]
+    matcher.replace(LATER)
+    given += matcher.push(pa.Table.from_pylist([row for row in rows if row["ts"] >= MIDDLE], SCHEMA))
+    given += matcher.finish()
+    assert {name for m in given for name in m.bindings} == {"a", "b", "c", "d"}
+    return net(as_rows(given))
 
 
 @pytest.mark.parametrize("route", ROUTES)

@@ -10,16 +10,19 @@ A format that is not read any more goes into ``REFUSED``, with its states left w
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
 import uuid
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import acep
@@ -57,6 +60,8 @@ RISING = "SEQ(a p, b+ q[], c r) WHERE skip_till_next_match(p, q[], r) { [k] AND 
 NEXT = "SEQ(a p, b q) WHERE skip_till_next_match(p, q) { [k] AND q.x > p.x }"
 LETTERS = acep.regex("a(b|c)d", within=20, errors=1, by="k")
 SWING = in_sase("SEQ(a p, b q, c r) WHERE skip_till_any_match(p, q, r) { [k] AND q.x > p.x AND r.x < q.x } WITHIN 25")
+ABC, ABD = (in_sase(f"SEQ(a p, b q, {last} r) WHERE [k] WITHIN 25") for last in "cd")
+SINCE = 25  # when a version holds that comes with the second micro-batch
 CASES = {
     "contiguity": Case(in_sase("SEQ(a p, b q) WHERE partition_contiguity(p, q) { [k] } WITHIN 20")),
     "kleene": Case(in_sase(f"{RISING} RETURN max(q[].x) AS most")),
@@ -70,6 +75,7 @@ CASES = {
     "ample": Case(SWING, {"budget": acep.Budget(work=10_000)}),
     "short": Case(SWING, {"budget": acep.Budget(work=1), "policy": "newest"}),
     "revised": Case(LETTERS, {"speculation": "inf"}),
+    "versions": Case(ABC, {"dynamic": True}),
     "several": Case({"letters": LETTERS, "any": acep.regex("cd", within=4)}),
 }
 
@@ -98,11 +104,16 @@ def parts() -> tuple[list[pa.Table], list[pa.Table]]:
     return [table.slice(0, 30), table.slice(30, CUT - 30)], [table.slice(CUT)]
 
 
+def newer(job: Job) -> list[list[str]]:
+    """Versions of queries that come with the micro-batches before the state was written."""
+    return [[], [json.dumps({"number": 2, "text": f"-- since: {SINCE}\n{ABD.text}"})]] if job.dynamic else []
+
+
 # Writing and reading -------------------------------------------------------------------------------
 
 
 def write_own(job: Job, folder: Path) -> None:
-    _, states, _ = stream(job, parts()[0], DELAY, end=False)
+    _, states, _ = stream(job, parts()[0], DELAY, end=False, versions=newer(job))
     folder.mkdir()
     for number, state in states.items():
         (folder / f"{number}").write_bytes(state.get[0])
@@ -120,7 +131,9 @@ def go_on_own(job: Job, folder: Path) -> list[dict[str, Any]]:
 
 
 def write_files(job: Job, folder: Path) -> None:
-    FileStream(job, folder, DELAY).stream(parts()[0], end=False)
+    files = FileStream(job, folder, DELAY)
+    for table, versions in zip_longest(parts()[0], newer(job), fillvalue=[]):
+        files.push(table, versions)
     for first in folder.glob("*/*/0"):
         shutil.rmtree(first)
 
@@ -168,7 +181,7 @@ def test_a_stream_goes_on_with_a_state_to_the_right_answer(form: str, name: str,
         return
     found = go_on(job, folder)
     assert found
-    first, _, _ = stream(job, parts()[0], DELAY, end=False)
+    first, _, _ = stream(job, parts()[0], DELAY, end=False, versions=newer(job))
     exact = expected(case)
     if name == "short":
         rows = Counter(map(repr, bare(first + found)))
@@ -190,6 +203,12 @@ def expected(case: Case) -> list[dict[str, Any]]:
         found = acep.match(table, case.query, **options)
         rows = [{"query": name} | row for name in case.query for row in as_rows(found[name])]
         return [row | {"key": row.get("key", {"k": None})} for row in rows]
+    if case.options.get("dynamic"):
+        matcher = acep.Matcher(case.query, dynamic=True)
+        before_it = table.filter(pc.less(table.column("ts"), SINCE))
+        given = [*matcher.push(before_it)]
+        matcher.replace(ABD)
+        return as_rows([*given, *matcher.push(table.slice(before_it.num_rows)), *matcher.finish()])
     matches = acep.match(table, case.query, **options)
     if output == "count":
         return [{"count": len(matches)}]

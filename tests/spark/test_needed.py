@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import acep
 import acep.spark
 from acep.events.tables import InputSchema
+from acep.plan.compile import compile_query
 from acep.spark.fields import CHAR_KEY, with_fields
 from acep.spark.job import job_of
 from acep.spark.metrics import report_of
 from acep.spark.needed import MOST, needed_events
-from acep.streaming.job import plans_of
 from acep.streaming.needed import uses_of
 
 INF, NAN = float("inf"), float("nan")
@@ -132,7 +132,7 @@ def schema_in(frame: Any, **options: Any) -> InputSchema:
 
 def column_of(frame: Any, schema: InputSchema, *queries: str) -> Any:
     """The column of events that some of the queries can use."""
-    plans = plans_of(tuple(map(acep.parse, queries)), schema)
+    plans = tuple(compile_query(acep.parse(query), schema) for query in queries)
     return needed_events(frame.schema, uses_of(plans, ids=True), schema.type)
 
 

@@ -13,7 +13,6 @@ from acep.matches import arrow
 from acep.matches.found_columns import FoundColumns
 from acep.matches.records import Found, output_order
 from acep.plan.schema import Kind
-from acep.streaming.job import plans_of
 from acep.streaming.results import WaitingGroups, group_rows, match_rows
 from tests.matches.as_columns import columns_of
 from tests.spark.by_hand import numbered, the_job
@@ -46,7 +45,7 @@ def some(seed: int) -> tuple[list[Found], FoundColumns]:
 @pytest.mark.parametrize("part", [1, 5, 1 << 22])
 def test_rows_are_the_same(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     job = the_job(numbered(TABLE), QUERY)
-    plans = plans_of(job.queries, job.schema)
+    plans = job.plans
     monkeypatch.setattr(arrow, "PART", part)
     for seed in range(1, 20):
         listed, columns = some(seed)
@@ -59,7 +58,7 @@ def test_rows_are_the_same(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("output", ["points", "bundles"])
 def test_groups_are_the_same(output: str) -> None:
     job = the_job(numbered(TABLE), QUERY, output=output)
-    plans = plans_of(job.queries, job.schema)
+    plans = job.plans
     for seed in range(20):
         listed, columns = some(seed)
         every = WaitingGroups(plans[0], output == "bundles"), WaitingGroups(plans[0], output == "bundles")

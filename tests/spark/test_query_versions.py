@@ -1,0 +1,328 @@
+"""Queries that are replaced while a stream runs on Spark: what is found is what each version accepts in its time."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import StreamingQueryException
+
+import acep
+from acep.errors import DataError, QueryError
+from acep.spark import error_in, for_each_batch, match
+from acep.spark.replay import replay
+from acep.streaming import live
+from tests.random_automata import random_rows
+from tests.runtime.test_versions import Chain, accepted, random_chain
+from tests.spark.by_hand import stream, the_job
+from tests.spark.by_hand_files import FileStream
+
+ROLES = {"seq": "came", "id": "id"}
+ROUTES = ("own", "files")
+PARTS = 4
+FIRST = 1000  # the first time of a stream, greater than each delay
+ABC, ABD = (f"PATTERN SEQ(A a, B b, {last} c) WHERE [k] WITHIN 9" for last in "CD")
+SCHEMA = pa.schema(
+    {"ts": pa.int64(), "type": pa.string(), "k": pa.int64(), "x": pa.int64(), "id": pa.int64(), "came": pa.int64()}
+)
+
+Row = dict[str, Any]
+
+
+def text_of(chain: Chain, within: int) -> str:
+    """The query of a chain in each partition by ``k``."""
+    text = chain.text(within)
+    return (
+        text.replace(" WHERE ", " WHERE [k] AND ")
+        if " WHERE " in text
+        else text.replace(" WITHIN", " WHERE [k] WITHIN")
+    )
+
+
+def row_of(number: int, text: str, since: int | None = None) -> str:
+    """A version as a row of a stream."""
+    text = text if since is None else f"-- since: {since}\n{text}"
+    return json.dumps({"number": number, "text": text})
+
+
+def keyed(rng: Random, keys: int, many: int) -> list[Row]:
+    """Rows of several partitions, with disorder of up to 3 ticks."""
+    rows = [row | {"k": k, "ts": row["ts"] + FIRST} for k in range(keys) for row in random_rows(rng, many)]
+    rows.sort(key=lambda row: row["ts"] + rng.randrange(4))
+    return [
+        {name: row.get(name) for name in ("ts", "type", "k", "x")} | {"id": n, "came": n} for n, row in enumerate(rows)
+    ]
+
+
+def wanted(versions: list[tuple[int, Chain]], rows: list[Row], within: int) -> Counter[str]:
+    """What the versions accept in each partition."""
+    found: Counter[str] = Counter()
+    for k in {row["k"] for row in rows}:
+        own = sorted((row for row in rows if row["k"] == k), key=lambda row: (row["ts"], row["came"]))
+        found += accepted(versions, own, within)
+    return found
+
+
+def given(rows: list[Row]) -> Counter[str]:
+    """How often each match was given and not taken back, by its bindings."""
+    found: Counter[str] = Counter()
+    for row in rows:
+        bindings = dict(row["bindings"])
+        found[str([(v, bindings[v][0]) for v in sorted(bindings)])] += row.get("op", 1)
+    return +found
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_each_version_holds_in_its_time_in_all_buckets(
+    part: int, route: str, tmp_path: Path, cases: Callable[[int], int]
+) -> None:
+    replaced = 0
+    for seed in range(part * 10_000, part * 10_000 + cases(40)):
+        rng = Random(seed)
+        within, chain = rng.choice((2, 4, 8)), random_chain(rng)
+        rows = keyed(rng, 3, 14)
+        versions, batches, texts, greatest = [(0, chain)], list[pa.Table](), list[list[str]](), None
+        waiting = rows
+        while waiting:
+            some, waiting = waiting[: (size := rng.randrange(1, 12))], waiting[size:]
+            new = list[str]()
+            if rng.random() < 0.5:
+                chain = random_chain(rng, like=chain)
+                now = 0 if greatest is None else greatest + 1
+                later = max(versions[-1][0], now) + rng.randrange(4) if rng.random() < 0.4 else None
+                versions.append((max(versions[-1][0], now) if later is None else later, chain))
+                new = [row_of(len(versions), text_of(chain, within), later)] * rng.choice((1, 2))
+            batches.append(pa.Table.from_pylist(some, SCHEMA))
+            texts.append(new)
+            greatest = max([row["ts"] for row in some] + ([] if greatest is None else [greatest]))
+        table = pa.Table.from_pylist(rows, SCHEMA)
+        options = {"speculation": rng.choice((0, 2, "inf")), "buckets": rng.choice((1, 3))} | ROLES
+        job = the_job(table, text_of(versions[0][1], within), dynamic=True, **options)
+        live.forget_live()
+        if route == "own":
+            found, _, _ = stream(job, batches, 4, rng=rng, versions=texts)
+        else:
+            files = FileStream(job, tmp_path / str(seed), 4, rng=rng)
+            found = [
+                row for batch, new in zip(batches, texts, strict=True) for row in files.push(batch, new)
+            ] + files.end()
+        want = wanted(versions, rows, within)
+        assert given(found) == want, f"seed {seed}: {[(since, one.text(within)) for since, one in versions]}"
+        replaced += len(want) > 0 and len(versions) > 1
+    assert replaced > 0
+
+
+def tables() -> list[pa.Table]:
+    """Micro-batches with two partitions."""
+    parts = (
+        [(1001, "A", 1), (1001, "A", 2), (1002, "B", 1)],
+        [(1003, "C", 1), (1004, "D", 1), (1004, "B", 2)],
+        [(1006, "D", 2), (1006, "C", 2), (1006, "D", 1)],
+    )
+    count = iter(range(100))
+    rows = [[{"ts": t, "type": letter, "k": k, "x": 0, "id": next(count)} for t, letter, k in part] for part in parts]
+    return [pa.Table.from_pylist([row | {"came": row["id"]} for row in some], SCHEMA) for some in rows]
+
+
+@pytest.mark.parametrize("way", ["own", "files", "each"])
+def test_versions_reach_all_buckets_of_a_stream(way: str, spark: Any, tmp_path: Path) -> None:
+    """The stream is stopped and begun again before the version comes, which each key then takes up."""
+    source, newer = tmp_path / "in", tmp_path / "versions"
+    source.mkdir()
+    newer.mkdir()
+    frame = spark.readStream.schema("ts long, type string, k long, x long, id long, came long")
+    frame = frame.option("maxFilesPerTrigger", 1).parquet(str(source))
+    found = list[Row]()
+    options: dict[str, Any] = {"watermark": 1, "buckets": 2, **ROLES}
+    each = for_each_batch(
+        ABC, lambda rows, batch: found.extend(by_name(rows)), state=tmp_path / "state", dynamic=True, **options
+    )
+
+    def run() -> None:
+        if way == "each":
+            writer = frame.writeStream.foreachBatch(each)
+        else:
+            state = {} if way == "own" else {"state": tmp_path / "state"}
+            result = match(frame, ABC, versions=newer, **options, **state)
+            writer = result.writeStream.foreachBatch(lambda rows, batch: found.extend(by_name(rows)))
+        running = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+        running.awaitTermination()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number, table in enumerate(tables()):
+            pq.write_table(table, source / f"{number}.parquet")
+            if number == 1:
+                (newer / "0002-with-d.sase").write_text(ABD)
+                if way == "each":
+                    each.replace(ABD)
+            run()
+        pq.write_table(ended(), source / "9.parquet")
+        run()
+    assert sorted(str(sorted(row["bindings"].items())) for row in found) == sorted(
+        str(sorted({"a": [a], "b": [b], "c": [c]}.items())) for a, b, c in ((0, 2, 4), (0, 2, 8), (1, 5, 6))
+    )
+
+
+def by_name(rows: Any) -> list[Row]:
+    return [row.asDict(recursive=True) for row in rows.collect()]
+
+
+def ended() -> pa.Table:
+    return pa.Table.from_pylist([{"ts": 2**63 - 1}], SCHEMA)
+
+
+def test_a_stream_of_versions_may_have_any_source(spark: Any, tmp_path: Path) -> None:
+    for folder in ("in", "versions"):
+        (tmp_path / folder).mkdir()
+    first, second, third = tables()
+    for number, table in enumerate((first, second, third, ended())):
+        pq.write_table(table, tmp_path / "in" / f"{number}.parquet")
+    pq.write_table(
+        pa.table({"number": [2], "name": ["q"], "text": [f"-- since: 1003\n{ABD}"]}), tmp_path / "versions/1.parquet"
+    )
+    frame = spark.readStream.schema("ts long, type string, k long, x long, id long, came long").parquet(
+        str(tmp_path / "in")
+    )
+    newer = spark.readStream.schema("number long, name string, text string").parquet(str(tmp_path / "versions"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = match(frame, {"q": ABC, "r": ABC}, watermark=1, versions=newer, **ROLES)
+        result.writeStream.format("memory").queryName("any_source").trigger(
+            availableNow=True
+        ).start().awaitTermination()
+    found = Counter(row["query"] for row in spark.table("any_source").collect())
+    assert found == {"q": 3, "r": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("PATTERN SEQ(A a, B b", "version 2 of the query: the query ends too early"),
+        (ABD.replace("9", "8"), "version 2 of the query: the query has another value of `WITHIN`"),
+        (ABD.replace("[k]", "[k] AND c.y > 1"), "version 2 of the query: unknown column `y`"),
+        (f"-- since: 1000\n{ABD}", "version 2 of the query: it would hold for events that have come"),
+    ],
+)
+def test_a_version_that_does_not_fit_stops_the_stream_with_one_line(text: str, told: str, tmp_path: Path) -> None:
+    job = the_job(tables()[0], ABC, dynamic=True, buckets=2, **ROLES)
+    files = FileStream(job, tmp_path, 1)
+    files.push(tables()[0])
+    with pytest.raises(QueryError, match=told):
+        files.push(tables()[1], [row_of(2, text)])
+    assert len(files.push(tables()[1], [row_of(2, ABD)])) >= 0  # with the version corrected, the stream goes on
+
+
+def test_what_is_refused(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    batch = spark.createDataFrame([(1, "A", 1, 0, 0)], "ts long, type string, k long, id long, came long")
+    frame = spark.readStream.schema(batch.schema).parquet(str(tmp_path / "in"))
+    for bad, told in ((3, "takes a folder"), (batch, "takes a folder"), (frame, "no column `number`")):
+        with pytest.raises(DataError, match=told):
+            match(frame, ABC, watermark=1, versions=bad, **ROLES)
+    with pytest.raises(QueryError, match="is of a stream"):
+        match(batch, ABC, versions=str(tmp_path), **ROLES)
+    with pytest.raises(QueryError, match="keep to no budget"):
+        match(frame, ABC, watermark=1, versions=str(tmp_path), budget=acep.Budget(work=10), **ROLES)
+    with pytest.raises(QueryError, match="with a negation cannot change"):
+        match(frame, "PATTERN SEQ(A a, ~B b, C c) WHERE [k] WITHIN 9", watermark=1, versions=str(tmp_path), **ROLES)
+    each = for_each_batch(ABC, print, state=tmp_path / "state", watermark=1)
+    with pytest.raises(QueryError, match="do not change"):
+        each.replace(ABD)
+
+
+def test_a_state_with_versions_is_of_a_stream_with_versions(tmp_path: Path) -> None:
+    job, plain = (the_job(tables()[0], ABC, dynamic=dynamic, buckets=2, **ROLES) for dynamic in (True, False))
+    assert job.fingerprint != plain.fingerprint
+    files = FileStream(job, tmp_path, 0)
+    files.push(tables()[0])
+    files.push(tables()[1], [row_of(2, ABD)])
+    assert {one["version"] for one in files.told.values()} == {2}
+    assert sum(one["went_on"] for one in files.told.values()) == 2  # those with an A; the B is held
+
+
+def test_a_version_that_cannot_be_used_stops_for_each_batch_and_is_not_recorded(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    frame = spark.readStream.schema("ts long, type string, k long, x long, id long, came long").parquet(
+        str(tmp_path / "in")
+    )
+    each = for_each_batch(
+        ABC, lambda rows, batch: rows.collect(), state=tmp_path / "state", watermark=1, dynamic=True, **ROLES
+    )
+    where = str(tmp_path / "checkpoint")
+
+    def run() -> None:
+        writer = frame.writeStream.foreachBatch(each).option("checkpointLocation", where)
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pq.write_table(tables()[0], tmp_path / "in" / "0.parquet")
+        each.replace(ABD.replace("[k]", "[k] AND c.y > 1"))  # the columns are not known yet
+        with pytest.raises(StreamingQueryException) as bad:
+            run()
+        mine = error_in(bad.value)
+        assert mine is not None
+        assert "unknown column `y`" in mine.message
+        run()
+        with pytest.raises(QueryError, match="unknown column `y`"):
+            each.replace(ABD.replace("[k]", "[k] AND c.y > 1"))
+        with pytest.raises(QueryError, match="is a text or a query"):
+            each.replace(acep.Automaton([acep.arc("begin", "end", "e.x > 1")], final="end"))  # type: ignore[arg-type]
+
+
+def test_a_replay_takes_the_versions_of_their_times(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "versions").mkdir()
+    (tmp_path / "versions" / "2.sase").write_text(f"-- since: 1004\n{ABD}")
+    table = pa.concat_tables(tables())
+    found = replay(acep.parse(ABC), table, id="id", chunk=4, versions=tmp_path / "versions", session=spark)
+    matcher = acep.Matcher(ABC, id="id", dynamic=True)
+    given = [*matcher.push(table.slice(0, 4))]
+    matcher.replace(ABD)
+    given += [*matcher.push(table.slice(4)), *matcher.finish()]
+    ours = sorted(str(sorted(dict(row["bindings"]).items())) for row in found.table().to_pylist())
+    assert ours == sorted(str(sorted((v, [*ids]) for v, ids in m.bindings.items())) for m in given)
+    assert found.matches == len(given) == 4
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_file_that_was_wrong_is_corrected_and_the_stream_goes_on(route: str, spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "versions").mkdir()
+    frame = spark.readStream.schema("ts long, type string, k long, x long, id long, came long")
+    frame = frame.parquet(str(tmp_path / "in"))
+    found = list[Row]()
+    state = {} if route == "own" else {"state": tmp_path / "state"}
+
+    def run() -> None:
+        result = match(frame, ABC, versions=tmp_path / "versions", watermark=1, buckets=2, **ROLES, **state)
+        writer = result.writeStream.foreachBatch(lambda rows, batch: found.extend(by_name(rows)))
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    first, second, third = tables()
+    for number, table in enumerate((first, second)):
+        pq.write_table(table, tmp_path / "in" / f"{number}.parquet")
+        if number == 0:
+            run()
+    (tmp_path / "versions" / "2.sase").write_text(ABD.replace("9", "8"))
+    with pytest.raises(StreamingQueryException) as bad:
+        run()
+    mine = error_in(bad.value)
+    assert mine is not None
+    assert "another value of `WITHIN`" in mine.message
+    (tmp_path / "versions" / "2.sase").write_text(ABD)
+    run()
+    for number, table in enumerate((third, ended())):
+        pq.write_table(table, tmp_path / "in" / f"{number + 2}.parquet")
+        run()
+    assert sorted(row["bindings"]["c"][0] for row in found) == [4, 6, 8]
