@@ -1,8 +1,8 @@
 """Hand-written automata: ``python -m experiments.automata [--rows N] [--output FOLDER]``.
 
 Measures queries Q1 to Q3 of the 2010 paper (section 6 and appendix D) on one core: the throughput by the window, beside
-the paper's automaton of two states (CAN); by the interval of changes of arcs, beside an operator that is restarted; and
-by the share of events that are ignored.
+the paper's automaton of two states (CAN) and joins that feed back (IPM); by the interval of changes of arcs, beside an
+operator that is restarted; and by the share of events that are ignored.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import acep
 from acep.pattern.spelling import expression_text
 from acep.pattern.tree import GraphArc
 from experiments.charts import Panel, chart
+from experiments.joins import Joins
 from experiments.machine import described, pin
 from experiments.results import RESULTS, table, write_csv, write_page
 
@@ -36,6 +37,7 @@ WINDOWS = (500, 1_000, 2_000)
 INTERVALS = (10, 100, 1_000)
 SHARES = (0.0, 0.3, 0.6, 0.8, 0.9)
 PUSH = 10_000
+WAYS = {"afa": "automaton", "can": "two states", "ipm": "joins"}
 ACTIVE = 500  # events of the window of the changing query
 REPEATS = 3
 RISES = {"q1": 0.5, "q2": 0.7, "q3": 0.5}
@@ -43,8 +45,8 @@ RISES = {"q1": 0.5, "q2": 0.7, "q3": 0.5}
 
 @dataclass(frozen=True)
 class Window:
-    """The events a second of a ``query`` with a ``window`` of so many events, by ``way``: the automaton (``afa``) or
-    that of two states (``can``); the ``matches`` of all events."""
+    """The events a second of a ``query`` with a ``window`` of so many events, by ``way``: the automaton (``afa``),
+    that of two states (``can``) or joins (``ipm``); the ``matches`` of all events."""
 
     query: str
     window: int
@@ -134,17 +136,19 @@ def can(name: str, window: int) -> acep.Automaton:
 
 
 def windows(rows: int) -> Iterator[Window]:
-    """Measure each query with each window, both ways in alternation."""
+    """Measure each query with each window, all ways in alternation."""
     for name, rises in RISES.items():
         stream = events(rows, rises)
         for window in WINDOWS:
             asked = {"afa": query(name, window), "can": can(name, window)}
-            times: dict[str, list[float]] = {way: [] for way in asked}
+            times: dict[str, list[float]] = {way: [] for way in WAYS}
             matches: dict[str, int] = {}
             for _ in range(REPEATS):
                 for way, automaton in asked.items():
                     spent, matches[way], _ = _timed(acep.Matcher(automaton, type=None), stream, PUSH)
                     times[way].append(spent)
+                spent, matches["ipm"] = _joined(asked["afa"], stream)
+                times["ipm"].append(spent)
             if len({*matches.values()}) > 1:
                 raise AssertionError(f"{name}: {matches}")
             for way, spent_in in times.items():
@@ -160,6 +164,14 @@ def _timed(matcher: Any, stream: pa.Table, push: int) -> tuple[float, int, int]:
     matcher.finish()
     spent = time.process_time() - started
     return spent, matcher.report.matches or 0, matcher.report.made
+
+
+def _joined(automaton: acep.Automaton, stream: pa.Table) -> tuple[float, int]:
+    """Return the processor time of joins that feed back, and the matches."""
+    joins, started = Joins(automaton), time.process_time()
+    for at in range(0, len(stream), PUSH):
+        joins.push(stream.slice(at, PUSH))
+    return time.process_time() - started, joins.matches
 
 
 def arcs_of(ticks: Sequence[str]) -> list[GraphArc]:
@@ -239,7 +251,9 @@ machine of 2010.
 ![Automata](automata.svg)"""
 BY_WINDOW = """## By the window
 
-The automaton, and one of two states whose registers hold the state (the paper's CAN), which finds the same matches."""
+The automaton; one of two states whose registers hold the state (the paper's CAN); and joins that feed back (its IPM,
+`experiments/joins.py`): all partial matches of a push that are equally long are joined with arcs and events at once, in
+numpy. All three find the same matches."""
 BY_INTERVAL = f"""## By the interval of changes
 
 Q3 with a window of {ACTIVE}: an arc is replaced after so many events, which are one push. Without a change; with
@@ -252,9 +266,10 @@ rates, and the partial matches made for each event."""
 
 def body(found: Sequence[Window], changed: Sequence[Changing], ignored: Sequence[Ignoring]) -> str:
     """The tables of the page."""
-    pairs = [(one, two) for one, two in zip(found[::2], found[1::2], strict=True)]
+    by_way = [found[at : at + len(WAYS)] for at in range(0, len(found), len(WAYS))]
     first = [
-        (one.query, f"{one.window:,}", f"{one.rate:,.0f}", f"{two.rate:,.0f}", f"{one.matches:,}") for one, two in pairs
+        (one[0].query, f"{one[0].window:,}", *(f"{each.rate:,.0f}" for each in one), f"{one[0].matches:,}")
+        for one in by_way
     ]
     triples = [changed[at : at + 3] for at in range(0, len(changed), 3)]
     second = [
@@ -267,7 +282,7 @@ def body(found: Sequence[Window], changed: Sequence[Changing], ignored: Sequence
     ]
     parts = (
         BY_WINDOW,
-        table(("query", "window", "automaton", "two states", "matches"), first),
+        table(("query", "window", *WAYS.values(), "matches"), first),
         BY_INTERVAL,
         table(("events", "no change", "change", "restart"), second),
         BY_SHARE,
@@ -278,11 +293,10 @@ def body(found: Sequence[Window], changed: Sequence[Changing], ignored: Sequence
 
 def picture(found: Sequence[Window], changed: Sequence[Changing], ignored: Sequence[Ignoring]) -> str:
     """The same as charts, in millions of events a second."""
-    ways = {"afa": "automaton", "can": "two states"}
     by_window = {
         f"{name}, {told}": [(one.window, one.rate / 1e6) for one in found if (one.query, one.way) == (name, way)]
         for name in RISES
-        for way, told in ways.items()
+        for way, told in WAYS.items()
     }
     by_interval = {
         way: [(np.log10(one.push), one.rate / 1e6) for one in changed if one.way == way]

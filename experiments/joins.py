@@ -1,0 +1,119 @@
+"""Match a hand-written automaton by joins of standard operators that feed back: the paper's IPM, as a baseline.
+
+Partial matches are rows. One join pairs each with the arcs that leave its state, a second one with the event of the
+next number; what comes out is fed back (AFA 2010, section 6.2). All rows of a push that are equally long are joined at
+once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+import acep
+from acep.pattern import expressions as ex
+
+__all__ = ["Joins"]
+
+Columns = dict[str, npt.NDArray[Any]]
+FIRST, NEXT = " first", " next"  # columns of partial matches: the number of their first event, and of the next one
+OPERATIONS = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "=": np.equal, "!=": np.not_equal, "<": np.less,
+    "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "and": np.logical_and, "or": np.logical_or,
+}  # fmt: skip
+CALLS: dict[str, Any] = {"floor": np.floor, "sign": np.sign, "abs": np.abs}
+
+
+class Joins:
+    """An automaton over one partition whose window counts events, in order. ``matches`` counts those so far.
+
+    >>> up = acep.arc("begin", "end", "e.x > 1")
+    >>> joins = Joins(acep.Automaton([up], final="end", window="5 events"))
+    >>> joins.push(pa.table({"x": [5, 0, 7]}))
+    >>> joins.matches
+    2
+    """
+
+    def __init__(self, automaton: acep.Automaton) -> None:
+        graph, within = automaton.query.graph, automaton.query.within
+        assert graph is not None
+        assert within is not None
+        self._graph, self._window = graph, int(within.amount)
+        self._initial = {one.name: _constant(one.initial) for one in graph.registers}
+        self._waiting: dict[str, Columns] = {}  # by state, partial matches whose next event is in the next push
+        self._came = 0
+        self.matches = 0
+
+    def push(self, events: pa.Table) -> None:
+        """Feed events."""
+        columns = {name: events.column(name).to_numpy() for name in events.column_names if _numeric(events, name)}
+        begin, end = self._came, self._came + len(events)
+        places = np.arange(begin, end)
+        registers = {name: np.full(len(places), value, np.float64) for name, value in self._initial.items()}
+        rows = {state: some for state, some in self._waiting.items() if state != self._graph.start}
+        rows[self._graph.start] = {FIRST: places, NEXT: places} | registers
+        self._waiting, self._came = {}, end
+        while rows:
+            rows = self._joined(rows, columns, begin, end)
+
+    def _joined(self, rows: Mapping[str, Columns], events: Columns, begin: int, end: int) -> dict[str, Columns]:
+        """Join partial matches with arcs and events; return those that are fed back, by state."""
+        made: dict[str, list[Columns]] = {}
+        for arc in self._graph.arcs:
+            some = rows.get(arc.source)
+            if some is None:
+                continue
+            event = {f"e.{name}": values[some[NEXT] - begin] for name, values in events.items()}
+            seen = event | {f"r.{name}": some[name] for name in self._initial}
+            keep = np.ones(len(some[NEXT]), np.bool_) if arc.fence is None else _value(arc.fence, seen)
+            to = {name: np.broadcast_to(_value(expr, seen), keep.shape) for name, expr in arc.transfer}
+            after = some | {NEXT: some[NEXT] + 1} | to
+            made.setdefault(arc.target, []).append({name: values[keep] for name, values in after.items()})
+        fed: dict[str, Columns] = {}
+        for state, parts in made.items():
+            found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+            if state in self._graph.final:
+                every = np.stack([values.astype(np.float64) for values in found.values()])
+                self.matches += np.unique(every, axis=1).shape[1]
+            found = _where(found, found[NEXT] - found[FIRST] < self._window)
+            late = found[NEXT] == end
+            if late.any():
+                self._put_aside(state, _where(found, late))
+            if not late.all():
+                fed[state] = _where(found, ~late)
+        return fed
+
+    def _put_aside(self, state: str, some: Columns) -> None:
+        there = self._waiting.get(state)
+        self._waiting[state] = some if there is None else {n: np.concatenate([there[n], some[n]]) for n in some}
+
+
+def _where(rows: Columns, keep: npt.NDArray[np.bool_]) -> Columns:
+    return {name: values[keep] for name, values in rows.items()}
+
+
+def _value(expr: ex.Expr, seen: Columns) -> Any:
+    """Return the value of an expression for each row."""
+    if isinstance(expr, ex.Literal):
+        return expr.value
+    if isinstance(expr, ex.Attribute):
+        return seen[f"{expr.var}.{expr.name}"]
+    if isinstance(expr, ex.Unary):
+        return np.logical_not(_value(expr.operand, seen)) if expr.op == "not" else -_value(expr.operand, seen)
+    if isinstance(expr, ex.Binary):
+        return OPERATIONS[expr.op](_value(expr.left, seen), _value(expr.right, seen))
+    assert isinstance(expr, ex.Call)
+    return CALLS[expr.name](*(_value(one, seen) for one in expr.args))
+
+
+def _constant(value: Any) -> float:
+    return np.nan if value is None else float(value)
+
+
+def _numeric(events: pa.Table, name: str) -> bool:
+    held = events.schema.field(name).type
+    return pa.types.is_integer(held) or pa.types.is_floating(held)
