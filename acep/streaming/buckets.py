@@ -63,7 +63,7 @@ class Bucket:
         self.every = job.plans
         self.plans: tuple[Plan, ...] = tuple(self.every[number] for number in part.queries)
         self.part = part
-        self.queries = RunningQueries(job.queries, job.names, job.schema, job.columns) if job.dynamic else None
+        self.queries = RunningQueries(job.queries, job.names, job.schema, job.attributes) if job.dynamic else None
         if self.queries is not None and versions is not None:
             self.queries.load(versions)
         self.columns = tuple(sorted({column for plan in self.plans for column in plan.columns}))

@@ -93,7 +93,12 @@ class Job:
     @property
     def plans(self) -> tuple[Plan, ...]:
         """The plans of the queries, as they are at first. A worker process compiles them once."""
-        return _plans(self.queries, self.schema, self.columns if self.dynamic else None)
+        return _plans(self.queries, self.schema, self.attributes if self.dynamic else None)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The columns that a query may use: all but ``op``, as an event that counts has no sign."""
+        return tuple(name for name in self.columns if name != self.op)
 
     @property
     def revised(self) -> bool:
@@ -300,7 +305,7 @@ def job_of(
     queries = tuple(tolerant(one, budget) for one in asked.queries)
     if dynamic:
         queries = tuple(map(as_dynamic, queries))
-    columns = all_columns(schema) if dynamic else None
+    columns = tuple(name for name in all_columns(schema) if name != options.op) if dynamic else None
     plans = _plans(queries, schema, columns)
     many = isinstance(history, Sequence) and not isinstance(history, str | bytes)
     histories = () if history is None else tuple(map(read_history, history if many else [history]))

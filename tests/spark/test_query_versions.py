@@ -106,6 +106,10 @@ def test_each_version_holds_in_its_time_in_all_buckets(
             greatest = max([row["ts"] for row in some] + ([] if greatest is None else [greatest]))
         table = pa.Table.from_pylist(rows, SCHEMA)
         options = {"speculation": rng.choice((0, 2, "inf")), "buckets": rng.choice((1, 3))} | ROLES
+        if rng.random() < 0.3:
+            options["op"] = "op"
+            batches = [batch.append_column("op", pa.array([1] * batch.num_rows, pa.int8())) for batch in batches]
+            table = table.append_column("op", pa.array([1] * table.num_rows, pa.int8()))
         job = the_job(table, text_of(versions[0][1], within), dynamic=True, **options)
         live.forget_live()
         if route == "own":
@@ -278,6 +282,39 @@ def test_a_version_that_cannot_be_used_stops_for_each_batch_and_is_not_recorded(
             each.replace(ABD.replace("[k]", "[k] AND c.y > 1"))
         with pytest.raises(QueryError, match="is a text or a query"):
             each.replace(acep.Automaton([acep.arc("begin", "end", "e.x > 1")], final="end"))  # type: ignore[arg-type]
+
+
+def test_a_version_is_recorded_before_its_micro_batch_and_repeated_after_a_failure(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    frame = spark.readStream.schema("ts long, type string, k long, x long, id long, came long")
+    frame = frame.parquet(str(tmp_path / "in"))
+    found, fails = list[Row](), [True]
+
+    def sink(rows: Any, batch: int) -> None:
+        found.extend(by_name(rows))
+        if batch == 1 and fails.pop():
+            found.clear()
+            raise RuntimeError("no disk")
+
+    def run(replacing: str = "") -> None:
+        each = for_each_batch(ABC, sink, state=tmp_path / "state", watermark=1, buckets=2, dynamic=True, **ROLES)
+        if replacing:
+            each.replace(replacing)
+        writer = frame.writeStream.foreachBatch(each).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    first, second, third = tables()
+    pq.write_table(first, tmp_path / "in" / "0.parquet")
+    run()
+    pq.write_table(second, tmp_path / "in" / "1.parquet")
+    with pytest.raises(StreamingQueryException, match="no disk"):
+        run(ABD)
+    fails.append(False)
+    run()
+    for number, table in enumerate((third, ended())):
+        pq.write_table(table, tmp_path / "in" / f"{number + 2}.parquet")
+        run()
+    assert sorted(row["bindings"]["c"][0] for row in found) == [4, 6, 8]
 
 
 def test_a_replay_takes_the_versions_of_their_times(spark: Any, tmp_path: Path) -> None:
