@@ -11,7 +11,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_OID, uuid4, uuid5
@@ -142,7 +142,8 @@ class Follower:
         self._done |= {"version": newest} if newest else {}
         self.journal.finish(self._done)
         seconds = time.time() - began
-        return progress_in([self._done], batch=batch, events=rows.num_rows, seconds=seconds, began=began)
+        done = progress_in([self._done], batch=batch, events=rows.num_rows, seconds=seconds, began=began)
+        return done and replace(done, fullest=0.0)  # there is one bucket, which has all rows
 
     def _versions_for(self, micro_batch: MicroBatch) -> tuple[NewVersion, ...]:
         """Return the versions of queries that are new. Raises :class:`DataError` or :class:`QueryError`, with nothing

@@ -128,6 +128,14 @@ def test_progress_tells_the_version_and_how_many_partial_matches_went_on(tmp_pat
     assert "version 3, 3 went on" in told[1].line
 
 
+def test_the_only_bucket_is_not_called_the_fullest(tmp_path: Path) -> None:
+    told: list[Any] = []
+    put(tmp_path / "in", "1.csv", "ts,type\n" + "".join(f"{n},A\n" for n in range(1_200)))
+    acep.follow(tmp_path / "in", ABC, state=tmp_path / "state", into=tmp_path / "out", once=True, tell=told.append)
+    assert told[0].rows == 1_200
+    assert "one bucket" not in told[0].line
+
+
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [
