@@ -10,16 +10,20 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import mmh3
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 
 import acep
-from acep.errors import DataError, QueryError
+from acep.errors import DataError, QueryError, SnapshotError
 from acep.spark import error_in, for_each_batch, match
 from acep.spark.replay import replay
-from acep.streaming import live
+from acep.storage.snapshot import seal, unseal
+from acep.streaming import buckets, live
+from acep.streaming.buckets import Bucket
+from acep.streaming.query_versions import NewVersion
 from tests.random_automata import random_rows
 from tests.runtime.test_versions import Chain, accepted, random_chain
 from tests.spark.by_hand import stream, the_job
@@ -363,3 +367,44 @@ def test_a_file_that_was_wrong_is_corrected_and_the_stream_goes_on(route: str, s
         pq.write_table(table, tmp_path / "in" / f"{number + 2}.parquet")
         run()
     assert sorted(row["bindings"]["c"][0] for row in found) == [4, 6, 8]
+
+
+BAD_VERSIONS: tuple[Any, ...] = (
+    None,
+    3,
+    [],
+    [1],
+    [1, 2],
+    [None, [[]]],
+    ["one", [[]]],
+    [1, [[], []]],
+    [1, [[["no query", 3, []]]]],
+    [1, [[[ABD, "3", []]]]],
+    [1, [[[ABD, 2**63, []]]]],
+    [1, [[[ABD, 3, 5]]]],
+    [1, [[[ABD, 3, [["z", "1"]]]]]],
+    [1, [[[ABD, 3, [["a", "one"]]]]]],
+    [1, [[[ABD.replace("9", "8"), 3, []]]]],
+    [1, [[[ABD, 9, []], [ABC, 3, []]]]],
+    [1, {"arcs": []}],
+)
+
+
+@pytest.mark.parametrize("versions", BAD_VERSIONS, ids=range(len(BAD_VERSIONS)))
+def test_a_state_whose_versions_are_spoilt_is_refused(versions: Any) -> None:
+    job = the_job(tables()[0], ABC, dynamic=True, buckets=1, **ROLES)
+    bucket = Bucket(job, job.pass_of(0))
+    bucket.replace([NewVersion(1, "", ABD)], 1003)
+    data = bucket.dumps()
+    assert Bucket.loads(job, job.pass_of(0), data).dumps() == data
+    sizes = buckets.HEAD.unpack_from(data)[3:]
+    parts, at = list[bytes](), buckets.HEAD.size
+    for size in sizes:
+        parts.append(data[at : at + size])
+        at += size
+    parts[0] = seal(unseal(parts[0], job.fingerprint) | {"versions": versions}, job.fingerprint)
+    lengths = buckets.HEAD.pack(b"", 0, b"", *map(len, parts))[buckets.SUMMED :]
+    summed = lengths + b"".join(parts)
+    head = buckets.HEAD.pack(buckets.MAGIC, buckets.FORMAT, mmh3.hash_bytes(summed), 0, 0, 0)[: buckets.SUMMED]
+    with pytest.raises(SnapshotError):
+        Bucket.loads(job, job.pass_of(0), head + summed)
