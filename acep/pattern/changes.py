@@ -50,16 +50,7 @@ def changed(
             raise QueryError(
                 f"state `{name}` is not new, so it cannot become final", hint="give a state of another name"
             )
-    after = replace(
-        graph,
-        arcs=tuple(arcs),
-        final=tuple(dict.fromkeys([*graph.final, *final])),
-        named=known,
-        bound=graph.variables,
-    )
-    check_graph(replace(after, arcs=tuple(one for one in arcs if _lasts(one, since))), everywhere=False)
-    made = replace(query, pattern=after)
-    return replace(made, text=canonical(made))
+    return _with_arcs(query, arcs, final, since)
 
 
 def as_other_since(query: Query, other: Query, since: ex.Expr, over: Callable[[ex.Expr], bool]) -> Query:
@@ -84,6 +75,13 @@ def as_other_since(query: Query, other: Query, since: ex.Expr, over: Callable[[e
     for one in missing:
         later = one.since is not None and _at(one.since) > _at(since)
         arcs.append(one if later else replace(one, since=since))
+    return _with_arcs(query, arcs, final, since)
+
+
+def _with_arcs(query: Query, arcs: Sequence[GraphArc], final: Iterable[str], since: ex.Expr | None) -> Query:
+    """Return an automaton with these arcs, which must be right from a time on, and more final states."""
+    graph = query.graph
+    assert graph is not None
     after = replace(
         graph,
         arcs=tuple(arcs),
