@@ -22,7 +22,8 @@ MOST_VERSIONS = 100
 
 @dataclass(frozen=True)
 class QueryVersion:
-    """A ``query``, which is valid from the tick ``since`` on (``None``: from the beginning) until the next version."""
+    """A ``query``, which is valid from the tick ``since`` on (``None``: from the beginning) until the next version.
+    An automaton has one version, whose arcs have times of their own; it began to be as it is at ``since``."""
 
     query: Query
     since: int | None

@@ -279,7 +279,8 @@ class Matcher(Generic[Result]):
         result is that of a stream in which the query was replaced at that time: versions that began later are given up.
         What may change is as for :meth:`replace`.
 
-        Raises :class:`QueryError`, and changes nothing, as :meth:`replace` does, and for a time that is final.
+        Raises :class:`QueryError`, and changes nothing, as :meth:`replace` does, and for a time that is final or
+        yet to come.
 
         >>> import acep
         >>> options = {"lateness": 10, "speculation": "inf", "dynamic": True}

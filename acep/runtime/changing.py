@@ -99,7 +99,7 @@ def replaced(
         def edit(old: Query, since: ex.Expr | None, over: Callable[[ex.Expr], bool]) -> Query:
             return changed(old, *difference(old, query), since, over)
 
-        return (QueryVersion(edited(last, edit, since, schema, certain), None),)
+        return (QueryVersion(edited(last, edit, since, schema, certain), since),)
     check_change(last, query)
     if len(versions) == MOST_VERSIONS:
         raise QueryError(

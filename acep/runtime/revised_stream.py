@@ -65,8 +65,9 @@ class RevisedStream:
     def change_since(self, number: int, plan: Plan, since: int) -> Sequence[Found]:
         """Go on with another plan, which is another one for events from the tick ``since`` on. Return the matches that
         come and go."""
+        found = self._parts[number].change_since(plan, since)
         self.plans = (*self.plans[:number], plan, *self.plans[number + 1 :])
-        return self._parts[number].change_since(plan, since)
+        return found
 
     @property
     def oldest(self) -> int | None:
@@ -177,11 +178,12 @@ class _RevisedPlan:
 
     def change_since(self, plan: Plan, since: int) -> Sequence[Found]:
         """Match all events that are kept again, by another plan."""
+        stream = Stream([self.first], self.engine, revisable=True)
+        stream.change(0, plan)  # which the engine may refuse
         cut, _ = self._reach(since)
         old, (batch, _) = self.stream.counts, self.log.whole()
         self.past = self.past.other(nodes=self.past.nodes + old.nodes, touches=self.past.touches + old.touches)
-        self.stream, self.plan = Stream([self.first], self.engine, revisable=True), plan
-        self.stream.change(0, plan)
+        self.stream, self.plan = stream, plan
         found = self.stream.push(batch)[0] if len(batch) else []
         if self.clock is not None:
             found = together([found, self.stream.advance(self.clock - 1)[0]])

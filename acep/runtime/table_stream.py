@@ -249,9 +249,12 @@ class TableStream:
                 f"events before {ticks_to_input((final,), self.schema)[0]} are final",
                 hint="give a later time, or lateness=",
             )
+        newest, certain = self._times()
+        if newest is None or tick > newest + 1:  # a version that is yet to begin would have to be undone by a replace()
+            raise QueryError(f"no event has come at {since} or later", hint="replace() the query once one has")
         query = query if query.graph is not None else tolerant(query, self.budget)
-        versions = revised(self.versions[number], query, tick, self.schema, self._times()[1])
-        plan = self._with_columns(number, compiled(versions, self.schema, self._times()[1]))
+        versions = revised(self.versions[number], query, tick, self.schema, certain)
+        plan = self._with_columns(number, compiled(versions, self.schema, certain))
         found = self._nothing()
         found[number] = self.revised.change_since(number, plan, tick)
         self.plans = self.revised.plans

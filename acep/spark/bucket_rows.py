@@ -19,7 +19,7 @@ from acep.errors import DataError
 from acep.events.columns import ticks_of
 from acep.spark.job import SentJob
 from acep.spark.workers import VERSION, received
-from acep.streaming.query_versions import NewVersion, version_in_row
+from acep.streaming.query_versions import NewVersion, versions_in_rows
 from acep.streaming.step import BUCKET, plain
 
 __all__ = ["HASH", "NOW", "PartitionRows", "SortedRows", "rows_of_partition"]
@@ -112,7 +112,7 @@ def rows_of_partition(job: SentJob, batches: Iterable[pa.RecordBatch], *, marked
             rows = rows.filter(pc.invert(mark))
         if VERSION in rows.schema.names:
             texts = rows.column(VERSION)
-            found.versions += [version_in_row(text, job.names) for text in texts.drop_null().to_pylist()]
+            found.versions += versions_in_rows(texts.drop_null().to_pylist(), job.names)
             rows = rows.filter(texts.is_null()).select([name for name in rows.schema.names if name != VERSION])
         if not rows.num_rows:
             continue

@@ -94,13 +94,14 @@ class BatchCall:
         bound = None if self.latest is None else self.latest.bound(round(time.time() * 1000), self.job.tick_ms)
         return dataclasses.replace(decided, latest=bound)
 
-    def queries(self, batch: int, decision: Decision) -> RunningQueries:
-        """Return the queries of the stream with all versions before a micro-batch."""
+    def queries(self, batch: int, decision: Decision) -> tuple[RunningQueries, int | None]:
+        """Return the queries of the stream with all versions before a micro-batch, and the tick from which on versions
+        hold that come with it (``None``: from the beginning)."""
         there, seen = self.versions.before(batch), decision.carried.seen
         micro_batch = MicroBatch(self.job, self.versions, batch, there, self.place.delay_ms, None, seen)
         found = bucket_of(micro_batch, 0).queries
         assert found is not None
-        return found
+        return found, micro_batch.since
 
     @property
     def _once(self) -> bool:

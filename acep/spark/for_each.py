@@ -9,6 +9,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acep.budget import Budget
@@ -19,6 +20,7 @@ from acep.spark.each_call import BatchCall, call_of
 from acep.spark.metrics import Progress
 from acep.streaming.batch_log import Decision
 from acep.streaming.query_versions import NewVersion, RunningQueries, text_of_version
+from acep.streaming.times import begin_after
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -105,19 +107,21 @@ class ForEachBatch:
         self._behind = False
         self._waiting: list[tuple[str, str]] = []  # names and texts of new versions of queries
         self._queries: RunningQueries | None = None  # with all versions that were recorded
+        self._since: int | None = None  # when versions hold at the earliest that come with the next one, in ticks
         self._lock = threading.Lock()
 
-    def replace(self, new: Query | str | os.PathLike[str], *, query: str = "") -> None:
+    def replace(self, new: Query | str | Path, *, query: str = "") -> None:
         """Replace a query by another version from the next micro-batch on, while the stream runs.
 
         ``new`` is a query or its text, or for an automaton the text or the path of its TOML; ``query`` is the name of
         the query if there are several. The version holds from the first millisecond after the latest event of earlier
-        micro-batches. It is recorded before its first micro-batch, so that a retry or a restart uses it again. What may
-        change is as for :meth:`acep.Matcher.replace`.
+        micro-batches. It is recorded before its first micro-batch, so that a retry or a restart uses it again. The
+        rules for changes are those of :meth:`acep.Matcher.replace`.
 
         Raises :class:`QueryError` or :class:`DataError`, and replaces nothing, without ``dynamic`` or for a query that
-        cannot take the place of the last version. Before the first micro-batch the columns are not known; a query that
-        does not fit them stops the stream then.
+        cannot take the place of the last version. Before the first micro-batch the columns are not known, and the time
+        of a version may pass before the next one: a version that does not fit then stops the stream, and is not
+        recorded.
         """
         if not self._asked[4].get("dynamic"):
             raise QueryError("these queries do not change", hint="for_each_batch(..., dynamic=True)")
@@ -125,17 +129,17 @@ class ForEachBatch:
         with self._lock:
             waiting = [*self._waiting, (query, text)]
             if self._queries is not None:
-                copy.copy(self._queries).take(_numbered(waiting, self._queries.newest), None, None)
+                copy.copy(self._queries).take(_numbered(waiting, self._queries.newest), self._since, None)
             self._waiting = waiting
 
     def _with_versions(self, call: BatchCall, batch: int, decision: Decision) -> Decision:
         """Return a decision with the versions that wait, which must fit the queries."""
         with self._lock:
-            if self._queries is None:
-                self._queries = call.queries(batch, decision)
+            if self._queries is None or self._waiting:
+                self._queries, self._since = call.queries(batch, decision)
             found = _numbered(self._waiting, self._queries.newest)
             self._waiting = []
-            self._queries.take(found, None, None)
+            self._queries.take(found, self._since, None)
         return dataclasses.replace(decision, versions=tuple(found), version=self._queries.newest)
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
@@ -162,6 +166,8 @@ class ForEachBatch:
         self._ended = time.monotonic()
         seconds = self._ended - began + min(self._gaps, default=0.0)
         done = call.log.end(batch, call.after(decision, seen, told, seconds))
+        with self._lock:
+            self._since = begin_after(done.carried.seen, call.job.tick_ms)
         if call.bound is not None:
             self._say(call, done, seconds)
         if self._progress is not None:

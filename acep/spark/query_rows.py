@@ -25,8 +25,7 @@ def query_rows(spark: SparkSession, versions: Any) -> DataFrame:
     from pyspark.sql import functions as sf
 
     if isinstance(versions, str | os.PathLike):
-        files = spark.readStream.format("text").option("wholetext", "true").option("pathGlobFilter", "*.{sase,toml}")
-        found = files.load(os.fspath(versions))
+        found = spark.readStream.format("text").option("wholetext", "true").load(os.fspath(versions))
         parts = [sf.col("_metadata.file_name").alias("file"), sf.col("value").alias("text")]
         return found.select(sf.to_json(sf.struct(*parts)).alias(VERSION))
     frame: Any = versions

@@ -166,7 +166,7 @@ def replay(
         "state": "in files",
     }
     if versions is not None:
-        about["versions"] = "newer ones may come"
+        about["dynamic"] = True
     if latest is not None:
         about["latest"] = str(latest)
     if budget is not None and budget.limited:

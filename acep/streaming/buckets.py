@@ -84,11 +84,12 @@ class Bucket:
         job, given = self.job, (self.job.engine, self.job.output, self.job.limits)
         first = None if self.queries is None else self.plans
         plans = tuple(map(self._plan_now, self.part.queries))
-        if job.revised:
+        if engine is not None and job.revised:
             return RevisedRows(job, plans, self.part.keys, engine, first)
         if engine is not None:
             return Stream.restore(plans, engine, *given, first=first)
-        stream = Stream(first or plans, *given)
+        begun = first or plans
+        stream = RevisedRows(job, begun, self.part.keys) if job.revised else Stream(begun, *given)
         for place, plan in enumerate(plans if first is not None else ()):
             stream.change(place, plan)
         return stream

@@ -28,13 +28,13 @@ __all__ = [
     "in_order",
     "text_of_version",
     "version_in_file",
-    "version_in_row",
     "versions_in_folder",
+    "versions_in_rows",
     "with_columns",
 ]
 
-_SINCE = re.compile(r"\s*(?:--|#)\s*since:\s*([^\n]*?)\s*(?:\n|$)", re.IGNORECASE)
-_FILE = re.compile(r"(\d{1,18})(?:[-_.](.*))?\.(sase|toml)", re.IGNORECASE | re.DOTALL)
+_SINCE = re.compile(r"\s*(?:--|#)\s*since(?::|\s(?=[\d+-]))\s*([^\n]*?)\s*(?:\n|$)", re.IGNORECASE)
+_FILE = re.compile(r"(\d{1,18})(?:[-_.](.*))?\.(?:acep|sase|sql|txt|query|q|toml)", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, order=True)
@@ -97,7 +97,7 @@ def text_of_version(query: object) -> str:
 def version_in_file(name: str, text: str, names: Sequence[str]) -> NewVersion:
     """Return the version in a file of this name. ``names`` are those of the queries of the job.
 
-    Raises :class:`DataError` for a name without a number, or, if there are several queries, without one of theirs.
+    Raises :class:`DataError` for a name that does not begin with a number, or has another ending.
 
     >>> version_in_file("0012-lower.sase", "PATTERN A a", [""])
     NewVersion(number=12, name='', text='PATTERN A a')
@@ -110,44 +110,43 @@ def version_in_file(name: str, text: str, names: Sequence[str]) -> NewVersion:
             f"`{name}` is no name of a version of a query",
             hint="its number comes first, as in 0002-lower.sase, or 0002-lower.toml for an automaton",
         )
-    of = "" if tuple(names) == ("",) else found[2] or ""
-    if of not in names:
-        raise DataError(f"there is no query `{of}` for `{name}`", hint=suggest(of, names))
-    return NewVersion(int(found[1]), of, text)
+    return NewVersion(int(found[1]), "" if tuple(names) == ("",) else found[2] or "", text)
 
 
-def version_in_row(told: str, names: Sequence[str]) -> NewVersion:
-    """Return the version in a JSON object with ``text``, and with ``file`` (its name), or ``number`` and ``name``.
+def is_ignored(name: str) -> bool:
+    """Return whether a file is hidden, or not whole yet."""
+    return name.startswith((".", "_")) or name.endswith(".tmp")
 
-    Raises :class:`DataError` for another text.
 
-    >>> version_in_row('{"number": 2, "text": "PATTERN A a"}', [""])
-    NewVersion(number=2, name='', text='PATTERN A a')
+def versions_in_rows(rows: Iterable[str], names: Sequence[str]) -> list[NewVersion]:
+    """Return the versions in JSON objects with ``text``, and with ``file`` (its name), or ``number`` and ``name``.
+
+    Raises :class:`DataError` for a row without a number or a text, or the name of a file without a number.
+
+    >>> versions_in_rows(['{"number": 2, "text": "PATTERN A a"}', '{"file": ".hidden", "text": ""}'], [""])
+    [NewVersion(number=2, name='', text='PATTERN A a')]
     """
-    try:
-        row = json.loads(told)
-        if "file" in row:
-            return version_in_file(str(row["file"]), str(row["text"]), names)
-        one = NewVersion.of([row["number"], row.get("name", ""), row["text"]])
-    except (KeyError, TypeError, ValueError, AttributeError) as bad:
-        if isinstance(bad, DataError):
-            raise
-        raise DataError("a row of versions has no `number` or no `text`", hint="fill both in") from None
-    if one.name not in names:
-        raise DataError(f"there is no query `{one.name}` for version {one.number}", hint=suggest(one.name, names))
-    return one
+    found = []
+    for row in map(json.loads, rows):
+        file = row.get("file")
+        if file is not None:
+            found += [] if is_ignored(file) else [version_in_file(file, row["text"], names)]
+        elif row.get("number") is None or row.get("text") is None:
+            raise DataError("a row of versions has no `number` or no `text`", hint="fill both in")
+        else:
+            found.append(NewVersion(row["number"], row.get("name") or "", row["text"]))
+    return found
 
 
 def versions_in_folder(folder: Path, names: Sequence[str], after: int) -> list[NewVersion]:
     """Return the versions in the files of a folder whose numbers are greater than ``after``, in the order of these.
-    Files that are hidden or have another ending are ignored.
 
-    Raises :class:`DataError` if a file cannot be read, or two have one number.
+    Raises :class:`DataError` if a file cannot be read, has no number, or two have one number.
     """
     found = list[NewVersion]()
     try:
         for file in sorted(folder.iterdir()):
-            if file.name.startswith((".", "_")) or file.suffix.lower() not in (".sase", ".toml"):
+            if is_ignored(file.name):
                 continue
             one = version_in_file(file.name, file.read_text("utf-8"), names)
             found += [one] if one.number > after else []
@@ -196,7 +195,8 @@ class RunningQueries:
         for one in in_order(one for one in news if one.number > self.newest):
             newest = one.number
             if one.name not in self._names:
-                raise DataError(f"there is no query `{one.name}` for version {one.number}")
+                hint = suggest(one.name, self._names)
+                raise DataError(f"there is no query `{one.name}`, and version {one.number} is one of it", hint=hint)
             place = self._names.index(one.name)
             try:
                 query = _parsed(one.text, versions[place][-1].query)
@@ -216,13 +216,17 @@ class RunningQueries:
 
     def dump(self) -> Any:
         """Return the versions as JSON-like data."""
-        return [self.newest, [versions_data(one) for one in self.versions]]
+        return [self.newest, [versions_data(one) for one in self.versions], [one[-1].since for one in self.versions]]
 
     def load(self, data: Any) -> None:
         """Restore the data of :meth:`dump`. Raises :class:`QueryError`, :class:`KeyError`, :class:`TypeError` or
         :class:`ValueError` for other data."""
-        newest, versions = data
-        self.versions = [versions_of(q, one) for q, one in zip(self._first, versions, strict=True)]
+        newest, versions, begun = data
+        if not all(since is None or type(since) is int for since in begun):
+            raise ValueError("since")
+        for place, (query, one, since) in enumerate(zip(self._first, versions, begun, strict=True)):
+            *before, last = versions_of(query, one)
+            self.versions[place] = (*before, replace(last, since=since))
         self.newest = int(newest)
 
 

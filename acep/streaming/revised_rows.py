@@ -45,9 +45,7 @@ class RevisedRows:
         self.stream: Stream | RevisedStream = self._anew()
         self._arrivals: Arrivals | None = None
         self._arrow: pa.Schema | None = None
-        if data is None:
-            self._become()
-        else:
+        if data is not None:
             self._load(unseal(data, job.fingerprint))
 
     def __len__(self) -> int:
@@ -138,7 +136,8 @@ class RevisedRows:
                 assert self._arrivals is not None
                 self._arrivals.load(state["arrivals"])
             if isinstance(self.stream, RevisedStream):
-                self._become()
+                for number, plan in enumerate(self.plans if self.first is not None else ()):
+                    self.stream.change(number, plan)
                 self.stream.restore(state["stream"])
             else:
                 self.stream = Stream.restore(self.plans, state["stream"], self.job.engine, first=self.first)
@@ -148,11 +147,6 @@ class RevisedRows:
     def _anew(self) -> Stream | RevisedStream:
         job, plans = self.job, self.first or self.plans
         return RevisedStream(plans, job.engine) if job.ahead != 0 else Stream(plans, job.engine)
-
-    def _become(self) -> None:
-        """Go on with the plans of now in place of those with which the stream began."""
-        for number, plan in enumerate(self.plans if self.first is not None else ()):
-            self.stream.change(number, plan)
 
     def _begin(self, arrow: pa.Schema) -> None:
         """Start with rows of these columns."""

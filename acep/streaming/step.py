@@ -20,7 +20,7 @@ from acep.streaming.progress import moment_text, mostly_late
 from acep.streaming.query_versions import NewVersion
 from acep.streaming.revised_rows import RevisedRows
 from acep.streaming.spent import Stopwatch
-from acep.streaming.times import after, before, passed
+from acep.streaming.times import before, begin_after, passed
 from acep.streaming.totals import TOLD
 from acep.streaming.versions import Version, Versions
 
@@ -168,10 +168,8 @@ class MicroBatch:
 
     @property
     def since(self) -> int | None:
-        """The tick from which on versions hold that come with this micro-batch, the same in all buckets: the first one
-        in a later millisecond than all events before the micro-batch. ``None``: there were none."""
-        greatest = self._greatest
-        return None if greatest is None else after(passed(greatest, 0, self.job.tick_ms), self.job.tick_ms)
+        """The tick from which on versions hold that come with this micro-batch, the same in all buckets."""
+        return begin_after(self._greatest, self.job.tick_ms)
 
 
 def bucket_of(micro_batch: MicroBatch, number: int) -> Bucket:

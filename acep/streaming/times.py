@@ -14,7 +14,17 @@ from acep.errors import DataError, QueryError
 from acep.events.tables import InputSchema
 from acep.pattern.times import exact_number, unit_ns
 
-__all__ = ["END_MS", "after", "before", "check_delay_text", "delay_ms_of", "first_end_tick", "passed", "tick_ms_of"]
+__all__ = [
+    "END_MS",
+    "after",
+    "before",
+    "begin_after",
+    "check_delay_text",
+    "delay_ms_of",
+    "first_end_tick",
+    "passed",
+    "tick_ms_of",
+]
 
 END_MS = 253402214400000
 """9999-12-31 00:00 UTC in milliseconds since 1970: this time marks the end of a stream and is no event."""
@@ -54,6 +64,16 @@ def after(greatest_ms: int, tick_ms: tuple[int, int]) -> int:
     (2, 1501000)
     """
     return -(-(greatest_ms + 1) * tick_ms[1] // tick_ms[0])
+
+
+def begin_after(greatest: int | None, tick_ms: tuple[int, int]) -> int | None:
+    """Return the tick from which on a new version of a query holds, if ``greatest`` is the greatest tick seen: the
+    first one in a later millisecond. ``None``: from the beginning, as nothing was seen.
+
+    >>> begin_after(1_500_999, (1, 1000)), begin_after(None, (1, 1))
+    (1501000, None)
+    """
+    return None if greatest is None else after(passed(greatest, 0, tick_ms), tick_ms)
 
 
 def first_end_tick(held: pa.DataType, schema: InputSchema) -> int:

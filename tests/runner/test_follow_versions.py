@@ -114,6 +114,42 @@ def test_an_automaton_is_replaced_by_a_file_of_toml(tmp_path: Path) -> None:
     assert [row["start"] for row in found_in(tmp_path / "out")] == [1, 2, 5]
 
 
+@pytest.mark.parametrize("killed_between", [False, True])
+def test_an_automaton_waits_for_a_version_that_comes_later(killed_between: bool, tmp_path: Path) -> None:
+    """A version without a time holds when the one before it does, which it then replaces."""
+
+    def text(least: int, since: str = "") -> str:
+        return f'{since}final = "end"\nwindow = 100\n[[arc]]\nfrom = "begin"\nto = "end"\nfence = "e.x > {least}"\n'
+
+    for name in ("in", "versions"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "versions" / "1.toml").write_text(text(5, "# since: 10\n"))
+    put(tmp_path / "in", "1.csv", "ts,x\n1,2\n")
+    options: dict[str, Any] = {"state": tmp_path / "state", "into": tmp_path / "out", "versions": tmp_path / "versions"}
+    first = acep.Automaton.from_toml(text(1))
+    acep.follow(tmp_path / "in", first, type=None, once=True, **options)
+    (tmp_path / "versions" / "2.toml").write_text(text(3).replace(">", "<"))
+    put(tmp_path / "in", "2.csv", "ts,x\n3,0\n9,2\n")
+    if not killed_between:
+        acep.follow(tmp_path / "in", first, type=None, once=True, **options)
+    put(tmp_path / "in", "3.csv", "ts,x\n9,0\n11,2\n12,4\n13,0\n")
+    acep.follow(tmp_path / "in", first, type=None, end=True, **options)
+    assert [row["start"] for row in found_in(tmp_path / "out")] == [1, 9, 11, 13]
+
+
+@pytest.mark.parametrize("name", ["2.acep", "2-lower.txt", "002.SQL", "2.sase"])
+def test_a_version_has_any_ending_that_a_query_has(name: str, tmp_path: Path) -> None:
+    for folder in ("in", "versions"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "versions" / name).write_text(ABD)
+    (tmp_path / "versions" / "3.sase.tmp").write_text("half a query")
+    (tmp_path / "versions" / ".4.sase").write_text("hidden")
+    put(tmp_path / "in", "1.csv", "ts,type\n1,A\n2,B\n3,C\n4,D\n")
+    options: dict[str, Any] = {"state": tmp_path / "state", "into": tmp_path / "out", "versions": tmp_path / "versions"}
+    acep.follow(tmp_path / "in", ABC, end=True, **options)
+    assert [row["end"] for row in found_in(tmp_path / "out")] == [4]
+
+
 def test_progress_tells_the_version_and_how_many_partial_matches_went_on(tmp_path: Path) -> None:
     for name in ("in", "versions"):
         (tmp_path / name).mkdir()
@@ -140,6 +176,8 @@ def test_the_only_bucket_is_not_called_the_fullest(tmp_path: Path) -> None:
     ("name", "text", "told"),
     [
         ("lower.sase", ABD, "is no name of a version"),
+        ("README.md", "about", "is no name of a version"),
+        ("2.sase", f"-- since 1\n{ABD}", "it would hold for events that have come"),
         ("2.sase", "PATTERN SEQ(A a", "version 2 of the query: the query ends"),
         ("2.sase", ABD.replace("9", "8"), "has another value of `WITHIN`"),
         ("2.sase", f"-- since: 1\n{ABD}", "it would hold for events that have come"),

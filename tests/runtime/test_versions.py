@@ -402,6 +402,28 @@ def test_errors_so_far_count_for_the_next_version(engine: str) -> None:
     assert [(m.bindings, m.error) for m in found] == [({"b": (0,), "d": (2,)}, 1)]
 
 
+def test_a_query_is_not_revised_from_a_time_that_is_yet_to_come() -> None:
+    matcher = acep.Matcher(ABC, dynamic=True, lateness=20, speculation="inf")
+    matcher.push({"ts": [1, 2], "type": ["A", "B"]})
+    with pytest.raises(QueryError, match="no event has come at 4 or later"):
+        matcher.revise(ABD, since=4)
+    assert len(matcher.push({"ts": [3], "type": ["C"]})) == 1
+
+
+def test_a_revision_that_the_native_core_refuses_changes_nothing() -> None:
+    names = "stuvwxyz"
+    sums = " + ".join(f"b[i].{name}" for name in names)
+    wide = f"PATTERN SEQ(A a, B+ b[], C c) WHERE {sums} > c.x WITHIN 9"
+    row = {name: [1] for name in names}
+    query = f"PATTERN SEQ(A a, C c) WHERE {' + '.join(f'a.{name}' for name in names)} > 0 WITHIN 9"
+    matcher = acep.Matcher(query, dynamic=True, engine="native", lateness=20, speculation="inf")
+    matcher.push({"ts": [1], "type": ["A"], **row})
+    with pytest.raises(EngineError, match="the native core cannot run this version"):
+        matcher.revise(wide, since=1)
+    assert [(m.op, m.end) for m in matcher.push({"ts": [2], "type": ["C"], **row})] == [(1, 2)]
+    assert matcher.report.matches == 1
+
+
 def test_a_query_with_errors_of_its_own_is_restored_with_its_versions() -> None:
     query, other = (acep.parse(f"PATTERN SEQ(A a, B b, {last} c) WITHIN 9", errors=1) for last in "CD")
     matcher = acep.Matcher(query, dynamic=True)

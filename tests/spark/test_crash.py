@@ -166,7 +166,7 @@ def test_matches_are_taken_back_once_whatever_is_killed(
 
 
 def replaced(arrived: Arriving) -> Counter[str]:
-    """What one process finds in the sorted, corrected stream, with the query replaced in the middle."""
+    """The matches that one process finds in the sorted, corrected stream, with the query replaced in the middle."""
     rows = sorted(
         (row | {"came": place} for place, row in arrived.live.values()), key=lambda row: (row["ts"], row["came"])
     )

@@ -18,6 +18,7 @@ from pyspark.errors import StreamingQueryException
 
 import acep
 from acep.errors import DataError, QueryError, SnapshotError
+from acep.pattern.printing import canonical
 from acep.spark import error_in, for_each_batch, match
 from acep.spark.replay import replay
 from acep.storage.snapshot import seal, unseal
@@ -67,7 +68,7 @@ def keyed(rng: Random, keys: int, many: int) -> list[Row]:
 
 
 def wanted(versions: list[tuple[int, Chain]], rows: list[Row], within: int) -> Counter[str]:
-    """What the versions accept in each partition."""
+    """The matches that the versions accept in each partition."""
     found: Counter[str] = Counter()
     for k in {row["k"] for row in rows}:
         own = sorted((row for row in rows if row["k"] == k), key=lambda row: (row["ts"], row["came"]))
@@ -284,6 +285,8 @@ def test_a_version_that_cannot_be_used_stops_for_each_batch_and_is_not_recorded(
         run()
         with pytest.raises(QueryError, match="unknown column `y`"):
             each.replace(ABD.replace("[k]", "[k] AND c.y > 1"))
+        with pytest.raises(QueryError, match="it would hold for events that have come"):
+            each.replace(f"-- since: 1000\n{ABD}")
         with pytest.raises(QueryError, match="is a text or a query"):
             each.replace(acep.Automaton([acep.arc("begin", "end", "e.x > 1")], final="end"))  # type: ignore[arg-type]
 
@@ -369,24 +372,29 @@ def test_a_file_that_was_wrong_is_corrected_and_the_stream_goes_on(route: str, s
     assert sorted(row["bindings"]["c"][0] for row in found) == [4, 6, 8]
 
 
+GOOD = [[ABD, 3, []]]
 BAD_VERSIONS: tuple[Any, ...] = (
     None,
     3,
     [],
-    [1],
-    [1, 2],
-    [None, [[]]],
-    ["one", [[]]],
-    [1, [[], []]],
-    [1, [[["no query", 3, []]]]],
-    [1, [[[ABD, "3", []]]]],
-    [1, [[[ABD, 2**63, []]]]],
-    [1, [[[ABD, 3, 5]]]],
-    [1, [[[ABD, 3, [["z", "1"]]]]]],
-    [1, [[[ABD, 3, [["a", "one"]]]]]],
-    [1, [[[ABD.replace("9", "8"), 3, []]]]],
-    [1, [[[ABD, 9, []], [ABC, 3, []]]]],
-    [1, {"arcs": []}],
+    [1, [GOOD]],
+    [1, 2, [3]],
+    [None, [GOOD], [3]],
+    ["one", [GOOD], [3]],
+    [1, [GOOD], ["3"]],
+    [1, [GOOD], [3.5]],
+    [1, [GOOD], []],
+    [1, [GOOD], 3],
+    [1, [[], []], [3, 3]],
+    [1, [[["no query", 3, []]]], [3]],
+    [1, [[[ABD, "3", []]]], [3]],
+    [1, [[[ABD, 2**63, []]]], [3]],
+    [1, [[[ABD, 3, 5]]], [3]],
+    [1, [[[ABD, 3, [["z", "1"]]]]], [3]],
+    [1, [[[ABD, 3, [["a", "one"]]]]], [3]],
+    [1, [[[ABD.replace("9", "8"), 3, []]]], [3]],
+    [1, [[[ABD, 9, []], [ABC, 3, []]]], [3]],
+    [1, {"arcs": []}, [3]],
 )
 
 
@@ -402,6 +410,7 @@ def test_a_state_whose_versions_are_spoilt_is_refused(versions: Any) -> None:
     for size in sizes:
         parts.append(data[at : at + size])
         at += size
+    assert unseal(parts[0], job.fingerprint)["versions"] == [1, [[[canonical(acep.parse(ABD)), 1003, []]]], [1003]]
     parts[0] = seal(unseal(parts[0], job.fingerprint) | {"versions": versions}, job.fingerprint)
     lengths = buckets.HEAD.pack(b"", 0, b"", *map(len, parts))[buckets.SUMMED :]
     summed = lengths + b"".join(parts)
