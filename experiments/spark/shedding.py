@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from math import log
 from pathlib import Path
@@ -190,6 +190,16 @@ def _carried(state: Path, batch: int) -> dict[str, int]:
     return dict(json.loads(path.read_text())["carried"])
 
 
+def _others(path: Path, measured: Collection[str]) -> list[Trial]:
+    """Return the trials of queries that were measured before, and not now."""
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["query"] not in measured]
+    kinds: dict[str, type] = {"query": str, "way": str, "points": int}
+    return [Trial(**{name: kinds.get(name, float)(value) for name, value in row.items()}) for row in rows]
+
+
 WORDS = """Written by `python -m experiments.spark.shedding`; [how to read
 it](../internals/benchmarks.md#overload-on-spark).
 Spark has two cores. `exact` has no budget, `floor` sheds every event before it travels. `budget` is
@@ -198,7 +208,8 @@ them, so many that a micro-batch takes as long as under the budget. The recall i
 exact run; `told` is what the report estimates (nothing, if its interval is too wide for one number). A budget should
 find at least .8 of its share of the time between the floor and the exact run: that is `at least`. Where partial
 matches multiply (`heavy`) the workers shed partial matches, and events travel as far as Spark alone can carry them in
-time ([why](../explanation/spark_overload.md#where-matching-is-the-cost))."""
+time ([why](../explanation/spark_overload.md#where-matching-is-the-cost)). The rows of a query are of one run;
+`--queries` measures some queries again, and leaves the others."""
 
 
 def body(found: Sequence[Trial]) -> str:
@@ -236,7 +247,7 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
     parser.add_argument("--scale", type=float, default=1.0, help="rows of a micro-batch, as a multiple (1)")
     parser.add_argument("--output", type=Path, help="folder for shedding.csv and shedding.md")
     given = parser.parse_args(arguments)
-    usual = not given.output and given.queries == ",".join(LOADS) and given.batches == 60 and given.scale == 1
+    usual = not given.output and given.batches == 60 and given.scale == 1
     folder = given.output or (RESULTS if usual else None)
     spark = session or get_session(
         **{"spark.master": f"local[{CORES}]", "spark.sql.shuffle.partitions": str(CORES), "spark.driver.memory": "4g"}
@@ -253,6 +264,8 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
             spark.stop()
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
+        found = [*found, *_others(folder / "shedding.csv", {one.query for one in found})]
+        found.sort(key=lambda one: [*LOADS].index(one.query))
         with (folder / "shedding.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, [one.name for one in fields(Trial)], lineterminator="\n")
             writer.writeheader()

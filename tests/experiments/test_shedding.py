@@ -34,14 +34,19 @@ def test_a_query_runs_exactly_under_a_budget_and_with_events_dropped(
     monkeypatch.setattr(shedding, "BETWEEN", (0.5,))
     monkeypatch.setattr(shedding, "PARTS", {"rise": ()})
     arguments = ["--queries", "rise", "--batches", "2", "--scale", "0.02", "--output", str(tmp_path)]
+    before = "seq,exact,0.0,2.5,1.0,7,1.0,1.0\nseq,floor,0.0,1.5,0.0,0,0.0,-1.0\nrise,of before,0.0,1.0,1.0,1,1.0,1.0\n"
+    (tmp_path / "shedding.csv").write_text("query,way,target,seconds,carried,points,recall,told\n" + before)
     assert main(arguments, spark) == 0
-    with (tmp_path / "shedding.csv").open(encoding="utf-8") as file:
-        rows = {row["way"]: row for row in csv.DictReader(file)}
+    lines = (tmp_path / "shedding.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    assert "".join(lines[1:3]) == before[: before.index("rise")]  # a query that was not measured stays
+    rows = {row["way"]: row for row in csv.DictReader(lines) if row["query"] == "rise"}
+    assert "of before" not in rows
     assert {"exact", "floor", "budget"} <= set(rows)
     assert float(rows["exact"]["recall"]) == 1
     assert int(rows["exact"]["points"]) > 100
     assert (float(rows["floor"]["carried"]), int(rows["floor"]["points"])) == (0, 0)
-    assert "## rise" in (tmp_path / "shedding.md").read_text(encoding="utf-8")
+    page = (tmp_path / "shedding.md").read_text(encoding="utf-8")
+    assert page.index("## seq") < page.index("## rise")
 
 
 def test_the_page_says_how_near_a_budget_came() -> None:
