@@ -14,7 +14,7 @@ from acep.automaton.thompson import Thompson
 from acep.pattern import expressions as ex
 from acep.pattern.walk import leaves_of, means_each
 
-__all__ = ["Assign", "Check", "Frame", "Ignore", "Program", "Register", "Step", "ValueSource", "assemble"]
+__all__ = ["Assign", "Check", "Frame", "Ignore", "Program", "Register", "Step", "ValueSource", "assemble", "may_be_bound"]
 
 
 @dataclass(frozen=True, order=True)
@@ -142,7 +142,7 @@ def assemble(automaton: Thompson, arcs: Arcs, predicates: tuple[ex.Expr, ...]) -
     ``predicates`` refer to bound variables only, never to a negated one.
     """
     forms = tuple(_form(i, p, automaton.kleene) for i, p in enumerate(predicates))
-    bindable = _may_be_bound(automaton, arcs)
+    bindable = may_be_bound(automaton, arcs)
     steps = tuple(tuple(_step(automaton, arcs, arc, forms, bindable[arc.source]) for arc in here) for here in arcs.arcs)
     ending = tuple(
         tuple(
@@ -256,7 +256,7 @@ def _stored(leaf: ex.Leaf, kleene: frozenset[str]) -> ValueSource:
     return ValueSource("register", (held,))
 
 
-def _may_be_bound(automaton: Thompson, arcs: Arcs) -> list[frozenset[str]]:
+def may_be_bound(automaton: Thompson, arcs: Arcs) -> list[frozenset[str]]:
     """Return for each state the variables that may be bound in some run in that state."""
     bound: list[frozenset[str]] = [frozenset() for _ in arcs.states]
     changed = True

@@ -90,7 +90,8 @@ class Letter:
 
 @dataclass(frozen=True)
 class Negated:
-    """A negation: ``leading`` if no component stands before it, ``trailing`` if none stands after it."""
+    """A negation: ``leading`` if no component stands before it, ``trailing`` if none stands after it. Events before the
+    tick ``since`` do not break it (``None``: any may)."""
 
     var: str
     types: tuple[str, ...]
@@ -98,6 +99,7 @@ class Negated:
     groups: tuple[int, ...]
     leading: bool
     trailing: bool
+    since: int | None = None
 
 
 @dataclass(frozen=True)

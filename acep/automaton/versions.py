@@ -1,8 +1,9 @@
 """Join the versions of a query that changes to one automaton: a partial match goes on where both versions agree.
 
 Two states of successive versions are one if a partial match in them is the same: its events came along the same arcs
-with the same predicates, and it keeps the same registers. Each version's arcs are valid from its own beginning until
-the next version's (AFA 2010, section 2.3).
+with the same predicates and past the same negations, and it keeps the same registers. Each version's arcs are valid from
+its own beginning until the next version's (AFA 2010, section 2.3). A negation belongs to the arc, or to the end, that
+passes it.
 """
 
 from __future__ import annotations
@@ -10,25 +11,69 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from acep.automaton.arcs import Accept, Arc, Arcs, State
-from acep.automaton.registers import Check, Program, Register, Step, ValueSource
-from acep.automaton.thompson import Thompson
+from acep.automaton.arcs import Accept, Arc, Arcs, Crossing, State
+from acep.automaton.registers import Check, Program, Register, Step, ValueSource, may_be_bound
+from acep.automaton.thompson import Negated, Thompson
+from acep.pattern import expressions as ex
+from acep.pattern.walk import leaves_of
 
-__all__ = ["VersionPart", "joined", "numbered", "programs_of"]
+__all__ = ["VersionPart", "crossing", "joined", "numbered", "programs_of", "with_arcs"]
+
+Conditions = Sequence[Sequence[ex.Expr]]
 
 
 @dataclass(frozen=True)
 class VersionPart:
-    """One version: its ``automaton`` and ``arcs``, the number of each of its ``predicates`` among those of all
-    versions, and the ticks from which (``since``) and before which (``until``) it is valid. ``over``: no event before
-    its end is matched any more."""
+    """One version: its ``automaton`` and ``arcs``, the number of each of its ``predicates`` and ``negations`` among
+    those of all versions, and the ticks from which (``since``) and before which (``until``) it is valid. ``over``: no
+    event before its end is matched any more. Its automaton has the negations and groups of all versions."""
 
     automaton: Thompson
     arcs: Arcs
     predicates: tuple[int, ...]
+    negations: tuple[int, ...]
     since: int | None
     until: int | None
     over: bool
+
+
+def crossing(
+    automaton: Thompson,
+    arcs: Arcs,
+    negations: Sequence[int],
+    groups: Sequence[int],
+    every: tuple[Sequence[Negated], Sequence[tuple[str, ...]]],
+) -> tuple[Thompson, Arcs]:
+    """Return an automaton and its arcs with other numbers of its ``negations`` and ``groups``; ``every`` are those that
+    they are among."""
+
+    def crossed(some: Sequence[Crossing]) -> tuple[Crossing, ...]:
+        return tuple(sorted(Crossing(negations[c.negation], tuple(groups[g] for g in c.entered)) for c in some))
+
+    edges = []
+    for edge in automaton.edges:
+        numbers = {"negation": negations, "again": groups}.get(edge.kind)
+        edges.append(edge if numbers is None else replace(edge, number=numbers[edge.number]))
+    letters = tuple(replace(one, groups=tuple(groups[g] for g in one.groups)) for one in automaton.letters)
+    states = []
+    for state in arcs.states:
+        accepts = [Accept(one.cost, crossed(one.crossings)) for one in state.accepts]
+        states.append(replace(state, accepts=tuple(sorted(accepts, key=lambda one: one.crossings))))
+    taking = [
+        tuple(replace(a, crossings=crossed(a.crossings), resets=tuple(groups[g] for g in a.resets)) for a in here)
+        for here in arcs.arcs
+    ]
+    whole = replace(
+        automaton, edges=tuple(edges), letters=letters, negations=tuple(every[0]), groups=tuple(every[1])
+    )
+    return whole, Arcs(tuple(states), tuple(taking))
+
+
+def with_arcs(program: Program, arcs: Arcs) -> Program:
+    """Return a program of the same arcs, which have other numbers of negations and groups."""
+    both = zip(program.steps, arcs.arcs, strict=True)
+    steps = tuple(tuple(replace(s, arc=arc) for s, arc in zip(here, these, strict=True)) for here, these in both)
+    return replace(program, steps=steps)
 
 
 def numbered(program: Program, predicates: Sequence[int]) -> Program:
@@ -74,17 +119,20 @@ def programs_of(parts: Sequence[VersionPart], programs: Sequence[Program]) -> tu
 
 
 def joined(
-    parts: Sequence[VersionPart], programs: Sequence[Program]
+    parts: Sequence[VersionPart], programs: Sequence[Program], conditions: Conditions
 ) -> tuple[Arcs, Program, tuple[tuple[int, ...], ...]]:
     """Return the automaton of all versions, its program, and the number that each state of each version has in it.
 
-    ``programs`` come from :func:`programs_of`. States are never removed, so that numbers stay when a version is added;
-    arcs of a version that is over are left out.
+    ``programs`` come from :func:`programs_of`, and ``conditions`` are those of each negation. States are never removed,
+    so that numbers stay when a version is added. Arcs of a version that is over are left out, unless there are
+    negations: then the arcs of a partial match say which of them it passed.
     """
     numbers: list[tuple[int, ...]] = []
+    crossed = any(part.negations for part in parts)
+    kinds = [_kinds(part, program, conditions) for part, program in zip(parts, programs, strict=True)]
     many = 0
     for i, (part, program) in enumerate(zip(parts, programs, strict=True)):
-        same = _same_states(parts[i - 1], programs[i - 1], part, program) if i else {}
+        same = _same_states(kinds[i - 1], programs[i - 1], kinds[i], program) if i else {}
         mine = list[int]()
         for local in range(len(part.arcs.states)):
             if i and local in same:
@@ -97,6 +145,7 @@ def joined(
     layouts: list[tuple[Register, ...]] = [()] * many
     ending: list[tuple[Check, ...]] = [()] * many
     steps: list[list[Step]] = [[] for _ in range(many)]
+    arcs_so_far = 0
     for part, program, own in zip(parts, programs, numbers, strict=True):
         for state, number in zip(part.arcs.states, own, strict=True):
             known = states[number]
@@ -104,11 +153,13 @@ def joined(
             rest = min((one for one in rests if one is not None), default=None)
             states[number] = replace(state, number=number, rest=rest)
             layouts[number], ending[number] = program.layouts[state.number], program.ending[state.number]
-            if part.over:
+            here = program.steps[state.number]
+            arcs_so_far += len(here)
+            if part.over and not crossed:
                 continue
-            for step in program.steps[state.number]:
-                target = own[step.arc.target]
-                arc = replace(step.arc, source=number, target=target, since=part.since, until=part.until)
+            for place, step in enumerate(here, arcs_so_far - len(here)):
+                times = {"since": part.since, "until": part.until}
+                arc = replace(step.arc, source=number, target=own[step.arc.target], number=place, **times)
                 steps[number].append(replace(step, arc=arc))
     every = tuple(state for state in states if state is not None)
     taking = tuple(map(tuple, steps))
@@ -116,14 +167,15 @@ def joined(
     return arcs, Program(tuple(layouts), taking, tuple(ending)), tuple(numbers)
 
 
-_Kind = tuple[str, tuple[str, ...], tuple[Accept, ...], tuple[Register, ...], tuple[Check, ...]]
+_Value = tuple[str, str]
+_Kind = tuple[str, tuple[str, ...], tuple[Accept, ...], tuple[Register, ...], tuple[Check, ...], frozenset[_Value]]
 
 
-def _same_states(old: VersionPart, old_program: Program, new: VersionPart, new_program: Program) -> dict[int, int]:
+def _same_states(
+    before: Sequence[_Kind], old_program: Program, after: Sequence[_Kind], new_program: Program
+) -> dict[int, int]:
     """Return the states of a version that are states of the one before: the greatest relation in which two states have
     the same kind and are reached by the same steps from states that are related. The starts are one."""
-    before = [_kind(old, old_program, s) for s in range(len(old.arcs.states))]
-    after = [_kind(new, new_program, s) for s in range(len(new.arcs.states))]
     ways, new_ways = _reaching(old_program), _reaching(new_program)
     related = {b: {a for a in range(1, len(before)) if before[a] == after[b]} for b in range(1, len(after))}
     related[0] = {0}
@@ -143,9 +195,23 @@ def _same_states(old: VersionPart, old_program: Program, new: VersionPart, new_p
             related[b] = set()
 
 
-def _kind(part: VersionPart, program: Program, number: int) -> _Kind:
-    state = part.arcs.states[number]
-    return state.var, state.open, state.accepts, program.layouts[number], program.ending[number]
+def _kinds(part: VersionPart, program: Program, conditions: Conditions) -> list[_Kind]:
+    """Return for each state what a partial match in it is told by, besides its way: its variable, its open repetitions,
+    its ends, its registers, the checks at its end, and the values of its events that negations compare with."""
+    leaves = [leaf for number in part.negations for one in conditions[number] for leaf in leaves_of(one)]
+    read = [(leaf.var, leaf.name) for leaf in leaves if not isinstance(leaf, ex.Length)]
+    bound = may_be_bound(part.automaton, part.arcs)
+    return [
+        (
+            state.var,
+            state.open,
+            state.accepts,
+            program.layouts[state.number],
+            program.ending[state.number],
+            frozenset((var, name) for var, name in read if name is not None and var in bound[state.number]),
+        )
+        for state in part.arcs.states
+    ]
 
 
 def _reaching(program: Program) -> list[set[tuple[int, Step]]]:

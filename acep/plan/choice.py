@@ -10,7 +10,9 @@ from acep.plan.dominance import reason_against
 from acep.plan.lower.tables import NotNativeError, PlanTables, SharedTables, lower
 from acep.plan.prefilter import worth
 
-__all__ = ["COUNTED", "UNITS", "WINDOWS", "EngineChoice", "alone", "choose", "decides_at_once", "with_allowance"]
+__all__ = ["COUNTED", "UNITS", "WINDOWS", "EngineChoice", "alone", "choose", "decides_at_once", "waits_from", "with_allowance"]
+
+ALWAYS = -(2**63)  # before all times
 
 COUNTED = ("count", "points", "bundles")
 """Outputs that do not need the matches themselves."""
@@ -121,3 +123,11 @@ def with_allowance(choice: EngineChoice) -> str:
 def decides_at_once(plan: Plan) -> bool:
     """Return whether a match is final at its last event, so that it can be output at once."""
     return plan.query.output is Output.ALL and not any(n.trailing for n in plan.automaton.negations)
+
+
+def waits_from(plan: Plan) -> int | None:
+    """Return the tick of the first version whose matches wait until a window after their first event, so that they end
+    at that tick or later; ``None``: no match waits."""
+    if plan.query.output is Output.EARLIEST_MAXIMAL:
+        return ALWAYS
+    return min((ALWAYS if n.since is None else n.since for n in plan.automaton.negations if n.trailing), default=None)

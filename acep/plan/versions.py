@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from acep.automaton.versions import VersionPart, joined, programs_of
+from acep.automaton.thompson import Negated
+from acep.automaton.versions import VersionPart, crossing, joined, programs_of, with_arcs
 from acep.errors import QueryError
+from acep.pattern.evaluation import Compiled
 from acep.pattern.spelling import expression_text
-from acep.pattern.tree import Negation, Output, Query
-from acep.pattern.walk import nodes, without_places
+from acep.pattern.tree import Query
+from acep.pattern.walk import without_places
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Schema
 
@@ -23,10 +25,12 @@ MOST_VERSIONS = 100
 @dataclass(frozen=True)
 class QueryVersion:
     """A ``query``, which is valid from the tick ``since`` on (``None``: from the beginning) until the next version.
-    An automaton has one version, whose arcs have times of their own; it began to be as it is at ``since``."""
+    An automaton has one version, whose arcs have times of their own; it began to be as it is at ``since``. ``known``:
+    partial matches know the arcs along which they came, which those in a snapshot of acep 0.1 do not."""
 
     query: Query
     since: int | None
+    known: bool = True
 
 
 def check_dynamic(query: Query) -> None:
@@ -37,10 +41,6 @@ def check_dynamic(query: Query) -> None:
         raise QueryError("a letter expression cannot change", hint="write it as a PATTERN, or dynamic=False")
     if query.sources:
         raise QueryError("a query over the matches of others cannot change", hint="dynamic=False")
-    if query.output is not Output.ALL:
-        raise QueryError("a query with OUTPUT cannot change, as it chooses among all matches", hint="dynamic=False")
-    if any(isinstance(node, Negation) for node in nodes(query.pattern)):
-        raise QueryError("a query with a negation cannot change", hint="dynamic=False")
 
 
 def check_change(old: Query, new: Query) -> None:
@@ -60,6 +60,7 @@ def check_change(old: Query, new: Query) -> None:
         ("WITHIN", old.within, new.within),
         ("error budget", old.errors, new.errors),
         ("HAVING", _text(old.having), _text(new.having)),
+        ("OUTPUT", old.output, new.output),
         ("RETURN", [(n, _text(e)) for n, e in old.returns], [(n, _text(e)) for n, e in new.returns]),
     ):
         if one != two:
@@ -76,38 +77,100 @@ def plan_of_versions(versions: Sequence[QueryVersion], schema: Schema, over: int
     """
     plans = [compile_query(one.query, schema) for one in versions]
     first, last = plans[0], plans[-1]
-    predicates: dict[tuple[str, int], tuple[int, Any]] = {}
-    parts = []
-    for i, (version, plan) in enumerate(zip(versions, plans, strict=True)):
+    for plan in plans:
         if plan.keys != first.keys:
             raise QueryError(
                 "the query has other partition attributes", hint="only the pattern and its other conditions may change"
             )
         if plan.automaton.costs.scale != first.automaton.costs.scale:
             raise QueryError("the query has weights of another kind", hint="give weights as before")
-        numbers, seen = [], dict[str, int]()
-        for made in plan.predicates:
-            # By their text, as constants of several kinds are equal in Python.
-            text = repr(without_places(made.expr))
-            seen[text] = seen.get(text, 0) + 1
-            numbers.append(predicates.setdefault((text, seen[text]), (len(predicates), made))[0])
+    every = _Numbers()
+    of = [every.take(plan, version.since) for plan, version in zip(plans, versions, strict=True)]
+    parts, programs = [], []
+    for i, (version, plan, (predicates, negations, groups)) in enumerate(zip(versions, plans, of, strict=True)):
         until = versions[i + 1].since if i + 1 < len(versions) else None
         ended = over is not None and until is not None and until <= over
-        parts.append(VersionPart(plan.automaton, plan.arcs, tuple(numbers), version.since, until, ended))
-    arcs, program, numbers_of = joined(parts, programs_of(parts, [plan.program for plan in plans]))
+        automaton, arcs = crossing(plan.automaton, plan.arcs, negations, groups, (every.negations, every.groups))
+        parts.append(VersionPart(automaton, arcs, predicates, negations, version.since, until, ended))
+        programs.append(with_arcs(plan.program, arcs))
+    conditions = [[one.expr for one in these] for these in every.negated]
+    arcs, program, numbers_of = joined(parts, programs_of(parts, programs), conditions)
     return replace(
         last,
         columns=tuple(sorted({name for plan in plans for name in plan.columns})),
         row=tuple(dict.fromkeys(name for plan in plans for name in plan.row)),
         variables=tuple(dict.fromkeys(name for plan in plans for name in plan.variables)),
         kleene=frozenset(name for plan in plans for name in plan.kleene),
+        automaton=parts[-1].automaton,
         arcs=arcs,
         program=program,
-        predicates=tuple(made for _, made in predicates.values()),
+        predicates=tuple(every.predicates),
+        negated=tuple(every.negated),
         dynamic=True,
         parts=tuple(parts),
         current=numbers_of[-1],
     )
+
+
+@dataclass
+class _Numbers:
+    """The predicates, negations and groups of all versions so far, with the conditions of each negation (``negated``).
+    Equal ones have one number, negations only if they are those of the version before: a negation holds from the first
+    of its versions on. ``numbers`` are those of predicates and groups, ``latest`` those of the last version's
+    negations."""
+
+    predicates: list[Compiled] = field(default_factory=list)
+    groups: list[tuple[str, ...]] = field(default_factory=list)
+    negations: list[Negated] = field(default_factory=list)
+    negated: list[tuple[Compiled, ...]] = field(default_factory=list)
+    numbers: dict[Hashable, int] = field(default_factory=dict)
+    latest: dict[Hashable, int] = field(default_factory=dict)
+
+    def take(self, plan: Plan, since: int | None) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """Return the numbers of the predicates, negations and groups of the next version, valid from ``since`` on."""
+        predicates, groups, negations = list[int](), list[int](), list[int]()
+        for key, made in zip(_apart(map(_told, plan.predicates)), plan.predicates, strict=True):
+            predicates.append(self.numbers.setdefault(key, len(self.predicates)))
+            self.predicates += [made] * (predicates[-1] == len(self.predicates))
+        for key, names in zip(_apart(plan.automaton.groups), plan.automaton.groups, strict=True):
+            groups.append(self.numbers.setdefault(key, len(self.groups)))
+            self.groups += [names] * (groups[-1] == len(self.groups))
+        here = [replace(one, groups=tuple(groups[g] for g in one.groups)) for one in plan.automaton.negations]
+        latest = dict[Hashable, int]()
+        keys = _apart([(repr(one), *_used(plan, these)) for one, these in zip(here, plan.negated, strict=True)])
+        for key, one, these in zip(keys, here, plan.negated, strict=True):
+            latest[key] = self.latest.get(key, len(self.negations))
+            negations.append(latest[key])
+            if latest[key] == len(self.negations):
+                self.negations.append(replace(one, since=since))
+                self.negated.append(these)
+        self.latest = latest
+        return tuple(predicates), tuple(negations), tuple(groups)
+
+
+def _told(made: Compiled) -> str:
+    """Return the text by which equal conditions are told: constants of several kinds are equal in Python."""
+    return repr(without_places(made.expr))
+
+
+def _used(plan: Plan, conditions: Sequence[Compiled]) -> tuple[Hashable, ...]:
+    """Return the conditions of a negation, and the part that their variables have in the pattern."""
+    names = sorted({leaf.var for one in conditions for leaf in one.leaves})
+    return (*map(_told, conditions), *((name, name in plan.variables, name in plan.kleene) for name in names))
+
+
+def _apart(keys: Iterable[Hashable]) -> list[Hashable]:
+    """Tell equal keys apart by their order.
+
+    >>> _apart(["a", "b", "a"])
+    [('a', 1), ('b', 1), ('a', 2)]
+    """
+    seen: dict[Hashable, int] = {}
+    found = list[Hashable]()
+    for key in keys:
+        seen[key] = seen.get(key, 0) + 1
+        found.append((key, seen[key]))
+    return found
 
 
 def _text(expr: Any) -> str:

@@ -99,8 +99,9 @@ class ReferenceEngine:
         self.budget = plan.automaton.costs.budget
         self.scale = plan.automaton.costs.scale
         self.strategy = plan.query.strategy
-        self.keeps_history = bool(plan.automaton.negations)
-        self.keeps_rows = self.keeps_history or plan.having is not None or bool(plan.returns)
+        negations = bool(plan.automaton.negations)
+        self.keeps_history = negations or bool(plan.parts)  # a later version may have negations
+        self.keeps_rows = negations or plan.having is not None or bool(plan.returns)
 
     def feed(
         self, nodes: list[MatchNode], event: Event, kind: str | None, counts: Counts

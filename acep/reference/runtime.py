@@ -52,20 +52,19 @@ class ReferenceRuntime:
     """The state of one plan over one stream; ``clock`` is the latest time seen."""
 
     def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self.engine = ReferenceEngine(plan)
+        self.change(plan)
         self.counts = Counts()
         self.partitions: dict[Key, Partition] = {}
         self.position = 0  # in the whole stream
         self.clock: int | None = None
         self.swept: int | None = None
         self.keeps_positions = False  # ids are positions, so idle partitions must be kept
-        self.waits = any(n.trailing for n in plan.automaton.negations)
-        self.negated = [n.types for n in plan.automaton.negations]
 
     def change(self, plan: Plan) -> None:
-        """Go on with another plan, whose states and registers are those of this one and more."""
+        """Go on with another plan, whose states, registers and negations are those of this one and more."""
         self.plan, self.engine = plan, ReferenceEngine(plan)
+        self.waits = any(n.trailing for n in plan.automaton.negations)
+        self.negated = [n.types for n in plan.automaton.negations]
 
     def push(self, events: Events) -> list[Found]:
         """Push events in stream order; return the matches that are certain after the last one."""
@@ -215,6 +214,8 @@ class ReferenceRuntime:
     def _cost(self, trail: Trail, history: CrossingHistory | None, j: int, crossing: Crossing, events: Typed) -> int:
         negation = self.plan.automaton.negations[crossing.negation]
         suspects = [e for e, kind in events if not negation.types or kind in negation.types]
+        if negation.since is not None:
+            suspects = [e for e in suspects if e.ts >= negation.since]
         count = breaks(self.plan, trail.steps(), history, j, crossing, suspects) if suspects else 0
         if not count:
             return 0

@@ -206,6 +206,11 @@ def _load_partition(runtime: ReferenceRuntime, key: tuple[Any, ...], data: Any) 
         return trails[_int(i)]
 
     def history_at(i: Any, trail: Trail) -> CrossingHistory | None:
+        if i == -1 and plan.parts and not plan.automaton.negations:  # of acep 0.1; no negation will come
+            history: CrossingHistory | None = None
+            for _ in trail.steps():
+                history = CrossingHistory((), (), history)
+            return history
         if not -1 <= _int(i) < len(histories) or (i < 0) == runtime.engine.keeps_history:
             raise ValueError("history")
         history = histories[i] if i >= 0 else None
@@ -258,7 +263,10 @@ def _event(event: Event) -> list[Any]:
 def _load_event(runtime: ReferenceRuntime, data: Any) -> Event:
     position, ts, identity, row = data
     values = _loaded(row)
-    _check_row(runtime, runtime.plan.row if runtime.engine.keeps_rows else (), values)
+    columns = runtime.plan.row if runtime.engine.keeps_rows else ()
+    if runtime.plan.parts and isinstance(values, tuple):
+        values += (None,) * (len(columns) - len(values))  # an earlier version read, or kept, fewer of them
+    _check_row(runtime, columns, values)
     return Event(_int(position), _int(ts), _identity(runtime, identity), values)
 
 

@@ -16,7 +16,7 @@ from acep.matches.records import Counts, Found, output_order
 from acep.native.compiled import chosen
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
-from acep.plan.choice import COUNTED, UNITS, WINDOWS, EngineChoice, alone, decides_at_once, with_allowance
+from acep.plan.choice import COUNTED, UNITS, WINDOWS, EngineChoice, alone, decides_at_once, waits_from, with_allowance
 from acep.plan.compile import Plan
 from acep.reference.runtime import ReferenceRuntime
 from acep.reference.state import dump_runtime, load_runtime
@@ -213,7 +213,10 @@ class NativeExecutor:
         if decides_at_once(plan):
             return clock
         # A match waits for its trailing negations until a window after its first event.
-        return None if plan.window.counted or plan.window.span is None else clock - plan.window.span
+        begun = waits_from(plan)
+        if plan.window.counted or plan.window.span is None or begun is None:
+            return None
+        return min(clock, max(clock - plan.window.span, begun))
 
     def all_counts(self) -> list[Counts]:
         counts = self.session.counts(self.number)

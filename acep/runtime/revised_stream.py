@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from acep.errors import QueryError
+from acep.errors import EngineError, QueryError
 from acep.events.batch import Batch, column_of_values
 from acep.events.batch_state import batch_of_plain, plain_of_batch
 from acep.events.event_log import BUCKETS, EventLog, bucket_of
@@ -24,6 +24,7 @@ from acep.matches.match_ids import kind_of_value
 from acep.matches.records import Counts, Found
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
+from acep.plan.choice import waits_from
 from acep.plan.compile import Plan
 from acep.runtime.chosen_matches import ChosenMatches
 from acep.runtime.given_matches import GivenColumns, GivenRecords
@@ -56,10 +57,8 @@ class RevisedStream:
         return [part.push(batch, numbers, inserted, np.array(removed, np.int64)) for part in self._parts]
 
     def change(self, number: int, plan: Plan) -> None:
-        """Go on with another plan in place of plan ``number``: a hand-written automaton that has changed."""
-        part = self._parts[number]
-        part.stream.change(0, plan)
-        part.plan = plan
+        """Go on with another plan in place of plan ``number``: a query that has changed."""
+        self._parts[number].change(plan)
         self.plans = (*self.plans[:number], plan, *self.plans[number + 1 :])
 
     def change_since(self, number: int, plan: Plan, since: int) -> Sequence[Found]:
@@ -145,11 +144,11 @@ class _RevisedPlan:
     def __init__(self, plan: Plan, engine: str) -> None:
         if plan.sources:
             raise QueryError("matches of matches are final, and cannot be revised", hint="speculation=0")
-        self.chosen: ChosenMatches | None = None
-        if plan.query.output is Output.NON_OVERLAP:
-            plan = replace(plan, query=replace(plan.query, output=Output.ALL))
-            self.chosen = ChosenMatches(together=plan.strict)
-        self.plan, self.first, self.engine = plan, plan, engine
+        chooses = plan.query.output is Output.NON_OVERLAP
+        self.chosen = ChosenMatches(together=plan.strict) if chooses else None
+        self.engine = engine
+        self._now(plan)
+        plan = self.first = self.plan
         self.past = Counts()  # the work of streams before this one
         self.stream = Stream([plan], engine, revisable=True)
         self.log = EventLog(plan.keys, plan.schema, counted=plan.window.counted)
@@ -157,9 +156,22 @@ class _RevisedPlan:
         self.matches = self.retracted = 0
         self.clock: int | None = None  # the time to which the engine has come
         self._calls = 0
-        negations = plan.automaton.negations
-        self.waits = any(one.trailing for one in negations) or plan.query.output is Output.EARLIEST_MAXIMAL
-        self.leads = any(one.leading for one in negations)
+
+    def _now(self, plan: Plan) -> None:
+        """Take another plan. Its engine gives all matches where ``chosen`` chooses among them."""
+        self.plan = plan if self.chosen is None else replace(plan, query=replace(plan.query, output=Output.ALL))
+        self.leads = any(one.leading for one in plan.automaton.negations)
+        self.waits = waits_from(plan)
+
+    def change(self, plan: Plan) -> None:
+        """Go on with another plan."""
+        before = self.plan
+        self._now(plan)
+        try:
+            self.stream.change(0, self.plan)
+        except EngineError:
+            self._now(before)
+            raise
 
     def push(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Ints) -> Sequence[Found]:
         found: Sequence[Found] = []
@@ -178,16 +190,19 @@ class _RevisedPlan:
 
     def change_since(self, plan: Plan, since: int) -> Sequence[Found]:
         """Match all events that are kept again, by another plan."""
-        stream = Stream([self.first], self.engine, revisable=True)
-        stream.change(0, plan)  # which the engine may refuse
-        cut, _ = self._reach(since)
-        old, (batch, _) = self.stream.counts, self.log.whole()
+        past, before, (cut, _) = self.stream, self.plan, self._reach(since)
+        self.stream = Stream([self.first], self.engine, revisable=True)
+        try:
+            self.change(plan)  # which the engine may refuse
+        except EngineError:
+            self.stream = past
+            raise
+        old, (batch, _) = past.counts, self.log.whole()
         self.past = self.past.other(nodes=self.past.nodes + old.nodes, touches=self.past.touches + old.touches)
-        self.stream, self.plan = stream, plan
         found = self.stream.push(batch)[0] if len(batch) else []
         if self.clock is not None:
             found = together([found, self.stream.advance(self.clock - 1)[0]])
-        return self._counted(in_order(self.given.revise(found, cut, None)))
+        return self._counted(self._choose(in_order(self.given.revise(found, cut, None))))
 
     def advance(self, clock: int) -> Sequence[Found]:
         if self.clock is not None and clock < self.clock:
@@ -210,15 +225,14 @@ class _RevisedPlan:
         window = self.plan.window
         if self.clock is None or window.span is None:
             return None
-        many = self.waits + 1
         if not window.counted:
-            return self.clock - many * window.span
+            return self._earliest(self.clock, window.span)
         buckets = None
         if self.plan.keys and not self.plan.strict:
             buckets = np.zeros(BUCKETS, bool)
             columns = [column_of_values([value], kind_of_value(value)) for value in key]
             buckets[bucket_of(hashes_of_columns(columns, 1))] = True
-        return self.log.before(self.clock + 1, many * (window.span + 1), buckets, together=self.plan.strict)
+        return self._counted_back(self.clock + 1, window.span + 1, buckets, together=self.plan.strict)
 
     def _revise(self, batch: Batch | None, inserted: int, gone: Batch | None) -> Sequence[Found]:
         """Push a batch, the first ``inserted`` of which are older than others were, after the events ``gone`` were
@@ -257,15 +271,13 @@ class _RevisedPlan:
         if self.chosen is not None:
             cut, _ = self._reach(final)
             return None if cut is None else self.chosen.since(cut) - 1
-        if not self.waits:
+        if self.waits is None:
             return final - 1
         window = self.plan.window
         if window.span is None:
             return None
-        if window.counted:
-            cut, _ = self._reach(final)
-            return None if cut is None else cut - 1
-        return final - window.span - 1
+        cut = self._reach(final)[0] if window.counted else final - window.span
+        return None if cut is None else min(final, max(cut, self.waits)) - 1
 
     def dump(self) -> Any:
         batch, numbers = self.log.whole()
@@ -304,16 +316,33 @@ class _RevisedPlan:
         may wait for a window more, and leading negations look a window back. ``together``: positions count the events
         of all partitions. (A match that waits is decided by an event of its own partition, also under strict
         contiguity.)"""
-        span, waits = self.plan.window.span, 2 if self.waits else 1
+        span = self.plan.window.span
         if span is None:
             return None, None
         if not self.plan.window.counted:
-            cut = tick - waits * span
+            cut = self._earliest(tick, span)
             return cut, self._looked_at(cut)
-        # A match that waits, for others too, is decided by an event beyond its window.
-        many = waits * (span + 1) if self.waits or self.chosen else span
-        cut = self.log.before(tick, many, buckets, together=together)
+        # A match that waits for others is decided by an event beyond its window.
+        cut = self._counted_back(tick, span if self.chosen is None else span + 1, buckets, together=together)
         return cut, self._looked_at(cut, buckets, together=together)
+
+    def _earliest(self, tick: int, span: int) -> int:
+        """Return the earliest start of a match that has an event at ``tick`` or later, or waits then. Matches wait if
+        they end with ``waits`` or later, so that none begins a window before it."""
+        if self.waits is None:
+            return tick - span
+        return min(tick - span, max(tick - 2 * span, self.waits - span))
+
+    def _counted_back(self, tick: int, many: int, buckets: Buckets, *, together: bool) -> int:
+        """Return the same where the window counts events; a match has at most ``many`` of them before ``tick``."""
+
+        def before(tick: int, many: int) -> int:
+            return self.log.before(tick, many, buckets, together=together)
+
+        span = self.plan.window.span
+        assert span is not None
+        first = before(tick, many)
+        return first if self.waits is None else min(first, max(before(tick, 2 * (span + 1)), before(self.waits, many)))
 
     def _looked_at(self, start: int, buckets: Buckets = None, *, together: bool = False) -> int:
         """Return the time of the first event that matches look at which begin at ``start`` or later."""

@@ -26,7 +26,7 @@ from acep.streaming import buckets, live
 from acep.streaming.buckets import Bucket
 from acep.streaming.query_versions import NewVersion
 from tests.random_automata import random_rows
-from tests.runtime.test_versions import Chain, accepted, random_chain
+from tests.random_versions import Chain, accepted, random_chain, told_of
 from tests.spark.by_hand import stream, the_job
 from tests.spark.by_hand_files import FileStream
 

@@ -91,7 +91,7 @@ class _TableLowering:
             self.program = rebound(plan.program, predicates, transfers)
         elif derived and plan.parts:
             own = [assemble(p.automaton, p.arcs, tuple(predicates[n] for n in p.predicates)) for p in plan.parts]
-            arcs, self.program, _ = joined(plan.parts, programs_of(plan.parts, own))
+            arcs, self.program, _ = joined(plan.parts, programs_of(plan.parts, own), negated)
             if arcs != plan.arcs:
                 raise NotNativeError("its versions differ in what they derive from texts")
         elif derived:
@@ -102,8 +102,8 @@ class _TableLowering:
         self.expressions = predicates
         self.predicates = [self.writer.program(e)[0] for e in predicates]
         self.transfers = [self.writer.program(e)[0] for e in transfers]
-        self.assigned = 0
-        self.negations = Negations(self.writer, negated)
+        self.assigned = self.arcs = 0
+        self.negations = Negations(self.writer, negated, self.wholes)
         self.firsts = needs_firsts(plan)
         self.takes: list[list[tuple[int, int]]] = [[] for _ in plan.arcs.states]
 
@@ -261,6 +261,8 @@ class _TableLowering:
         arc = step.arc
         old = {r: i for r, i in self.layouts[arc.source].items() if r.var not in step.forgets}
         own, binding = self._split(step.binding, old)
+        self.writer.put("arc_number", self.arcs if arc.number < 0 else arc.number)
+        self.arcs += 1
         self.writer.put("arc_target", arc.target)
         self.writer.put("arc_var", self.plan.variables.index(arc.var))
         taken = self.writer.event_class(arc.types, own)
@@ -364,7 +366,8 @@ def _check(plan: Plan) -> None:
         raise NotNativeError("it runs on the matches of other queries")
     if plan.automaton.costs.budget >= MOST_BUDGET or plan.automaton.costs.scale >= MOST_BUDGET:
         raise NotNativeError("its weights have no small common denominator")
-    if len(plan.variables) >= 2**16 - 1 or sum(map(len, plan.arcs.arcs)) >= 2**16 - 1:
+    arcs = sum(len(here) for one in plan.parts or (plan,) for here in one.arcs.arcs)
+    if len(plan.variables) >= 2**16 - 1 or arcs >= 2**16 - 1:
         raise NotNativeError("it has 65,535 arcs or more")
 
 

@@ -25,6 +25,8 @@ CHOICES = (Output.ALL, Output.NON_OVERLAP, Output.EARLIEST_MAXIMAL)
 LENGTH, NTH, LAST, COUNT, SUM, ADD, LEAST, GREATEST, AVERAGE, MEAN, EACH, PREVIOUS = range(12)
 """Ways in which a reference to the events of a variable gets its value (``How`` in tables.hpp)."""
 
+LIMIT = 2**63
+
 CANDIDATE = -1
 """Number that stands for the variable of the event that may violate a negation."""
 
@@ -35,8 +37,9 @@ def completes(plan: Plan) -> bool:
 
 
 def needs_firsts(plan: Plan) -> bool:
-    """Return whether partial matches must store the position of their first event, as output waits for live runs."""
-    endless = bool(plan.automaton.negations) and plan.window.span is None
+    """Return whether partial matches must store the position of their first event, as output waits for live runs. Those
+    of a query that may change find it by their cells, if only for negations, which a later version may bring."""
+    endless = bool(plan.automaton.negations) and plan.window.span is None and not plan.dynamic
     return plan.query.output is not Output.ALL or endless
 
 
@@ -54,15 +57,17 @@ class _Kept:
 class Negations:
     """The negations of a plan, and the crossings of arcs and accepting states.
 
-    ``conjuncts``: for each negation, the conditions on the event that violates it.
+    ``conjuncts``: for each negation, the conditions on the event that violates it. ``wholes`` are HAVING and RETURN.
     """
 
-    def __init__(self, writer: Writer, conjuncts: Sequence[Sequence[ex.Expr]]) -> None:
+    def __init__(self, writer: Writer, conjuncts: Sequence[Sequence[ex.Expr]], wholes: Sequence[ex.Expr]) -> None:
         self.writer = writer
         self.kept = _Kept(writer)
         self.numbers: dict[Crossing, int] = {}
         self.histories: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
         plan = writer.plan
+        for name in _kept_first(plan, wholes):
+            self.kept.place(name)
         self.never: set[int] = set()  # negations that no event can violate
         for variables in plan.automaton.groups:
             writer.add("group_variables", [plan.variables.index(v) for v in variables if v in plan.variables])
@@ -83,8 +88,8 @@ class Negations:
         return found
 
     def history(self, crossings: Sequence[int], resets: Sequence[int]) -> int:
-        """Return a number that identifies the crossings and resets before an event; 0 without negations."""
-        if not self.writer.plan.automaton.negations:
+        """Return a number that identifies the crossings and resets before an event; 0 if there never are negations."""
+        if not (self.writer.plan.automaton.negations or self.writer.plan.parts):
             return 0
         return self.histories.setdefault((tuple(crossings), tuple(resets)), len(self.histories))
 
@@ -105,6 +110,7 @@ class Negations:
         writer.put("negation_class", writer.event_class(negation.types, alone))
         budget = plan.automaton.costs.budget
         writer.put("negation_weight", -1 if negation.weight is None else min(negation.weight, budget + 1))
+        writer.put("negation_since", -LIMIT if negation.since is None else min(negation.since, LIMIT - 1))
         writer.add("negation_around", negation.groups)
         writer.add("negation_columns", list(own.columns))
         writer.add("negation_conjuncts", general)
@@ -127,6 +133,23 @@ class Negations:
         return len(writer.plain["conjunct_program"]) - 1
 
 
+def _kept_first(plan: Plan, wholes: Sequence[ex.Expr]) -> list[str]:
+    """Return the columns that a query which may change keeps before those of negations: more of these may come, and
+    values that are kept do not change their places."""
+    if not plan.parts:
+        return []
+    leaves = [leaf for expr in wholes for leaf in leaves_of(expr) if not isinstance(leaf, ex.Length)]
+    return [leaf.name for leaf in leaves if leaf.name is not None] + _order_by(plan)
+
+
+def _order_by(plan: Plan) -> list[str]:
+    """Return the column that is compared in place of ids, if any: the core numbers ids that are texts in another
+    order."""
+    identity = plan.schema.id
+    texts = plan.query.output is Output.NON_OVERLAP and identity and plan.schema.kind(identity) is Kind.STRING
+    return [str(identity)] if texts else []
+
+
 def write_output(
     writer: Writer, negations: Negations, having: ex.Expr | None, returns: Sequence[ex.Expr]
 ) -> tuple[Kind, ...]:
@@ -142,9 +165,8 @@ def write_output(
     writer.put("choice", CHOICES.index(plan.query.output))
     for name in plan.variables:
         writer.put("variable_rank", sorted(plan.variables).index(name))
-    identity = plan.schema.id
-    if plan.query.output is Output.NON_OVERLAP and identity and plan.schema.kind(identity) is Kind.STRING:
-        writer.put("order_by", negations.kept.place(identity))  # the core numbers such ids in another order
+    for name in _order_by(plan):
+        writer.put("order_by", negations.kept.place(name))
     for column in negations.kept.columns:
         writer.put("kept", column)
     return tuple(kinds[1:] if having is not None else kinds)

@@ -148,6 +148,22 @@ struct KeptRows {
         values.swap(words);
         valid.swap(known);
     }
+    // Keep `more` values of each event from now on. Those that are added are null for the events so far.
+    void widen(size_t more, const Ring<BoundEvent>& events) {
+        if (more <= width) return;
+        const auto wide = [&](auto& all) {
+            std::remove_reference_t<decltype(all)> made(capacity * more);
+            for (size_t i = 0; i < capacity; ++i) {
+                std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(i * width), width,
+                            made.begin() + static_cast<std::ptrdiff_t>(i * more));
+            }
+            all.swap(made);
+        };
+        wide(values);
+        wide(valid);
+        width = more;
+        fit(events);
+    }
     void move(uint32_t from, uint32_t to) {
         for (size_t k = 0; k < width; ++k) {
             values[at(to) + k] = values[at(from) + k];

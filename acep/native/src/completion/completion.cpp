@@ -18,7 +18,32 @@ Completion::Completion(const Tables& tables, EventClassifier& classifier, Partit
       waits_(tables.waits()),
       timed_(tables.timed()),
       strict_(tables.strict && tables.choice == Choice::non_overlap) {
-    arena_.kept.width = tables.kept.size();
+    arena_.kept.widen(tables.kept.size(), arena_.events);
+}
+
+void Completion::change() {
+    waits_ = tables_.waits();
+    conditions_.change();
+    const size_t width = tables_.kept.size(), before = arena_.kept.width;
+    arena_.kept.widen(width, arena_.events);
+    for (Held& h : held_) {
+        if (!h.suspects.empty()) h.suspects.resize(tables_.negations.size());
+        for (auto* all : {&h.undecided, &h.waiting, &h.ready}) {
+            for (Binding& b : *all) {
+                for (size_t i = b.size(); i-- > 0 && width > before;) {
+                    const auto at = static_cast<std::ptrdiff_t>((i + 1) * before);
+                    b.rows.insert(b.rows.begin() + at, width - before, 0);
+                    b.valid.insert(b.valid.begin() + at, width - before, uint8_t{0});
+                }
+            }
+        }
+    }
+}
+
+void Completion::begin(uint32_t partition, const Bundle& bundle, int64_t last) {
+    Held& h = held(partition);
+    h.bundle = bundle;
+    h.last = last;
 }
 
 Completion::Held& Completion::held(uint32_t partition) {
@@ -108,7 +133,7 @@ void Completion::after(uint32_t partition, const Event& event) {
     for (size_t n = 0; n < tables_.negations.size(); ++n) {
         const Negation& negation = tables_.negations[n];
         Suspects& s = h.suspects[n];
-        if (classifier_.has(event.pattern, negation.event_class)) {
+        if (event.ts >= negation.since && classifier_.has(event.pattern, negation.event_class)) {
             if (tables_.span >= 0) forget_suspects(h, low(h, event.ts));
             s.ts.push_back(event.ts);
             s.positions.push_back(event.position);

@@ -42,6 +42,10 @@ public:
     void trail(uint32_t partition, const Event& event, const Cell* const* path, size_t length, uint32_t state,
                int64_t error);
     void after(uint32_t partition, const Event& event);
+    // Go on with tables that have changed; they keep as many values with bound events, or more.
+    void change();
+    // Go on with a partition whose runs were complete at once so far.
+    void begin(uint32_t partition, const Bundle& bundle, int64_t last);
     // Keep the column values of an event that has just been bound.
     void keep(uint32_t number, const Event& event);
 
@@ -110,7 +114,8 @@ private:
     Work& work_;
     Nodes alive_;
     mutable Conditions conditions_;
-    const bool waits_, timed_, strict_;
+    bool waits_;
+    const bool timed_, strict_;
     std::vector<Held> held_;
     std::vector<uint32_t> touched_;
     std::vector<Binding> current_;  // of the current event, if one binding may have several runs

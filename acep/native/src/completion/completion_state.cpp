@@ -74,7 +74,9 @@ void Completion::check(const Binding& b) const {
     const auto below = [](const auto& all, size_t limit) {
         return std::all_of(all.begin(), all.end(), [&](size_t x) { return x < limit; });
     };
-    if (!below(b.vars, tables_.variables) || !below(b.arcs, conditions_.arcs()) || b.options.empty()) {
+    // The arc of a query that changes may be gone.
+    const bool known = tables_.dynamic || below(b.arcs, conditions_.arcs());
+    if (!below(b.vars, tables_.variables) || !known || b.options.empty()) {
         bad_state("match");
     }
     for (const Option& o : b.options) {

@@ -29,10 +29,20 @@ void Suspects::cut(size_t width) {
 }
 
 Conditions::Conditions(const Tables& tables, EventClassifier& classifier)
-    : tables_(tables), classifier_(classifier), events_(tables.variables), seen_(tables.variables, 0) {
-    for (const State& s : tables.states) {
-        for (const Arc& a : s.arcs) arcs_.push_back(&a);
+    : tables_(tables), classifier_(classifier) {
+    change();
+}
+
+void Conditions::change() {
+    arcs_.clear();
+    for (const State& s : tables_.states) {
+        for (const Arc& a : s.arcs) {
+            if (arcs_.size() <= a.number) arcs_.resize(a.number + size_t{1}, &gone_);
+            arcs_[a.number] = &a;
+        }
     }
+    events_.resize(tables_.variables);
+    seen_.resize(tables_.variables, 0);
 }
 
 Conditions::Word Conditions::summary(const Ref& ref, std::span<const uint32_t> events, const Rows& rows) const {
@@ -149,7 +159,7 @@ void Conditions::view(const Negation& negation, const Crossing& crossing, const 
         const bool entered = j == 0 || std::any_of(crossing.entered.begin(), crossing.entered.end(), encloses);
         const size_t inside = entered ? j : j - 1;
         for (size_t s = 1; s < binding.size(); ++s) {
-            const auto& resets = arcs_[arcs[s]]->resets;
+            const auto& resets = arc(arcs[s]).resets;
             if (!std::any_of(resets.begin(), resets.end(), encloses)) continue;
             if (s <= inside) {
                 first = s;
@@ -162,7 +172,7 @@ void Conditions::view(const Negation& negation, const Crossing& crossing, const 
     auto& events = events_[var];
     events.clear();
     for (size_t s = first; s < last; ++s) {
-        const auto& resets = arcs_[arcs[s]]->resets;
+        const auto& resets = arc(arcs[s]).resets;
         if (s > first && std::any_of(resets.begin(), resets.end(), has)) events.clear();
         if (binding.vars[s] == var) events.push_back(static_cast<uint32_t>(s));
     }

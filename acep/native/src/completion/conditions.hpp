@@ -76,8 +76,12 @@ public:
     // are those of the run.
     int64_t breaks(const Crossing& crossing, const Binding& binding, std::span<const uint16_t> arcs, size_t j,
                    const Suspects& suspects, size_t from, size_t to, int64_t most);
-    const Arc& arc(uint16_t number) const { return *arcs_[number]; }
+    // Return an arc by its number. One that is gone, as those of versions that are over, crosses nothing.
+    const Arc& arc(uint16_t number) const { return number < arcs_.size() ? *arcs_[number] : gone_; }
+    // Return the number above those of all arcs.
     size_t arcs() const { return arcs_.size(); }
+    // Go on with tables that have changed.
+    void change();
 
 private:
     struct Word {
@@ -101,7 +105,8 @@ private:
 
     const Tables& tables_;
     EventClassifier& classifier_;
-    std::vector<const Arc*> arcs_;
+    const Arc gone_{};
+    std::vector<const Arc*> arcs_;  // by number
     std::vector<std::vector<uint32_t>> events_;  // by variable
     std::vector<uint8_t> seen_;                  // by variable: whether `events_` has it for the current negation
     std::vector<std::vector<Prepared>> prepared_;  // by conjunct and reference

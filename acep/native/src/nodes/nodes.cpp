@@ -17,11 +17,8 @@ NodeEngine::NodeEngine(Tables tables, EventClassifier& classifier, Partitions& p
     nothing_.errors()[0] = 0;
     // The choice among all matches needs the beginning of each run, which united nodes do not keep.
     merging_.unites = tables_.unambiguous && tables_.choice == Choice::all;
-    if (tables_.completes() && !dominance_) {
-        completion_ =
-            std::make_unique<Completion>(tables_, classifier_, partitions_, arena_, output_, work_,
-                                         [this](uint32_t p, int64_t low, Alive& found) { alive(p, low, found); });
-    }
+    tells_live_ = true;
+    if (tables_.completes() && !dominance_) complete_in_steps();
     // Nodes of different events are not equal under contiguity (last positions differ), or with new lists of frames.
     merging_.likes.resize(tables_.states.size());
     merging_.unions.resize(tables_.states.size());
@@ -32,7 +29,6 @@ NodeEngine::NodeEngine(Tables tables, EventClassifier& classifier, Partitions& p
             if (merging_.unites && !tables_.contiguous() && !fresh) merging_.likes[arc.target].possible = true;
         }
     }
-    tells_live_ = !completion_;
     find_frames();
 }
 
@@ -61,7 +57,9 @@ void NodeEngine::change(Tables tables) {
     bool same = tables_.dynamic && tables.dynamic && after >= before && tables.variables >= tables_.variables &&
                 tables.span == tables_.span && tables.counted == tables_.counted && tables.strict == tables_.strict &&
                 tables.told == tables_.told && tables.partitions == tables_.partitions && !unfinished() && !shed_ &&
-                !resting_;
+                !resting_ && tables.choice == tables_.choice && tables.firsts == tables_.firsts &&
+                tables.kept.size() >= tables_.kept.size() && tables.negations.size() >= tables_.negations.size() &&
+                tables.returns.size() == tables_.returns.size();
     for (size_t s = 0; same && s < before; ++s) same = tables.states[s].slots == tables_.states[s].slots;
     if (!same) throw std::invalid_argument("tables: of another plan");
     tables_ = std::move(tables);
@@ -69,6 +67,12 @@ void NodeEngine::change(Tables tables) {
     merging_.likes.resize(after);
     merging_.unions.resize(after);
     find_frames();
+    if (completion_) {
+        completion_->change();
+    } else if (tables_.completes()) {
+        complete_in_steps();
+        for (uint32_t p = 0; p < parts_.size(); ++p) completion_->begin(p, parts_[p].bundle, parts_[p].last);
+    }
     for (Part& part : parts_) {
         for (auto* lists : {&part.lists, &part.shadow}) {
             if (!lists->empty()) lists->resize(after);

@@ -183,6 +183,8 @@ private:
     void go_on(uint32_t partition, const Event& event);
     Chain bind_all(Made& made, uint32_t leader, const Event& event, Chain chain);
     void alive(uint32_t partition, int64_t low, Alive& found);
+    void complete_in_steps();
+    int64_t first_position(uint32_t cell) const;
     // Return the number of slots in which united nodes are equal: without those of shedding and the first position.
     uint32_t common(const State& s) const {
         return s.slots == 0 ? 0 : s.slots - admission_.hidden - (tables_.firsts ? 1 : 0);

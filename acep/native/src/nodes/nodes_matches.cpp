@@ -215,9 +215,26 @@ void NodeEngine::alive(uint32_t partition, int64_t low, Alive& found) {
     for (uint32_t s = 0; s < part.lists.size(); ++s) {
         NodeList& list = part.lists[s];
         for (uint32_t i = list.head; i < list.end; ++i) {
-            if (list.starts()[i] >= low) found.add(list.slot(common(tables_.states[s]))[i], list.starts()[i]);
+            if (list.starts()[i] < low) continue;
+            const int64_t first =
+                tables_.firsts ? list.slot(common(tables_.states[s]))[i] : first_position(list.cells()[i]);
+            found.add(first, list.starts()[i]);
         }
     }
+}
+
+// Return the position of the first event of a match node that is united with no other.
+int64_t NodeEngine::first_position(uint32_t cell) const {
+    while (arena_.cells[cell].past != NIL) cell = arena_.cells[cell].past;
+    return arena_.events[arena_.cells[cell].event].position;
+}
+
+// Pass complete runs through more steps from now on.
+void NodeEngine::complete_in_steps() {
+    completion_ = std::make_unique<Completion>(
+        tables_, classifier_, partitions_, arena_, output_, work_,
+        [this](uint32_t p, int64_t low, Alive& found) { alive(p, low, found); });
+    tells_live_ = false;
 }
 
 void NodeEngine::end() {

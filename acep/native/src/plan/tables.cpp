@@ -220,6 +220,8 @@ struct Builder {
         size_t arcs = arrays.at("arc_target").size();
         if (arcs > 0xFFFE) bad("number of arcs");
         auto arc_at = arrays.offsets("arc_at", n, arcs);
+        auto number = arrays.at("arc_number", arcs, 0, 0xFFFE);
+        std::vector<uint8_t> numbered(0xFFFE, 0);
         auto target = arrays.at("arc_target", arcs, 1, static_cast<int64_t>(n));
         auto var = arrays.at("arc_var", arcs, 0, static_cast<int64_t>(t.variables));
         auto event_class = arrays.at("arc_class", arcs, 0, static_cast<int64_t>(t.classes));
@@ -255,7 +257,8 @@ struct Builder {
                 arc.source = static_cast<uint32_t>(s);
                 arc.target = static_cast<uint32_t>(to);
                 arc.var = static_cast<uint16_t>(var[i]);
-                arc.number = static_cast<uint16_t>(i);
+                arc.number = static_cast<uint16_t>(number[i]);
+                if (numbered[arc.number]++ != 0) bad("number of an arc");
                 arc.history = static_cast<uint32_t>(history[i]);
                 arc.event_class = static_cast<uint32_t>(event_class[i]);
                 arc.blocking = blocking[i] != 0;
@@ -278,7 +281,8 @@ struct Builder {
             if (!s.ignoring.empty() && (!t.contiguous() || t.budget != 0)) bad("an ignorable arc");
         }
         if (t.told != 0 && (t.unambiguous || t.completes())) bad("values of the last node");
-        if (!t.firsts && (t.choice != Choice::all || (!t.negations.empty() && t.span < 0))) bad("first positions");
+        const bool looked_up = t.choice == Choice::all && (t.dynamic || t.negations.empty() || t.span >= 0);
+        if (!t.firsts && !looked_up) bad("first positions");
         if (t.trailing() && t.span < 0) bad("a trailing negation without a window");
     }
 
@@ -347,6 +351,7 @@ struct Builder {
         const size_t n = arrays.at("negation_class").size(), many = arrays.at("conjunct_program").size();
         auto event_class = arrays.at("negation_class", n, 0, t.classes);
         auto weight = arrays.at("negation_weight", n, -1, FAR);
+        auto since = times("negation_since", n);
         auto around = lists(arrays, "negation_around", n, 0, static_cast<int64_t>(t.groups.size()));
         auto columns = lists(arrays, "negation_columns", n, 0, t.columns);
         auto numbers = lists(arrays, "negation_conjuncts", n, 0, static_cast<int64_t>(many));
@@ -365,6 +370,7 @@ struct Builder {
             Negation negation{static_cast<uint32_t>(event_class[i]),
                               weight[i],
                               as<uint32_t>(around[i]),
+                              since[i],
                               as<uint32_t>(columns[i]),
                               {}};
             for (int64_t k : numbers[i]) {

@@ -96,7 +96,7 @@ struct Arc {
     uint32_t source;
     uint32_t target;
     uint16_t var;
-    uint16_t number;  // its place among all arcs
+    uint16_t number;  // its place among all arcs, in a query with versions those of all versions
     uint32_t history; // equal for arcs that cross the same negations and enter the same groups
     uint32_t event_class;
     int64_t weight;
@@ -175,6 +175,7 @@ struct Negation {
     uint32_t event_class;
     int64_t weight;                  // of each event that breaks it; -1: infinite
     std::vector<uint32_t> around;    // the enclosing groups, outermost first
+    int64_t since;                   // events before it do not break it
     std::vector<uint32_t> columns;   // kept with events that may break it
     std::vector<Conjunct> conjuncts; // conditions beyond its event class
 };
