@@ -117,7 +117,7 @@ def random_chain(rng: Random, like: Chain | None = None, *, edges: bool = True) 
         known = [one for one in known if one.place <= len(names) and {v for _, v in one.conditions} <= {*names}]
         if known and rng.random() < 0.7:
             negations += known
-        elif rng.random() < 0.45:
+        elif rng.random() < 0.6:
             place = rng.randrange(len(names) + 1)
             on = rng.sample(names, rng.choice((0, 0, 1, 1, 2)))
             told = frozenset((rng.choice((">", "<=")), other) for other in on)

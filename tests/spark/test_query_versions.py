@@ -81,7 +81,7 @@ def given(rows: list[Row]) -> Counter[str]:
     found: Counter[str] = Counter()
     for row in rows:
         bindings = dict(row["bindings"])
-        found[str([(v, bindings[v][0]) for v in sorted(bindings)])] += row.get("op", 1)
+        found[told_of(bindings, row["error"])] += row.get("op", 1)
     return +found
 
 
