@@ -68,8 +68,8 @@ class Chain:
         return all(compared(bound[one]["x"], op, bound[other]["x"]) for one, op, other in both)
 
     def same(self, one: Negated, before: Chain) -> bool:
-        """Whether a negation is also one of the version before: the variable, type, conditions and weight are equal, and
-        both stand at the beginning, at the end or between."""
+        """Whether a negation is also one of the version before: variable, type, conditions and weight are equal, and both
+        stand at the beginning, at the end or between."""
         ends = (one.place == 0, one.place == len(self.letters))
         return any(
             (two.name, two.type, two.conditions, two.cheap) == (one.name, one.type, one.conditions, one.cheap)

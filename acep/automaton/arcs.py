@@ -42,9 +42,9 @@ class Arc:
     ``gaps`` are the alternatives of what may be missing on the way: (scaled weight, letters) pairs, lightest first.
     ``resets`` are the groups of which it enters a new iteration. ``closes`` are the Kleene variables whose repetition
     it leaves. A ``blocking`` arc skips no letter and stays inside the innermost open repetition, so that under skip
-    till next match a run that can take it must not ignore the event. An arc of a hand-written automaton, or of a version of a
-    query, takes only events from the tick ``since`` on and before ``until`` (``None``: without limit). ``number`` is
-    that of an arc among those of all versions of a query, also of those that are left out (-1: there are no versions).
+    till next match a run that can take it must not ignore the event. An arc of a hand-written automaton, or of a
+    version of a query, takes only events from the tick ``since`` on and before ``until`` (``None``: without limit).
+    ``number`` is its place among the arcs of all versions, also of those that are left out (-1: there are none).
     """
 
     source: int

@@ -14,7 +14,18 @@ from acep.automaton.thompson import Thompson
 from acep.pattern import expressions as ex
 from acep.pattern.walk import leaves_of, means_each
 
-__all__ = ["Assign", "Check", "Frame", "Ignore", "Program", "Register", "Step", "ValueSource", "assemble", "may_be_bound"]
+__all__ = [
+    "Assign",
+    "Check",
+    "Frame",
+    "Ignore",
+    "Program",
+    "Register",
+    "Step",
+    "ValueSource",
+    "assemble",
+    "may_be_bound",
+]
 
 
 @dataclass(frozen=True, order=True)

@@ -1,9 +1,9 @@
 """Join the versions of a query that changes to one automaton: a partial match goes on where both versions agree.
 
 Two states of successive versions are one if a partial match in them is the same: its events came along the same arcs
-with the same predicates and past the same negations, and it keeps the same registers. Each version's arcs are valid from
-its own beginning until the next version's (AFA 2010, section 2.3). A negation belongs to the arc, or to the end, that
-passes it.
+with the same predicates and past the same negations, and it keeps the same registers. Each version's arcs are valid
+from its own beginning until the next version's (AFA 2010, section 2.3). A negation belongs to the arc, or to the end,
+that passes it.
 """
 
 from __future__ import annotations
@@ -63,9 +63,7 @@ def crossing(
         tuple(replace(a, crossings=crossed(a.crossings), resets=tuple(groups[g] for g in a.resets)) for a in here)
         for here in arcs.arcs
     ]
-    whole = replace(
-        automaton, edges=tuple(edges), letters=letters, negations=tuple(every[0]), groups=tuple(every[1])
-    )
+    whole = replace(automaton, edges=tuple(edges), letters=letters, negations=tuple(every[0]), groups=tuple(every[1]))
     return whole, Arcs(tuple(states), tuple(taking))
 
 
@@ -158,9 +156,8 @@ def joined(
             if part.over and not crossed:
                 continue
             for place, step in enumerate(here, arcs_so_far - len(here)):
-                times = {"since": part.since, "until": part.until}
-                arc = replace(step.arc, source=number, target=own[step.arc.target], number=place, **times)
-                steps[number].append(replace(step, arc=arc))
+                arc = replace(step.arc, source=number, target=own[step.arc.target], number=place)
+                steps[number].append(replace(step, arc=replace(arc, since=part.since, until=part.until)))
     every = tuple(state for state in states if state is not None)
     taking = tuple(map(tuple, steps))
     arcs = Arcs(every, tuple(tuple(step.arc for step in here) for here in taking))

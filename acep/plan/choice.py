@@ -10,7 +10,17 @@ from acep.plan.dominance import reason_against
 from acep.plan.lower.tables import NotNativeError, PlanTables, SharedTables, lower
 from acep.plan.prefilter import worth
 
-__all__ = ["COUNTED", "UNITS", "WINDOWS", "EngineChoice", "alone", "choose", "decides_at_once", "waits_from", "with_allowance"]
+__all__ = [
+    "COUNTED",
+    "UNITS",
+    "WINDOWS",
+    "EngineChoice",
+    "alone",
+    "choose",
+    "decides_at_once",
+    "waits_from",
+    "with_allowance",
+]
 
 ALWAYS = -(2**63)  # before all times
 

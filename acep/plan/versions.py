@@ -25,12 +25,10 @@ MOST_VERSIONS = 100
 @dataclass(frozen=True)
 class QueryVersion:
     """A ``query``, which is valid from the tick ``since`` on (``None``: from the beginning) until the next version.
-    An automaton has one version, whose arcs have times of their own; it began to be as it is at ``since``. ``known``:
-    partial matches know the arcs along which they came, which those in a snapshot of acep 0.1 do not."""
+    An automaton has one version, whose arcs have times of their own; it began to be as it is at ``since``."""
 
     query: Query
     since: int | None
-    known: bool = True
 
 
 def check_dynamic(query: Query) -> None:

@@ -251,12 +251,12 @@ class Matcher(Generic[Result]):
         """Replace a query by another version from now on; return the number of partial matches that go on.
 
         "Now" is as in :meth:`change`. Partial matches of an automaton go on in the states of the same name. Those of a
-        query in SASE+ go on in the states that both versions share: their events came along the same variables, types
-        and predicates, and they keep the same values. ``query`` is the name of the query if there are several.
+        query in SASE+ go on in the states that both versions share: their events came along the same variables, types,
+        predicates and negations, and they keep the same values. A negation is of the version that binds the event after
+        it, or at the end the one before it. ``query`` is the name of the query if there are several.
 
         Raises :class:`QueryError`, and changes nothing, without ``dynamic``; if two automata differ in more than arcs
-        and new states; if two queries differ in more than pattern and conditions, or a query has a negation, OUTPUT or
-        FROM.
+        and new states; if two queries differ in more than pattern and conditions, or a query has FROM.
 
         >>> import acep
         >>> matcher = Matcher("PATTERN SEQ(A a, B b, C c) WITHIN 9", dynamic=True)

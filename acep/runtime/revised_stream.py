@@ -190,7 +190,7 @@ class _RevisedPlan:
 
     def change_since(self, plan: Plan, since: int) -> Sequence[Found]:
         """Match all events that are kept again, by another plan."""
-        past, before, (cut, _) = self.stream, self.plan, self._reach(since)
+        past, (cut, _) = self.stream, self._reach(since)
         self.stream = Stream([self.first], self.engine, revisable=True)
         try:
             self.change(plan)  # which the engine may refuse

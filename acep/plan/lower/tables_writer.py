@@ -20,8 +20,8 @@ EVENT, ONE = range(2)
 Triple = tuple[int, int, int]
 
 PLAIN = (
-    "check_program", "check_only", "check_turn", "crossing_negation", "accept_cost", "arc_number", "arc_target", "arc_var",
-    "arc_class", "arc_blocking", "arc_history", "arc_first", "arc_last", "assign_program", "ignore_class",
+    "check_program", "check_only", "check_turn", "crossing_negation", "accept_cost", "arc_number", "arc_target",
+    "arc_var", "arc_class", "arc_blocking", "arc_history", "arc_first", "arc_last", "assign_program", "ignore_class",
     "ignore_first", "ignore_last",
 )  # fmt: skip
 LISTS = (
@@ -30,8 +30,8 @@ LISTS = (
     "ignore_binding",
 )  # fmt: skip
 COMPLETION = (
-    "kept", "order_by", "choice", "variable_rank", "negation_class", "negation_weight", "negation_since", "conjunct_program",
-    "having", "returns",
+    "kept", "order_by", "choice", "variable_rank", "negation_class", "negation_weight", "negation_since",
+    "conjunct_program", "having", "returns",
 )  # fmt: skip
 COMPLETION_LISTS = (
     "negation_around", "negation_columns", "negation_conjuncts", "conjunct_refs", "conjunct_loops", "conjunct_least",
