@@ -68,7 +68,7 @@ class Chain:
         return all(compared(bound[one]["x"], op, bound[other]["x"]) for one, op, other in both)
 
     def same(self, one: Negated, before: Chain) -> bool:
-        """Whether a negation is also one of the version before: variable, type, conditions and weight are equal, and both
+        """Whether the version before has an equal negation: variable, type, conditions and weight are equal, and both
         stand at the beginning, at the end or between."""
         ends = (one.place == 0, one.place == len(self.letters))
         return any(
