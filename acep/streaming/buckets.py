@@ -71,7 +71,8 @@ class Bucket:
         then = [job.schema.seq] if job.schema.seq is not None else []
         self.held = HoldBack(job.schema.ts, then, job.schema.tick_ns or 1)
         grouped = job.output in ("points", "bundles")
-        self.groups = [WaitingGroups(plan, job.output == "bundles") for plan in self.plans] if grouped else []
+        now = map(self._plan_now, part.queries)
+        self.groups = [WaitingGroups(plan, job.output == "bundles") for plan in now] if grouped else []
         self.totals = Totals(queries=[Counts() for _ in job.queries])
         self.refused: list[pa.Table] = []  # late rows that are yet to be given, if the job gives them
         self.ended = False
@@ -112,7 +113,10 @@ class Bucket:
         changed, went_on = self.queries.take(news, since, certain), 0
         for place, number in enumerate(self.part.queries):
             if number in changed:
-                self.stream.change(place, self._plan_now(number))
+                plan = self._plan_now(number)
+                self.stream.change(place, plan)
+                if self.groups:
+                    self.groups[place].change(plan)
                 went_on += self.stream.live_of(place)
         return went_on
 

@@ -199,13 +199,17 @@ class WaitingGroups:
     def __init__(self, plan: Plan, bundles: bool) -> None:
         self.bundles = bundles
         self._open: dict[tuple[Value, ...], WaitingGroup] = {}
+        self.change(plan)
+
+    def change(self, plan: Plan) -> None:
+        """Go on with another plan, under whose later matches groups may wait longer."""
         window = plan.window
         timed = window.span is not None and not window.counted
         trailing = any(n.trailing for n in plan.automaton.negations)
         self._wait: int | None = None
         if plan.query.output is Output.ALL and not plan.sources and (timed or not trailing):
             self._wait = window.span if trailing else 0
-        if bundles and self._wait is not None:
+        if self.bundles and self._wait is not None:
             # A later match point within the window belongs to the bundle.
             self._wait = self._wait + window.span + 1 if timed and window.span is not None else None
 

@@ -249,6 +249,27 @@ def test_what_is_refused(spark: Any, tmp_path: Path) -> None:
         each.replace(ABD)
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_match_point_is_whole_under_a_version_whose_matches_wait(kept: bool, tmp_path: Path) -> None:
+    first, second = (f"PATTERN SEQ(A a, {end}) WHERE [k] WITHIN 9" for end in ("C c", "B b, ~(X x)"))
+    parts = [[(1001, "A"), (1003, "A")], [(1005, "B")], [(1012, "Y")], [(1013, "Y")], [(1030, "Y")]]
+    batches = [
+        pa.Table.from_pylist(
+            [{"ts": ts, "type": letter, "k": 1, "x": 0, "id": ts, "came": ts} for ts, letter in part], SCHEMA
+        )
+        for part in parts
+    ]
+    job = the_job(batches[0], first, dynamic=True, buckets=1, output="points", **ROLES)
+    files = FileStream(job, tmp_path, 0)
+    found = []
+    for number, batch in enumerate(batches):
+        if not kept:
+            live.forget_live()
+        found += files.push(batch, [row_of(2, second)] if number == 1 else [])
+    found += files.end()
+    assert [row["point"] for row in found] == [1005]
+
+
 def test_a_state_with_versions_is_of_a_stream_with_versions(tmp_path: Path) -> None:
     job, plain = (the_job(tables()[0], ABC, dynamic=dynamic, buckets=2, **ROLES) for dynamic in (True, False))
     assert job.fingerprint != plain.fingerprint
