@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ Ints = npt.NDArray[np.int64]
 BUCKETS = 1 << 16
 """Number of buckets into which partitions fall by their hash."""
 FEW = 256  # texts that are given with each batch, whether it has them or not
+OBJECT = 170  # bytes of a text and its number beside its characters
 SPARE = 4096  # rows of events that are gone, beyond as many as there are left, before they are removed
 
 
@@ -30,6 +32,8 @@ class _Values:
         self.values = Growing(np.float64 if kind is Kind.FLOAT else np.int64)
         self.valid: Growing | None = None
         self.texts: dict[str, int] = {}
+        self._long = 0  # characters of the texts, and the texts counted so far
+        self._counted = 0
 
     def extend(self, column: Column) -> None:
         values: Any = column.values
@@ -45,6 +49,13 @@ class _Values:
         if self.valid is not None:
             self.valid.extend(np.ones(len(values), np.uint8) if column.valid is None else column.valid)
         self.values.extend(values)
+
+    @property
+    def bytes(self) -> int:
+        held = self.values.bytes + (0 if self.valid is None else self.valid.bytes)
+        self._long += sum(map(len, islice(self.texts, self._counted, None)))
+        self._counted = len(self.texts)
+        return held + OBJECT * self._counted + self._long
 
     def at(self, rows: Ints) -> Column:
         values = self.values.now[rows]
@@ -208,10 +219,40 @@ class EventLog:
         if self._rows > 2 * (self._ts.size - self._begin) + SPARE:
             self._rebuild()
 
+    def take(self, many: int, before: int | None) -> tuple[Batch, Ints]:
+        """Remove the first ``many`` events, and more if the next ones have the same time, of those before a time
+        (``None``: of all); return them with their numbers."""
+        self._catch_up()
+        ts = self.ts
+        end = len(ts) if before is None else int(np.searchsorted(ts, before))
+        if many < end:
+            end = min(end, int(np.searchsorted(ts, ts[many - 1], "right")))
+        places = np.arange(self._begin, self._begin + end)
+        found = self._batch(places), self._number.now[places].copy()
+        self._begin += end
+        if self._rows > 2 * (self._ts.size - self._begin) + SPARE:
+            self._rebuild()
+        return found
+
+    @property
+    def bytes(self) -> int:
+        """Return the bytes that the events take; a text that is stored counts as so many characters and an object."""
+        self._catch_up()
+        columns = [*self._columns.values(), *(one for one in (self._types, self._ids) if isinstance(one, _Values))]
+        own = [self._ts, self._order, self._number, self._row, self._hash, self._bucket]
+        own += [self._ids] if isinstance(self._ids, Growing) else []
+        return sum(one.bytes for one in (*own, *columns))
+
     def whole(self) -> tuple[Batch, Ints]:
         """Return all events with their numbers, in stream order."""
         self._catch_up()
         return self._batch(np.arange(self._begin, self._ts.size)), self._number.now[self._begin :].copy()
+
+    def compact(self) -> None:
+        """Keep no memory for events that are gone."""
+        self._catch_up()
+        if self._rows > self._ts.size - self._begin:
+            self._rebuild()
 
     def _rebuild(self) -> None:
         """Remove the rows of events that are gone."""

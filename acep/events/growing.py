@@ -29,6 +29,11 @@ class Growing:
         """Return the values, which may be written to."""
         return self._all[: self.size]
 
+    @property
+    def bytes(self) -> int:
+        """Return the bytes that are reserved."""
+        return int(self._all.nbytes)
+
     def extend(self, values: Any) -> None:
         """Add values at the end."""
         size = self.size + len(values)

@@ -29,7 +29,7 @@ class Encoder:
     ``columns``: those that the core takes, in its order. ``span``: how long before the latest event texts and ids are
     needed, in ticks. ``lasting``: columns whose texts are kept for good, as some plan may look back at any event.
     ``forgets``: whether no plan may look back at any event. ``tables``: the number of partition tables of the core.
-    ``events``: how many have come. ``clock``: the latest time seen.
+    ``events``: how many were pushed, ``repeated`` of which had come before. ``clock``: the latest time seen.
     """
 
     codes: Codes
@@ -42,7 +42,13 @@ class Encoder:
     forgets: bool
     names: IdDictionary = field(default_factory=IdDictionary)
     events: int = 0
+    repeated: int = 0
     clock: int | None = None
+
+    @property
+    def arrived(self) -> int:
+        """Return how many events have come, each counted once."""
+        return self.events - self.repeated
 
     @property
     def bytes(self) -> int:

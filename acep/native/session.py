@@ -57,6 +57,8 @@ class NativeSession:
         pace: Pace | None = None,
         memory: int | None = None,
         recoveries: Mapping[int, Recovery] | None = None,
+        *,
+        revisable: bool = False,
     ) -> None:
         self.plans = tuple(plans)
         self._codes = codes = Codes()
@@ -99,7 +101,9 @@ class NativeSession:
             for plan, table in zip(self.plans, tables, strict=True)
         ]
         codes.pin()
-        self.budget = SessionBudget(self._session, self._encoder, self._decoders, efforts, pace, memory, recoveries)
+        self.budget = SessionBudget(
+            self._session, self._encoder, self._decoders, efforts, pace, memory, recoveries, revisable
+        )
 
     def _parts(self, shared: SharedTables, programs: list[Any], classes: list[Any]) -> tuple[list[Any], list[Any]]:
         """Return the programs and event classes as the core takes them, those that are given followed by the others."""
@@ -158,14 +162,19 @@ class NativeSession:
         else:
             self._session.push(*self._encoder.words(batch))
 
-    def revise(self, removed: Batch | None, batch: Batch, again: int) -> None:
-        """Forget the partitions of the events ``removed`` and of the first ``again`` of a batch, and push the batch."""
+    def revise(self, removed: Batch | None, batch: Batch, again: int, fresh: int) -> None:
+        """Forget the partitions of the events ``removed`` and of the first ``again`` of a batch, and push the batch.
+        Of these, ``fresh`` come for the first time."""
         if removed is not None:
             self._session.reset(*self._encoder.words(removed), rows=len(removed))
+            self._encoder.repeated += len(removed)
         if len(batch):
             words = self._encoder.words(batch)
             self._session.reset(*words, rows=again)
-            self._session.push(*words, hold=True)
+            if self.budget.efforts:
+                self.budget.revise(words, again, fresh, 0 if removed is None else len(removed))
+            else:
+                self._session.push(*words, hold=True)
         if self.clock is not None:
             self._session.advance(self.clock)
 

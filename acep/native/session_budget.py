@@ -24,13 +24,14 @@ __all__ = ["SessionBudget"]
 BESIDE = 8  # texts and ids get one part in so many of the memory
 ROUNDS = 8  # attempts to shed partial matches to make room for texts
 MOST = 2**62  # matches
+NOT_ESTIMATED = "how many is not estimated where matches may be taken back"
 
 
 @dataclass
 class SessionBudget:
     """The budgets of a session. ``efforts`` keep plans to their budgets, ``pace`` keeps all of them to a time budget.
     ``memory``: the most bytes, in equal shares, that the session may hold after a call. ``recoveries`` recover the
-    match bundles of some plans."""
+    match bundles of some plans. ``revisable``: partitions may be matched again."""
 
     core: _native.Session
     encoder: Encoder
@@ -39,6 +40,7 @@ class SessionBudget:
     pace: Pace | None
     memory: int | None
     recoveries: Mapping[int, Recovery]
+    revisable: bool = False
     most_held: int = 0  # bytes after a call
 
     def __post_init__(self) -> None:
@@ -53,11 +55,51 @@ class SessionBudget:
         """Push events in stretches, each up to the next time that a policy or a recovery has something to do."""
         if self.pace is not None:
             self.pace.begin(len(batch), int(batch.ts[0]))
-        before, at = self.encoder.events, 0
-        words = self.encoder.words(batch)
+        before = self.encoder.arrived
+        self._push(self.encoder.words(batch), 0, before)
+
+    def revise(self, words: Pushed, again: int, fresh: int, removed: int) -> None:
+        """Push events, the first ``again`` of which are of partitions that were reset; ``fresh`` of these come for the
+        first time, and ``removed`` others were taken back.
+
+        The work is charged to the allowance of all events, and grants nothing, except that time is granted for the
+        events ``removed`` too.
+        """
+        many = len(words[0])
+        if self.pace is not None:
+            if not any(effort.rate for effort in self.efforts.values()):
+                fresh += removed
+            self.pace.begin(max(1, fresh + many - again), int(words[0][-1]))
+        self.encoder.repeated += again - fresh
+        before = self.encoder.arrived - (many - again) - fresh
+        self._look(before, before + fresh)
+        if again:
+            self.core.begin_again(fresh)
+            part = rows_of(words, slice(0, again))
+            if self.pace is None:
+                self.core.push(*part, hold=True, again=again)
+            else:
+                now = int(part[0][-1]) if self.pace.clock is None else max(self.pace.clock, int(part[0][-1]))
+                rate, matches = self.pace.rate(max(1, fresh), now, learns=False)
+                touches, walked = self._touches, self.walked
+                self.allow(rate, max(1, fresh), matches)
+                self.core.push(*part, hold=True, again=again)
+                self.pace.measured(again, self._touches - touches, 0.0, matches=self.walked - walked)
+        self._push(words, again, before + fresh)
+
+    def _look(self, before: int, upto: int) -> None:
+        """Let policies look at the events up to number ``upto`` that come at once, after event number ``before``."""
+        while (before := min(before + one.left(before) for one in self.efforts.values())) <= upto:
+            for effort in self.efforts.values():
+                if effort.due(before):
+                    effort.look(self.core, before)
+
+    def _push(self, words: Pushed, at: int, before: int) -> None:
+        """Push the rows from ``at`` on; ``before`` events have come before these."""
+        many, before = len(words[0]), before - at
         cuts = [*self.efforts.values(), *self.recoveries.values()]
-        while at < len(batch):
-            upto = min([len(batch), *(at + one.left(before + at) for one in cuts)])
+        while at < many:
+            upto = min([many, *(at + one.left(before + at) for one in cuts)])
             upto = upto if self.pace is None else min(upto, at + self.pace.stretch)
             self._stretch(words, slice(at, upto), before + upto)
             for number, recovery in self.recoveries.items():
@@ -105,8 +147,8 @@ class SessionBudget:
     def learn(self) -> None:
         """End the epoch here: each policy learns from the events since the last one."""
         for effort in self.choosing.values():
-            if effort.events < self.encoder.events:
-                effort.learn(self.core, self.encoder.events)
+            if effort.events < self.encoder.arrived:
+                effort.learn(self.core, self.encoder.arrived)
 
     def allow(self, rate: float, events: int, matches: float) -> None:
         """Allow all plans together ``rate`` touches for each of the next ``events``, and so many ``matches``."""
@@ -130,7 +172,7 @@ class SessionBudget:
 
     def epochs(self, events: int) -> int:
         """Return how many epochs of policies end within the next ``events``."""
-        return sum(effort.epochs(self.encoder.events + events) for effort in self.choosing.values())
+        return sum(effort.epochs(self.encoder.arrived + events) for effort in self.choosing.values())
 
     @property
     def _touches(self) -> int:
@@ -150,10 +192,12 @@ class SessionBudget:
             told = self.core.shedding_counts(plan)
             counts.shed, counts.touches, counts.deciding = self._shed(plan), int(told["spent"]), int(told["deciding"])
             counts.unknown = no_recall(self.decoders[plan].plan)
-            if not counts.unknown:
+            if not counts.unknown and not self.revisable:
                 away = int(told["turned_away"]) / max(self.encoder.events + 1, 1)
                 counts.known = effort.recall(self.core, away)
                 counts.unknown = "too little was watched to say how many"
+        if self.revisable and effort is not None:
+            counts.known, counts.unknown = (None, None), NOT_ESTIMATED
         if plan in self.recoveries:
             recovery = self.recoveries[plan]
             counts.matches, counts.touches = recovery.given, counts.touches + recovery.spent
@@ -201,6 +245,7 @@ class SessionBudget:
             "efforts": {str(number): effort.dump() for number, effort in self.efforts.items()},
             "pace": None if self.pace is None else self.pace.dump(),
             "recoveries": {str(number): recovery.dump() for number, recovery in self.recoveries.items()},
+            **({"repeated": self.encoder.repeated} if self.revisable else {}),
         }
 
     def load(self, data: Any) -> None:
@@ -212,6 +257,11 @@ class SessionBudget:
             effort.load(self.core, data["efforts"][str(number)])
         for number, recovery in self.recoveries.items():
             recovery.load(data["recoveries"][str(number)])
+        if self.revisable:
+            self.encoder.repeated = int(data["repeated"])
+            if not 0 <= self.encoder.repeated <= self.encoder.events:
+                raise ValueError("repeated")
+            self.core.repeated(self.encoder.repeated)
         if (self.pace is None) != (data["pace"] is None):
             raise ValueError("pace")
         if self.pace is not None:

@@ -194,8 +194,8 @@ class Matcher(Generic[Result]):
         """
         tables, started, processor = self._tables, time.perf_counter(), time.thread_time()
         found: Result = tables.given(tables.push(to_table(batch)))
-        if tables.stream is not None:
-            tables.stream.took(time.thread_time() - processor, time.perf_counter() - started)
+        if (source := tables.stream or tables.revised) is not None:
+            source.took(time.thread_time() - processor, time.perf_counter() - started)
         return found
 
     def advance(self, ts: Any) -> Result:

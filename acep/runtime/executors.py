@@ -4,7 +4,7 @@ composed query runs on the reference engine over the matches of other plans."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -121,6 +121,8 @@ class NativeExecutors:
                 hint="leave these bounds out of the Budget",
             )
         number, recovery, memory = len(self.plans), limits.recovery(plan), limits.memory is not None
+        if self.revisable:
+            choice = replace(choice, engine=choice.alone)
         engine = bounded_engine(choice, windows=not memory) if memory or recovery else with_allowance(choice)
         if UNITS in engine:
             self.efforts[number] = PartitionSampler(limits.seed + number, limits.budget.work)
@@ -139,7 +141,9 @@ class NativeExecutors:
 
             pace = None if self.limits is None else self.limits.pace(self.plans[0].schema)
             memory = None if self.limits is None else self.limits.memory
-            self.session = NativeSession(self.plans, self.engines, self.efforts, pace, memory, self.recoveries)
+            self.session = NativeSession(
+                self.plans, self.engines, self.efforts, pace, memory, self.recoveries, revisable=self.revisable
+            )
             for number in range(len(self.plans)):
                 if self.tallies(number):
                     self.session.tally(number, self.output)

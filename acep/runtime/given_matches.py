@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,11 +18,13 @@ from acep.matches.found_columns import FoundColumns, concatenate
 from acep.matches.match_ids import kind_of_value
 from acep.matches.records import Found
 
-__all__ = ["GivenColumns", "GivenRecords"]
+__all__ = ["GivenColumns", "GivenRecords", "differences", "found_bytes"]
 
 Buckets = npt.NDArray[np.bool_] | None
 Ints = npt.NDArray[np.int64]
+Stays = Callable[[FoundColumns], npt.NDArray[np.bool_]]
 GONE = np.iinfo(np.int64).min
+OBJECT = 49  # bytes of a text beside its characters
 SPARE = 4096  # matches that are gone, beyond as many as there are left, before they are removed
 
 
@@ -33,6 +35,7 @@ class GivenColumns:
     def __init__(self) -> None:
         self._parts: list[FoundColumns] = []
         self._later: list[FoundColumns] = []  # parts that were not asked for yet
+        self._held = 0  # bytes of all parts
         self._start, self._hash, self._part, self._row = (Growing(np.int64) for _ in range(4))
         self._bucket = Growing(np.uint16)
 
@@ -40,11 +43,35 @@ class GivenColumns:
         """Record that matches were given."""
         if len(found):
             self._later.append(found)
+            self._held += found_bytes(found)
 
-    def revise(self, found: FoundColumns, cut: int | None, buckets: Buckets) -> FoundColumns:
+    def keep_last(self, many: int) -> FoundColumns:
+        """Keep only the first ``many`` of the matches that were added last; return them."""
+        last = self._later.pop()
+        self._held -= found_bytes(last)
+        last = last.take(np.arange(many))
+        self.add(last)
+        return last
+
+    def not_before(self, tick: int | None) -> FoundColumns | list[Found]:
+        """Take back the matches that end at ``tick`` or later (``None``: all); return them."""
+        parts = [part.take(np.flatnonzero(part.end >= tick)) if tick is not None else part for part in self.whole()]
+        parts = [replace(part, ops=np.full(len(part), -1)) for part in parts if len(part)]
+        return concatenate(parts) if parts else []
+
+    def compact(self) -> None:
+        """Keep no memory for matches that are gone."""
+        parts = self.whole()
+        self.__init__()  # type: ignore[misc]
+        if parts:
+            self.add(concatenate(parts))
+
+    def revise(
+        self, found: FoundColumns, cut: int | None, buckets: Buckets, stays: Stays | None = None
+    ) -> FoundColumns:
         """Compare ``found``, which has all matches that began at ``cut`` or later in some partitions (``None``: in all)
         as they are now, with those that were given. Return the difference, which is given from now on, with matches of
-        other partitions, which are new."""
+        other partitions, which are new. ``stays`` says which matches stay given, though they are not found again."""
         from acep.native import _native  # here, as only the native core finds matches as columns
 
         later, self._later = self._later, []
@@ -63,15 +90,25 @@ class GivenColumns:
         come, gone = _native.missing(new, old), at[_native.missing(old, new)]
         if len(come) < len(found):
             found, new = found.take(come), new[come]
-        taken = [self._taken_back(part, gone) for part in sorted({*self._part.now[gone].tolist()})]
-        self._start.now[gone] = GONE
+        taken = []
+        for part in sorted({*self._part.now[gone].tolist()}):
+            places, lost = self._among(part, gone)
+            if stays is not None and (away := ~stays(lost)).any():
+                places, lost = places[away], lost.take(np.flatnonzero(away))
+            elif stays is not None:
+                continue
+            self._start.now[places] = GONE
+            taken.append(replace(lost, ops=np.full(len(lost), -1)))
         if len(found):
             self._add(found, new)
+            self._held += found_bytes(found)
         return concatenate([*taken, found]) if taken else found
 
     def forget(self, cut: int) -> None:
         """Forget the matches that began before ``cut``."""
-        self._later = [part for part in self._later if int(part.start.max()) >= cut]
+        later, self._later = self._later, [part for part in self._later if int(part.start.max()) >= cut]
+        if len(later) > len(self._later):
+            self._held = sum(map(found_bytes, (*self._parts, *self._later)))
         start = self._start.now
         start[start < cut] = GONE
         stay = np.flatnonzero(start > GONE)
@@ -79,6 +116,7 @@ class GivenColumns:
             return
         parts, numbers = np.unique(self._part.now[stay], return_inverse=True)
         self._parts = [self._parts[part] for part in parts.tolist()]
+        self._held = sum(map(found_bytes, (*self._parts, *self._later)))
         self._part.now[stay] = numbers
         for growing in (self._start, self._hash, self._part, self._row, self._bucket):
             growing.keep(stay)
@@ -92,10 +130,39 @@ class GivenColumns:
         self._bucket.extend(bucket_of(hashes_of_columns(part.keys, len(part))) if part.keys else zeros)
         self._parts.append(part)
 
-    def _taken_back(self, part: int, gone: Ints) -> FoundColumns:
-        """Return those of the matches in the places ``gone`` that are in a part."""
-        rows = self._row.now[gone[self._part.now[gone] == part]]
-        return replace(self._parts[part].take(rows), ops=np.full(len(rows), -1))
+    def _among(self, part: int, places: Ints) -> tuple[Ints, FoundColumns]:
+        """Return those of some places whose matches are in a part, and these matches."""
+        own = places[self._part.now[places] == part]
+        return own, self._parts[part].take(self._row.now[own])
+
+    def whole(self) -> list[FoundColumns]:
+        """Return all matches that are kept, in parts."""
+        stay = np.flatnonzero(self._start.now > GONE)
+        parts = [self._among(part, stay)[1] for part in sorted({*self._part.now[stay].tolist()})]
+        return parts + self._later
+
+    @property
+    def bytes(self) -> int:
+        """Return the bytes that the matches take."""
+        columns = self._start, self._hash, self._part, self._row, self._bucket
+        return sum(one.bytes for one in columns) + self._held
+
+
+def differences(some: FoundColumns, others: FoundColumns) -> tuple[Ints, Ints]:
+    """Return the rows of each that are not among the other ones; of equal ones each is counted."""
+    from acep.native import _native
+
+    one, other = _contents(some), _contents(others)
+    return _native.missing(one, other), _native.missing(other, one)
+
+
+def found_bytes(found: FoundColumns) -> int:
+    """Return the bytes that matches take; texts that are ids count as so many characters and an object."""
+    columns = (*found.keys, *found.values)
+    arrays = [found.start, found.end, found.bundle, found.error, found.offsets, found.ids, found.vars]
+    arrays += [one.values for one in columns] + [one.valid for one in columns if one.valid is not None]
+    texts = sum(OBJECT + len(one) for one in found.ids) if found.ids.dtype == object else 0
+    return texts + sum(one.nbytes for one in arrays)
 
 
 def _contents(found: FoundColumns) -> Ints:

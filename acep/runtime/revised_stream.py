@@ -20,6 +20,7 @@ from acep.events.batch_state import batch_of_plain, plain_of_batch
 from acep.events.event_log import BUCKETS, EventLog, bucket_of
 from acep.events.hashes import hashes_of_columns
 from acep.matches.found_columns import taken_back
+from acep.matches.found_state import found_of, plain_of
 from acep.matches.match_ids import kind_of_value
 from acep.matches.records import Counts, Found
 from acep.pattern.expressions import Value
@@ -28,7 +29,10 @@ from acep.plan.choice import waits_from
 from acep.plan.compile import Plan
 from acep.runtime.chosen_matches import ChosenMatches
 from acep.runtime.given_matches import GivenColumns, GivenRecords
-from acep.runtime.stream import Stream, in_order, together
+from acep.runtime.room import Room, go_on, let_go, take_in
+from acep.runtime.stream import SEVERAL, Stream, in_order, together
+from acep.runtime.sure_matches import Changes, sure
+from acep.shedding.limits import Limits
 from acep.storage.plain_data import from_json, to_plain
 
 __all__ = ["RevisedStream"]
@@ -36,18 +40,21 @@ __all__ = ["RevisedStream"]
 Ints = npt.NDArray[np.int64]
 Buckets = npt.NDArray[np.bool_] | None
 SELDOM = 32  # calls between two looks at what may be forgotten
+SUMMED = ("nodes", "touches", "deciding", "matches", "retracted", "shed", "memory")  # over several plans
 
 
 class RevisedStream:
     """The state of plans over one stream that may be revised; each plan runs alone.
 
     Batches come with the arrival numbers of their events. Matches are those of :class:`acep.runtime.stream.Stream`
-    over the events so far, with ``op`` -1 where one that was given is taken back; they have no bundles.
+    over the events so far, with ``op`` -1 where one that was given is taken back; they have no bundles. Under ``limits``
+    they are some of these.
     """
 
-    def __init__(self, plans: Sequence[Plan], engine: str = "auto") -> None:
+    def __init__(self, plans: Sequence[Plan], engine: str = "auto", limits: Limits | None = None) -> None:
         self.plans = tuple(plans)
-        self._parts = [_RevisedPlan(plan, engine) for plan in self.plans]
+        shares = [None if limits is None else limits.share(self.plans, n) for n in range(len(self.plans))]
+        self._parts = [_RevisedPlan(plan, engine, own) for plan, own in zip(self.plans, shares, strict=True)]
         self._events = 0
 
     def push(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Sequence[int]) -> list[Sequence[Found]]:
@@ -91,6 +98,11 @@ class RevisedStream:
         """End the stream and return the remaining matches."""
         return [part.finish() for part in self._parts]
 
+    def begin(self, final: int | None) -> None:
+        """Declare that no event before ``final`` will come or go, before what comes next."""
+        for part in self._parts:
+            part.final = final
+
     def settle(self, final: int, *, now: bool = False) -> None:
         """Forget what only an event before ``final`` could change: in one of :data:`SELDOM` calls, or ``now``."""
         for part in self._parts:
@@ -108,8 +120,8 @@ class RevisedStream:
         parts = [self.counts_of(number) for number in range(len(self.plans))]
         if len(parts) == 1:
             return parts[0]
-        sums = {name: sum(getattr(one, name) for one in parts) for name in ("nodes", "touches", "matches", "retracted")}
-        return parts[0].other(**sums)
+        sums: dict[str, Any] = {name: sum(getattr(one, name) for one in parts) for name in SUMMED}
+        return parts[0].other(**sums, unknown=SEVERAL)
 
     def counts_of(self, plan: int) -> Counts:
         """Return the events, and the work and matches of plan number ``plan``."""
@@ -117,12 +129,19 @@ class RevisedStream:
         counts = part.stream.counts
         nodes, touches = counts.nodes + part.past.nodes, counts.touches + part.past.touches
         own = {"matches": part.matches, "retracted": part.retracted}
+        if part.room is not None:
+            own |= {"shed": counts.shed + part.room.shed, "memory": counts.memory + part.room.peak}
         return counts.other(nodes=nodes, touches=touches, events=self._events, **own)
+
+    def took(self, processor: float, wall: float) -> None:
+        """Record the seconds that the whole call took that pushed the last events; a budget of time counts them."""
+        for part in self._parts:
+            part.stream.took(processor / len(self._parts), wall / len(self._parts))
 
     @property
     def held(self) -> int:
         """Return the number of events that are kept for revisions, by the plan that keeps most."""
-        return max(len(part.log) for part in self._parts)
+        return max(part.held for part in self._parts)
 
     def snapshot(self) -> Any:
         """Return the state: the events that are kept. The matches that may be taken back are found again from them."""
@@ -141,7 +160,7 @@ class _RevisedPlan:
     """One plan over the stream. ``log``: the events that a change may concern; ``given``: the matches that it may
     take back; ``matches`` and ``retracted``: how many were given in all and not taken back, and taken back."""
 
-    def __init__(self, plan: Plan, engine: str) -> None:
+    def __init__(self, plan: Plan, engine: str, limits: Limits | None = None) -> None:
         if plan.sources:
             raise QueryError("matches of matches are final, and cannot be revised", hint="speculation=0")
         chooses = plan.query.output is Output.NON_OVERLAP
@@ -150,7 +169,14 @@ class _RevisedPlan:
         self._now(plan)
         plan = self.first = self.plan
         self.past = Counts()  # the work of streams before this one
-        self.stream = Stream([plan], engine, revisable=True)
+        self.room: Room | None = None
+        if limits is not None and limits.memory is not None:
+            # One half is for events and matches that may have to be taken back, the other for partial matches.
+            self.room = Room(limits.memory // 2, EventLog(plan.keys, plan.schema))
+            limits = replace(limits, part=limits.memory - limits.memory // 2)
+        self.limits = limits
+        self.stream = Stream([plan], engine, limits=limits, revisable=True)
+        self.final: int | None = None
         self.log = EventLog(plan.keys, plan.schema, counted=plan.window.counted)
         self.given: Any = GivenColumns() if self.stream.natively else GivenRecords()
         self.matches = self.retracted = 0
@@ -174,8 +200,16 @@ class _RevisedPlan:
             raise
 
     def push(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Ints) -> Sequence[Found]:
+        if self.room is None:
+            return self._counted(self._choose(self.feed(batch, numbers, inserted, removed)))
+        return self._counted(take_in(self, self.room, batch, numbers, removed))
+
+    def feed(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Ints) -> Sequence[Found]:
+        """Match events now; return the matches that come and go, before any choice among them."""
         found: Sequence[Found] = []
         gone = self.log.remove(removed) if len(removed) else None
+        if gone is not None and not len(gone):
+            gone = None
         if batch is not None:
             self.log.add(batch, numbers)
             if self.chosen is not None:
@@ -186,11 +220,11 @@ class _RevisedPlan:
             self._saw(batch)
             found = self.stream.push(batch)[0]
             self.given.add(found)
-        return self._counted(self._choose(found))
+        return found
 
     def change_since(self, plan: Plan, since: int) -> Sequence[Found]:
         """Match all events that are kept again, by another plan."""
-        past, (cut, _) = self.stream, self._reach(since)
+        past, (cut, _) = self.stream, self.reach(since)
         self.stream = Stream([self.first], self.engine, revisable=True)
         try:
             self.change(plan)  # which the engine may refuse
@@ -205,12 +239,21 @@ class _RevisedPlan:
         return self._counted(self._choose(in_order(self.given.revise(found, cut, None))))
 
     def advance(self, clock: int) -> Sequence[Found]:
+        waited: Sequence[Found] = []
+        if self.room is not None:
+            waited = self._counted(go_on(self, self.room))
+            if (first := self.room.waiting.oldest) is not None:
+                clock = min(clock, first - 1)
         if self.clock is not None and clock < self.clock:
-            return []
+            return waited
         self.clock = clock + 1
-        return self._counted(self._choose(self._given(self.stream.advance(clock)[0])))
+        found = self._counted(self._choose(self._given(self.stream.advance(clock)[0])))
+        return together([waited, found]) if len(waited) else found
 
     def finish(self) -> Sequence[Found]:
+        if self.room is not None:
+            waited = let_go(self, self.room)
+            return self._counted(in_order(together([*waited, self.stream.finish()[0]])))
         found = self._choose(self._given(self.stream.finish()[0]))
         if self.chosen is not None:
             found = [*found, *self.chosen.finish()]
@@ -247,17 +290,32 @@ class _RevisedPlan:
                 buckets[bucket_of(self.log.hashes_of(gone))] = True
         if gone is not None:
             changed.append(int(gone.ts[0]))
-        cut, begin = self._reach(min(changed), buckets, together=self.plan.strict)
+        cut, begin = self.reach(min(changed), buckets, together=self.plan.strict)
         again, many = self.log.since(begin, buckets, 0 if batch is None else len(batch) - inserted)
         self._saw(again)
-        found: Sequence[Found] = self.given.revise(self.stream.revise(gone, again, many)[0], cut, buckets)
-        return found
+        found = self.stream.revise(gone, again, many, inserted)[0]
+        if self.limits is None or not self.stream.counts.shed:
+            return self.given.revise(found, cut, buckets)  # type: ignore[no-any-return]
+        changes = self._changes(batch, inserted, gone)
+        return self.given.revise(found, cut, buckets, lambda lost: sure(self.plan, lost, changes))  # type: ignore[no-any-return]
+
+    def _changes(self, batch: Batch | None, inserted: int, gone: Batch | None) -> Changes:
+        parts = [] if gone is None else [gone]
+        if batch is not None and inserted:
+            parts.append(batch.at(slice(0, inserted)))
+        alone = self.plan.strict or not self.plan.keys
+        hashes = None if alone else np.concatenate([self.log.hashes_of(part) for part in parts])
+        return Changes(np.concatenate([part.ts for part in parts]), hashes, gone)
+
+    @property
+    def held(self) -> int:
+        return len(self.log) + (0 if self.room is None else len(self.room.waiting))
 
     def settle(self, final: int, *, now: bool) -> None:
         self._calls += 1
         if self._calls % SELDOM and not now:
             return
-        cut, begin = self._reach(final)
+        cut, begin = self.reach(final)
         if cut is None or begin is None:
             return
         self.given.forget(cut)
@@ -269,27 +327,57 @@ class _RevisedPlan:
 
     def certain(self, final: int) -> int | None:
         if self.chosen is not None:
-            cut, _ = self._reach(final)
+            cut, _ = self.reach(final)
             return None if cut is None else self.chosen.since(cut) - 1
         if self.waits is None:
             return final - 1
         window = self.plan.window
         if window.span is None:
             return None
-        cut = self._reach(final)[0] if window.counted else final - window.span
+        cut = self.reach(final)[0] if window.counted else final - window.span
         return None if cut is None else min(final, max(cut, self.waits)) - 1
 
     def dump(self) -> Any:
-        batch, numbers = self.log.whole()
-        state = [plain_of_batch(batch), numbers] if len(batch) else None
-        return [state, self.matches, self.retracted, self.clock]
+        state = _events(self.log)
+        told = [state, self.matches, self.retracted, self.clock]
+        if self.limits is None:
+            return told
+        # What was shed cannot be found again from the events.
+        room = None if self.room is None else {**self.room.dump(), "waiting": _events(self.room.waiting)}
+        more = {"stream": self.stream.snapshot(), "given": [plain_of(part) for part in self.given.whole()], "room": room}
+        return [*told, more]
+
+    def _load_bounded(self, data: Any) -> None:
+        """Restore the state of a plan under limits."""
+        *_, more = data
+        self.log, waiting = self._log_of(data[0]), None
+        self.stream = Stream.restore([self.plan], more["stream"], self.engine, limits=self.limits, revisable=True)
+        self.given = GivenColumns()
+        for part in more["given"]:
+            found = found_of(part, self.plan.variables)
+            if len(found.keys) != len(self.plan.keys) or len(found.values) != len(self.plan.returns):
+                raise ValueError("matches")
+            self.given.add(found)
+        if (self.room is None) != (more["room"] is None):
+            raise ValueError("memory")
+        if self.room is not None:
+            waiting = self._log_of(more["room"]["waiting"])
+            self.room = self.room.loaded(more["room"], waiting)
+        self.matches, self.retracted = int(data[1]), int(data[2])
+        self.clock = None if data[3] is None else int(data[3])
+
+    def _log_of(self, state: Any) -> EventLog:
+        log = EventLog(self.plan.keys, self.plan.schema, counted=self.plan.window.counted)
+        if state is not None:
+            log.add(*_batch_of(state))
+        return log
 
     def load(self, data: Any) -> None:
+        if self.limits is not None:
+            return self._load_bounded(data)
         state, matches, retracted, clock = data
         if state is not None:
-            batch, numbers = batch_of_plain(state[0]), state[1]
-            if numbers.dtype != np.int64 or numbers.shape != (len(batch),):
-                raise ValueError("numbers")
+            batch, numbers = _batch_of(state)
             self.push(batch, numbers, 0, numbers[:0])
         if clock is not None and clock != self.clock:
             self.advance(int(clock) - 1)
@@ -310,7 +398,7 @@ class _RevisedPlan:
         self.retracted += taken
         return found
 
-    def _reach(self, tick: int, buckets: Buckets = None, *, together: bool = False) -> tuple[int | None, int | None]:
+    def reach(self, tick: int, buckets: Buckets = None, *, together: bool = False) -> tuple[int | None, int | None]:
         """Return the earliest start of a match that a change at ``tick`` may concern, and the time from which events
         must be matched again to find these matches (``None``: from the first one on). A match that waits for others
         may wait for a window more, and leading negations look a window back. ``together``: positions count the events
@@ -352,3 +440,17 @@ class _RevisedPlan:
         if not self.plan.window.counted:
             return start - span
         return self.log.before(start, span, buckets, together=together)
+
+
+def _events(log: EventLog) -> Any:
+    """Return the events of a log as plain data; ``None``: there are none."""
+    batch, numbers = log.whole()
+    return [plain_of_batch(batch), numbers] if len(batch) else None
+
+
+def _batch_of(state: Any) -> tuple[Batch, Ints]:
+    """Restore events with their numbers. Raises :class:`ValueError` for other data."""
+    batch, numbers = batch_of_plain(state[0]), state[1]
+    if numbers.dtype != np.int64 or numbers.shape != (len(batch),):
+        raise ValueError("numbers")
+    return batch, numbers

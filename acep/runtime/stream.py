@@ -222,13 +222,13 @@ class Stream:
                 self._session.advance(clock)
             return [in_order(core.advance(clock)) for core in self._cores]
 
-    def revise(self, removed: Batch | None, batch: Batch, again: int) -> list[Sequence[Found]]:
+    def revise(self, removed: Batch | None, batch: Batch, again: int, fresh: int = 0) -> list[Sequence[Found]]:
         """Push events that may be older than others were, and return the matches, in no order. The partitions of the
-        events ``removed`` and of the first ``again`` of the batch are forgotten before. Only for a stream that is
-        ``revisable``."""
+        events ``removed`` and of the first ``again`` of the batch are forgotten before; ``fresh`` of these come for the
+        first time. Only for a stream that is ``revisable``."""
         with self._at_once():
             if self._session is not None:
-                self._session.revise(removed, batch, again)
+                self._session.revise(removed, batch, again, fresh)
             return [core.revise(removed, batch, again) for core in self._cores]
 
     def finish(self) -> list[Sequence[Found]]:
@@ -279,13 +279,15 @@ class Stream:
         output: str = "matches",
         limits: Limits | None = None,
         first: Sequence[Plan] | None = None,
+        *,
+        revisable: bool = False,
     ) -> Stream:
         """Restore the stream that a snapshot was taken of. ``first`` are the plans with which it began, if they have
         changed since.
 
         Raises :class:`SnapshotError` if the bytes are damaged or belong to other plans.
         """
-        stream = cls(first or plans, engine, output, limits)
+        stream = cls(first or plans, engine, output, limits, revisable=revisable)
         stream.plans = tuple(plans)
         payload = unseal(data, stream.fingerprint)
         try:

@@ -100,12 +100,7 @@ class TableStream:
             self.arrivals = Arrivals(arrow, self.schema, self.lateness, self.op, self.speculation)
         self.plans = self._plans_at_first()
         if self.arrivals is not None and self.arrivals.speculates:
-            if self.limits is not None:
-                raise QueryError(
-                    "matches that may be taken back keep to no budget of work, time or memory",
-                    hint="leave these bounds out of the Budget, or speculation= out",
-                )
-            self.revised = RevisedStream(self.plans, self.engine)
+            self.revised = RevisedStream(self.plans, self.engine, self.limits)
         else:
             self.stream = Stream(self.plans, self.engine, output, self.limits)
         for number, versions in enumerate(self.versions):
@@ -352,6 +347,7 @@ class TableStream:
     def _revised(self, stream: RevisedStream, due: Due) -> list[Sequence[Found]]:
         """Feed events that are due to a stream that can be revised."""
         assert self.arrivals is not None
+        stream.begin(self.arrivals.final)
         steps = []
         if due.rows is not None or due.removed:
             numbers = due.numbers

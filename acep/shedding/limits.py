@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 
 from acep.budget import Budget
@@ -11,7 +11,7 @@ from acep.budget.budget import size_in_bytes
 from acep.budget.pace import Pace, pace_of
 from acep.errors import QueryError, SnapshotError
 from acep.learning.policy import Policy
-from acep.pattern.tree import Strategy
+from acep.pattern.tree import Output, Strategy
 from acep.plan.compile import Plan
 from acep.plan.schema import Schema
 from acep.shedding.controller import SheddingController
@@ -42,6 +42,7 @@ class Limits:
     budget: Budget
     seed: int = 0
     learned: Mapping[str, LearnedState] = field(default_factory=dict)
+    part: int | None = None  # of the memory, in bytes; None: all of it
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seed", checked_seed(self.seed))
@@ -58,6 +59,26 @@ class Limits:
         learned = known.serve(policy) if known else None
         work = None if self.budget.work is None else self.budget.work * (1 - self.budget.recover)
         return SheddingController(policy, self.seed + number, work, learned, estimate=self.budget.estimate)
+
+    def share(self, plans: Sequence[Plan], number: int) -> Limits:
+        """Return the limits on plan ``number`` if each of the plans keeps to a part of its own. Raises as :meth:`check`
+        does, and :class:`QueryError` for a plan whose matches cannot be taken back under a budget."""
+        self.check(plans)
+        plan, many = plans[number], len(plans)
+        if self.budget.recover:
+            raise QueryError("recover= gives matches later, and not where they may be taken back", hint="speculation=0")
+        if plan.query.output is not Output.ALL:
+            raise QueryError(
+                "under a budget of work, time or memory no matches are taken back where they are chosen among others",
+                hint="leave these bounds out of the Budget, or speculation= out, or give all matches",
+            )
+        known = {name: state for name, state in self.learned.items() if name == plan.fingerprint}
+        parts = {name: getattr(self.budget, name) for name in ("cpu", "latency")}
+        parts = {name: None if whole is None else whole / many for name, whole in parts.items()}
+        # Shadow samples are given up where a partition is matched again, so they say nothing of all.
+        budget = replace(self.budget, estimate=0, **parts)
+        part = None if self.memory is None else self.memory // many
+        return Limits(self.policy, budget, self.seed + number, known, part)
 
     def compose(self, plan: Plan) -> None:
         """Raise :class:`QueryError` for a composed query that might invent matches where an inner match is lost."""
@@ -107,6 +128,8 @@ class Limits:
     @property
     def memory(self) -> int | None:
         """Return the bytes that all queries together may hold; ``None``: no bound."""
+        if self.part is not None:
+            return self.part
         return None if self.budget.memory is None else min(size_in_bytes(self.budget.memory), MOST_MEMORY)
 
     def pace(self, schema: Schema) -> Pace | None:

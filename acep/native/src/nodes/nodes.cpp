@@ -148,12 +148,12 @@ void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
     admission_.nodes_before = work_.nodes;
     memory_.given_before = output_.given();
     walks.any = false;
-    if (shedding() != nullptr) shedding()->arrive(partition, arrived, work_.touches);
+    if (shedding() != nullptr) shedding()->arrive(partition, arrived, work_.touches, again);
     if (resting_) {
         if (resting_->changed()) look_at_allowance();
         if (!suffices(0)) wake(key(event));
     }
-    const bool watched = shed_ && (shed_->limited() || bounded()) && shed_->sample().any,
+    const bool watched = shed_ && !again && (shed_->limited() || bounded()) && shed_->sample().any,
                begins = watched && is_shadow(partition, event);
     if (!shed_ || admits(part, event)) take_in(part, partition, event);
     if (watched) shadow_sample(part, partition, event, begins);
@@ -194,7 +194,8 @@ void NodeEngine::take_in(Part& part, uint32_t partition, const Event& event) {
 
 int64_t NodeEngine::oldest_start(const Event& event) const {
     const int64_t low = earliest(key(event), tables_.span);
-    return shed_ && !tables_.counted ? std::max(low, earliest(clock_, tables_.span)) : low;  // older cells may be freed
+    // Older cells may be freed, unless they are made again.
+    return shed_ && !tables_.counted && !again ? std::max(low, earliest(clock_, tables_.span)) : low;
 }
 
 void NodeEngine::begin(const Turn& turn, const Event& event) {
@@ -479,6 +480,33 @@ void NodeEngine::forget(uint32_t partition) {
     }
     if (shed_) shed_->forget(partition);
     if (completion_) completion_->forget(partition);
+}
+
+// What becomes of partial matches that are forgotten is not known, and their shadow-sampled unit is given up.
+void NodeEngine::restart(uint32_t partition) {
+    if (shed_ && partition < parts_.size()) {
+        Part& part = parts_[partition];
+        const int64_t now = tables_.counted ? part.last : clock_;
+        if (bounded()) memory_.held = memory_.held - held(part);
+        part.each([&](NodeList& list, uint32_t s) { drop_all(list, s, now, EndReason::cleared); });
+        part.shadow.clear();
+        if (bounded()) memory_.held += held(part);
+        shed_->give_up_unit(partition, now);
+    }
+    forget(partition);
+}
+
+// Remove what has expired, since while older events are matched again, the time alone does not tell which cells may be
+// freed already.
+void NodeEngine::begin_again() {
+    if (!bounded() || !tables_.timed()) return;
+    const int64_t low = earliest(clock_, tables_.span);
+    for (Part& part : parts_) {
+        part.each([&](NodeList& list, uint32_t s) {
+            if (!list.empty()) drop_expired(list, s, low, clock_);
+        });
+    }
+    recount();
 }
 
 // Count the partial matches without those of the shadow sample.

@@ -31,6 +31,8 @@ public:
     void end() override;
     bool idle(uint32_t partition, int64_t clock) override;
     void forget(uint32_t partition) override;
+    void restart(uint32_t partition) override;
+    void begin_again() override;
     int64_t bytes() const override;
     int64_t partial_matches(int64_t clock) const override { return partial_matches_in({}, clock); }
     // The same in some states only, or in all of them if none is given.

@@ -234,7 +234,7 @@ private:
 
 // Return the row to continue with; it is before the end of the batch if `enough` matches wait to be taken.
 size_t push(BoundSession& self, const Words& ts, const nb::object& types, const nb::object& types_valid,
-            const nb::object& ids, const nb::sequence& columns, size_t from, size_t enough, bool hold) {
+            const nb::object& ids, const nb::sequence& columns, size_t from, size_t enough, bool hold, size_t again) {
     const GivenBatch given(self, ts, types, types_valid, ids, columns);
     const Batch& batch = given.batch;
     if (enough != 0 && self.engines.size() != 1) throw std::invalid_argument("enough: there are several plans");
@@ -242,7 +242,7 @@ size_t push(BoundSession& self, const Words& ts, const nb::object& types, const 
     size_t at = from;
     while (at < batch.size) {
         const size_t to = std::min(at + block_rows, batch.size);
-        at = unlocked([&] { return self.session->push(batch, at, to, enough, hold); });
+        at = unlocked([&] { return self.session->push(batch, at, to, enough, hold, again); });
         // Signals are checked between parts.
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
         if (enough != Engine::endless && self.engines[0]->output().size() >= enough) break;
@@ -340,7 +340,9 @@ void bind_session(nb::module_& m) {
     session.def("add", &add, "engine"_a, "arrays"_a);
     session.def("change", &change, "engine"_a, "programs"_a, "classes"_a, "columns"_a, "arrays"_a);
     session.def("push", &push, "ts"_a.noconvert(), "types"_a.none(), "types_valid"_a.none(), "ids"_a.none(),
-                "columns"_a, "start"_a = 0, "enough"_a = 0, "hold"_a = false);
+                "columns"_a, "start"_a = 0, "enough"_a = 0, "hold"_a = false, "again"_a = 0);
+    session.def("begin_again", [](Self& self, int64_t fresh) { self.session->begin_again(fresh); }, "fresh"_a);
+    session.def("repeated", [](Self& self, int64_t events) { self.session->repeated(events); }, "events"_a);
     session.def("reset", &reset, "ts"_a.noconvert(), "types"_a.none(), "types_valid"_a.none(), "ids"_a.none(),
                 "columns"_a, "rows"_a);
     session.def("flow", &flow, "engine"_a, "most"_a);

@@ -151,8 +151,8 @@ void shadow_sample(Engine& engine, int64_t share) {
 void allow(const BoundSession& self, size_t engine, double rate, double carried) {
     if (!(rate == rate) || !(carried >= 0)) throw std::invalid_argument("allowance");
     Engine& found = self.engine(engine);
-    if (auto* given = dynamic_cast<SampledEngine*>(&found)) return given->allow(rate, carried, self.session->seen());
-    nodes(found).shed().allow(rate, carried, self.session->seen());
+    if (auto* given = dynamic_cast<SampledEngine*>(&found)) return given->allow(rate, carried, self.session->arrived());
+    nodes(found).shed().allow(rate, carried, self.session->arrived());
 }
 
 void start_shedding(const BoundSession& self, size_t engine, uint64_t seed) {

@@ -72,6 +72,7 @@ public:
     virtual void flow(size_t most) { full_ = most; }
     virtual bool unfinished() const { return false; }
     int64_t arrived = 0;  // events of the stream so far, with the current one
+    bool again = false;  // the current event is matched again: it may be older than others, and came before
 
     // Process one event of a partition, if `wants` says so; the events come in stream order.
     virtual void event(uint32_t partition, const Event& event) = 0;
@@ -82,6 +83,9 @@ public:
     // Return whether nothing is left of a partition at `clock`, so that its number may be reused for another key.
     virtual bool idle(uint32_t partition, int64_t clock) = 0;
     virtual void forget(uint32_t partition) = 0;
+    // Forget a partition whose events are matched again. Prepare for such events.
+    virtual void restart(uint32_t partition) { forget(partition); }
+    virtual void begin_again() {}
     // Under a bound on memory: return whether there is room for one more partition; count an event that was skipped for
     // lack of room; return whether nodes were given up since the last call, so that partitions may be idle.
     virtual bool takes_partition(int64_t) { return true; }

@@ -36,13 +36,15 @@ void Session::change(Engine& engine, Tables tables, std::vector<BlockProgram> pr
     for (auto& one : engines_) one->forget_patterns();
 }
 
-size_t Session::push(const Batch& batch, size_t from, size_t to, size_t enough, bool hold) {
+size_t Session::push(const Batch& batch, size_t from, size_t to, size_t enough, bool hold, size_t again) {
     uint32_t pattern[block_rows], partition[block_rows];
     uint8_t wanted[block_rows];
     // Blocks end at the same events however the stream is split into batches, and idle partitions are forgotten only
     // there: the engines' counts of work must not depend on the batches.
     for (size_t at = from, n = 0; at < to; at += n) {
         n = std::min(to - at, block_rows - static_cast<size_t>(seen_) % block_rows);
+        // How many of some rows are matched again.
+        const auto came = [&](size_t rows) { return std::min(at + rows, std::max(at, again)) - at; };
         classifier_.classify(batch, at, n, pattern);
         for (auto& table : tables_) {
             if (batch.positions()) {
@@ -67,7 +69,8 @@ size_t Session::push(const Batch& batch, size_t from, size_t to, size_t enough, 
                     const int64_t id = batch.ids != nullptr ? batch.ids[row]
                                        : batch.positions()  ? position
                                                             : batch.first_id + static_cast<int64_t>(row);
-                    engine->arrived = seen_ + static_cast<int64_t>(i) + 1;
+                    engine->arrived = arrived() + static_cast<int64_t>(i + 1 - came(i + 1));
+                    engine->again = row < again;
                     engine->event(
                         p, {batch.ts[row], engine->tables().strict ? seen_ + static_cast<int64_t>(i) : position, id,
                             pattern[i], &batch, row});
@@ -75,6 +78,7 @@ size_t Session::push(const Batch& batch, size_t from, size_t to, size_t enough, 
                     if (engine->unfinished()) {
                         --table->partitions.positions[p];
                         seen_ += static_cast<int64_t>(i);
+                        repeated_ += static_cast<int64_t>(came(i));
                         return row;
                     }
                     full = (row + 1 == batch.size || batch.ts[row + 1] != batch.ts[row]) &&
@@ -84,6 +88,7 @@ size_t Session::push(const Batch& batch, size_t from, size_t to, size_t enough, 
             n = i;
         }
         seen_ += static_cast<int64_t>(n);
+        repeated_ += static_cast<int64_t>(came(n));
         if (hold) continue;
         latest_ = batch.ts[at + n - 1];
         for (auto& engine : engines_) engine->advance(latest_);
@@ -108,8 +113,13 @@ void Session::reset(const Batch& batch, size_t rows) {
     }
 }
 
+void Session::begin_again(int64_t fresh) {
+    repeated_ -= fresh;
+    for (auto& engine : engines_) engine->begin_again();
+}
+
 void Session::reset(KeyTable& table, uint32_t partition) {
-    for (Engine* engine : table.engines) engine->forget(partition);
+    for (Engine* engine : table.engines) engine->restart(partition);
     table.partitions.positions[partition] = 0;
 }
 

@@ -37,8 +37,13 @@ public:
     // Process rows [from, to) of a batch of events in stream order, which may be pushed in several parts. All columns
     // must have batch.size values. Return the row to continue with. It is before `to` if the only engine is full
     // (`Engine::flow`), or if it has `enough` matches after the last row of a time. With `hold` no time passes: the
-    // events may be older than earlier ones, as their partitions were reset.
-    size_t push(const Batch& batch, size_t from, size_t to, size_t enough = Engine::endless, bool hold = false);
+    // events may be older than earlier ones, as their partitions were reset. The first `again` rows of the batch are
+    // matched again.
+    size_t push(const Batch& batch, size_t from, size_t to, size_t enough = Engine::endless, bool hold = false,
+                size_t again = 0);
+    // Prepare for events that are matched again, among which are `fresh` ones that come for the first time. A budget
+    // grants touches for these only.
+    void begin_again(int64_t fresh);
     // Forget all that the partitions of the first rows hold, so that their events can be pushed again. Under strict
     // contiguity an event concerns all partitions, and all are forgotten.
     void reset(const Batch& batch, size_t rows);
@@ -50,7 +55,9 @@ public:
     // depend on how the stream is split into batches.
     void rest_when_told() { rests_when_told_ = true; }
     void rest() { sweep(latest_); }
-    int64_t seen() const { return seen_; }  // events so far
+    // Return the events so far, each counted once; set how many of them were pushed more than once, after loading.
+    int64_t arrived() const { return seen_ - repeated_; }
+    void repeated(int64_t events) { repeated_ = events; }
     // From now on, check for each row whether there is room for its key, as engines have a bound on bytes.
     void bound() { bounded_ = true; }
     int64_t bytes() const;
@@ -72,7 +79,8 @@ private:
     EventClassifier classifier_;
     std::vector<std::unique_ptr<KeyTable>> tables_;
     std::vector<std::unique_ptr<Engine>> engines_;
-    int64_t seen_ = 0;  // events of the stream
+    int64_t seen_ = 0;  // events of the stream, each as often as it was pushed
+    int64_t repeated_ = 0;  // those of them that came before
     int64_t swept_ = 0;
     bool any_ = false;
     bool rests_when_told_ = false;

@@ -5,7 +5,7 @@ namespace acep {
 
 Mark Shedding::begin(uint32_t partition, const Event& event) {
     Mark found;
-    if ((!shadow && table_.sample == 0) || trajectories.made.size() >= most_logged) return found;
+    if ((!shadow && table_.sample == 0) || again_ || trajectories.made.size() >= most_logged) return found;
     const uint64_t own = mixed(static_cast<uint64_t>(event.position) * golden_step + partition + seed_);
     if (shadow || own >> 32 < table_.sample) found.trajectory = Mark::fresh;
     return found;

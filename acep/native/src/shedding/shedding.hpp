@@ -55,9 +55,11 @@ public:
         changed_ = true;
     }
 
-    // Start an event. `arrived` events have come, including it, and `touches` touches were spent before it.
-    void arrive(uint32_t partition, int64_t arrived, int64_t touches) {
+    // Start an event. `arrived` events have come, including it, and `touches` touches were spent before it. What is
+    // matched `again` is not logged, and its match points were counted.
+    void arrive(uint32_t partition, int64_t arrived, int64_t touches, bool again) {
         here_ = partition;
+        again_ = again;
         arrived_ = arrived;
         touches_ = touches;
         if (arrived - pace_.paced >= pace) adjust();
@@ -135,6 +137,11 @@ public:
     // Record that partial matches of a shadow-sampled unit were given up at `now`.
     void lose(uint32_t partition, int64_t now);
     void lose(int64_t now) { lose(here_, now); }
+    // Give up a shadow-sampled unit until it ends.
+    void give_up_unit(uint32_t partition, int64_t now) {
+        lose(partition, now);
+        if (partition < sample_.units.size()) sample_.units[partition].losses = ShadowSample::most_losses;
+    }
     const ShadowSample& sample() const { return sample_; }
     // Start to watch partial matches, and note whether all events are watched.
     void alert() { sample_.from_start = sample_.from_start && arrived_ <= 1; }
@@ -172,7 +179,7 @@ public:
         if (const Mark own = mark(list, row, state); own.logged()) log_end(list, own, when, how);
     }
     // Record that the current event completes a match.
-    void hit() { points += std::exchange(hit_, arrived_) != arrived_ ? 1 : 0; }
+    void hit() { points += std::exchange(hit_, arrived_) != arrived_ && !again_ ? 1 : 0; }
     void found(Mark parent, uint32_t partition, int64_t when, int64_t ts, int64_t error);
     bool logs() const { return !open_.empty() || table_.sample != 0 || table_.shadow != 0; }
 
@@ -325,6 +332,7 @@ private:
     const uint64_t seed_;
     uint32_t here_ = 0;  // partition of the current event
     int64_t arrived_ = 0;
+    bool again_ = false;
     int64_t touches_ = 0;
     int64_t hit_ = -1;  // the last event that completed a match
     int64_t sure_ = std::numeric_limits<int64_t>::min();  // the budget suffices while `spent` is at most this
