@@ -41,6 +41,7 @@ class SessionBudget:
     memory: int | None
     recoveries: Mapping[int, Recovery]
     revisable: bool = False
+    left_out: int = 0  # late events that were shed
     most_held: int = 0  # bytes after a call
 
     def __post_init__(self) -> None:
@@ -86,6 +87,26 @@ class SessionBudget:
                 self.core.push(*part, hold=True, again=again)
                 self.pace.measured(again, self._touches - touches, 0.0, matches=self.walked - walked)
         self._push(words, again, before + fresh)
+
+    def leave_out(self, again: int, fresh: int) -> bool:
+        """Return whether to shed ``fresh`` late events instead of matching ``again`` events for them, and do so.
+
+        A late event should bring as many matches as one that ends matches, at each of its places in the pattern. So
+        that is what it may cost, in allowances of an event, while partial matches are shed.
+        """
+        for number, effort in self.efforts.items():
+            rate = effort.mean_rate(self.encoder.arrived)
+            each = effort.touches(self.core) / max(1, self.encoder.events)
+            if rate is None or not effort.short(self.core):
+                return False
+            if again * each <= rate * fresh * len(self.decoders[number].plan.variables):
+                return False
+        before = self.encoder.arrived
+        self.encoder.repeated -= fresh
+        self.core.begin_again(fresh)
+        self._look(before, before + fresh)
+        self.left_out += fresh
+        return True
 
     def _look(self, before: int, upto: int) -> None:
         """Let policies look at the events up to number ``upto`` that come at once, after event number ``before``."""
@@ -197,6 +218,7 @@ class SessionBudget:
                 counts.known = effort.recall(self.core, away)
                 counts.unknown = "too little was watched to say how many"
         if self.revisable and effort is not None:
+            counts.shed += self.left_out
             counts.known, counts.unknown = (None, None), NOT_ESTIMATED
         if plan in self.recoveries:
             recovery = self.recoveries[plan]
@@ -245,7 +267,7 @@ class SessionBudget:
             "efforts": {str(number): effort.dump() for number, effort in self.efforts.items()},
             "pace": None if self.pace is None else self.pace.dump(),
             "recoveries": {str(number): recovery.dump() for number, recovery in self.recoveries.items()},
-            **({"repeated": self.encoder.repeated} if self.revisable else {}),
+            **({"again": [self.encoder.repeated, self.left_out]} if self.revisable else {}),
         }
 
     def load(self, data: Any) -> None:
@@ -258,9 +280,9 @@ class SessionBudget:
         for number, recovery in self.recoveries.items():
             recovery.load(data["recoveries"][str(number)])
         if self.revisable:
-            self.encoder.repeated = int(data["repeated"])
-            if not 0 <= self.encoder.repeated <= self.encoder.events:
-                raise ValueError("repeated")
+            self.encoder.repeated, self.left_out = map(int, data["again"])
+            if self.left_out < 0 or not -self.left_out <= self.encoder.repeated <= self.encoder.events:
+                raise ValueError("events that came again")
             self.core.repeated(self.encoder.repeated)
         if (self.pace is None) != (data["pace"] is None):
             raise ValueError("pace")

@@ -31,7 +31,7 @@ from acep.runtime.chosen_matches import ChosenMatches
 from acep.runtime.given_matches import GivenColumns, GivenRecords
 from acep.runtime.room import Room, go_on, let_go, take_in
 from acep.runtime.stream import SEVERAL, Stream, in_order, together
-from acep.runtime.sure_matches import Changes, sure
+from acep.runtime.sure_matches import Changes, by_itself, sure
 from acep.shedding.limits import Limits
 from acep.storage.plain_data import from_json, to_plain
 
@@ -292,6 +292,12 @@ class _RevisedPlan:
             changed.append(int(gone.ts[0]))
         cut, begin = self.reach(min(changed), buckets, together=self.plan.strict)
         again, many = self.log.since(begin, buckets, 0 if batch is None else len(batch) - inserted)
+        if gone is None and self.limits is not None and by_itself(self.plan) and self.stream.leave_out(many, inserted):
+            assert batch is not None
+            found = self.stream.push(batch.at(slice(inserted, None)))[0]
+            self._saw(batch)
+            self.given.add(found)
+            return found
         self._saw(again)
         found = self.stream.revise(gone, again, many, inserted)[0]
         if self.limits is None or not self.stream.counts.shed:
@@ -344,14 +350,15 @@ class _RevisedPlan:
             return told
         # What was shed cannot be found again from the events.
         room = None if self.room is None else {**self.room.dump(), "waiting": _events(self.room.waiting)}
-        more = {"stream": self.stream.snapshot(), "given": [plain_of(part) for part in self.given.whole()], "room": room}
+        stream = np.frombuffer(self.stream.snapshot(), np.uint8)
+        more = {"stream": stream, "given": [plain_of(part) for part in self.given.whole()], "room": room}
         return [*told, more]
 
     def _load_bounded(self, data: Any) -> None:
         """Restore the state of a plan under limits."""
         *_, more = data
         self.log, waiting = self._log_of(data[0]), None
-        self.stream = Stream.restore([self.plan], more["stream"], self.engine, limits=self.limits, revisable=True)
+        self.stream = Stream.restore([self.plan], more["stream"].tobytes(), self.engine, limits=self.limits, revisable=True)
         self.given = GivenColumns()
         for part in more["given"]:
             found = found_of(part, self.plan.variables)

@@ -231,6 +231,11 @@ class Stream:
                 self._session.revise(removed, batch, again, fresh)
             return [core.revise(removed, batch, again) for core in self._cores]
 
+    def leave_out(self, again: int, fresh: int) -> bool:
+        """Return whether to shed ``fresh`` late events, since matching ``again`` events for them would cost more than
+        they are worth under the budget. They count as events that came."""
+        return self._session is not None and self._session.budget.leave_out(again, fresh)
+
     def finish(self) -> list[Sequence[Found]]:
         """End the stream and return the remaining matches."""
         self._finished = True

@@ -18,7 +18,7 @@ from acep.matches.found_columns import FoundColumns
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
 
-__all__ = ["Changes", "sure"]
+__all__ = ["Changes", "by_itself", "sure"]
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -75,8 +75,7 @@ def sure(plan: Plan, found: FoundColumns, changes: Changes) -> Mask:
     if len(changes.gone):
         whole = ~np.logical_or.reduceat(np.isin(found.ids, changes.gone), found.offsets[:-1])
     negations, window = plan.automaton.negations, plan.window
-    alone = plan.query.strategy is Strategy.SKIP_TILL_ANY_MATCH and plan.query.graph is None
-    if alone and not negations and not window.counted:
+    if by_itself(plan):
         return whole
     low, high = found.start, found.end
     if any(one.leading or one.trailing for one in negations):
@@ -85,6 +84,12 @@ def sure(plan: Plan, found: FoundColumns, changes: Changes) -> Mask:
         low, high = low - window.span, high + window.span
     hashes = hashes_of_columns(found.keys, len(found)) if found.keys else np.zeros(len(found), np.uint64)
     return whole & ~changes.within(low, high, hashes)
+
+
+def by_itself(plan: Plan) -> bool:
+    """Return whether a match depends on its own events alone, so that other events neither make nor break it."""
+    alone = plan.query.strategy is Strategy.SKIP_TILL_ANY_MATCH and plan.query.graph is None
+    return alone and not plan.automaton.negations and not plan.window.counted
 
 
 def _any(ts: Ints, low: Ints, high: Ints) -> Mask:

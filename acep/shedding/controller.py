@@ -164,6 +164,14 @@ class SheddingController:
         """Return the touches spent so far, shedding decisions included."""
         return int(core.shedding_counts(self.number)["spent"])
 
+    def short(self, core: NativeCore) -> bool:
+        """Return whether the allowance is insufficient now, so that partial matches are shed."""
+        return float(core.shedding_counts(self.number)["price"]) > 0
+
+    def mean_rate(self, events: int) -> float | None:
+        """Return the touches allowed per event, ``None`` without a bound."""
+        return self._allowance(events) if events > self.events else self.rate
+
     def left(self, events: int) -> int:
         """Return how many events come before the next :meth:`look`."""
         since = events - self.events

@@ -30,6 +30,7 @@ class PartitionSampler:
     seed: int
     rate: float | None
     number: int = field(init=False)
+    last: float | None = None  # the rate that was set last
     events: int = 0  # number of events when idle partitions were last forgotten
 
     def start(self, core: NativeCore, number: int, context: PolicyContext) -> None:
@@ -41,11 +42,20 @@ class PartitionSampler:
 
     def allow(self, core: NativeCore, rate: float, events: int) -> None:
         """Allow ``rate`` touches for each of the next ``events``, but no more than ``work`` permits."""
-        core.allow(self.number, *allowance(self.rate, rate, events))
+        self.last, carried = allowance(self.rate, rate, events)
+        core.allow(self.number, self.last, carried)
 
     def touches(self, core: NativeCore) -> int:
         """Return the touches so far."""
         return int(core.units_counts(self.number)["spent"])
+
+    def short(self, core: NativeCore) -> bool:
+        """Return whether the allowance was insufficient, so that units are skipped."""
+        return int(core.units_counts(self.number)["passed_over"]) > 0
+
+    def mean_rate(self, events: int) -> float | None:  # noqa: ARG002 - the rate is that of the last call
+        """Return the touches allowed per event, ``None`` without a bound."""
+        return self.last if self.rate is None else self.rate
 
     def left(self, events: int) -> int:
         """Return how many events remain until idle partitions are forgotten."""
