@@ -238,10 +238,8 @@ class EventLog:
     def bytes(self) -> int:
         """Return the bytes that the events take; a text that is stored counts as so many characters and an object."""
         self._catch_up()
-        columns = [*self._columns.values(), *(one for one in (self._types, self._ids) if isinstance(one, _Values))]
-        own = [self._ts, self._order, self._number, self._row, self._hash, self._bucket]
-        own += [self._ids] if isinstance(self._ids, Growing) else []
-        return sum(one.bytes for one in (*own, *columns))
+        own = self._ts, self._order, self._number, self._row, self._hash, self._bucket, self._types, self._ids
+        return sum(one.bytes for one in (*own, *self._columns.values()) if one is not None)
 
     def whole(self) -> tuple[Batch, Ints]:
         """Return all events with their numbers, in stream order."""

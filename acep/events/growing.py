@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 __all__ = ["Growing"]
 
+FIRST = 1024  # values that there is room for at first
+
 
 class Growing:
     """The values so far are :attr:`now`, a view that is valid until the next call of :meth:`extend`.
@@ -21,7 +23,7 @@ class Growing:
     """
 
     def __init__(self, kind: npt.DTypeLike) -> None:
-        self._all = np.empty(1024, kind)
+        self._all = np.empty(FIRST, kind)
         self.size = 0
 
     @property

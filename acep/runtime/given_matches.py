@@ -162,7 +162,7 @@ def found_bytes(found: FoundColumns) -> int:
     arrays = [found.start, found.end, found.bundle, found.error, found.offsets, found.ids, found.vars]
     arrays += [one.values for one in columns] + [one.valid for one in columns if one.valid is not None]
     texts = sum(OBJECT + len(one) for one in found.ids) if found.ids.dtype == object else 0
-    return texts + sum(one.nbytes for one in arrays)
+    return texts + sum(int(one.nbytes) for one in arrays)
 
 
 def _contents(found: FoundColumns) -> Ints:

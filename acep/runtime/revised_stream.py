@@ -47,8 +47,8 @@ class RevisedStream:
     """The state of plans over one stream that may be revised; each plan runs alone.
 
     Batches come with the arrival numbers of their events. Matches are those of :class:`acep.runtime.stream.Stream`
-    over the events so far, with ``op`` -1 where one that was given is taken back; they have no bundles. Under ``limits``
-    they are some of these.
+    over the events so far, with ``op`` -1 where one that was given is taken back; they have no bundles. Under
+    ``limits`` they are some of these.
     """
 
     def __init__(self, plans: Sequence[Plan], engine: str = "auto", limits: Limits | None = None) -> None:
@@ -121,7 +121,7 @@ class RevisedStream:
         if len(parts) == 1:
             return parts[0]
         sums: dict[str, Any] = {name: sum(getattr(one, name) for one in parts) for name in SUMMED}
-        return parts[0].other(**sums, unknown=SEVERAL)
+        return replace(parts[0], **sums, unknown=SEVERAL)
 
     def counts_of(self, plan: int) -> Counts:
         """Return the events, and the work and matches of plan number ``plan``."""
@@ -358,7 +358,9 @@ class _RevisedPlan:
         """Restore the state of a plan under limits."""
         *_, more = data
         self.log, waiting = self._log_of(data[0]), None
-        self.stream = Stream.restore([self.plan], more["stream"].tobytes(), self.engine, limits=self.limits, revisable=True)
+        self.stream = Stream.restore(
+            [self.plan], more["stream"].tobytes(), self.engine, limits=self.limits, revisable=True
+        )
         self.given = GivenColumns()
         for part in more["given"]:
             found = found_of(part, self.plan.variables)
@@ -381,7 +383,8 @@ class _RevisedPlan:
 
     def load(self, data: Any) -> None:
         if self.limits is not None:
-            return self._load_bounded(data)
+            self._load_bounded(data)
+            return
         state, matches, retracted, clock = data
         if state is not None:
             batch, numbers = _batch_of(state)

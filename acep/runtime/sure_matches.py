@@ -61,7 +61,8 @@ def sure(plan: Plan, found: FoundColumns, changes: Changes) -> Mask:
     >>> from acep.plan.assume import assumed_plan
     >>> plan = assumed_plan(acep.regex("ab", within=5))
     >>> one = np.array([1])
-    >>> match = FoundColumns(one, one + 3, one, one, 1, (), np.array([0, 2]), np.array([7, 9]), np.array([0, 1]), ("a", "b"))
+    >>> trail = {"offsets": np.array([0, 2]), "ids": np.array([7, 9]), "vars": np.array([0, 1])}
+    >>> match = FoundColumns(one, one + 3, one, one, 1, (), **trail, variables=("a", "b"))
     >>> came = Changes(np.array([2]), None, None)
     >>> sure(plan, match, came).tolist()
     [True]

@@ -522,7 +522,7 @@ class TableStream:
             raise
         except QueryError:
             raise SnapshotError("the snapshot does not hold a state of this query") from None
-        except (KeyError, TypeError, ValueError, binascii.Error, pa.ArrowException, OSError):
+        except (AttributeError, KeyError, TypeError, ValueError, binascii.Error, pa.ArrowException, OSError):
             raise SnapshotError("the snapshot does not hold a state of this query") from None
         return other
 
