@@ -242,8 +242,9 @@ class _RevisedPlan:
         waited: Sequence[Found] = []
         if self.room is not None:
             waited = self._counted(go_on(self, self.room))
-            if (first := self.room.waiting.oldest) is not None:
-                clock = min(clock, first - 1)
+            if self.final is None:
+                return waited
+            clock = min(clock, self.final - 1)  # events that wait, or are still to come, are matched as the next ones
         if self.clock is not None and clock < self.clock:
             return waited
         self.clock = clock + 1

@@ -63,7 +63,6 @@ class Bounded(Protocol):
     given: GivenColumns
     stream: Stream
     final: int | None
-    clock: int | None
 
     def feed(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Ints) -> Sequence[Found]:
         """Match events now."""
@@ -82,8 +81,6 @@ def take_in(plan: Bounded, room: Room, batch: Batch | None, numbers: Ints, remov
     if len(removed):
         room.waiting.remove(removed)
     early = 0 if batch is None else _before(batch, room.last)
-    if batch is not None and plan.clock is not None:
-        early = max(early, int(np.searchsorted(batch.ts, plan.clock)))  # the time has passed them
     if batch is not None and early < len(batch):
         room.waiting.add(batch.at(slice(early, None)), numbers[early:])
     first = None if batch is None or not early else batch.at(slice(0, early))
