@@ -405,7 +405,6 @@ def test_matches_that_may_be_taken_back_have_no_bundles_and_points() -> None:
     ("options", "message"),
     [
         ({"speculation": 3}, "give lateness="),
-        ({"lateness": 5, "speculation": "inf", "budget": acep.Budget(work=3)}, "keep to no budget"),
         ({"lateness": 5, "speculation": "soon"}, "is not a window"),
     ],
 )
