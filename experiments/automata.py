@@ -57,8 +57,9 @@ class Window:
 
 @dataclass(frozen=True)
 class Changing:
-    """The events a second of Q3 if an arc is replaced every ``interval`` events (0: never) in pushes of so many, with
-    the operator as it runs (``change``) or a new one that is fed the events of the window (``restart``)."""
+    """The events a second of Q3 if an arc is replaced every ``interval`` events (0: never) in pushes of ``push``, with
+    the operator as it runs (``change``; ``ahead``: the changes inside a push are declared before it) or a new one that
+    is fed the events of the window (``restart``)."""
 
     interval: int
     push: int
@@ -176,38 +177,48 @@ def _joined(automaton: acep.Automaton, stream: pa.Table) -> tuple[float, int]:
 
 def arcs_of(ticks: Sequence[str]) -> list[GraphArc]:
     """The arcs of Q3 for other rises and falls."""
-    signs = {"+": ">", "-": "<"}
-    return [acep.arc(str(at), str(at + 1), f"e.change {signs[one]} 0") for at, one in enumerate(ticks)]
+    return [arc_of(at, one) for at, one in enumerate(ticks)]
+
+
+def arc_of(place: int, tick: str) -> GraphArc:
+    """The arc of Q3 at a place, for a rise or a fall."""
+    return acep.arc(str(place), str(place + 1), f"e.change {'>' if tick == '+' else '<'} 0")
 
 
 def changing(rows: int) -> Iterator[Changing]:
-    """Replace an arc of Q3 every so many events, both ways, beside pushes of as many events without a change."""
+    """Replace an arc of Q3 every so many events, in all ways, beside pushes of as many events without a change."""
     stream = events(rows, 0.5)
     for interval in INTERVALS:
         some = stream.slice(0, min(rows, interval * 2_000))
         for way in ("none", "change", "restart"):
-            spent, matches = _changed(some, interval, way)
+            spent, matches = _changed(some, interval, interval, way)
             yield Changing(0 if way == "none" else interval, interval, way, len(some) / spent, matches)
+        for way in ("none", "ahead"):
+            spent, matches = _changed(some, interval, PUSH, way)
+            yield Changing(0 if way == "none" else interval, PUSH, way, len(some) / spent, matches)
 
 
-def _changed(stream: pa.Table, interval: int, way: str) -> tuple[float, int]:
+def _changed(stream: pa.Table, interval: int, push: int, way: str) -> tuple[float, int]:
     rng, ticks, matches = np.random.default_rng(2), [*TICKS], 0
     options: dict[str, Any] = {"type": None, "dynamic": way != "restart"}
     about: dict[str, Any] = {"final": str(len(ticks)), "keys": "symbol", "window": f"{ACTIVE} events"}
     matcher = acep.Matcher(acep.Automaton(arcs_of(ticks), **about), **options)
     started = time.process_time()
-    for at in range(0, len(stream), interval):
-        place = int(rng.integers(len(ticks)))
-        if at and way != "none":
-            old = arcs_of(ticks)[place]
-            ticks[place] = "-" if ticks[place] == "+" else "+"
-            if way == "change":
-                matcher.change(add=[arcs_of(ticks)[place]], remove=[old])
-            else:
+    for at in range(0, len(stream), push):
+        for since in range(at, min(at + push, len(stream)), interval):
+            place = int(rng.integers(len(ticks)))
+            if not since or way == "none":
+                continue
+            old = ticks[place]
+            ticks[place] = "-" if old == "+" else "+"
+            if way == "restart":
                 # Matches of these events alone were given before, so they do not count.
                 matcher = acep.Matcher(acep.Automaton(arcs_of(ticks), **about), **options)
                 matcher.push(stream.slice(max(0, at - ACTIVE), min(at, ACTIVE)))
-        matches += len(matcher.push(stream.slice(at, interval)))
+            else:
+                ahead = since if way == "ahead" else None
+                matcher.change(add=[arc_of(place, ticks[place])], remove=[arc_of(place, old)], since=ahead)
+        matches += len(matcher.push(stream.slice(at, push)))
     return time.process_time() - started, matches
 
 
@@ -257,7 +268,8 @@ numpy. All three find the same matches."""
 BY_INTERVAL = f"""## By the interval of changes
 
 Q3 with a window of {ACTIVE}: an arc is replaced after so many events, which are one push. Without a change; with
-`Matcher.change`; with a new `Matcher` that is fed the window again."""
+`Matcher.change`; with a new `Matcher` that is fed the window again. Then in pushes of {PUSH:,}: without a change, and
+with the changes inside a push declared before it (`since=`)."""
 BY_SHARE = """## By the share of irrelevant events
 
 Q1 for one V-shape and a window of 500. Irrelevant events pass by an ignorable arc, or an ordinary arc binds them: the
@@ -271,11 +283,8 @@ def body(found: Sequence[Window], changed: Sequence[Changing], ignored: Sequence
         (one[0].query, f"{one[0].window:,}", *(f"{each.rate:,.0f}" for each in one), f"{one[0].matches:,}")
         for one in by_way
     ]
-    triples = [changed[at : at + 3] for at in range(0, len(changed), 3)]
-    second = [
-        (f"{change.push:,}", f"{none.rate:,.0f}", f"{change.rate:,.0f}", f"{restart.rate:,.0f}")
-        for none, change, restart in triples
-    ]
+    groups = [changed[at : at + 5] for at in range(0, len(changed), 5)]
+    second = [(f"{group[0].push:,}", *(f"{one.rate:,.0f}" for one in group)) for group in groups]
     third = [
         (f"{one.share:g}", f"{one.rate:,.0f}", f"{two.rate:,.0f}", f"{one.made:.2f}", f"{two.made:.2f}")
         for one, two in zip(ignored[::2], ignored[1::2], strict=True)
@@ -284,7 +293,7 @@ def body(found: Sequence[Window], changed: Sequence[Changing], ignored: Sequence
         BY_WINDOW,
         table(("query", "window", *WAYS.values(), "matches"), first),
         BY_INTERVAL,
-        table(("events", "no change", "change", "restart"), second),
+        table(("events", "no change", "change", "restart", "large, no change", "large, ahead"), second),
         BY_SHARE,
         table(("irrelevant", "ignorable", "bound", "made", "made, bound"), third),
     )
@@ -299,9 +308,14 @@ def picture(found: Sequence[Window], changed: Sequence[Changing], ignored: Seque
         for way, told in WAYS.items()
     }
     by_interval = {
-        way: [(np.log10(one.push), one.rate / 1e6) for one in changed if one.way == way]
+        way: [
+            (np.log10(one.interval or one.push), one.rate / 1e6)
+            for one in changed
+            if one.way == way and one.push < PUSH
+        ]
         for way in ("none", "change", "restart")
     }
+    by_interval["ahead"] = [(np.log10(one.interval), one.rate / 1e6) for one in changed if one.way == "ahead"]
     by_share = {
         way: [(one.share, one.rate / 1e6) for one in ignored if one.way == way] for way in ("ignorable", "bound")
     }

@@ -7,6 +7,7 @@ is held; the states of the graph follow in the order in which they are named.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -151,7 +152,9 @@ def _replaced(expr: ex.Expr, values: Mapping[str, ex.Expr]) -> ex.Expr:
     if isinstance(expr, ex.Attribute):
         return values.get(expr.name, expr) if expr.var == REGISTER else expr
     parts = children(expr)
-    return with_children(expr, [_replaced(part, values) for part in parts]) if parts else expr
+    after = [_replaced(part, values) for part in parts]
+    same = all(map(operator.is_, after, parts))  # compilations know an expression that stays by its identity
+    return expr if same else with_children(expr, after)
 
 
 def thompson_of(graph: StateGraph) -> Thompson:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -122,19 +121,7 @@ class NativeSession:
 
         Raises :class:`EngineError`, and changes nothing, where the core cannot run it.
         """
-        shared = replace(
-            self._shared,
-            columns=dict(self._shared.columns),
-            programs=dict(self._shared.programs),
-            classes=dict(self._shared.classes),
-            keys=dict(self._shared.keys),
-        )
-        try:
-            tables = lower(plan, shared, self._codes.texts.intern)
-        except NotNativeError as why:
-            raise EngineError(
-                f"the native core cannot run this version: {why}", hint='engine="reference" runs every query'
-            ) from None
+        shared, tables = self._lowered(plan)
         programs, classes = self._parts(shared, *self._made[:2])
         before, self._shared = self._shared, shared
         try:
@@ -152,6 +139,20 @@ class NativeSession:
             self._encoder.lasting |= {*plan.columns}
         self._decoders[number] = Decoder(plan, tables.return_kinds, self._codes, self._encoder.names)
         self._codes.pin()
+
+    def check(self, plan: Plan) -> None:
+        """Raise :class:`EngineError` for a plan that the core cannot run in place of another one."""
+        self._lowered(plan)
+
+    def _lowered(self, plan: Plan) -> tuple[SharedTables, PlanTables]:
+        """Return the tables of a plan in place of another one, and the shared tables that go with them."""
+        shared = self._shared.copied()
+        try:
+            return shared, lower(plan, shared, self._codes.texts.intern)
+        except NotNativeError as why:
+            raise EngineError(
+                f"the native core cannot run this version: {why}", hint='engine="reference" runs every query'
+            ) from None
 
     def push(self, batch: Batch) -> None:
         """Push events in stream order; :meth:`take` reads the matches."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence as Several
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,7 +26,7 @@ from acep.pattern.times import ns_of, read_timestamp, window_of
 from acep.pattern.tree import GraphArc, GraphRegister, Query, StateGraph, Strategy
 from acep.pattern.walk import without_places
 
-__all__ = ["STATE", "Automaton", "arc"]
+__all__ = ["STATE", "Automaton", "arc", "moment_of"]
 
 STATE: Final = "state"
 """The value of a match that names the final state."""
@@ -38,6 +38,8 @@ _NAMED: Final = {"bool": bool, "int": int, "float": float, "text": str, "timesta
 _ARC: Final = ("from", "to", "fence", "transfer", "bind", "epsilon", "ignorable", "since", "until")
 _PARTS: Final = ("start", "final", "registers", "keys", "window", "arc")
 _PREFIX: Final = "PATTERN ANY x RETURN "
+KEPT: Final = 4096
+"""The number of expressions that are kept parsed, as changes write the same ones again."""
 Moment = int | str | date
 
 
@@ -84,7 +86,7 @@ def arc(
         sets.append((name, _expression(value, told) if isinstance(value, str) else ex.Literal(_constant(value, told))))
     if epsilon and any(leaf.var == EVENT for one in (condition, *(v for _, v in sets)) for leaf in references(one)):
         raise QueryError(f"{where}: an epsilon arc takes no event, so it cannot refer to `{EVENT}`")
-    times = [None if one is None else _moment(one, where) for one in (since, until)]
+    times = [None if one is None else moment_of(one, where) for one in (since, until)]
     return GraphArc(source, target, condition, tuple(sets), bind or BOUND, epsilon, ignorable, *times)
 
 
@@ -243,21 +245,28 @@ def _expression(text: Any, where: str) -> ex.Expr:
     if not isinstance(text, str):
         raise QueryError(f"{where}: an expression is a text, not {text!r}")
     try:
-        (returns,) = branches(branches(read("sase", f"{_PREFIX}{text} AS y"))[0], "returns")
-        (named,) = branches(returns)
-        found = expression(branches(named)[0])
+        return _parsed(text)
     except QueryError as error:
         raise QueryError(f"{where}: {error.message}", hint=error.hint) from None
     except ValueError:
         raise QueryError(f"{where}: `{text[:60]}` is no expression") from None
+
+
+@lru_cache(KEPT)
+def _parsed(text: str) -> ex.Expr:
+    """Parse an expression; the same text gives the same object."""
+    (returns,) = branches(branches(read("sase", f"{_PREFIX}{text} AS y"))[0], "returns")
+    (named,) = branches(returns)
+    found = expression(branches(named)[0])
     for leaf in references(found):
         if not isinstance(leaf, ex.Attribute) or leaf.index is not None or leaf.var not in (EVENT, REGISTER):
             hint = f"`{EVENT}.price` is the event's, `{REGISTER}.low` a register's value before the arc"
-            raise QueryError(f"{where}: an arc sees one event and the registers", hint=hint)
+            raise QueryError("an arc sees one event and the registers", hint=hint)
     return without_places(found)
 
 
-def _moment(value: Any, where: str) -> ex.Expr:
+def moment_of(value: Any, where: str) -> ex.Expr:
+    """Return a time of an arc as an expression. Raises :class:`~acep.errors.QueryError` for a value that is no time."""
     if isinstance(value, date):  # TOML has dates as well
         moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
         return ex.Timestamp(ns_of(moment))

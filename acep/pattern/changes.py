@@ -9,8 +9,8 @@ from typing import Any
 from acep.errors import QueryError
 from acep.pattern import expressions as ex
 from acep.pattern.automata import arc
-from acep.pattern.graph_check import check_graph
-from acep.pattern.printing import arc_text, canonical
+from acep.pattern.graph_check import check_cycles, check_graph, check_registers
+from acep.pattern.printing import arc_text
 from acep.pattern.spelling import expression_text
 from acep.pattern.tree import GraphArc, Query, StateGraph
 
@@ -29,28 +29,34 @@ def changed(
     ``remove`` before it (``None``: no event has come, so that they never were). The new states in ``final`` are final.
     Arcs that end at a time that is ``over`` are left out.
 
-    Raises :class:`QueryError` for an arc that is not there, or would be valid for events that have come.
+    An arc that is removed is one that is valid at that time; else the first one that begins later.
+
+    Raises :class:`QueryError` for an arc that is not there, or that would be valid before that time.
     """
     graph = query.graph
     assert graph is not None
     add, final = tuple(add), tuple(final)
     arcs = [one for one in graph.arcs if one.until is None or not over(one.until)]
     for gone in remove:
-        at = next((i for i, one in enumerate(arcs) if _plain(one) == _plain(gone) and _lasts(one, since)), None)
+        at = _place(arcs, gone, since)
         if at is None:
             raise QueryError(f"there is no arc {arc_text(gone)}", hint="remove= takes arcs as they were added")
         arcs[at : at + 1] = [] if since is None else [replace(arcs[at], until=since)]
     for one in add:
         if since is not None and one.since is not None and _at(one.since) < _at(since):
-            raise QueryError(f"arc {one.source} -> {one.target} would reach back to events that have come")
-    arcs += [one if one.since is not None else replace(one, since=since) for one in add]
-    known = graph.states
+            raise QueryError(
+                f"arc {one.source} -> {one.target} begins before the change",
+                hint="events that have come take the arcs as they were; revise() reaches back to them",
+            )
+    fresh = [one if one.since is not None else replace(one, since=since) for one in add]
     for name in final:
-        if name in known and name not in graph.final:
+        if not isinstance(name, str) or not name:
+            raise QueryError(f"a state has a name, which {name!r} is not")
+        if name in graph.states and name not in graph.final:
             raise QueryError(
                 f"state `{name}` is not new, so it cannot become final", hint="give a state of another name"
             )
-    return _with_arcs(query, arcs, final, since)
+    return _with_arcs(query, [*arcs, *fresh], fresh, final, since)
 
 
 def as_other_since(query: Query, other: Query, since: ex.Expr, over: Callable[[ex.Expr], bool]) -> Query:
@@ -63,7 +69,7 @@ def as_other_since(query: Query, other: Query, since: ex.Expr, over: Callable[[e
     graph, new = query.graph, other.graph
     assert graph is not None
     assert new is not None
-    arcs, missing = list[GraphArc](), list(new.arcs)
+    arcs, missing, fresh = list[GraphArc](), list(new.arcs), list[GraphArc]()
     for one in graph.arcs:
         same = next((i for i, arc in enumerate(missing) if arc_text(arc) == _plain(one)), None)
         begun = one.since is None or _at(one.since) < _at(since)
@@ -74,12 +80,15 @@ def as_other_since(query: Query, other: Query, since: ex.Expr, over: Callable[[e
             arcs.append(replace(one, until=since) if _lasts(one, since) else one)
     for one in missing:
         later = one.since is not None and _at(one.since) > _at(since)
-        arcs.append(one if later else replace(one, since=since))
-    return _with_arcs(query, arcs, final, since)
+        fresh.append(one if later else replace(one, since=since))
+    return _with_arcs(query, [*arcs, *fresh], fresh, final, since)
 
 
-def _with_arcs(query: Query, arcs: Sequence[GraphArc], final: Iterable[str], since: ex.Expr | None) -> Query:
-    """Return an automaton with these arcs, which must be right from a time on, and more final states."""
+def _with_arcs(
+    query: Query, arcs: Sequence[GraphArc], fresh: Sequence[GraphArc], final: Iterable[str], since: ex.Expr | None
+) -> Query:
+    """Return an automaton with these arcs, which must be right from a time on, and more final states. The ``fresh``
+    arcs were not there before."""
     graph = query.graph
     assert graph is not None
     after = replace(
@@ -89,9 +98,10 @@ def _with_arcs(query: Query, arcs: Sequence[GraphArc], final: Iterable[str], sin
         named=graph.states,
         bound=graph.variables,
     )
-    check_graph(replace(after, arcs=tuple(one for one in arcs if _lasts(one, since))), everywhere=False)
-    made = replace(query, pattern=after)
-    return replace(made, text=canonical(made))
+    check_registers(after, fresh)
+    if any(one.epsilon for one in fresh):
+        check_cycles(one for one in arcs if _lasts(one, since))
+    return replace(query, pattern=after, text="")  # canonical() writes it where it is read
 
 
 def difference(query: Query, other: Query) -> tuple[list[GraphArc], list[GraphArc], list[str]]:
@@ -123,6 +133,24 @@ def difference(query: Query, other: Query) -> tuple[list[GraphArc], list[GraphAr
 def _plain(one: GraphArc) -> str:
     """Return an arc as a text without the times for which it is valid."""
     return arc_text(replace(one, since=None, until=None))
+
+
+def _place(arcs: Sequence[GraphArc], gone: GraphArc, since: ex.Expr | None) -> int | None:
+    """Return the place of the arc that is removed at a time, as which ``gone`` was added; ``None``: there is none."""
+    ends = gone.source, gone.target
+    places = [i for i, one in enumerate(arcs) if (one.source, one.target) == ends and _lasts(one, since)]
+    begun = [i for i in places if _begun(arcs[i], since)]
+    plain = replace(gone, since=None, until=None)
+    for i in begun:  # a fence that was written before is the same object, so that no text need be made
+        if arcs[i].fence is gone.fence and not gone.transfer and replace(arcs[i], since=None, until=None) == plain:
+            return i
+    text = arc_text(plain)
+    return next((i for i in (*begun, *places) if _plain(arcs[i]) == text), None)
+
+
+def _begun(one: GraphArc, since: ex.Expr | None) -> bool:
+    """Return whether an arc is valid at a time, or was before."""
+    return one.since is None or since is None or _at(one.since) <= _at(since)
 
 
 def _lasts(one: GraphArc, since: ex.Expr | None) -> bool:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
 from acep.errors import QueryError, suggest
 from acep.pattern import expressions as ex
-from acep.pattern.tree import StateGraph
+from acep.pattern.tree import GraphArc, StateGraph
 from acep.pattern.walk import children, levels
 
-__all__ = ["EVENT", "REGISTER", "check_graph", "references"]
+__all__ = ["EVENT", "REGISTER", "check_cycles", "check_graph", "check_registers", "references"]
 
 EVENT: Final = "e"
 REGISTER: Final = "r"
@@ -21,18 +22,7 @@ def check_graph(graph: StateGraph, *, everywhere: bool = True) -> None:
     final state."""
     if not graph.final or not all(isinstance(name, str) and name for name in graph.final):
         raise QueryError("an automaton needs final states", hint='final="end"')
-    known = {register.name for register in graph.registers}
-    for one in graph.arcs:
-        where = f"arc {one.source} -> {one.target}"
-        for name, _ in one.transfer:
-            if name not in known:
-                raise QueryError(f"{where}: there is no register `{name}`", hint=suggest(name, known))
-        for expr in (one.fence, *(value for _, value in one.transfer)):
-            for leaf in references(expr):
-                assert isinstance(leaf, ex.Attribute)
-                if leaf.var == REGISTER and leaf.name not in known:
-                    hint = suggest(leaf.name, known) or "declare it in registers="
-                    raise QueryError(f"{where}: there is no register `{leaf.name}`", hint=hint)
+    check_registers(graph, graph.arcs)
     reached, todo = {graph.start}, [graph.start]
     while todo:
         state = todo.pop()
@@ -45,8 +35,32 @@ def check_graph(graph: StateGraph, *, everywhere: bool = True) -> None:
             raise QueryError(
                 f"no arcs lead from `{graph.start}` to the final state `{name}`", hint=suggest(name, reached)
             )
+    check_cycles(graph.arcs)
+    if not graph.variables:
+        raise QueryError("no arc of the automaton binds an event")
+
+
+def check_registers(graph: StateGraph, arcs: Iterable[GraphArc]) -> None:
+    """Raise :class:`QueryError` for an arc that names a register that the graph does not have."""
+    known = {register.name for register in graph.registers}
+    for one in arcs:
+        for name, _ in one.transfer:
+            if name not in known:
+                where = f"arc {one.source} -> {one.target}"
+                raise QueryError(f"{where}: there is no register `{name}`", hint=suggest(name, known))
+        for expr in (one.fence, *(value for _, value in one.transfer)):
+            for leaf in references(expr):
+                assert isinstance(leaf, ex.Attribute)
+                if leaf.var == REGISTER and leaf.name not in known:
+                    hint = suggest(leaf.name, known) or "declare it in registers="
+                    where = f"arc {one.source} -> {one.target}"
+                    raise QueryError(f"{where}: there is no register `{leaf.name}`", hint=hint)
+
+
+def check_cycles(arcs: Iterable[GraphArc]) -> None:
+    """Raise :class:`QueryError` for arcs among which epsilon arcs form a cycle."""
     before: dict[str, list[str]] = {}
-    for one in graph.arcs:
+    for one in arcs:
         if one.epsilon:
             before.setdefault(one.target, []).append(one.source)
     try:
@@ -54,8 +68,6 @@ def check_graph(graph: StateGraph, *, everywhere: bool = True) -> None:
     except CycleError as cycle:  # along which a run would never end
         hint = "let one of them take an event"
         raise QueryError(f"the epsilon arcs through `{cycle.args[1][0]}` form a cycle", hint=hint) from None
-    if not graph.variables:
-        raise QueryError("no arc of the automaton binds an event")
 
 
 def references(expr: ex.Expr | None) -> list[ex.Leaf]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from functools import cached_property
 from typing import TypeAlias
 
 from acep.pattern.expressions import Expr
@@ -153,13 +154,13 @@ class StateGraph:
     named: tuple[str, ...] = ()
     bound: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def states(self) -> tuple[str, ...]:
         """Return the names of the states, in the order in which they are named."""
         ends = [name for arc in self.arcs for name in (arc.source, arc.target)]
         return tuple(dict.fromkeys([*self.named, self.start, *ends, *self.final]))
 
-    @property
+    @cached_property
     def variables(self) -> tuple[str, ...]:
         """Return the variables to which events are bound, in the order in which they are named."""
         own = [arc.var for arc in self.arcs if not (arc.epsilon or arc.ignorable)]

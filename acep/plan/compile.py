@@ -20,7 +20,7 @@ from acep.pattern.evaluation import Compiled, compile_expression
 from acep.pattern.printing import canonical
 from acep.pattern.tree import Output, Query, StateGraph, Strategy
 from acep.pattern.walk import attributes, variables
-from acep.plan.compile_graph import compile_graph
+from acep.plan.compile_graph import KnownParts, compile_graph
 from acep.plan.decimals import DECIMAL, Typed
 from acep.plan.kinds import column, resolve
 from acep.plan.schema import Kind, Schema, kinds_text
@@ -130,21 +130,22 @@ class Plan:
         return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
-def compile_query(query: Query, schema: Schema) -> Plan:
-    """Compile a query for a stream.
+def compile_query(query: Query, schema: Schema, known: KnownParts | None = None) -> Plan:
+    """Compile a query for a stream. ``known`` are the parts of a hand-written automaton that were compiled for it
+    before.
 
     Raise :class:`QueryError` if the query names missing columns, compares values of incompatible kinds, or needs
     the length of a tick where it is unknown.
     """
     try:
-        return _compile(query, schema)
+        return _compile(query, schema, known)
     except AcepError as error:
         raise error.located(query.text) from None
 
 
-def _compile(query: Query, schema: Schema) -> Plan:
+def _compile(query: Query, schema: Schema, known: KnownParts | None) -> Plan:
     if query.graph is not None:
-        return _compile_graph(query, query.graph, schema)
+        return _compile_graph(query, query.graph, schema, known)
     sources = tuple((compile_query(s.query, schema), s.type) for s in query.sources)
     if sources:
         schema = _derived(sources, schema)
@@ -198,10 +199,10 @@ def _compile(query: Query, schema: Schema) -> Plan:
     )
 
 
-def _compile_graph(query: Query, graph: StateGraph, schema: Schema) -> Plan:
+def _compile_graph(query: Query, graph: StateGraph, schema: Schema, known: KnownParts | None) -> Plan:
     """Compile a hand-written automaton."""
     keys = tuple(column(k, ex.Attribute("", None, k), schema)[0] for k in query.ties)
-    made = compile_graph(graph, schema)
+    made = compile_graph(graph, schema, known)
     window = _window(query, schema)
     return Plan(
         query=query,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from acep.automaton.arcs import Arcs
 from acep.automaton.graph import OF_REGISTER, arcs_of, named_apart, program_of, steps_of
@@ -18,7 +19,24 @@ from acep.plan.decimals import DECIMAL, Typed, as_float
 from acep.plan.kinds import resolve
 from acep.plan.schema import Kind, Schema
 
-__all__ = ["CompiledGraph", "compile_graph", "tick_of"]
+__all__ = ["CompiledGraph", "KnownParts", "compile_graph", "tick_of"]
+
+
+_Part: TypeAlias = tuple[int, str | None]
+MOST_KNOWN = 1_000  # expressions that are kept compiled beyond twice those in use
+
+
+@dataclass
+class KnownParts:
+    """The parts of a graph that were compiled before, by the identity of the expression and the register that it sets
+    (``None``: a condition). Each is held with its expression, so that the identity stays its own."""
+
+    parts: dict[_Part, tuple[ex.Expr, str, Compiled]] = field(default_factory=dict)
+
+    def keep(self, used: dict[_Part, tuple[ex.Expr, str, Compiled]]) -> None:
+        """Forget the parts that are not ``used`` any more, once there are many."""
+        if len(self.parts) > 2 * len(used) + MOST_KNOWN:
+            self.parts = used
 
 
 @dataclass(frozen=True)
@@ -35,31 +53,40 @@ class CompiledGraph:
     transfers: tuple[Compiled, ...]
 
 
-def compile_graph(graph: StateGraph, schema: Schema) -> CompiledGraph:
-    """Compile a graph. Raises :class:`QueryError` for a missing column, or a value of the wrong kind."""
+def compile_graph(graph: StateGraph, schema: Schema, known: KnownParts | None = None) -> CompiledGraph:
+    """Compile a graph. ``known`` are parts that were compiled for the same registers and columns, and takes up new
+    ones. Raises :class:`QueryError` for a missing column, or a value of the wrong kind."""
     kinds = {r.name: _kind(r, schema) for r in graph.registers}
     for name in kinds:
         if schema.kind(OF_REGISTER + name) is not None:
             raise QueryError(f"the stream has a column `{OF_REGISTER}{name}`", hint="rename it")
     schema = replace(schema, kinds=(*schema.kinds, *((OF_REGISTER + name, kind) for name, kind in kinds.items())))
+    known = known or KnownParts()
+    used: dict[_Part, tuple[ex.Expr, str, Compiled]] = {}
     # By their text, as constants of several kinds are equal in Python.
     predicates: dict[str, tuple[int, Compiled]] = {}
     transfers: dict[str, tuple[int, Compiled]] = {}
 
+    def part(expr: ex.Expr, register: str | None) -> tuple[str, Compiled]:
+        key = id(expr), register
+        if key not in used:
+            if key not in known.parts:
+                with _told(expr):
+                    typed = resolve(named_apart(expr), schema, condition=register is None)
+                    resolved = typed.expr if register is None else _converted(typed, kinds[register], register)
+                made = compile_expression(resolved, schema.tick_ns, expr)
+                known.parts[key] = expr, repr(resolved), made
+            used[key] = known.parts[key]
+        return used[key][1:]
+
     def condition(expr: ex.Expr) -> tuple[int, tuple[ex.Leaf, ...]]:
-        with _told(expr):
-            resolved = resolve(named_apart(expr), schema, condition=True).expr
-        if repr(resolved) not in predicates:
-            predicates[repr(resolved)] = len(predicates), compile_expression(resolved, schema.tick_ns, expr)
-        number, made = predicates[repr(resolved)]
+        text, made = part(expr, None)
+        number, made = predicates.setdefault(text, (len(predicates), made))
         return number, made.leaves
 
     def value(name: str, expr: ex.Expr) -> tuple[int, tuple[ex.Leaf, ...]]:
-        with _told(expr):
-            resolved = _converted(resolve(named_apart(expr), schema), kinds[name], name)
-        if repr(resolved) not in transfers:
-            transfers[repr(resolved)] = len(transfers), compile_expression(resolved, schema.tick_ns, expr)
-        number, made = transfers[repr(resolved)]
+        text, made = part(expr, name)
+        number, made = transfers.setdefault(text, (len(transfers), made))
         return number, made.leaves
 
     def tick(moment: ex.Expr) -> int:
@@ -68,6 +95,7 @@ def compile_graph(graph: StateGraph, schema: Schema) -> CompiledGraph:
     steps = steps_of(graph, tick)
     arcs = arcs_of(graph, steps)
     program = program_of(graph, arcs, steps, condition, value)
+    known.keep(used)
     compiled = [made for parts in (predicates, transfers) for _, made in parts.values()]
     read = {leaf.name for made in compiled for leaf in made.leaves if isinstance(leaf, ex.Attribute)}
     return CompiledGraph(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Generic, Literal, Unpack, overload
 
@@ -14,7 +15,7 @@ from acep.matches.answers import Bundles, Count, Points
 from acep.matches.compressed import Compressed
 from acep.matches.matches import Matches, Report
 from acep.pattern.asked import Queries, query_of
-from acep.pattern.automata import Automaton
+from acep.pattern.automata import Automaton, moment_of
 from acep.pattern.changes import changed
 from acep.pattern.expressions import Expr
 from acep.pattern.tree import GraphArc, Query
@@ -218,6 +219,7 @@ class Matcher(Generic[Result]):
         remove: Iterable[GraphArc] = (),
         *,
         final: str | Iterable[str] = (),
+        since: int | str | date | None = None,
         query: str = "",
     ) -> int:
         """Add arcs to an automaton and remove others from now on; return the number of partial matches that go on.
@@ -227,8 +229,12 @@ class Matcher(Generic[Result]):
         :func:`acep.arc` makes them again. Arcs may lead to new states; ``final`` names those of them that are final.
         ``query`` is the name of the automaton if there are several. Registers stay as they are.
 
-        Raises :class:`QueryError`, and changes nothing, without ``dynamic``, for an arc that is not there, or for one
-        that would reach back to events that have come.
+        With ``since`` the change is declared ahead: events before that time, which is yet to come, take the arcs as
+        they were. An arc that is removed is one that is valid then, else the first that begins later. Changes are
+        compiled with the next events, however many there are.
+
+        Raises :class:`QueryError`, and changes nothing, without ``dynamic``, for an arc that is not there, for one that
+        begins before the change, or for a ``since`` that is not after all events that have come.
 
         >>> import acep
         >>> up = acep.arc("begin", "end", "e.x > 1")
@@ -239,13 +245,17 @@ class Matcher(Generic[Result]):
         0
         >>> [m.start for m in matcher.push({"ts": [3, 4], "x": [5, 0]})]
         [4]
+        >>> matcher.change(add=[up], since=7)
+        0
+        >>> [m.start for m in matcher.push({"ts": [6, 7], "x": [5, 5]})]
+        [7]
         """
         names = (final,) if isinstance(final, str) else tuple(final)
 
         def edit(old: Query, since: Expr | None, over: Callable[[Expr], bool]) -> Query:
             return changed(old, add, remove, names, since, over)
 
-        return self._tables.change(query, edit)
+        return self._tables.change(query, edit, None if since is None else moment_of(since, "since"))
 
     def replace(self, new: Query | Automaton | str, *, query: str = "") -> int:
         """Replace a query by another version from now on; return the number of partial matches that go on.

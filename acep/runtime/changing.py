@@ -101,7 +101,9 @@ def replaced(
     if last.graph is not None:
 
         def edit(old: Query, since: ex.Expr | None, over: Callable[[ex.Expr], bool]) -> Query:
-            return changed(old, *difference(old, query), since, over)
+            if since is None:
+                return changed(old, *difference(old, query), since, over)
+            return as_other_since(old, query, since, over)  # changes that were declared for later are given up
 
         return (QueryVersion(edited(last, edit, since, schema, certain), since),)
     check_change(last, query)

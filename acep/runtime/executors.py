@@ -50,6 +50,9 @@ class Executor(Protocol):
     def change(self, plan: Plan) -> None:
         """Go on with another plan, whose states and registers are those of the plan so far and more."""
 
+    def check(self, plan: Plan) -> None:
+        """Raise :class:`EngineError` if the engine cannot go on with another plan."""
+
     def finish(self) -> Sequence[Found]:
         """End the stream."""
 
@@ -207,6 +210,9 @@ class NativeExecutor:
         self.session.change(self.number, plan)
         self.natives.plans[self.number] = plan
 
+    def check(self, plan: Plan) -> None:
+        self.session.check(plan)
+
     def finish(self) -> Sequence[Found]:
         return [] if self.engine == "dominance" else self.session.take(self.number)  # counted() returns match points
 
@@ -268,6 +274,9 @@ class ReferenceExecutor:
     def change(self, plan: Plan) -> None:
         self.plan = plan
         self.core.change(plan)
+
+    def check(self, plan: Plan) -> None:
+        """Do nothing: the engine runs every plan."""
 
     def finish(self) -> list[Found]:
         return self.core.finish()

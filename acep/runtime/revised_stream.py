@@ -68,6 +68,10 @@ class RevisedStream:
         self._parts[number].change(plan)
         self.plans = (*self.plans[:number], plan, *self.plans[number + 1 :])
 
+    def check(self, number: int, plan: Plan) -> None:
+        """Raise :class:`EngineError` for a plan that :meth:`change` would refuse."""
+        self._parts[number].stream.check(0, plan)
+
     def change_since(self, number: int, plan: Plan, since: int) -> Sequence[Found]:
         """Go on with another plan, which is another one for events from the tick ``since`` on. Return the matches that
         come and go."""

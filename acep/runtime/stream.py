@@ -117,6 +117,10 @@ class Stream:
             self._cores[number].change(plan)
             self.plans = (*self.plans[:number], plan, *self.plans[number + 1 :])
 
+    def check(self, number: int, plan: Plan) -> None:
+        """Raise :class:`EngineError` for a plan that :meth:`change` would refuse."""
+        self._cores[number].check(plan)
+
     @property
     def newest(self) -> int | None:
         """Return the time before which no event can come, in ticks; ``None``: none has come."""

@@ -24,14 +24,17 @@ from acep.matches.counted import Counted
 from acep.matches.matches import Matches, Report
 from acep.matches.records import Counts, Found
 from acep.native.compiled import warn_if_missing
+from acep.pattern import expressions as ex
 from acep.pattern.asked import Queries, asked_for
 from acep.pattern.printing import canonical
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
+from acep.plan.compile_graph import tick_of
 from acep.plan.schema import Schema
 from acep.plan.versions import QueryVersion
 from acep.runtime.absent import Absent
 from acep.runtime.changing import Edit, as_dynamic, compiled, edited, replaced, revised, versions_data, versions_of
+from acep.runtime.changing_automata import ChangingAutomaton
 from acep.runtime.options import StreamOptions
 from acep.runtime.revised_stream import RevisedStream
 from acep.runtime.stream import Stream, together
@@ -68,6 +71,8 @@ class TableStream:
         self.arrivals: Arrivals | None = None
         self.arrow: pa.Schema | None = None
         self.schema: Schema | None = None
+        self._waiting: set[int] = set()  # automata whose last changes are not compiled yet
+        self._automata: dict[int, ChangingAutomaton] = {}
         self._checked: pa.Schema | None = None  # of the last table whose columns were found to fit
         self.plans: tuple[Plan, ...] = ()
         self.stream: Stream | None = None
@@ -116,6 +121,7 @@ class TableStream:
         """Return whether there are events to take in. Raises :class:`DataError` if they cannot be taken in."""
         if self.finished:
             raise DataError("the stream has been finished: no more events can be pushed", hint="make a new Matcher")
+        self.changes_made()
         if not table.num_rows:
             if self.schema is None and table.num_columns:
                 self.told(table.schema)
@@ -208,19 +214,35 @@ class TableStream:
             raise QueryError("advance() is for events that may come late", hint="give lateness=")
         if self.arrivals is None or self.schema is None or self.finished:
             return self._nothing()
+        self.changes_made()
         return self.fed(self.arrivals.advance(self._tick(ts)))
 
-    def change(self, name: str, edit: Edit) -> int:
-        """Change an automaton from now on; return the number of partial matches that go on. ``edit`` makes the changed
-        query, of the query, the time from which the change holds, and a function that says of a time whether no event
-        before it matters any more."""
+    def change(self, name: str, edit: Edit, since: ex.Expr | None = None) -> int:
+        """Change an automaton from a time on that is yet to come (``None``: from now on); return the number of partial
+        matches that go on. ``edit`` makes the changed query, of the query, the time from which the change holds, and a
+        function that says of a time whether no event before it matters any more."""
         number = self._changing(name)
         query = self.asked.queries[number]
         if query.graph is None:
             raise QueryError("only arcs of hand-written automata can change", hint="replace() takes another query")
         newest, certain = self._times()
-        since = None if newest is None else newest + 1
-        return self._become(number, (QueryVersion(edited(query, edit, since, self.schema, certain), None),))
+        first = None if newest is None else newest + 1
+        if number in self._waiting:
+            certain = None  # what is over was left out by the change before
+        if since is not None and self.schema is not None:
+            tick = tick_of(since, self.schema)
+            if first is not None and tick < first:
+                raise QueryError(
+                    f"since={ticks_to_input((tick,), self.schema)[0]} is not after all events that have come",
+                    hint="revise() reaches back to them",
+                )
+            first = tick
+        after = (
+            edited(query, edit, first, self.schema, certain)
+            if since is None or first is not None
+            else edit(query, since, lambda _: False)
+        )
+        return self._become(number, (QueryVersion(after, None),))
 
     def replace(self, name: str, query: Query) -> int:
         """Replace a query by another version from now on; return the number of partial matches that go on."""
@@ -244,6 +266,7 @@ class TableStream:
                 f"events before {ticks_to_input((final,), self.schema)[0]} are final",
                 hint="give a later time, or lateness=",
             )
+        self.changes_made()
         newest, certain = self._times()
         if newest is None or tick > newest + 1:  # a version that is yet to begin would have to be undone by a replace()
             raise QueryError(f"no event has come at {since} or later", hint="replace() the query once one has")
@@ -286,11 +309,43 @@ class TableStream:
     def _become(self, number: int, versions: tuple[QueryVersion, ...]) -> int:
         """Go on with other versions of a query; return the number of partial matches that go on."""
         schema, source = self.schema, self.stream or self.revised
+        query = versions[-1].query
         if schema is not None and source is not None:
-            source.change(number, self._with_columns(number, compiled(versions, schema, self._times()[1])))
-            self.plans = source.plans
+            before = self.asked.queries[number].graph
+
+            def check(plan: Plan) -> None:
+                source.check(number, self._with_columns(number, plan))
+
+            if before is not None and self._automaton(number).may_wait(before, query, schema, check):
+                self._waiting.add(number)
+            else:
+                self._go_on(number, versions)
         self._now(number, versions)
         return 0 if source is None else source.live_of(number)
+
+    def _automaton(self, number: int) -> ChangingAutomaton:
+        return self._automata.setdefault(number, ChangingAutomaton())
+
+    def _go_on(self, number: int, versions: tuple[QueryVersion, ...]) -> None:
+        """Compile other versions of a query, and go on with them."""
+        schema, source = self.schema, self.stream or self.revised
+        assert schema is not None
+        assert source is not None
+        query = versions[-1].query
+        if query.graph is None:
+            plan = compiled(versions, schema, self._times()[1])
+        else:
+            plan = self._automaton(number).compiled(query, schema)
+        source.change(number, self._with_columns(number, plan))
+        if query.graph is not None:
+            self._automaton(number).prove(query.graph)
+        self.plans = source.plans
+        self._waiting.discard(number)
+
+    def changes_made(self) -> None:
+        """Compile the changes that wait for the next events, however many there are of one automaton, at once."""
+        for number in sorted(self._waiting):
+            self._go_on(number, self.versions[number])
 
     def _now(self, number: int, versions: tuple[QueryVersion, ...]) -> None:
         queries = self.asked.queries
@@ -386,6 +441,7 @@ class TableStream:
         found = self._nothing()
         source = self.stream or self.revised
         if source is not None and not self.finished:
+            self.changes_made()
             rest = self.rest()
             found = [together(parts) for parts in zip(rest, source.finish(), strict=True)]
             self.warn()
@@ -408,6 +464,7 @@ class TableStream:
             yield self.end()
             return
         if not self.finished:
+            self.changes_made()
             if self.arrivals is not None:
                 yield self.rest()
             self.finished = True
@@ -474,6 +531,7 @@ class TableStream:
 
     def snapshot(self) -> bytes:
         """Return the state so far as bytes."""
+        self.changes_made()
         source = self.stream or self.revised
         if self.revised is not None and self.arrivals is not None and self.arrivals.final is not None:
             self.revised.settle(self.arrivals.final, now=True)

@@ -36,8 +36,11 @@ def test_a_page_is_written(tmp_path: Path) -> None:
     with (tmp_path / "automata.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     kinds = [row["table"] for row in rows]
-    assert (kinds.count("window"), kinds.count("changes"), kinds.count("ignored")) == (27, 9, 10)
+    assert (kinds.count("window"), kinds.count("changes"), kinds.count("ignored")) == (27, 15, 10)
     assert all(float(row["rate"]) > 0 for row in rows)
+    for interval in ("10", "100", "1000"):  # changes find the same whether they are made in time or declared ahead
+        found = {row["matches"] for row in rows if row["interval"] == interval and row["way"] in ("change", "ahead")}
+        assert len(found) == 1
     made = {(row["share"], row["way"]): float(row["made"]) for row in rows if row["table"] == "ignored"}
     assert made["0.9", "ignorable"] < made["0.9", "bound"] / 4
     for share in ("0.0", "0.9"):

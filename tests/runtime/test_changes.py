@@ -13,6 +13,7 @@ import pytest
 import acep
 from acep.errors import QueryError, SnapshotError
 from acep.pattern.tree import GraphArc
+from acep.runtime.stream import Stream
 from acep.storage.snapshot import seal, unseal
 from tests.random_automata import accepted, random_automaton, random_rows
 from tests.random_cases import COLUMNS
@@ -31,10 +32,10 @@ def told(found: dict[tuple[Any, ...], int]) -> list[tuple[Any, ...]]:
     return sorted((key[0], key[4], key[5]) for key, many in found.items() for _ in range(many))
 
 
-def changed(matcher: acep.Matcher, add: list[GraphArc], remove: list[GraphArc]) -> bool:
+def changed(matcher: acep.Matcher, add: list[GraphArc], remove: list[GraphArc], since: int | None) -> bool:
     """Whether a change was made; it is refused for a cycle of epsilon arcs, and for columns that are not kept."""
     try:
-        matcher.change(add, remove)
+        matcher.change(add, remove, since=since)
     except QueryError as refused:
         if "cycle" in str(refused) or "was not read" in str(refused):
             return False
@@ -44,7 +45,7 @@ def changed(matcher: acep.Matcher, add: list[GraphArc], remove: list[GraphArc]) 
 
 def changes_of(rng: Random, automaton: acep.Automaton, arcs: list[GraphArc]) -> tuple[list[GraphArc], list[GraphArc]]:
     """Arcs to add and arcs to remove; those that are added come from another automaton with the same registers."""
-    remove = [one for one in arcs if one.since is None and one.until is None and rng.random() < 0.3]
+    remove = [one for one in arcs if one.until is None and rng.random() < 0.3]
     add = []
     for _ in range(20):
         other = random_automaton(rng)
@@ -58,7 +59,7 @@ def changes_of(rng: Random, automaton: acep.Automaton, arcs: list[GraphArc]) -> 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_changes_hold_from_their_time_on(part: int, engine: str, cases: Callable[[int], int]) -> None:
-    some = many = back = 0
+    some = many = back = ahead = anew = 0
     for seed in range(part * 10_000, part * 10_000 + max(20, cases(100))):
         rng = Random(seed)
         automaton, rows = random_automaton(rng), random_rows(rng, 20)
@@ -77,18 +78,31 @@ def test_changes_hold_from_their_time_on(part: int, engine: str, cases: Callable
             given += matcher.push(table(push))
             if len(given) > 2_000:  # matches that double with each event
                 break
-            if rng.random() < 0.5:
+            newest = max(row["ts"] for row in coming[:at])
+            for _ in range(rng.choice((0, 0, 1, 1, 2, 3))):  # several changes between two pushes
                 add, remove = changes_of(rng, automaton, arcs)
-                if not changed(matcher, add, remove):
-                    continue
-                since = max(row["ts"] for row in coming[:at]) + 1
+                since = newest + 1 + max(0, rng.randrange(-3, 5))
+                if not changed(matcher, add, remove, since if since > newest + 1 or rng.random() < 0.5 else None):
+                    break
                 now = acep.arc("x", "y", since=since).since
                 for gone in remove:
-                    arcs[arcs.index(gone)] = replace(gone, until=now)
+                    at_place = place_of(gone, arcs, since)
+                    arcs[at_place] = replace(arcs[at_place], until=now)
                 arcs += [replace(one, since=now) for one in add]
                 many += 1
+                ahead += since > newest + 1
+            if rng.random() < 0.15:
+                wanted_arcs = [one for one in arcs if one.until is None and rng.random() < 0.8]
+                try:
+                    matcher.replace(automaton_of(wanted_arcs, automaton))
+                except QueryError as refused:
+                    if not any(told in str(refused) for told in ("no arc", "needs arcs", "final in one")):
+                        raise
+                else:
+                    arcs = replaced(arcs, wanted_arcs, newest + 1)
+                    anew += 1
             if speculation == "inf" and rng.random() < 0.3:
-                newest, new = max(row["ts"] for row in coming[:at]), changes_of(rng, automaton, arcs)
+                new = changes_of(rng, automaton, arcs)
                 since = newest + 1 - rng.randrange(10)
                 wanted_arcs = [one for one in arcs if one.until is None and one not in new[1]] + new[0]
                 try:
@@ -97,9 +111,7 @@ def test_changes_hold_from_their_time_on(part: int, engine: str, cases: Callable
                     if not any(told in str(refused) for told in ("cycle", "was not read", "no arc")):
                         raise
                 else:
-                    now = acep.arc("x", "y", since=since).since
-                    arcs = [cut_short(one, now) for one in arcs if one.since is None or one.since.value < since]
-                    arcs += [one if later(one, since) else replace(one, since=now) for one in wanted_arcs]
+                    arcs = replaced(arcs, wanted_arcs, since)
                     back += since <= newest
             if rng.random() < 0.2:
                 state, matcher = matcher.snapshot(), acep.Matcher(automaton, **asked)
@@ -123,6 +135,23 @@ def test_changes_hold_from_their_time_on(part: int, engine: str, cases: Callable
     assert some
     assert many
     assert back
+    assert ahead
+    assert anew
+
+
+def place_of(gone: GraphArc, arcs: list[GraphArc], since: int) -> int:
+    """The place of the arc that is removed: one that is valid at that time, else one that begins later."""
+    plain = [replace(one, since=None, until=None) for one in arcs]
+    same = [place for place, one in enumerate(plain) if one == replace(gone, since=None, until=None)]
+    lasting = [place for place in same if arcs[place].until is None or arcs[place].until.value > since]
+    return min(lasting, key=lambda place: (later(arcs[place], since), place))
+
+
+def replaced(arcs: list[GraphArc], wanted: list[GraphArc], since: int) -> list[GraphArc]:
+    """The arcs of an automaton that has other arcs from a time on."""
+    now = acep.arc("x", "y", since=since).since
+    before = [cut_short(one, now) for one in arcs if one.since is None or one.since.value < since]
+    return before + [one if later(one, since) else replace(one, since=now) for one in wanted]
 
 
 def automaton_of(arcs: list[GraphArc], like: acep.Automaton) -> acep.Automaton:
@@ -245,11 +274,72 @@ def test_removed_arcs_do_not_pile_up() -> None:
     assert len(graph.arcs) <= 3
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("push", [1, 3, 40])
+def test_changes_that_are_declared_ahead_hold_from_their_times_on(engine: str, push: int) -> None:
+    arcs = {name: acep.arc("0", "1", f"e.type = '{name}'") for name in "ab"}
+    matcher, now = acep.Matcher(acep.Automaton([arcs["a"]], final="1"), dynamic=True, engine=engine), "a"
+    found = list(matcher.push({"ts": [0], "type": ["a"]}))
+    for since in range(5, 40, 5):
+        old, now = now, "ab"[now == "a"]
+        matcher.change([arcs[now]], [arcs[old]], since=since)
+        if since == 20:
+            state, matcher = matcher.snapshot(), acep.Matcher(matcher.query, dynamic=True, engine=engine)
+            matcher.restore(state)
+    for at in range(1, 41, push):
+        times = [ts for ts in range(at, at + push) for _ in "ab"]
+        found += matcher.push({"ts": times, "type": list("ab") * push})
+    assert [m.start for m in found if m.start <= 40] == list(range(41))
+    # Of each time, event 2 ts - 1 has type a and event 2 ts type b.
+    assert all(m.bindings["events"][0] % 2 == 1 - m.start // 5 % 2 for m in found if 0 < m.start < 40)
+
+
+def test_changes_between_two_pushes_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    change = Stream.change
+    monkeypatch.setattr(Stream, "change", lambda self, number, plan: made.append(number) or change(self, number, plan))
+    matcher = acep.Matcher(acep.Automaton([A], final="1"), dynamic=True)
+    matcher.push({"ts": [0], "type": ["x"]})
+    for since in range(1, 9):
+        new, old = (B, A) if since % 2 else (A, B)
+        matcher.change([new], [old], since=since)
+    assert not made
+    assert [m.start for m in matcher.push({"ts": [*range(9)], "type": [*"ababababa"]})] == [*range(9)]
+    assert made == [0]
+
+
+def test_a_change_can_be_declared_before_the_first_event() -> None:
+    matcher = acep.Matcher(acep.Automaton([A], final="1"), dynamic=True)
+    matcher.change([B], [A], since=3)
+    assert [m.start for m in matcher.push({"ts": [1, 2, 3, 4], "type": ["a", "b", "a", "b"]})] == [1, 4]
+    matcher = acep.Matcher(acep.Automaton([A], final="1"), dynamic=True)
+    matcher.change([B], [A], since="2026-01-01")
+    with pytest.raises(QueryError, match="the times of this stream are integers"):
+        matcher.push({"ts": [1], "type": ["a"]})
+
+
+def test_a_version_gives_up_the_changes_that_were_declared_for_later() -> None:
+    matcher = acep.Matcher(acep.Automaton([A], final="1"), dynamic=True)
+    matcher.push({"ts": [0], "type": ["x"]})
+    matcher.change([B], [A], since=5)
+    matcher.replace(acep.Automaton([A], final="1"))
+    assert [m.start for m in matcher.push({"ts": [1, 6, 7], "type": ["a", "b", "a"]})] == [1, 7]
+
+
+@pytest.mark.parametrize("since", [7, "2026-01-01", 1.5])
+def test_a_change_cannot_begin_at_a_time_that_has_come(since: Any) -> None:
+    matcher = acep.Matcher(acep.Automaton([A], final="1"), dynamic=True)
+    matcher.push({"ts": [7], "type": ["x"]})
+    with pytest.raises(QueryError, match=r"is not after all events|are integers|is no time"):
+        matcher.change([B], since=since)
+    assert not matcher.push({"ts": [9], "type": ["b"]})
+
+
 A, B = acep.arc("0", "1", "e.type = 'a'"), acep.arc("0", "1", "e.type = 'b'")
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"remove": [B]}, "there is no arc"),
     ({"remove": [A, A]}, "there is no arc"),
-    ({"add": [acep.arc("0", "1", since=3)]}, "would reach back to events that have come"),
+    ({"add": [acep.arc("0", "1", since=3)]}, "begins before the change"),
     ({"add": [acep.arc("0", "1", transfer={"n": "1"})]}, "there is no register `n`"),
     ({"add": [acep.arc("0", "1", "e.missing > 1")]}, "unknown column `missing`"),
     ({"add": [acep.arc("0", "1", "e.type > 1")]}, "cannot be compared"),

@@ -6,7 +6,7 @@ A plan that the native core cannot run raises :class:`NotNativeError` with the r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Literal
@@ -15,6 +15,8 @@ from acep.automaton.arcs import Arc
 from acep.automaton.graph import OF_REGISTER, rebound
 from acep.automaton.registers import Assign, Check, Frame, Ignore, Register, Step, ValueSource, assemble
 from acep.automaton.versions import joined, programs_of
+from acep.pattern import expressions as ex
+from acep.pattern.evaluation import Compiled
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
 from acep.plan.derive import derive
@@ -35,6 +37,7 @@ STRATEGIES = (
 MOST_BUDGET = 2**30
 LIMIT = 2**63
 MOST_OF_FRAME = 6
+MOST_KNOWN = 1_000  # programs that are known beyond twice those in use
 
 SLOT, TOTAL, AVERAGE, MEAN, FRAME = range(ONE + 1, ONE + 6)
 EQUAL, GREATER, LESS = range(1, 4)
@@ -82,9 +85,12 @@ class _TableLowering:
         self.shared = shared
         wholes = [*([plan.having] if plan.having else []), *(c for _, c in plan.returns)]
         parts = [plan.predicates, *plan.negated, wholes, plan.transfers]
-        everything, derived = derive([c.expr for p in parts for c in p], plan.schema, plan.schema.tick_ns)
+        whole = [c.expr for p in parts for c in p]
+        fresh, derived = derive([e for e in whole if id(e) not in shared.known], plan.schema, plan.schema.tick_ns)
+        coming = iter(fresh)
+        everything = [e if id(e) in shared.known else next(coming) for e in whole]
         ends = list(accumulate(map(len, parts), initial=0))
-        predicates, *negated, self.wholes, transfers = (everything[i:j] for i, j in pairwise(ends))
+        predicates, *negated, self.wholes, transfers = (tuple(everything[i:j]) for i, j in pairwise(ends))
         self.writer = Writer(plan, shared, derived, code_of_text)
         self.program = plan.program
         if derived and plan.query.graph:
@@ -100,12 +106,25 @@ class _TableLowering:
         self.checks: dict[tuple[object, ...], int] = {}
         self.frames = 0
         self.expressions = predicates
-        self.predicates = [self.writer.program(e)[0] for e in predicates]
-        self.transfers = [self.writer.program(e)[0] for e in transfers]
+        self.predicates = self._programs(plan.predicates, predicates)
+        self.transfers = self._programs(plan.transfers, transfers)
+        if len(shared.known) > 2 * len(whole) + MOST_KNOWN:
+            shared.known = {id(e): shared.known[id(e)] for e in whole if id(e) in shared.known}
         self.assigned = self.arcs = 0
         self.negations = Negations(self.writer, negated, self.wholes)
         self.firsts = needs_firsts(plan)
         self.takes: list[list[tuple[int, int]]] = [[] for _ in plan.arcs.states]
+
+    def _programs(self, parts: Sequence[Compiled], expressions: Sequence[ex.Expr]) -> list[int]:
+        """Return the programs of expressions, of which those that read no derived column are known from then on."""
+        found = []
+        for part, expr in zip(parts, expressions, strict=True):
+            known = self.shared.known.get(id(part.expr))
+            number = self.writer.program(expr)[0] if known is None else known[1]
+            if self.plan.dynamic and expr is part.expr:
+                self.shared.known[id(expr)] = expr, number
+            found.append(number)
+        return found
 
     def _layout(self, registers: tuple[Register, ...]) -> dict[Register, int]:
         return dict(zip(registers, accumulate(map(self._width, registers), initial=0), strict=False))

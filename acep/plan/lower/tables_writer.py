@@ -57,6 +57,7 @@ class EventClass:
 class SharedTables:
     """The parts of tables that the plans of one stream share.
 
+    ``known``: the programs of expressions of plans that change, by their identity; each is held with its expression.
     ``columns``: for each column its name, and its derivation if it is derived. ``keys``: for each partition
     table its columns, and whether it must count positions.
     """
@@ -65,11 +66,18 @@ class SharedTables:
     programs: dict[BlockProgram, int] = field(default_factory=dict)
     classes: dict[EventClass, int] = field(default_factory=dict)
     keys: dict[tuple[int, ...], bool] = field(default_factory=dict)
+    known: dict[int, tuple[ex.Expr, int]] = field(default_factory=dict)
+
+    def copied(self) -> SharedTables:
+        """Return a copy that may change on its own."""
+        return SharedTables(
+            dict(self.columns), dict(self.programs), dict(self.classes), dict(self.keys), dict(self.known)
+        )
 
     def column(self, name: str, derived: dict[str, Derived]) -> int:
         """Return the number of a column; assign a new number if necessary."""
         self.columns.setdefault(name, derived.get(name))
-        return list(self.columns).index(name)
+        return next(number for number, one in enumerate(self.columns) if one == name)
 
 
 class _Lists:
@@ -145,7 +153,9 @@ class Writer:
 
     def add(self, name: str, values: Sequence[int]) -> None:
         """Append a list to an array of lists: the values go to ``name``, the offsets to ``name_at``."""
-        self.lists.setdefault(name, _Lists()).add(values)
+        if name not in self.lists:
+            self.lists[name] = _Lists()
+        self.lists[name].add(values)
 
     def arrays(self) -> dict[str, tuple[int, ...]]:
         """Return all arrays, also the empty ones that the native core asks for."""
