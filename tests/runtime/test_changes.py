@@ -326,6 +326,14 @@ def test_a_version_gives_up_the_changes_that_were_declared_for_later() -> None:
     assert [m.start for m in matcher.push({"ts": [1, 6, 7], "type": ["a", "b", "a"]})] == [1, 7]
 
 
+def test_a_version_has_no_arc_of_the_one_before_that_was_to_end_later() -> None:
+    ending = acep.arc("0", "1", "e.type = 'a'", until=9)
+    matcher = acep.Matcher(acep.Automaton([ending, B], final="1"), dynamic=True)
+    matcher.push({"ts": [0], "type": ["x"]})
+    matcher.replace(acep.Automaton([B], final="1"))
+    assert [m.start for m in matcher.push({"ts": [1, 2], "type": ["a", "b"]})] == [2]
+
+
 @pytest.mark.parametrize("since", [7, "2026-01-01", 1.5])
 def test_a_change_cannot_begin_at_a_time_that_has_come(since: Any) -> None:
     matcher = acep.Matcher(acep.Automaton([A], final="1"), dynamic=True)
