@@ -559,6 +559,20 @@ def test_why(capsys: pytest.CaptureFixture[str]) -> None:
     assert "  event 3 is refused by HAVING: z.ts > 9 does not hold\n" in capsys.readouterr().out
 
 
+def test_why_of_an_automaton(capsys: pytest.CaptureFixture[str]) -> None:
+    first = "[[arc]]\nfrom = 'one'\nto = 'two'\nfence = \"e.type = 'a'\"\ntransfer = { at = 'e.ts' }\n"
+    second = "[[arc]]\nfrom = 'two'\nto = 'end'\nfence = \"e.type = 'd' AND e.ts > r.at\"\n"
+    Path("steps.toml").write_text(f"final = 'end'\nregisters = {{ at = 0 }}\n{first}{second}", encoding="utf-8")
+    Path("steps.csv").write_text("ts,type\n3,a\n4,b\n", encoding="utf-8")
+    assert main(["why", "steps.toml", "steps.csv"]) == 0
+    assert capsys.readouterr().out == (
+        "the stream: 2 events, no match\n"
+        "furthest: events=0; state two (at = 3); an arc to end is needed next\n"
+        "  event 1 takes no arc two -> end: e.type = 'd' does not hold (e.type = b)\n"
+        "then event 1 took no arc\n"
+    )
+
+
 def test_why_shortens_a_long_list(capsys: pytest.CaptureFixture[str]) -> None:
     Path("many.csv").write_text("ts,type,x\n0,a,0\n" + "".join(f"{i},b,{i}\n" for i in range(1, 40)))
     assert main(["why", "PATTERN SEQ(a p, b q) WHERE q.x > 100 WITHIN 99", "many.csv"]) == 0

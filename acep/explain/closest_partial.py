@@ -13,6 +13,7 @@ from typing import Any
 from acep.errors import QueryError
 from acep.events.records import Events, Id
 from acep.events.times import value_text
+from acep.explain.automaton_report import automaton_report, registers_of
 from acep.explain.failure_report import Failure, FailureReport, nothing_begun, refused, unfinished
 from acep.explain.recorder import Watching
 from acep.pattern.expressions import Value
@@ -30,7 +31,8 @@ class Furthest:
 
     ``events``: the number of its events; ``matches``: the number of matches found. ``state`` says in words how far
     the furthest partial match came, ``bound`` has the event ids that it bound by variable, ``failed`` the events that
-    could not extend it, and ``ended`` says how it ended. ``key``: the partition attributes.
+    could not extend it, and ``ended`` says how it ended. ``key``: the partition attributes. ``registers``: of a
+    hand-written automaton, those that the furthest partial match holds.
 
     >>> one = Failure(9, "b", "b.price < a.price does not hold (b.price = 5, a.price = 4)")
     >>> print(Furthest(3, 0, "b is needed next", {"a": (0, 3)}, (one,), "the stream ended", {"k": "x"}))
@@ -47,6 +49,7 @@ class Furthest:
     failed: tuple[Failure, ...]
     ended: str
     key: dict[str, Any] = field(default_factory=dict)
+    registers: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -61,6 +64,7 @@ class Furthest:
         yield f"furthest: {bound + '; ' if bound else ''}{self.state}"
         for failure in self.failed[:_MOST]:
             how = "breaks" if failure.arc.startswith("~") else "is refused by" if failure.arc == "HAVING" else "is no"
+            how = "takes no arc" if failure.takes else how
             yield f"  event {failure.id} {how} {failure.arc}: {failure.reason}"
         if len(self.failed) > _MOST:
             yield f"  ... and {len(self.failed) - _MOST:,} more"
@@ -86,15 +90,20 @@ def furthest(plan: Plan, events: Events, key: tuple[Value, ...] = ()) -> Furthes
         raise QueryError("a query over the matches of others cannot be explained", hint="ask about the inner query")
     watching = Watching(plan, key)
     matches = sum(found.key == key for found in watching.push(events) + watching.finish())
-    told, bound = nothing_begun(watching), dict[str, tuple[Id, ...]]()
+    graph, best = plan.query.graph is not None, None
+    told = automaton_report(watching, None) if graph else nothing_begun(watching)
+    bound = dict[str, tuple[Id, ...]]()
     if watching.tracing.best:
         # Of equally far partial matches, prefer one that an event failed to extend: it explains more.
         tellings = [(_reported(watching, node), node) for node in watching.tracing.best]
         told, best = min(tellings, key=lambda telling: not telling[0][1])
         bound = {var: tuple(e.id for e in some) for var, some in bound_events(best.trail.steps()).items()}
     state, failed, ended = told
-    return Furthest(len(watching.seen), matches, state, bound, tuple(failed), ended)
+    registers = registers_of(plan, best) if graph else {}
+    return Furthest(len(watching.seen), matches, state, bound, tuple(failed), ended, registers=registers)
 
 
 def _reported(watching: Watching, node: MatchNode) -> FailureReport:
+    if watching.plan.query.graph is not None:
+        return automaton_report(watching, node)
     return unfinished(watching, node) if watching.tracing.need(node) else refused(watching, node)

@@ -11,7 +11,6 @@ from acep.events.records import Id
 from acep.events.tables import key_to_input, time_types
 from acep.explain.recorder import Tracing, Watching
 from acep.matches.json_records import plain
-from acep.matches.records import Counts
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import Compiled
 from acep.pattern.printing import expression_text
@@ -21,16 +20,18 @@ from acep.reference.bindings import aggregate, breaks, crossings_of, having_hold
 from acep.reference.engine import Event, MatchNode, bound_events
 from acep.reference.program import Move
 
-__all__ = ["Failure", "FailureReport", "nothing_begun", "refused", "unfinished"]
+__all__ = ["Failure", "FailureReport", "input_value", "nothing_begun", "refused", "unfinished"]
 
 
 @dataclass(frozen=True)
 class Failure:
-    """An event that did not fit: its id, the use tried (a variable, ``~b`` or ``HAVING``), and the reason."""
+    """An event that did not fit: its id, the use tried (a variable, ``~b`` or ``HAVING``), and the reason. ``takes``:
+    ``arc`` is an arc of a hand-written automaton, such as ``begin -> end``."""
 
     id: Id
     arc: str
     reason: str
+    takes: bool = False
 
 
 FailureReport = tuple[str, list[Failure], str]
@@ -81,9 +82,8 @@ def unfinished(watching: Watching, best: MatchNode) -> FailureReport:
 
 def _next(watching: Watching, node: MatchNode, event: Event, kind: str | None) -> tuple[bool, dict[str, None]]:
     """Return whether a partial match may wait on after an event, and the variables to which it binds the event."""
-    waiting, complete = watching.asked.feed([node], event, kind, Counts())
-    made = [n for n in (*waiting, *(n for n, _ in complete)) if n.trail.previous is node.trail]
-    return any(n is node for n in waiting), dict.fromkeys(n.trail.var for n in made)
+    waits, made = watching.next_of(node, event, kind)
+    return waits, dict.fromkeys(n.trail.var for n in made)
 
 
 def _attempts(
@@ -128,12 +128,19 @@ def _text(condition: Compiled) -> str:
 def _value(plan: Plan, leaf: ex.Leaf, bound: dict[str, list[Event]], var: str) -> Any:
     """Return the value of a reference once an event is bound to ``var``, as it is in the input."""
     value = _held(plan, leaf, bound, var)
-    if not isinstance(leaf, ex.Attribute | ex.Aggregate) or leaf.name is None or not isinstance(value, int):
+    if not isinstance(leaf, ex.Attribute | ex.Aggregate) or leaf.name is None:
         return value
     if isinstance(leaf, ex.Aggregate) and leaf.function == "count":
         return value
-    (shown,) = key_to_input((value,), (leaf.name,), plan.schema).values()
-    held = time_types(plan.schema).get(leaf.name)
+    return input_value(plan, leaf.name, value)
+
+
+def input_value(plan: Plan, name: str, value: Any) -> Any:
+    """Return a value of a column as it is in the input."""
+    if not isinstance(value, int):
+        return value
+    (shown,) = key_to_input((value,), (name,), plan.schema).values()
+    held = time_types(plan.schema).get(name)
     return shown if held is None else plain(shown, getattr(held, "tz", None) is not None)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from acep.automaton.arcs import Arc
+from acep.matches.records import Counts
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
@@ -63,6 +64,12 @@ class Watching(ReferenceRuntime):
         self.key = key
         self.plain = self.engine if plan.strict and plan.query.output is Output.NON_OVERLAP else None
         self.seen: list[tuple[Event, str | None]] = []
+
+    def next_of(self, node: MatchNode, event: Event, kind: str | None) -> tuple[bool, list[MatchNode]]:
+        """Return whether a partial match may wait on after an event, and those that are made of it by binding it."""
+        waiting, complete = self.asked.feed([node], event, kind, Counts())
+        made = [n for n in (*waiting, *(n for n, _ in complete)) if n.trail.previous is node.trail]
+        return any(n is node for n in waiting), made
 
     def _feed(self, key: Key, partition: Partition, event: Event, kind: str | None) -> None:
         engine = self.tracing if key == self.key else self.plain

@@ -8,10 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep.errors import DataError, QueryError, suggest
+from acep.errors import DataError, suggest
 from acep.events.tables import events_of, key_to_input, schema_of, to_table
 from acep.explain.closest_partial import Furthest, furthest
 from acep.pattern.asked import query_of
+from acep.pattern.automata import Automaton
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
@@ -23,7 +24,7 @@ Key = tuple[Value, ...]
 
 def why(
     events: Any,
-    query: Query | str,
+    query: Query | Automaton | str,
     *,
     key: Mapping[str, Any] | None = None,
     ts: str = "ts",
@@ -58,8 +59,6 @@ def why(
 def explained(table: pa.Table, query: Query, choose: Callable[[Plan, list[Key]], Key], **columns: Any) -> Furthest:
     """Find how far the events of one key of a table came. ``choose`` returns this key, given the plan and all keys in
     the table. ``columns`` are the arguments of :func:`acep.events.tables.schema_of`."""
-    if query.graph is not None:
-        raise QueryError("hand-written automata are not explained match by match", hint="`acep explain` draws them")
     schema = schema_of(table.schema, **columns)
     plan = compile_query(query, schema)
     events = events_of(table, schema, tuple(dict.fromkeys([*plan.columns, *plan.keys])))

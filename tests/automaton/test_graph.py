@@ -14,7 +14,6 @@ import pytest
 
 import acep
 from acep.errors import QueryError
-from acep.explain.why import explained
 from acep.native.compiled import why_not
 from tests.random_automata import Row, accepted, random_automaton, random_rows
 from tests.random_cases import COLUMNS
@@ -215,11 +214,6 @@ def test_a_window_in_time_ends_before_its_last_tick() -> None:
     ticks = pa.table({"ts": [0, 1, 3]})
     for window, many in ((1, 0), (1.5, 1), (2, 1), (2.5, 2)):
         assert acep.match(ticks, acep.Automaton(two, final="c", window=window), type=None, output="count") == many
-
-
-def test_matches_are_not_explained_one_by_one() -> None:
-    with pytest.raises(QueryError, match="not explained match by match"):
-        explained(table(random_rows(Random(1))), acep.Automaton(GOOD, final="end").query, lambda plan, there: ())
 
 
 def test_too_many_chains_of_epsilon_arcs_are_refused() -> None:
