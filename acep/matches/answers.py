@@ -33,13 +33,22 @@ class Bundle:
     best: int | float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Point:
-    """A match point: a time ``point`` at which matches of the partition ``key`` end; ``best`` is their least error."""
+    """A match point: a time ``point`` at which matches of the partition ``key`` end; ``best`` is their least error.
+
+    Of matches that may be taken back, ``change`` says how many more matches with the error ``best`` end there than
+    before, or (negative) how many fewer; else it is ``None``. There is a match point where the changes given so far add
+    up to more than 0, and its least error is the least ``best`` for which they do."""
 
     key: dict[str, Any]
     point: Any
     best: int | float
+    change: int | None = None
+
+    def __repr__(self) -> str:
+        change = "" if self.change is None else f", change={self.change}"
+        return f"Point(key={self.key}, point={self.point!r}, best={self.best}{change})"
 
 
 def _plain(other: object) -> Any:
@@ -206,7 +215,8 @@ class Points(_Given[Point]):
     """Match points in order: a read-only list of :class:`Point` with the ``report`` of the run. It equals a plain list
     of the same points; a slice or a sum is again ``Points``.
 
-    If it is not exact, points may be missing, and the ``best`` error of a point may be too high.
+    If it is not exact, points may be missing, and the ``best`` error of a point may be too high. Those of matches that
+    may be taken back are changes (:attr:`Point.change`).
 
     >>> Points([Point({}, 5, 0)]) == [Point({}, 5, 0)]
     True

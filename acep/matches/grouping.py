@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from acep.plan.schema import Kind
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Group", "group_number", "grouped", "groups_of_counts"]
+__all__ = ["Group", "group_number", "grouped", "groups_of_counts", "point_changes"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,31 @@ def grouped(found: Sequence[Found], by: str) -> list[Group]:
         group[1] += 1
         group[2] = min(group[2], one.error)
     return [Group(key, first, *rest) for (key, first), rest in sorted(groups.items(), key=lambda item: item[0][1])]
+
+
+def point_changes(found: Sequence[Found]) -> list[Group]:
+    """Return how many more matches of each partition, match point and error there are after matches that come and go.
+    ``matches`` of a group is this difference, and ``best`` the error; groups without a difference are left out. They
+    are sorted by match point.
+
+    >>> point_changes([Found((), 1, 5, 0, (("a", (i,)),), 5, op=op) for i, op in ((1, -1), (2, -1), (3, 1))])
+    [Group(key=(), first=5, last=5, matches=-1, best=0)]
+    """
+    changes: dict[tuple[tuple[Value, ...], int, int | Fraction], int] = {}
+    for key, end, error, op in _ends(found):
+        changes[key, end, error] = changes.get((key, end, error), 0) + op
+    some = [Group(key, end, end, change, error) for (key, end, error), change in changes.items() if change]
+    return sorted(some, key=lambda group: group.first)
+
+
+def _ends(found: Sequence[Found]) -> Iterable[tuple[tuple[Value, ...], int, int | Fraction, int]]:
+    """Return the key, match point, error and op of each match."""
+    if not isinstance(found, FoundColumns):
+        return ((one.key, one.end, one.error, one.op) for one in found)
+    keys = zip(*(column.to_list() for column in found.keys), strict=True) if found.keys else repeat((), len(found))
+    errors = [unscaled(error, found.scale) for error in found.error.tolist()]
+    ops = repeat(1, len(found)) if found.ops is None else found.ops.tolist()
+    return zip(keys, found.end.tolist(), errors, ops, strict=True)
 
 
 def groups_of_counts(counted: Counted, by: str) -> list[Group]:

@@ -16,7 +16,8 @@ from acep.events.records import Id
 from acep.events.tables import attribute_tick, decimal_like, key_to_input, ticks_to_input, time_of
 from acep.events.times import from_ticks, value_text
 from acep.matches.answers import Bundle, Bundles, Count, Point, Points
-from acep.matches.grouping import Group, group_number, grouped
+from acep.matches.found_columns import taken_back
+from acep.matches.grouping import Group, group_number, grouped, point_changes
 from acep.matches.records import Found
 from acep.matches.report import Report
 from acep.plan.compile import TimeOf
@@ -80,11 +81,12 @@ def bundles_of(groups: Sequence[Group], keys: tuple[str, ...], schema: Schema, *
     ]
 
 
-def points_of(groups: Sequence[Group], keys: tuple[str, ...], schema: Schema) -> list[Point]:
-    """Return groups of matches as match points."""
+def points_of(groups: Sequence[Group], keys: tuple[str, ...], schema: Schema, *, changes: bool = False) -> list[Point]:
+    """Return groups of matches as match points; ``changes``: and with the numbers by which their matches change."""
     times = ticks_to_input([g.last for g in groups], schema)
     return [
-        Point(key_to_input(g.key, keys, schema), time, whole(g.best)) for g, time in zip(groups, times, strict=True)
+        Point(key_to_input(g.key, keys, schema), time, whole(g.best), g.matches if changes else None)
+        for g, time in zip(groups, times, strict=True)
     ]
 
 
@@ -214,7 +216,7 @@ class Matches(Sequence[Match]):
         """Return the number of matches (of those equal to ``value``, if one is given), with the report. A match that
         is taken back counts as -1."""
         if self.revised and value is None:
-            return Count(sum(match.op for match in self), self.report)
+            return Count(len(self.found) - 2 * taken_back(self.found), self.report)
         return Count(len(self.found) if value is None else sum(match == value for match in self), self.report)
 
     def bundles(self, *, counts: bool = True) -> Bundles:
@@ -224,24 +226,30 @@ class Matches(Sequence[Match]):
         >>> Matches(ends, Schema(())).bundles()
         [Bundle(key={}, start=5, end=7, matches=2, best=0)]
         """
-        self._want_final("bundles")
+        if self.revised:
+            raise QueryError(
+                "matches that may be taken back have no bundles: a match that comes late may join or split them",
+                hint="points() and count() give differences; or leave speculation= out",
+            )
         given = bundles_of(grouped(self.found, "bundle"), self.keys, self.schema, counts=counts)
         return Bundles(given, replace(self.report, bundles=len(given)))
 
     def points(self) -> Points:
         """Return the distinct match points, in order.
 
+        Where matches may be taken back, return the changes of match points: one for each partition, match point and
+        error of which the number of matches is not as before (:attr:`Point.change`).
+
         >>> ends = [Found((), 1, 5, error, (("a", (i,)),), 5) for i, error in enumerate((2, 1))]
         >>> Matches(ends, Schema(())).points()
         [Point(key={}, point=5, best=1)]
+        >>> Matches(ends, Schema(()), revised=True).points()
+        [Point(key={}, point=5, best=2, change=1), Point(key={}, point=5, best=1, change=1)]
         """
-        self._want_final("match points")
+        if self.revised:
+            return Points(points_of(point_changes(self.found), self.keys, self.schema, changes=True), self.report)
         given = points_of(grouped(self.found, "end"), self.keys, self.schema)
         return Points(given, replace(self.report, points=len(given)))
-
-    def _want_final(self, what: str) -> None:
-        if self.revised:
-            raise QueryError(f"matches that may be taken back have no {what}", hint="leave speculation= out")
 
     def to_arrow(self) -> pa.Table:
         """Return the matches as an Arrow table, one row per match.

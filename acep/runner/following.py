@@ -67,9 +67,10 @@ def follow(
     newest one: "10 minutes", a timedelta, or ticks of an integer ``ts``; later events are counted, not used. So is an
     event beyond the ``latest`` time (see :func:`acep.spark.match`). ``output`` is ``"matches"``, ``"points"``,
     ``"bundles"`` or ``"count"`` (rows that have to be added up). With ``speculation`` events are matched that long
-    before they are final, and ``op`` names a column that takes events back; with ``late`` the results have rows of late
-    events, too (see :func:`acep.spark.match`). The other options are those of :func:`acep.match` and
-    :func:`acep.read_events`; without ``id`` events are numbered from 0 in the order in which they are taken.
+    before they are final, and ``op`` names a column that takes events back; points and counts are differences then.
+    With ``late`` the results have rows of late events, too (see :func:`acep.spark.match`). The other options are those
+    of :func:`acep.match` and :func:`acep.read_events`; without ``id`` events are numbered from 0 in the order in which
+    they are taken.
 
     ``versions`` is a folder with newer versions of the queries: files whose names begin with their numbers, such as
     ``0002-lower.sase``, or ``0002.toml`` for an automaton, and go on with the name of the query if there are several.

@@ -168,6 +168,8 @@ def result_type(job: Job, plans: Sequence[Plan], columns: StructType) -> StructT
         fields.append(("count", st.LongType()))
     elif output == "points":
         fields += [("point", time), ("best", error)]
+        if job.revised:
+            fields.append(("change", st.LongType()))
     elif output == "bundles":
         fields += [("start", time), ("end", time), ("matches", st.LongType()), ("best", error)]
     else:

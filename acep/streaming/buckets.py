@@ -30,7 +30,15 @@ from acep.storage.snapshot import seal, unseal
 from acep.streaming.job import EXACT, Job, Pass
 from acep.streaming.pace import BatchPace
 from acep.streaming.query_versions import NewVersion, RunningQueries
-from acep.streaming.results import WaitingGroup, WaitingGroups, group_rows, late_rows, match_rows, number_of
+from acep.streaming.results import (
+    WaitingGroup,
+    WaitingGroups,
+    change_rows,
+    group_rows,
+    late_rows,
+    match_rows,
+    number_of,
+)
 from acep.streaming.revised_rows import RevisedRows
 from acep.streaming.totals import MOST, Totals
 
@@ -70,7 +78,7 @@ class Bucket:
         self.stream = self._stream(engine)
         then = [job.schema.seq] if job.schema.seq is not None else []
         self.held = HoldBack(job.schema.ts, then, job.schema.tick_ns or 1)
-        grouped = job.output in ("points", "bundles")
+        grouped = job.output in ("points", "bundles") and not job.revised
         now = map(self._plan_now, part.queries)
         self.groups = [WaitingGroups(plan, job.output == "bundles") for plan in now] if grouped else []
         self.totals = Totals(queries=[Counts() for _ in job.queries])
@@ -254,8 +262,11 @@ class Bucket:
                     out.append((number, group_rows(self.job, self.every, number, groups)))
             elif self.job.output == "count":
                 # Count rows are summed later. A change of `exact` needs a row, even with a count of 0.
-                if many or self._exact(number) != whole_so_far[i]:
-                    out.append((number, _count_row(self.job, number, many)))
+                if (change := many - 2 * back) or self._exact(number) != whole_so_far[i]:
+                    out.append((number, _count_row(self.job, number, change)))
+            elif self.job.output == "points":
+                if (changes := change_rows(self.job, self.every, number, matches)) is not None:
+                    out.append((number, changes))
             elif many:
                 out.append((number, match_rows(self.job, self.every, number, matches)))
             counts = self.totals.queries[number]

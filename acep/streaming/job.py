@@ -169,8 +169,11 @@ def _check_revised(options: StreamOptions, schema: InputSchema, output: str, bud
         raise QueryError("matches that may be taken back are known by the ids of their events", hint="name id=")
     if options.op is not None and schema.seq is None:
         raise QueryError("op= needs the order in which rows came", hint="seq= names a column that counts them")
-    if output != "matches":
-        raise QueryError(f"output={output!r} cannot be taken back", hint='ask for "matches", and count by op')
+    if output == "bundles":
+        raise QueryError(
+            "matches that may be taken back have no bundles: a match that comes late may join or split them",
+            hint='ask for "points" or "count", which come as differences',
+        )
     if budget is not None:
         raise QueryError(
             "matches that may be taken back keep to no budget of work, time or memory",

@@ -15,7 +15,7 @@ from acep.events.columns import tick_of
 from acep.matches.arrow import matches_table
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns
-from acep.matches.grouping import grouped, groups_of_counts
+from acep.matches.grouping import grouped, groups_of_counts, point_changes
 from acep.matches.matches import Matches
 from acep.matches.records import Found
 from acep.pattern.expressions import Value
@@ -24,7 +24,7 @@ from acep.plan.compile import Plan
 from acep.plan.schema import Schema
 from acep.streaming.job import EXACT, Job
 
-__all__ = ["WaitingGroups", "group_rows", "late_rows", "match_rows", "number_of", "result_schema"]
+__all__ = ["WaitingGroups", "change_rows", "group_rows", "late_rows", "match_rows", "number_of", "result_schema"]
 
 
 KIND, EVENT = "kind", "event"  # columns of a job that gives late events
@@ -68,7 +68,17 @@ def group_rows(job: Job, plans: Sequence[Plan], query: int, groups: Sequence[Wai
             raise DataError(f"{most} matches in a bundle are more than fit in 64 bits", hint="ask for points instead")
         table = table.append_column("matches", pa.array([g.matches for g in groups], pa.int64()))
         return _fitted(job, query, table.rename_columns({"error": "best"}))
-    return _fitted(job, query, table.select(["key", "end", "error"]).rename_columns(["key", "point", "best"]))
+    table = table.select(["key", "end", "error"]).rename_columns(["key", "point", "best"])
+    if job.revised:
+        table = table.append_column("change", pa.array([g.matches for g in groups], pa.int64()))
+    return _fitted(job, query, table)
+
+
+def change_rows(job: Job, plans: Sequence[Plan], query: int, found: Sequence[Found]) -> pa.Table | None:
+    """Return the changes of the match points of one query, whose matches may be taken back, as rows of the result;
+    ``None``: there are none."""
+    groups = [WaitingGroup(g.key, g.first, g.last, g.matches, g.best) for g in point_changes(found)]
+    return group_rows(job, plans, query, groups) if groups else None
 
 
 def result_schema(job: Job, plans: Sequence[Plan]) -> pa.Schema:
@@ -86,7 +96,7 @@ def result_schema(job: Job, plans: Sequence[Plan]) -> pa.Schema:
         if all(plan.automaton.costs.scale == 1 for plan in plans):
             error = pa.int64()
         if job.output == "points":
-            fields |= {"point": time, "best": error}
+            fields |= {"point": time, "best": error} | ({"change": pa.int64()} if job.revised else {})
         elif job.output == "bundles":
             fields |= {"start": time, "end": time, "matches": pa.int64(), "best": error}
         else:

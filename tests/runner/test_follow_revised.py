@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from random import Random
@@ -56,6 +57,38 @@ def test_results_less_those_taken_back_are_those_of_the_corrected_stream(specula
     whole = acep.match(arrived.table(), QUERY, id="number")
     assert net(found) == net(whole.to_arrow().to_pylist(maps_as_pydicts="strict"))
     assert any(row["op"] < 0 for row in found) == (speculation == "inf")
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
+def test_followed_points_and_counts_come_as_differences(form: str, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for number, rows in enumerate(("1,a,x\n5,b,x\n", "3,a,x\n", "4,n,x\n")):
+        put(tmp_path / "in", f"{number}.csv", f"ts,type,k\n{rows}")
+    query = "PATTERN SEQ(a p, ~n q, b r) WHERE [k] WITHIN 9"
+    found = {}
+    for output in ("points", "count"):
+        asked: dict[str, Any] = {"watermark": 9, "speculation": "inf", "max_files": 1, "output": output}
+        folders = {"state": tmp_path / f"state-{output}", "into": tmp_path / output}
+        acep.follow(tmp_path / "in", query, **folders, **asked, into_format=form, once=True)
+        files = sorted((tmp_path / output).iterdir())
+        if form == "jsonl":
+            found[output] = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+        elif form == "csv":
+            found[output] = [row for file in files for row in csv.DictReader(file.read_text().splitlines())]
+        else:
+            found[output] = [row for file in files for row in pq.read_table(file).to_pylist()]
+    assert [int(row["change"]) for row in found["points"]] == [1, 1, -2]
+    assert {(int(row["point"]), int(row["best"])) for row in found["points"]} == {(5, 0)}
+    assert [int(row["count"]) for row in found["count"]] == [1, 1, -2]
+    with pytest.raises(acep.QueryError, match="have no bundles"):
+        acep.follow(
+            tmp_path / "in",
+            query,
+            state=tmp_path / "s",
+            into=tmp_path / "o",
+            **asked | {"output": "bundles"},
+            once=True,
+        )
 
 
 def test_what_was_followed_with_another_speculation_is_refused(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def of_matches(found: acep.Matches, plain: acep.Matcher) -> None:
     assert_type(next(iter(found)), acep.Match)
     assert_type(found.points(), acep.Points)
     assert_type(found.points()[0], acep.Point)
+    assert_type(found.points()[0].change, int | None)
     assert_type(found.bundles(counts=False), acep.Bundles)
     assert_type(found.bundles()[1:], acep.Bundles)
     assert_type(found.count(), acep.Count)
