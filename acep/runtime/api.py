@@ -246,7 +246,7 @@ class Matcher(Generic[Result]):
         >>> [m.start for m in matcher.push({"ts": [3, 4], "x": [5, 0]})]
         [4]
         >>> matcher.change(add=[up], since=7)
-        0
+        1
         >>> [m.start for m in matcher.push({"ts": [6, 7], "x": [5, 5]})]
         [7]
         """
