@@ -25,10 +25,12 @@ MOST_VERSIONS = 100
 @dataclass(frozen=True)
 class QueryVersion:
     """A ``query``, which is valid from the tick ``since`` on (``None``: from the beginning) until the next version.
-    An automaton has one version, whose arcs have times of their own; it began to be as it is at ``since``."""
+    An automaton has one version, whose arcs have times of their own; it began to be as it is at ``since``. ``known``:
+    partial matches know the arcs along which they came, which those of older snapshots do not."""
 
     query: Query
     since: int | None
+    known: bool = True
 
 
 def check_dynamic(query: Query) -> None:

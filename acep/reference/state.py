@@ -206,6 +206,11 @@ def _load_partition(runtime: ReferenceRuntime, key: tuple[Any, ...], data: Any) 
         return trails[_int(i)]
 
     def history_at(i: Any, trail: Trail) -> CrossingHistory | None:
+        if i == -1 and plan.parts and not plan.automaton.negations:  # an older state, to which no negation comes
+            empty: CrossingHistory | None = None
+            for _ in trail.steps():
+                empty = CrossingHistory((), (), empty)
+            return empty
         if not -1 <= _int(i) < len(histories) or (i < 0) == runtime.engine.keeps_history:
             raise ValueError("history")
         history = histories[i] if i >= 0 else None

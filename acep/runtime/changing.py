@@ -13,8 +13,8 @@ from acep.pattern.changes import as_other_since, changed, difference, graph_data
 from acep.pattern.check import checked_weights
 from acep.pattern.printing import canonical
 from acep.pattern.sase import parse
-from acep.pattern.tree import Query
-from acep.pattern.walk import variables
+from acep.pattern.tree import Negation, Query
+from acep.pattern.walk import nodes, variables
 from acep.plan.compile import Plan, compile_query
 from acep.plan.compile_graph import tick_of
 from acep.plan.schema import Schema
@@ -38,8 +38,8 @@ EVER = -(2**63)
 """The least tick, from which on a version is valid that was there before the first event."""
 
 FORM = 2
-"""The number of the form of the data of versions. In the form before it, which had no number, partial matches did not
-know the arcs along which they came, so it is refused."""
+"""The number of the form of the data of versions. In the form before it, which has no number, partial matches do not
+know the arcs along which they came."""
 
 Edit: TypeAlias = Callable[[Query, ex.Expr | None, Callable[[ex.Expr], bool]], Query]
 """A function that changes a query from a time on, and is told which times are over."""
@@ -107,6 +107,11 @@ def replaced(
 
         return (QueryVersion(edited(last, edit, since, schema, certain), since),)
     check_change(last, query)
+    if not versions[0].known and any(isinstance(node, Negation) for node in nodes(query.pattern)):
+        raise QueryError(
+            "the stream goes on with an older state, which does not say what a negation needs to know",
+            hint="begin a new stream with this query",
+        )
     if len(versions) == MOST_VERSIONS:
         raise QueryError(
             f"a query can have {MOST_VERSIONS} versions in one stream", hint="go on with a Matcher of the last version"
@@ -146,7 +151,7 @@ def versions_data(versions: Sequence[QueryVersion]) -> Any:
         [text_of(one.query), one.since, [(name, weight and str(weight)) for name, weight in one.query.weights]]
         for one in versions[1:]
     ]
-    return [FORM, *rows]
+    return [FORM, *rows] if versions[0].known else rows
 
 
 def versions_of(first: Query, data: Any) -> tuple[QueryVersion, ...]:
@@ -157,10 +162,11 @@ def versions_of(first: Query, data: Any) -> tuple[QueryVersion, ...]:
     if first.graph is not None:
         found = replace(first, pattern=graph_of(first.graph, data))
         return (QueryVersion(replace(found, text=canonical(found)), None),)
-    versions: tuple[QueryVersion, ...] = (QueryVersion(first, None),)
-    if not isinstance(data, list) or data[:1] != [FORM]:
+    if not isinstance(data, list):
         raise ValueError("versions")
-    for text, since, *weights in data[1:]:
+    known = data[:1] == [FORM]
+    versions: tuple[QueryVersion, ...] = (QueryVersion(first, None, known),)
+    for text, since, *weights in data[1:] if known else data:
         if not isinstance(text, str) or not isinstance(since, int) or not EVER <= since < -EVER:
             raise ValueError("versions")
         if versions[-1].since is not None and since < versions[-1].since:
