@@ -2,12 +2,12 @@
 
 An event is *late* if its time is less than the greatest time up to the push before, less ``lateness``, or not after the
 last :meth:`Arrivals.advance`. Late events are not used; :attr:`Arrivals.late` has those of the last push. With a
-``speculation`` events are given before that, and those that come or go later are given as a :class:`Revision`.
+``speculation`` events are given before that, and those that come or go later are given as a :class:`Due`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +18,11 @@ import pyarrow as pa
 
 from acep.errors import DataError, DataWarning, SnapshotError, warn_caller
 from acep.events.buffers import selectable
-from acep.events.columns import ticks_of
+from acep.events.columns import column_of, ticks_of
 from acep.events.disorder import HoldBack
-from acep.events.tables import InputSchema
+from acep.events.fields import column_at
+from acep.events.punctuations import BEGINNING, Key, Punctuations, distinct
+from acep.events.tables import InputSchema, attribute_tick
 from acep.pattern.times import window_of
 
 __all__ = ["ARRIVAL", "ENDLESS", "Arrivals", "Due", "span_ticks"]
@@ -132,6 +134,13 @@ class Arrivals:
         self._ids: dict[Any, tuple[int, int]] = {}  # arrival number and time of each held event, with ``op``
         self._waiting: dict[Any, int] = {}  # time of each retraction whose event has not come
         self._gone: set[int] = set()  # arrival numbers of held events that were retracted
+        self.said = Punctuations()
+        """The punctuations with a condition (:meth:`promise`)."""
+        self.unseen = 0
+        """The events that count and were not given, as events after them were given, which they could not change."""
+        self._keys: tuple[str, ...] | None = None  # columns that a condition may name; ``None``: there are no conditions
+        self._types: frozenset[str] | None = None  # of the events that change something; ``None``: all may
+        self._at: dict[Any, Key] = {}  # the keys and the type of each id and each retraction that waits
 
     def __len__(self) -> int:
         return len(self._held) - len(self._gone)
@@ -166,10 +175,13 @@ class Arrivals:
         rows = selectable(rows)
         same, ticks = self._same(rows), self._ticks(rows)
         fresh = self._fresh(ticks)
+        codes, places = self._places(same)
+        if len(self.said):
+            fresh &= ticks >= np.array([self._final(place) for place in places], np.int64)[codes]
         numbers = np.arange(self._arrived, self._arrived + len(rows))
         kept, removed = fresh, list[int]()
         if self.op is not None:
-            stay, removed = self._operated(rows, ticks, numbers, fresh)
+            stay, removed = self._operated(rows, ticks, numbers, fresh, [places[code] for code in codes.tolist()])
             kept = fresh & stay
         self._count(rows, fresh)
         if not fresh.any():
@@ -188,13 +200,19 @@ class Arrivals:
             inserted = 0 if given is None else int(np.count_nonzero(ticks < given))
             return Due(same if len(ticks) else None, self._order(same, ticks), inserted, removed)
         early = None
-        if given is not None and self.speculates and (before := ticks < given).any():
-            early = same.filter(pa.array(before))
-            if (order := self._order(early, ticks[before])) is not None:
-                early = early.take(pa.array(order))
+        if given is not None and (before := ticks < given).any():
+            if self.speculates:
+                early = same.filter(pa.array(before))
+                if (order := self._order(early, ticks[before])) is not None:
+                    early = early.take(pa.array(order))
+            else:  # no query reacts to them, or they would be late
+                self.unseen += int(np.count_nonzero(before))
             same = same.filter(pa.array(~before))
+        if not self.speculates:
+            self.unseen -= len(removed)
+            removed = []
         self._held.add(same)
-        due = None if certain is None else self._released(certain)
+        due = self._released(certain)
         if early is None:
             return Due(due, removed=removed)
         rows = early if due is None else pa.concat_tables([early, due])
@@ -216,6 +234,27 @@ class Arrivals:
             return Due()
         return Due(self._released(certain))
 
+    def conditions(self, keys: tuple[str, ...], types: frozenset[str] | None) -> None:
+        """Allow :meth:`promise`, with conditions on the columns ``keys``. ``types``: those of the events that change
+        anything where events are used (``None``: all may)."""
+        self._keys, self._types = keys, types
+
+    def promise(self, tick: int, key: Mapping[str, Any], types: Sequence[str] | None) -> Due:
+        """Declare that no event at or before ``tick`` will come that has the values of ``key`` and one of ``types``
+        (``None``: any); return the rows that are due now.
+
+        Raises :class:`DataError` where it is not known of which key and type events are that may be taken back.
+        """
+        if len(self._at) < len(self._ids) + len(self._waiting):
+            raise DataError(
+                "the snapshot does not say of which key and type the events are that may be taken back",
+                hint="advance(ts) without key= and type= first, so that they are final",
+            )
+        self.said.add(key, types, tick + 1, self.final)
+        over = {one for one, place in self._at.items() if self._time(one) < self._final(place)}
+        self._forget(over)
+        return Due() if self.speculation is None else Due(self._released(self.final))
+
     def finish(self) -> Due:
         """Return all remaining rows: no event will come."""
         rows = self._held.drain()
@@ -227,7 +266,13 @@ class Arrivals:
         given = {"held": self._held.dumps(), "released": self._held.released, "greatest": self._held.greatest}
         given |= {"late": self.late_count, "arrived": self._arrived, "final": self.final}
         ids = [[one, *both] for one, both in self._ids.items()]
-        return given | {"ids": ids, "waiting": [*map(list, self._waiting.items())], "gone": sorted(self._gone)}
+        given |= {"ids": ids, "waiting": [*map(list, self._waiting.items())], "gone": sorted(self._gone)}
+        # States from before there were conditions have none of these.
+        if said := self.said.dump(self.final):
+            given["said"] = said
+        if self._at:
+            given["at"] = [[one, *place] for one, place in self._at.items()]
+        return given | ({"unseen": self.unseen} if self.unseen else {})
 
     def load(self, data: Mapping[str, Any]) -> None:
         """Read the data of :meth:`dump`. Raises :class:`SnapshotError` if it is invalid."""
@@ -239,6 +284,11 @@ class Arrivals:
             self._ids = {one: (int(number), int(tick)) for one, number, tick in data["ids"]}
             self._waiting = {one: int(tick) for one, tick in data["waiting"]}
             self._gone = {int(one) for one in data["gone"]}
+            self.said.load(data.get("said", ()))
+            self._at = {one: tuple(place) for one, *place in data.get("at", ())}
+            self.unseen = int(data.get("unseen", 0))
+            if not self._at.keys() <= self._ids.keys() | self._waiting.keys():
+                raise ValueError("at")
         except (KeyError, TypeError, ValueError, pa.ArrowException):
             raise SnapshotError("the snapshot does not hold a state of this stream") from None
 
@@ -272,6 +322,30 @@ class Arrivals:
         """Return which events of a push are not late."""
         return np.ones(len(ticks), bool) if self.final is None else ticks >= self.final
 
+    def _places(self, same: pa.Table) -> tuple[npt.NDArray[np.int64], list[Key]]:
+        """Return what conditions ask of rows, where it matters: the number of each row among the distinct ones, and of
+        these the values of the columns that conditions may name, with the type at last."""
+        if self._keys is None or not (len(self.said) or self.op is not None):
+            return np.zeros(len(same), np.int64), [()]
+        schema, tick = self.schema, attribute_tick(self.schema) or 1
+        names = self._keys if schema.type is None else (*self._keys, schema.type)
+        columns = [
+            column_of(name, column_at(same, name), schema.held(name), tick, schema.scale(name)) for name in names
+        ]
+        codes, found = distinct(columns, len(same))
+        return codes, found if schema.type is not None else [(*one, None) for one in found]
+
+    def _final(self, place: Key) -> int:
+        """Return the time before which all events of a key and a type are final, by the conditions alone."""
+        assert self._keys is not None
+        kind = place[-1]
+        time = self.said.final(self._keys, place[:-1], (None if kind is None else str(kind),))
+        return BEGINNING if time is None else time
+
+    def _time(self, name: Any) -> int:
+        """Return the time of an id, or of a retraction that waits."""
+        return self._ids[name][1] if name in self._ids else self._waiting[name]
+
     def _count(self, rows: pa.Table, fresh: Any) -> None:
         """Count the rows of a push, and the late ones among them."""
         self._arrived += len(rows)
@@ -295,12 +369,16 @@ class Arrivals:
             return np.lexsort((seq, ticks))
         return np.argsort(ticks, kind="stable") if (ticks[1:] < ticks[:-1]).any() else None
 
-    def _released(self, certain: int) -> pa.Table | None:
+    def _released(self, certain: int | None) -> pa.Table | None:
         """Release the held rows that are due once ``certain`` is the time before which nothing changes."""
         assert self.speculation is not None
-        given, due = self._held.released, certain + self.speculation
-        self._settle(certain)
-        return None if given is not None and due <= given else self._stay(self._held.release(due))
+        given, due = self._held.released, None if certain is None else certain + self.speculation
+        if certain is not None:
+            self._settle(certain)
+        # Events of types to which no query reacts may still come, and change nothing.
+        if self._types is not None and (early := self.said.final((), (), self._types)) is not None:
+            due = early if due is None else max(due, early)
+        return None if due is None or (given is not None and due <= given) else self._stay(self._held.release(due))
 
     def _stay(self, rows: pa.Table | None) -> pa.Table | None:
         """Return the rows that were not retracted."""
@@ -318,18 +396,25 @@ class Arrivals:
         self.final = certain if not last else self.final
         if self.op is None:
             return
-        self._ids = {one: both for one, both in self._ids.items() if certain is not None and both[1] >= certain}
-        waiting = {one: tick for one, tick in self._waiting.items() if certain is not None and tick >= certain}
-        if lost := len(self._waiting) - len(waiting):
-            some = next(one for one in self._waiting if one not in waiting)
-            warn_caller(f"{lost} retractions name events that never came or were final, first id {some!r}", DataWarning)
-        self._waiting = waiting
+        known = (*self._ids, *self._waiting)
+        self._forget({one for one in known if certain is None or self._time(one) < certain})
 
-    def _operated(self, rows: pa.Table, ticks: Any, numbers: Any, fresh: Any) -> tuple[Any, list[int]]:
+    def _forget(self, over: Set[Any]) -> None:
+        """Forget ids, and warn of retractions among them whose event did not come."""
+        self._ids = {one: both for one, both in self._ids.items() if one not in over}
+        self._at = {one: place for one, place in self._at.items() if one not in over}
+        if lost := [one for one in self._waiting if one in over]:
+            self._waiting = {one: tick for one, tick in self._waiting.items() if one not in over}
+            said = f"{len(lost)} retractions name events that never came or were final, first id {lost[0]!r}"
+            warn_caller(said, DataWarning)
+
+    def _operated(
+        self, rows: pa.Table, ticks: Any, numbers: Any, fresh: Any, places: Sequence[Key]
+    ) -> tuple[Any, list[int]]:
         """Apply the column ``op``; return which rows are events that may stay, and the arrival numbers of events that
-        were given and are taken back."""
+        were given and are taken back. ``places``: the keys and the type of each row."""
         signs = _signs(str(self.op), rows)
-        ids, waiting, gone = dict(self._ids), dict(self._waiting), set(self._gone)
+        ids, waiting, gone, kept_at = dict(self._ids), dict(self._waiting), set(self._gone), dict(self._at)
         given: set[int] = set()
         stay = signs > 0
         names = rows.column(str(self.schema.id)).to_pylist()
@@ -337,13 +422,17 @@ class Arrivals:
             name, tick, sign = names[at], int(ticks[at]), signs[at]
             if sign > 0 and name in waiting:
                 _same_time(name, tick, waiting.pop(name))
+                kept_at.pop(name, None)
                 stay[at] = False
             elif sign > 0:
                 if name in ids:
                     raise DataError(f"the event with id {name!r} comes twice", hint="retract it first, with op -1")
                 ids[name] = (int(numbers[at]), tick)
+                if self._keys is not None:
+                    kept_at[name] = places[at]
             elif name in ids:
                 number, known = ids.pop(name)
+                kept_at.pop(name, None)
                 _same_time(name, tick, known)
                 gone.add(number)
                 if number < self._arrived and self._was_given(known):
@@ -352,10 +441,12 @@ class Arrivals:
                 raise DataError(f"the event with id {name!r} is retracted twice")
             else:
                 waiting[name] = tick
+                if self._keys is not None:
+                    kept_at[name] = places[at]
         inside = {number for number in gone if number >= self._arrived}
         stay[[number - self._arrived for number in inside]] = False
         removed = {number for number in gone - inside if number in given}
-        self._ids, self._waiting, self._gone = ids, waiting, gone - inside - removed
+        self._ids, self._waiting, self._gone, self._at = ids, waiting, gone - inside - removed, kept_at
         return stay, sorted(removed)
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from acep.events.batch import Batch, Column
 from acep.events.growing import Growing
 from acep.events.hashes import Hashes, hashes_of_columns
+from acep.events.punctuations import BEGINNING, Key, distinct
 from acep.plan.schema import Kind, Schema
 
 __all__ = ["BUCKETS", "EventLog", "bucket_of"]
@@ -167,12 +168,25 @@ class EventLog:
     def remove(self, numbers: Ints) -> Batch:
         """Remove the events with these numbers, and return them."""
         self._catch_up()
-        gone = np.isin(self._number.now[self._begin :], np.asarray(numbers, np.int64))
+        return self._remove(np.isin(self._number.now[self._begin :], np.asarray(numbers, np.int64)))
+
+    def _remove(self, gone: npt.NDArray[np.bool_]) -> Batch:
         found = self._batch(np.flatnonzero(gone) + self._begin)
         stay = np.flatnonzero(~gone) + self._begin
         for growing in self._by_place():
             growing.keep(stay, self._begin)
         return found
+
+    def partitions(self, buckets: npt.NDArray[np.bool_] | None) -> tuple[Ints, Ints, list[Key]]:
+        """Return the places of the events of the partitions in ``buckets`` (``None``: all) among all that are kept, the
+        number of the partition of each, and the key of each partition."""
+        self._catch_up()
+        places = np.arange(self._begin, self._ts.size)
+        if buckets is not None:
+            places = places[np.take(buckets, self._bucket.now[places])]
+        batch = self._batch(places)
+        codes, keys = distinct([self._key(batch, name) for name in self.keys], len(batch))
+        return places - self._begin, codes, keys
 
     def before(self, tick: int, many: int, buckets: npt.NDArray[np.bool_] | None, *, together: bool) -> int:
         """Return the earliest time of the last ``many`` events before ``tick`` of each partition in ``buckets``, or
@@ -240,6 +254,13 @@ class EventLog:
         self._catch_up()
         own = self._ts, self._order, self._number, self._row, self._hash, self._bucket, self._types, self._ids
         return sum(one.bytes for one in (*own, *self._columns.values()) if one is not None)
+
+    def forget_each(self, begins: Ints) -> Batch:
+        """Forget each event that is before its time in ``begins``, and return them."""
+        self._catch_up()
+        found = self._remove(self.ts < begins)
+        self.forget(BEGINNING)  # which frees the memory of events that are gone
+        return found
 
     def whole(self) -> tuple[Batch, Ints]:
         """Return all events with their numbers, in stream order."""

@@ -199,18 +199,34 @@ class Matcher(Generic[Result]):
             source.took(time.thread_time() - processor, time.perf_counter() - started)
         return found
 
-    def advance(self, ts: Any) -> Result:
+    def advance(
+        self, ts: Any, key: Mapping[str, Any] | None = None, type: str | Iterable[str] | None = None
+    ) -> Result:
         """Declare that no event at or before the time ``ts`` will come; return the matches that are certain now.
 
-        ``ts`` has the form of the time column. Raises :class:`QueryError` without ``lateness`` and ``seq_gaps``,
-        :class:`DataError` for a time of another form.
+        With ``key``, values of partition attributes by name, this is said of the events that have these values; with
+        ``type``, of the events of one type, or of each of several. Events that come even so are late. Such a
+        punctuation frees memory under speculation; without one it can make matches certain earlier
+        (docs/howto/late_events.md). :attr:`final` stays as it is.
+
+        ``ts`` has the form of the time column. Raises :class:`QueryError` without ``lateness`` and ``seq_gaps``, and
+        with ``key`` or ``type`` also before the first events, with ``seq_gaps``, and for a column that is no partition
+        attribute of a query; :class:`DataError` for a time of another form, and for a value that does not fit.
 
         >>> import acep
         >>> matcher = Matcher(acep.regex("ab", within=5), lateness=100)
         >>> len(matcher.push({"ts": [2, 1], "type": ["b", "a"]})), len(matcher.advance(2))
         (0, 1)
+        >>> query = "PATTERN SEQ(a p, b q) WHERE skip_till_next_match(p, q) { [k] } WITHIN 5"
+        >>> matcher = Matcher(query, lateness="inf", speculation="inf")
+        >>> len(matcher.push({"ts": [1, 2, 1], "type": list("aba"), "k": list("xxy")})), matcher.held
+        (1, 3)
+        >>> len(matcher.advance(10, key={"k": "x"})), len(matcher.push({"ts": [3], "type": ["b"], "k": ["x"]}))
+        (0, 0)
+        >>> matcher.report.late
+        1
         """
-        found: Result = self._tables.given(self._tables.advance(ts))
+        found: Result = self._tables.given(self._tables.advance(ts, key, type))
         return found
 
     def change(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -74,24 +74,37 @@ class ChosenMatches:
     def since(self, cut: int) -> int:
         """Return the time at which the first match begins that is still needed, if no match that begins before ``cut``
         changes: the first one of a cluster that ends at ``cut`` or later. Without such matches it is ``cut``."""
-        begins = [cut]
-        for partition in self._partitions.values():
-            open_ones = [one for one in clusters([*partition.matches.values()]) if _end(one) >= cut]
-            begins += [one.events[0][1] for cluster in open_ones for one in cluster]
-        return min(begins)
+        return min([cut, *(self.since_in(key, cut) for key in self._partitions)])
+
+    def since_in(self, key: Key, cut: int) -> int:
+        """Return the same for one partition."""
+        partition = self._partitions.get(key, _Partition())
+        open_ones = [one for one in clusters([*partition.matches.values()]) if _end(one) >= cut]
+        return min([cut, *(one.events[0][1] for cluster in open_ones for one in cluster)])
 
     def forget(self, cut: int, begin: int) -> None:
         """Forget the clusters that end before ``cut``, and the places of events before ``begin``."""
-        for partition in self._partitions.values():
+        needed = self._forget(lambda _: cut)
+        self._places = {one: place for one, place in self._places.items() if place[0] >= begin or one in needed}
+
+    def forget_each(self, cuts: Callable[[Key], int], gone: Iterable[Id]) -> None:
+        """Forget the clusters of each partition that end before a time of its own, and the places of events."""
+        needed = self._forget(cuts)
+        for one in gone:
+            if one not in needed:
+                self._places.pop(one, None)
+
+    def _forget(self, cuts: Callable[[Key], int]) -> set[Id]:
+        """Forget the clusters that end before a time, and return the events of the others."""
+        for key, partition in self._partitions.items():
             for cluster in clusters([*partition.matches.values()]):
-                if _end(cluster) < cut:
+                if _end(cluster) < cuts(key):
                     for one in cluster:
                         content = one.values[0]
                         del partition.matches[content], partition.found[content]
                         partition.given.discard(content)
         self._partitions = {key: one for key, one in self._partitions.items() if one.matches}
-        needed = {e[2] for one in self._partitions.values() for match in one.matches.values() for e in match.events}
-        self._places = {one: place for one, place in self._places.items() if place[0] >= begin or one in needed}
+        return {e[2] for one in self._partitions.values() for match in one.matches.values() for e in match.events}
 
     def _chosen(self, partition: _Partition, decided: int | None, *, last: bool = False) -> list[Found]:
         wanted: set[Any] = set()

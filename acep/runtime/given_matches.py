@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from acep.events.batch import column_of_values
+from acep.events.batch import Column, column_of_values
 from acep.events.event_log import bucket_of
 from acep.events.growing import Growing
 from acep.events.hashes import hashes_of_columns
+from acep.events.punctuations import Key, distinct
 from acep.matches.found_columns import FoundColumns, concatenate
 from acep.matches.match_ids import kind_of_value
 from acep.matches.records import Found
@@ -23,6 +24,8 @@ __all__ = ["GivenColumns", "GivenRecords", "differences", "found_bytes"]
 Buckets = npt.NDArray[np.bool_] | None
 Ints = npt.NDArray[np.int64]
 Stays = Callable[[FoundColumns], npt.NDArray[np.bool_]]
+Cuts = Callable[[Key], int]
+"""The earliest start of a match of each partition that may change, where partitions differ in that."""
 GONE = np.iinfo(np.int64).min
 OBJECT = 49  # bytes of a text beside its characters
 SPARE = 4096  # matches that are gone, beyond as many as there are left, before they are removed
@@ -67,22 +70,30 @@ class GivenColumns:
             self.add(concatenate(parts))
 
     def revise(
-        self, found: FoundColumns, cut: int | None, buckets: Buckets, stays: Stays | None = None
+        self,
+        found: FoundColumns,
+        cut: int | None,
+        buckets: Buckets,
+        stays: Stays | None = None,
+        cuts: Cuts | None = None,
     ) -> FoundColumns:
         """Compare ``found``, which has all matches that began at ``cut`` or later in some partitions (``None``: in all)
         as they are now, with those that were given. Return the difference, which is given from now on, with matches of
-        other partitions, which are new. ``stays`` says which matches stay given, though they are not found again."""
+        other partitions, which are new. ``stays`` says which matches stay given, though they are not found again.
+        ``cuts``: matches of these partitions before a time of their own are left out of both."""
         from acep.native import _native  # here, as only the native core finds matches as columns
 
-        later, self._later = self._later, []
-        for part in later:
-            self._add(part, _contents(part))
+        self._catch_up()
         there = self._start.now >= (GONE + 1 if cut is None else max(cut, GONE + 1))
         if buckets is not None:
             there &= buckets[self._bucket.now]
         at = np.flatnonzero(there)
-        if cut is not None and len(found) and found.start.min() < cut:
-            early = found.start < cut
+        if cuts is not None:
+            at = at[self._start.now[at] >= self._cuts(at, cuts)]
+        first = cut if cuts is None else _cuts_of(found.keys, len(found), cuts)
+        if cut is not None and cuts is not None:
+            first = np.maximum(first, cut)
+        if first is not None and len(found) and (early := found.start < first).any():
             if buckets is not None:
                 early &= buckets[bucket_of(hashes_of_columns(found.keys, len(found)))]
             found = found.take(np.flatnonzero(~early))
@@ -120,6 +131,27 @@ class GivenColumns:
         self._part.now[stay] = numbers
         for growing in (self._start, self._hash, self._part, self._row, self._bucket):
             growing.keep(stay)
+
+    def forget_each(self, cuts: Cuts) -> None:
+        """Forget the matches of each partition that began before a time of its own."""
+        self._catch_up()
+        at = np.flatnonzero(self._start.now > GONE)
+        start = self._start.now
+        start[at[start[at] < self._cuts(at, cuts)]] = GONE
+
+    def _catch_up(self) -> None:
+        later, self._later = self._later, []
+        for part in later:
+            self._add(part, _contents(part))
+
+    def _cuts(self, at: Ints, cuts: Cuts) -> Ints:
+        """Return the cut of each of the matches in the places ``at``, which rise."""
+        parts, begins = np.unique(self._part.now[at], return_index=True)
+        found = np.zeros(len(at), np.int64)
+        for part, begin, end in zip(parts.tolist(), begins, [*begins, len(at)][1:], strict=True):
+            rows = self._row.now[at[begin:end]]
+            found[begin:end] = _cuts_of([column.at(rows) for column in self._parts[part].keys], len(rows), cuts)
+        return found
 
     def _add(self, part: FoundColumns, hashes: Ints) -> None:
         zeros = np.zeros(len(part), np.int64)
@@ -165,6 +197,12 @@ def found_bytes(found: FoundColumns) -> int:
     return texts + sum(int(one.nbytes) for one in arrays)
 
 
+def _cuts_of(keys: Sequence[Column], size: int, cuts: Cuts) -> Ints:
+    """Return the cut of the partition of each of some matches."""
+    codes, found = distinct(keys, size)
+    return np.array([cuts(key) for key in found], np.int64)[codes]
+
+
 def _contents(found: FoundColumns) -> Ints:
     """Return a hash of all that is given of each match but its bundle."""
     from acep.native import _native
@@ -189,12 +227,18 @@ class GivenRecords:
         """Record that matches were given."""
         self._found += found
 
-    def revise(self, found: Sequence[Found], cut: int | None, buckets: Buckets) -> list[Found]:
+    def revise(
+        self, found: Sequence[Found], cut: int | None, buckets: Buckets, cuts: Cuts | None = None
+    ) -> list[Found]:
         """Compare matches as they are now with those given, and return the difference."""
-        there = [one for one in self._found if cut is None or one.start >= cut]
+
+        def may_change(one: Found) -> bool:
+            return (cut is None or one.start >= cut) and (cuts is None or one.start >= cuts(one.key))
+
+        there = [one for one in self._found if may_change(one)]
         there = [one for one, again in zip(there, _among(there, buckets), strict=True) if again]
         again = _among(found, buckets)
-        fresh = [one for one, same in zip(found, again, strict=True) if cut is None or one.start >= cut or not same]
+        fresh = [one for one, same in zip(found, again, strict=True) if not same or may_change(one)]
         old, new = Counter(map(_content, there)), Counter(map(_content, fresh))
         gone, added = old - new, new - old
         come = [one for one in fresh if _content(one) in added]
@@ -206,6 +250,10 @@ class GivenRecords:
     def forget(self, cut: int) -> None:
         """Forget the matches that began before ``cut``."""
         self._found = [one for one in self._found if one.start >= cut]
+
+    def forget_each(self, cuts: Cuts) -> None:
+        """Forget the matches of each partition that began before a time of its own."""
+        self._found = [one for one in self._found if one.start >= cuts(one.key)]
 
 
 def _among(found: Sequence[Found], buckets: Buckets) -> list[bool]:

@@ -19,6 +19,7 @@ from acep.events.batch import Batch, column_of_values
 from acep.events.batch_state import batch_of_plain, plain_of_batch
 from acep.events.event_log import BUCKETS, EventLog, bucket_of
 from acep.events.hashes import hashes_of_columns
+from acep.events.punctuations import Punctuations
 from acep.matches.found_columns import taken_back
 from acep.matches.found_state import found_of, plain_of
 from acep.matches.match_ids import kind_of_value
@@ -28,6 +29,7 @@ from acep.pattern.tree import Output
 from acep.plan.choice import waits_from
 from acep.plan.compile import Plan
 from acep.runtime.chosen_matches import ChosenMatches
+from acep.runtime.final_partitions import FinalPartitions
 from acep.runtime.given_matches import GivenColumns, GivenRecords
 from acep.runtime.room import Room, go_on, let_go, take_in
 from acep.runtime.stream import SEVERAL, Stream, in_order, together
@@ -107,8 +109,14 @@ class RevisedStream:
         for part in self._parts:
             part.final = final
 
-    def settle(self, final: int, *, now: bool = False) -> None:
-        """Forget what only an event before ``final`` could change: in one of :data:`SELDOM` calls, or ``now``."""
+    def punctuate(self, said: Punctuations, *, at_once: bool) -> None:
+        """Take these punctuations for what may be forgotten. ``at_once``: all events that have come were pushed."""
+        for part in self._parts:
+            part.said, part.at_once = said, at_once
+
+    def settle(self, final: int | None, *, now: bool = False) -> None:
+        """Forget what only an event before ``final`` could change (``None``: no time is final), or what punctuations
+        make final: in one of :data:`SELDOM` calls, or ``now``."""
         for part in self._parts:
             part.settle(final, now=now)
 
@@ -186,6 +194,7 @@ class _RevisedPlan:
         self.matches = self.retracted = 0
         self.clock: int | None = None  # the time to which the engine has come
         self._calls = 0
+        self.said, self.at_once = Punctuations(), False
 
     def _now(self, plan: Plan) -> None:
         """Take another plan. Its engine gives all matches where ``chosen`` chooses among them."""
@@ -212,7 +221,7 @@ class _RevisedPlan:
         """Match events now; return the matches that come and go, before any choice among them."""
         found: Sequence[Found] = []
         gone = self.log.remove(removed) if len(removed) else None
-        if gone is not None and not len(gone):
+        if gone is not None and not len(gone):  # forgotten, as they could change nothing
             gone = None
         if batch is not None:
             self.log.add(batch, numbers)
@@ -296,6 +305,7 @@ class _RevisedPlan:
         if gone is not None:
             changed.append(int(gone.ts[0]))
         cut, begin = self.reach(min(changed), buckets, together=self.plan.strict)
+        final = self._final_partitions(buckets)
         again, many = self.log.since(begin, buckets, 0 if batch is None else len(batch) - inserted)
         if gone is None and self.limits is not None and by_itself(self.plan) and self.stream.leave_out(many, inserted):
             assert batch is not None
@@ -306,7 +316,8 @@ class _RevisedPlan:
         self._saw(again)
         found = self.stream.revise(gone, again, many, inserted)[0]
         if self.limits is None or not self.stream.counts.shed:
-            return self.given.revise(found, cut, buckets)  # type: ignore[no-any-return]
+            cuts = None if final is None else final.cut
+            return self.given.revise(found, cut, buckets, cuts=cuts)  # type: ignore[no-any-return]
         changes = self._changes(batch, inserted, gone)
         return self.given.revise(found, cut, buckets, lambda lost: sure(self.plan, lost, changes))  # type: ignore[no-any-return]
 
@@ -322,10 +333,33 @@ class _RevisedPlan:
     def held(self) -> int:
         return len(self.log) + (0 if self.room is None else len(self.room.waiting))
 
-    def settle(self, final: int, *, now: bool) -> None:
+    def settle(self, final: int | None, *, now: bool) -> None:
         self._calls += 1
         if self._calls % SELDOM and not now:
             return
+        if final is not None:
+            self._settle(final)
+        if (partitions := self._final_partitions()) is not None:
+            begins = partitions.begins(None if self.chosen is None else self.chosen.since_in)
+            self.given.forget_each(partitions.cut)
+            gone = self.log.forget_each(begins)
+            if self.chosen is not None:
+                self.chosen.forget_each(partitions.cut, gone.events.ids or ())
+
+    def _final_partitions(self, buckets: Buckets = None) -> FinalPartitions | None:
+        """Return the partitions that punctuations make final; ``None``: there are none."""
+        if not len(self.said) or self.plan.strict or self.plan.window.span is None or self.limits is not None:
+            return None
+        # Matches that wait, and events that were not pushed yet, are decided by the time to which the engine has come.
+        until = None
+        if self.waits is not None or self.chosen is not None or not self.at_once:
+            if self.clock is None:
+                return None
+            until = self.clock
+        waits = 1 if self.waits is None else 2
+        return FinalPartitions(self.plan, self.log, self.said, waits, self._many(waits), self.leads, until, buckets)
+
+    def _settle(self, final: int) -> None:
         cut, begin = self.reach(final)
         if cut is None or begin is None:
             return
@@ -446,6 +480,12 @@ class _RevisedPlan:
         assert span is not None
         first = before(tick, many)
         return first if self.waits is None else min(first, max(before(tick, 2 * (span + 1)), before(self.waits, many)))
+
+    def _many(self, waits: int) -> int:
+        """Return how many events before a change it may concern, where positions are counted."""
+        # A match that waits, for others too, is decided by an event beyond its window.
+        span = self.plan.window.span or 0
+        return waits * (span + 1) if self.waits is not None or self.chosen else span
 
     def _looked_at(self, start: int, buckets: Buckets = None, *, together: bool = False) -> int:
         """Return the time of the first event that matches look at which begin at ``start`` or later."""

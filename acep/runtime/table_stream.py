@@ -19,6 +19,7 @@ from acep.events.batch import Batch
 from acep.events.columns import ticks_of
 from acep.events.empty_schema import told
 from acep.events.numbered_arrivals import NumberedArrivals
+from acep.events.punctuations import key_values, type_names
 from acep.events.tables import batch_of, schema_of, ticks_to_input
 from acep.matches.counted import Counted
 from acep.matches.matches import Matches, Report
@@ -30,6 +31,7 @@ from acep.pattern.printing import canonical
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
 from acep.plan.compile_graph import tick_of
+from acep.plan.reactions import attributes_of_input, types_of_all
 from acep.plan.schema import Schema
 from acep.plan.versions import QueryVersion
 from acep.runtime.absent import Absent
@@ -116,6 +118,8 @@ class TableStream:
                 self.plans = source.plans
         self.absent = Absent(self.plans)
         self.arrow = pa.schema([f.remove_metadata() for f in arrow])
+        if self.arrivals is not None:
+            self.arrivals.conditions(attributes_of_input(self.plans), types_of_all(self.plans))
 
     def ready(self, table: pa.Table) -> bool:
         """Return whether there are events to take in. Raises :class:`DataError` if they cannot be taken in."""
@@ -208,14 +212,33 @@ class TableStream:
         if self.arrivals is not None and self.arrivals.passed is not None:
             yield self.stream.advance(self.arrivals.passed)
 
-    def advance(self, ts: Any) -> list[Sequence[Found]]:
-        """Declare that no event at or before ``ts`` will come; return the matches that are certain now."""
+    def advance(self, ts: Any, key: Any = None, type: Any = None) -> list[Sequence[Found]]:
+        """Declare that no event at or before ``ts`` will come, of a ``key`` or a ``type`` if they are given; return the
+        matches that are certain now."""
         if self.lateness is None:
             raise QueryError("advance() is for events that may come late", hint="give lateness=")
+        if key is not None or type is not None:
+            return self._promised(ts, key, type)
         if self.arrivals is None or self.schema is None or self.finished:
             return self._nothing()
         self.changes_made()
         return self.fed(self.arrivals.advance(self._tick(ts)))
+
+    def _promised(self, ts: Any, key: Any, type: Any) -> list[Sequence[Found]]:
+        """Declare the same for events of a key or a type."""
+        if self.first_number is not None:
+            raise QueryError(
+                "with seq_gaps= events are final by their numbers, whatever their key and type",
+                hint="advance(ts) gives up numbers; leave key= and type= out",
+            )
+        if self.finished:
+            return self._nothing()
+        if self.arrivals is None or self.schema is None or self.arrow is None:
+            raise QueryError("the columns are not known before the first events", hint="push() before advance()")
+        known = attributes_of_input(self.plans)
+        values = {} if key is None else key_values(key, known, self.arrow, self.schema)
+        types = None if type is None else type_names(type, self.schema)
+        return self.fed(self.arrivals.promise(self._tick(ts), values, types))
 
     def change(self, name: str, edit: Edit, since: ex.Expr | None = None) -> int:
         """Change an automaton from a time on that is yet to come (``None``: from now on); return the number of partial
@@ -267,6 +290,11 @@ class TableStream:
                 hint="give a later time, or lateness=",
             )
         self.changes_made()
+        if (some := self.arrivals.said.latest) is not None and tick < some:
+            raise QueryError(
+                f"events of some key or type are final after {since}, by an advance() with key= or type=",
+                hint="replace() the query from now on",
+            )
         newest, certain = self._times()
         if newest is None or tick > newest + 1:  # a version that is yet to begin would have to be undone by a replace()
             raise QueryError(f"no event has come at {since} or later", hint="replace() the query once one has")
@@ -404,6 +432,7 @@ class TableStream:
         assert self.arrivals is not None
         stream.begin(self.arrivals.final)
         steps = []
+        stream.punctuate(self.arrivals.said, at_once=self.arrivals.speculation is None)
         if due.rows is not None or due.removed:
             numbers = due.numbers
             batch = None if due.rows is None else self._due_batch(due)
@@ -411,17 +440,18 @@ class TableStream:
             self.rows += len(numbers)
         if self.arrivals.passed is not None:
             steps.append(stream.advance(self.arrivals.passed))
-        if self.arrivals.final is not None:
-            stream.settle(self.arrivals.final)
+        stream.settle(self.arrivals.final)
         return [together(parts) for parts in zip(*steps, strict=True)] if steps else self._nothing()
 
     @property
     def final(self) -> Any:
         """Return the time up to which no match point changes any more, in the form of the time column."""
-        if self.finished or self.arrivals is None or self.arrivals.final is None or self.schema is None:
+        if self.finished or self.arrivals is None or self.schema is None:
             return None
         if self.revised is not None:
-            certain = self.revised.certain(self.arrivals.final)
+            certain = None if self.arrivals.final is None else self.revised.certain(self.arrivals.final)
+        elif self.arrivals.passed is None:
+            return None
         else:
             assert self.stream is not None
             lows = [self.stream.low(number) for number in range(len(self.plans))]
@@ -513,9 +543,13 @@ class TableStream:
         return partial(Report.of, counts, self.seconds, chosen=chosen)
 
     def _with_late(self, counts: Counts) -> Counts:
-        """Return the counts with the events that came too late; these were no events to the engines."""
-        late = 0 if self.arrivals is None else self.arrivals.late_count
-        return counts.other(late=counts.late + late)
+        """Return the counts with the events that came too late, which were no events to the engines, and with those that
+        no engine had to see."""
+        if self.arrivals is None:
+            return counts
+        return counts.other(
+            late=counts.late + self.arrivals.late_count, events=counts.events + self.arrivals.unseen
+        )
 
     # State ------------------------------------------------------------------------------------------
 
@@ -533,7 +567,7 @@ class TableStream:
         """Return the state so far as bytes."""
         self.changes_made()
         source = self.stream or self.revised
-        if self.revised is not None and self.arrivals is not None and self.arrivals.final is not None:
+        if self.revised is not None and self.arrivals is not None:
             self.revised.settle(self.arrivals.final, now=True)
         payload: dict[str, Any] = {
             "arrow": bytes(self.arrow.serialize().to_pybytes()) if self.arrow is not None else None,

@@ -1,0 +1,46 @@
+"""Derive the events that can change a query's matches: their types, and the attributes that part them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from acep.plan.compile import Plan
+
+__all__ = ["attributes_of_input", "reacting_types", "types_of_all"]
+
+
+def reacting_types(plan: Plan) -> frozenset[str] | None:
+    """Return the types of the events that a plan binds, or that break its negations; events of other types change none
+    of its matches. ``None``: events of every type may.
+
+    That is so where an event counts without being bound: where positions are counted, under contiguity, and in a
+    hand-written automaton. It is also so in a query that may change, as its next version may bind other types.
+
+    >>> import acep
+    >>> from acep.plan.assume import assumed_plan
+    >>> sorted(reacting_types(assumed_plan(acep.parse("PATTERN SEQ(A a, ~B b, C c) WITHIN 9"))))
+    ['A', 'B', 'C']
+    >>> reacting_types(assumed_plan(acep.parse("PATTERN SEQ(A a, ~B b, C c) WITHIN 9 EVENTS"))) is None
+    True
+    """
+    if plan.sources:
+        return types_of_all(source for source, _ in plan.sources)
+    query = plan.query
+    if query.graph is not None or plan.dynamic or plan.parts or query.strategy.contiguous or plan.window.counted:
+        return None
+    steps = (*plan.automaton.letters, *plan.automaton.negations)
+    return frozenset(name for step in steps for name in step.types) if all(step.types for step in steps) else None
+
+
+def types_of_all(plans: Iterable[Plan]) -> frozenset[str] | None:
+    """Return the types of the events that change matches of any of the plans; ``None``: events of every type may."""
+    types = [reacting_types(plan) for plan in plans]
+    return None if None in types else frozenset(name for some in types if some is not None for name in some)
+
+
+def attributes_of_input(plans: Iterable[Plan]) -> tuple[str, ...]:
+    """Return the partition attributes of any of the plans, or of their sources, that are columns of the stream."""
+    names: set[str] = set()
+    for plan in plans:
+        names |= {*attributes_of_input(source for source, _ in plan.sources)} if plan.sources else {*plan.keys}
+    return tuple(sorted(names))
