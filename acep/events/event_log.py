@@ -184,8 +184,8 @@ class EventLog:
         places = np.arange(self._begin, self._ts.size)
         if buckets is not None:
             places = places[np.take(buckets, self._bucket.now[places])]
-        batch = self._batch(places)
-        codes, keys = distinct([self._key(batch, name) for name in self.keys], len(batch))
+        columns = [self._key_at(places, name) for name in self.keys] if len(places) else []
+        codes, keys = distinct(columns, len(places))
         return places - self._begin, codes, keys
 
     def before(self, tick: int, many: int, buckets: npt.NDArray[np.bool_] | None, *, together: bool) -> int:
@@ -311,6 +311,13 @@ class EventLog:
             return Column(Kind.INT, batch.ts)
         assert batch.types is not None
         return batch.types
+
+    def _key_at(self, places: Ints, name: str) -> Column:
+        if name == self.schema.ts and name not in self._columns:
+            return Column(Kind.INT, self._ts.now[places])
+        values = self._columns.get(name, self._types)
+        assert values is not None
+        return values.at(self._row.now[places])
 
     def _by_place(self) -> tuple[Growing, ...]:
         growing = self._ts, self._order, self._number, self._row, self._hash, self._bucket
