@@ -7,7 +7,7 @@ last :meth:`Arrivals.advance`. Late events are not used; :attr:`Arrivals.late` h
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -138,7 +138,7 @@ class Arrivals:
         """The punctuations with a condition (:meth:`promise`)."""
         self.unseen = 0
         """The events that count and were not given, as events after them were given, which they could not change."""
-        self._keys: tuple[str, ...] | None = None  # columns that a condition may name; ``None``: there are no conditions
+        self._keys: tuple[str, ...] | None = None  # columns that a condition may name; ``None``: there is none
         self._types: frozenset[str] | None = None  # of the events that change something; ``None``: all may
         self._at: dict[Any, Key] = {}  # the keys and the type of each id and each retraction that waits
 
@@ -399,7 +399,7 @@ class Arrivals:
         known = (*self._ids, *self._waiting)
         self._forget({one for one in known if certain is None or self._time(one) < certain})
 
-    def _forget(self, over: Set[Any]) -> None:
+    def _forget(self, over: Collection[Any]) -> None:
         """Forget ids, and warn of retractions among them whose event did not come."""
         self._ids = {one: both for one, both in self._ids.items() if one not in over}
         self._at = {one: place for one, place in self._at.items() if one not in over}

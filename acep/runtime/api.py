@@ -199,9 +199,7 @@ class Matcher(Generic[Result]):
             source.took(time.thread_time() - processor, time.perf_counter() - started)
         return found
 
-    def advance(
-        self, ts: Any, key: Mapping[str, Any] | None = None, type: str | Iterable[str] | None = None
-    ) -> Result:
+    def advance(self, ts: Any, key: Mapping[str, Any] | None = None, type: str | Iterable[str] | None = None) -> Result:
         """Declare that no event at or before the time ``ts`` will come; return the matches that are certain now.
 
         With ``key``, values of partition attributes by name, this is said of the events that have these values; with

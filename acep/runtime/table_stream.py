@@ -543,13 +543,11 @@ class TableStream:
         return partial(Report.of, counts, self.seconds, chosen=chosen)
 
     def _with_late(self, counts: Counts) -> Counts:
-        """Return the counts with the events that came too late, which were no events to the engines, and with those that
-        no engine had to see."""
+        """Return the counts with the events that came too late, which were no events to the engines, and with those
+        that no engine had to see."""
         if self.arrivals is None:
             return counts
-        return counts.other(
-            late=counts.late + self.arrivals.late_count, events=counts.events + self.arrivals.unseen
-        )
+        return counts.other(late=counts.late + self.arrivals.late_count, events=counts.events + self.arrivals.unseen)
 
     # State ------------------------------------------------------------------------------------------
 
