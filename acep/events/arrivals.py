@@ -263,7 +263,11 @@ class Arrivals:
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data with bytes."""
-        given = {"held": self._held.dumps(), "released": self._held.released, "greatest": self._held.greatest}
+        given: dict[str, Any] = {
+            "held": self._held.dumps(),
+            "released": self._held.released,
+            "greatest": self._held.greatest,
+        }
         given |= {"late": self.late_count, "arrived": self._arrived, "final": self.final}
         ids = [[one, *both] for one, both in self._ids.items()]
         given |= {"ids": ids, "waiting": [*map(list, self._waiting.items())], "gone": sorted(self._gone)}

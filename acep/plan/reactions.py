@@ -26,10 +26,11 @@ def reacting_types(plan: Plan) -> frozenset[str] | None:
     if plan.sources:
         return types_of_all(source for source, _ in plan.sources)
     query = plan.query
-    if query.graph is not None or plan.dynamic or plan.parts or query.strategy.contiguous or plan.window.counted:
+    # A hand-written automaton has the strategy of contiguity.
+    if plan.dynamic or plan.parts or query.strategy.contiguous or plan.window.counted:
         return None
-    steps = (*plan.automaton.letters, *plan.automaton.negations)
-    return frozenset(name for step in steps for name in step.types) if all(step.types for step in steps) else None
+    types = [step.types for step in plan.automaton.letters] + [step.types for step in plan.automaton.negations]
+    return frozenset(name for some in types for name in some) if all(types) else None
 
 
 def types_of_all(plans: Iterable[Plan]) -> frozenset[str] | None:

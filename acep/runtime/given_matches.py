@@ -90,10 +90,10 @@ class GivenColumns:
         at = np.flatnonzero(there)
         if cuts is not None:
             at = at[self._start.now[at] >= self._cuts(at, cuts)]
-        first = cut if cuts is None else _cuts_of(found.keys, len(found), cuts)
-        if cut is not None and cuts is not None:
-            first = np.maximum(first, cut)
-        if first is not None and len(found) and (early := found.start < first).any():
+        first = np.full(len(found), GONE if cut is None else max(cut, GONE))
+        if cuts is not None:
+            first = np.maximum(first, _cuts_of(found.keys, len(found), cuts))
+        if (early := found.start < first).any():
             if buckets is not None:
                 early &= buckets[bucket_of(hashes_of_columns(found.keys, len(found)))]
             found = found.take(np.flatnonzero(~early))

@@ -110,7 +110,8 @@ def promised(events: list[Row], keys: tuple[str, ...], rng: Random, *, ops: bool
                 key = {name: row[name] for name in named if row[name] is not None and row[name] == row[name]}
             types = None
             if typed and (not key or rng.random() < 0.3):
-                types = rng.choice(([*TYPES, "X"], [*TYPES], rng.sample(TYPES, rng.randrange(1, 4))))
+                some = rng.sample(TYPES, rng.randrange(1, 4))
+                types = rng.choice(([*TYPES, "X"], [*TYPES], ["A", "B"], ["A", "B", "C"], some))
             if rng.random() < 0.1:
                 key, types = {}, None
             yet = [row["ts"] for row in rows if fits(row, key, types)]
