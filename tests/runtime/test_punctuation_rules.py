@@ -410,6 +410,26 @@ def test_a_match_that_is_forgotten_is_not_given_again_when_its_partition_is_matc
     assert matcher.report.matches == 1
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_where_positions_are_counted_the_events_stay_that_a_later_one_may_match(engine: str) -> None:
+    query = "PATTERN SEQ(a p, b q) WHERE skip_till_next_match(p, q) { [k] } WITHIN 3 EVENTS"
+    matcher = acep.Matcher(query, engine=engine, **LATER)
+    matcher.push(rows((1, "z", "x"), (20, "a", "x"), (30, "z", "x"), (100, "z", "y")))
+    matcher.advance(30, key={"k": "x"})
+    assert matcher.held == 3
+    assert told(matcher.push(rows((40, "b", "x")))) == [(1, 20, 40)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_where_positions_are_counted_the_events_stay_that_a_negation_looks_at(engine: str) -> None:
+    query = "PATTERN SEQ(~n x, a p, b q) WHERE skip_till_next_match(p, q) { [k] } WITHIN 3 EVENTS"
+    matcher = acep.Matcher(query, engine=engine, **LATER)
+    assert told(matcher.push(rows((1, "n", "x"), (20, "a", "x"), (30, "b", "x"), (100, "z", "y")))) == []
+    matcher.advance(30, key={"k": "x"})
+    assert matcher.held == 4
+    assert told(matcher.push(rows((40, "z", "x")))) == []
+
+
 def test_blocks_take_punctuations_too() -> None:
     matcher = acep.Matcher(QUERY, lateness="inf")
     assert [*matcher.blocks(pa.Table.from_pylist(rows((1, "a", "x"), (2, "b", "x"))))] == []
