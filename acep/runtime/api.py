@@ -146,8 +146,9 @@ class Matcher(Generic[Result]):
 
     With ``speculation`` (a time of the same form, or ``"inf"``) events are matched that long before they are final. A
     match may then be taken back: it comes again with ``op`` -1 and the same ``id``. Such matches have no ``bundle``.
-    The matches given, less those taken back, are always those of the sorted, corrected events so far. Match points up
-    to :attr:`final` do not change any more (docs/howto/late_events.md).
+    The matches given, less those taken back, are always those of the sorted, corrected events so far; under a budget
+    that does not suffice, some of these. Match points up to :attr:`final` do not change any more
+    (docs/howto/late_events.md).
 
     With ``seq_gaps`` the numbers in column ``seq`` count every event of the stream in the order of time, without holes,
     from 0 (``True``) or another number. Events may come in any order, and an event is final as soon as all smaller

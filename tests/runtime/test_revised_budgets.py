@@ -286,6 +286,35 @@ def test_where_late_events_alone_do_not_fit_what_is_not_final_is_given_up() -> N
     assert not beyond(net(given), net(acep.match(late, PAIRS, id="n")))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SEQ(a p, b q, c r) WHERE skip_till_any_match(p, q, r) { [k] AND q.x > p.x AND r.x > q.x + 0.8 } WITHIN 900",
+        "SEQ(a p, b+ q[], c r) WHERE skip_till_next_match(p, q[], r) { [k] AND r.x > avg(q[].x) + 0.3 } WITHIN 700",
+        "SEQ(a p, b q, c r) WHERE skip_till_any_match(p, q, r) { q.x > p.x + 0.5 AND r.x > q.x } WITHIN 300 EVENTS",
+        "SEQ(a p, b q, c r) WHERE skip_till_next_match(p, q, r) { [k] AND q.x > p.x AND r.x > q.x + 0.4 }",
+    ],
+)
+def test_partial_matches_that_fill_the_memory_are_revised_too(text: str) -> None:
+    rng, query = Random(text), acep.parse(f"PATTERN {text}")
+    rows = [
+        {"ts": n, "n": n, "type": rng.choice("abc"), "k": rng.randrange(40), "x": rng.random()} for n in range(2400)
+    ]
+    rows.sort(key=lambda row: row["ts"] + rng.randrange(200) * (rng.random() < 0.03))
+    budget = acep.Budget(memory="1 MB", work=rng.choice((None, 20)))
+    matcher = acep.Matcher(query, id="n", lateness=300, speculation="inf", budget=budget)
+    given = list[Any]()
+    for at in range(0, len(rows), 60):
+        given += matcher.push(rows[at : at + 60])
+        session = matcher._tables.revised._parts[0].stream._session
+        assert session.bytes <= 2**19
+        assert matcher.report.memory <= 2**20
+    given += matcher.finish()
+    assert not by_id(given)
+    assert not beyond(net(given), net(acep.match(rows, query, id="n")))
+    assert len(given) > 0
+
+
 def test_several_queries_share_a_budget() -> None:
     rows = some(1000)
     queries = {"pairs": PAIRS, "few": FEW}

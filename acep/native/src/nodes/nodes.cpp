@@ -144,6 +144,7 @@ void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
     }
     part.last = event.position;
     part.seen = arrived;
+    if (again) part.again = holds_;
     current_ = NIL;
     admission_.nodes_before = work_.nodes;
     memory_.given_before = output_.given();
@@ -499,6 +500,7 @@ void NodeEngine::restart(uint32_t partition) {
 // Remove what has expired, since while older events are matched again, the time alone does not tell which cells may be
 // freed already.
 void NodeEngine::begin_again() {
+    ++holds_;
     if (!bounded() || !tables_.timed()) return;
     const int64_t low = earliest(clock_, tables_.span);
     for (Part& part : parts_) {

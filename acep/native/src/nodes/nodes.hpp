@@ -79,6 +79,7 @@ private:
     struct Part {
         std::vector<NodeList> lists;  // by state
         std::vector<NodeList> shadow; // the same for the shadow sample: nothing in them is dropped
+        int64_t again = 0;  // the number of the hold in which its events were matched again last
         Bundle bundle;
         int64_t last = -1;  // position of its last event
         int64_t seen = -1;  // number of that event in the stream
@@ -255,6 +256,7 @@ private:
     Arena arena_;
     Ring<Frame> frames_;
     uint32_t kept_cells_ = 0, kept_frames_ = 0;  // left by the last compaction
+    int64_t holds_ = 0;  // how often older events were matched again
     std::vector<std::vector<uint8_t>> framed_;  // by state and slot: whether it holds a list of frames
     NodeList nothing_;  // the start state: one node without registers
     CandidateBlock block_;

@@ -6,9 +6,11 @@ namespace acep {
 
 // Keep the cells that live nodes reach. Without a time window, cells cannot be freed by their age.
 void NodeEngine::compact(int64_t oldest) {
+    const int64_t passed = tables_.timed() ? earliest(clock_, tables_.span) : NEVER;
     arena_.compact([&](auto&& visit) {
         for (Part& part : parts_) {
-            int64_t low = oldest;
+            // While older events are matched again, the cells of other partitions may be freed up to the time.
+            int64_t low = part.again == holds_ ? oldest : std::max(oldest, passed);
             if (tables_.counted && tables_.span >= 0 && part.last >= 0) low = part.last - tables_.span;
             part.each([&](NodeList& list, uint32_t s) {
                 drop_expired(list, s, low, low + std::max<int64_t>(tables_.span, 0));
