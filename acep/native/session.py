@@ -163,7 +163,7 @@ class NativeSession:
         else:
             self._session.push(*self._encoder.words(batch))
 
-    def revise(self, removed: Batch | None, batch: Batch, again: int, fresh: int) -> None:
+    def revise(self, removed: Batch | None, batch: Batch, again: int, fresh: int = 0) -> None:
         """Forget the partitions of the events ``removed`` and of the first ``again`` of a batch, and push the batch.
         Of these, ``fresh`` come for the first time."""
         if removed is not None:
