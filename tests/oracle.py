@@ -893,7 +893,12 @@ def give(reading: Reading, found: list[Candidate]) -> list[OracleMatch]:
     """Choose the output, order it, and name the bundles."""
     match reading.query.output:
         case Output.NON_OVERLAP:
-            found = non_overlap(reading, found)
+            found = non_overlap(reading, sorted(found, key=lambda m: (m.error, m.last.ts, m.first.ts, m.ids, m.vars)))
+        case Output.LONGEST_NON_OVERLAP:
+            found = non_overlap(
+                reading,
+                sorted(found, key=lambda m: (m.error, m.first.place, -m.last.place, -len(m.ids), m.ids, m.vars)),
+            )
         case Output.EARLIEST_MAXIMAL:
             found = earliest_maximal(found)
     found = sorted(found, key=lambda m: (m.last.ts, m.ids, m.vars))
@@ -915,7 +920,7 @@ def give(reading: Reading, found: list[Candidate]) -> list[OracleMatch]:
 def non_overlap(reading: Reading, found: list[Candidate]) -> list[Candidate]:
     strict = reading.query.strategy is Strategy.STRICT_CONTIGUITY
     given: list[Candidate] = []
-    for m in sorted(found, key=lambda m: (m.error, m.last.ts, m.first.ts, m.ids, m.vars)):
+    for m in found:
         rivals = [g for g in given if strict or g.key == m.key]
         if all(m.first.place > g.last.place or g.first.place > m.last.place for g in rivals):
             given.append(m)

@@ -479,7 +479,7 @@ def sase_text(rng: Random, size: int | None = None) -> tuple[str, dict[str, Any]
         text += f"\nHAVING {predicates.having()}"
     if chance(rng, 0.08):
         text += f"\nRETURN {predicates.returned()} AS r, {predicates.returned()} AS x"
-    output = pick(rng, {"": 8, "NON OVERLAP": 1, "EARLIEST MAXIMAL": 1.2})
+    output = pick(rng, {"": 8, "NON OVERLAP": 0.7, "LONGEST NON OVERLAP": 0.7, "EARLIEST MAXIMAL": 1.2})
     if output:
         text += f"\nOUTPUT {output}"
     options = random_errors(rng, [var.name for var in bound], [v.name for v in patterns.vars if v.negated])
@@ -508,7 +508,7 @@ def source(rng: Random) -> tuple[str, Part]:
         text += f"\nWITHIN {window}"
     var = rng.choice(predicates.bound).name
     text += f"\nRETURN {var}.x AS x, count({var}[]) AS y, {var}.f AS f, {var}.s AS s"
-    return text + ("\nOUTPUT NON OVERLAP" if chance(rng, 0.1) else ""), pattern
+    return text + (f"\nOUTPUT {rng.choice(('', 'LONGEST '))}NON OVERLAP" if chance(rng, 0.1) else ""), pattern
 
 
 def with_stream_options(rng: Random, case: Case) -> Case:
@@ -560,7 +560,7 @@ def letters(rng: Random, seed: int) -> Case:
     if chance(rng, 0.25):
         options["by"] = "k"
     if chance(rng, 0.15):
-        options["output"] = rng.choice(("non_overlap", "earliest_maximal"))
+        options["output"] = rng.choice(("non_overlap", "earliest_maximal", "longest_non_overlap"))
     names = sorted({c for c in part.text if c.isalpha()})
     options |= random_errors(rng, names, [])
     heavy = strategy == "skip_till_any_match" or bool(options.get("errors"))

@@ -112,6 +112,7 @@ RULINGS = {
     "return": "RETURN names values",
     "time-and-type": "`ts` and `type` name the time and type columns unless there are such columns",
     "output-all": "ALL: every match",
+    "longest-non-overlap": "greedy by (error, first event, last event, latest first, most events, ids)",
     "non-overlap": "greedy by (error, match point, start, ids), in a partition; strict: in the stream",
     "earliest": "no other match with the same first event starts one variable earlier",
     "maximal": "no match is this one with one more event after its first",

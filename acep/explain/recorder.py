@@ -7,7 +7,6 @@ from typing import Any
 from acep.automaton.arcs import Arc
 from acep.matches.records import Counts
 from acep.pattern.expressions import Value
-from acep.pattern.tree import Output
 from acep.plan.compile import Plan
 from acep.reference.engine import Event, MatchNode, ReferenceEngine, Trail
 from acep.reference.runtime import Key, Partition, ReferenceRuntime
@@ -62,7 +61,7 @@ class Watching(ReferenceRuntime):
         self.tracing = Tracing(plan)
         self.asked = ReferenceEngine(plan)  # for later checks, which are not recorded
         self.key = key
-        self.plain = self.engine if plan.strict and plan.query.output is Output.NON_OVERLAP else None
+        self.plain = self.engine if plan.strict and plan.query.output.apart else None
         self.seen: list[tuple[Event, str | None]] = []
 
     def next_of(self, node: MatchNode, event: Event, kind: str | None) -> tuple[bool, list[MatchNode]]:

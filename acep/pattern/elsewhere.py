@@ -37,7 +37,7 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     (
         r"after\s+match(\s+skip(\s+(past|to)(\s+(last|first|next))?(\s+\w+)?)?)?",
         "AFTER MATCH SKIP",
-        "leave it out: all matches are given; OUTPUT NON OVERLAP gives those that do not overlap",
+        "write OUTPUT LONGEST NON OVERLAP at the end, or OUTPUT NON OVERLAP; without it all matches are given",
     ),
     (r"(one|all)\s+rows?\s+per\s+match", "ROWS PER MATCH", "leave it out: each match is one row, with all its events"),
     (r"measures\b", "MEASURES", "write RETURN at the end: RETURN a.price AS price"),

@@ -43,7 +43,8 @@ def regex(
     number in the units of ``ts``, a text (``"1 hour"``, ``"5 EVENTS"``), a timedelta, or ``None`` for no limit.
     ``errors`` is the greatest total weight of missing letters, ``by`` are the attributes that all events of a match
     share, ``strategy`` is the event selection strategy, ``weights`` maps letters to other weights than 1, and
-    ``output`` selects the matches (``"all"``, ``"non_overlap"``, ``"earliest_maximal"``).
+    ``output`` selects the matches (``"all"``, ``"non_overlap"``, ``"longest_non_overlap"``,
+    ``"earliest_maximal"``).
 
     Raises :class:`~acep.errors.QueryError` for a text that cannot be parsed, or an invalid query.
 

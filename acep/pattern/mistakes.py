@@ -59,7 +59,7 @@ _OPENS_ITEM = {"_TILDE"}
 _ITEM = _OPENS_ITEM | {"NAME", "BACKTICK", "STRING", "ANY", "_SEQ", "LPAR", "LBRACE", "_NOT", "_BANG"}
 _CLAUSE = {f"_{word}" for word in CLAUSES}
 _JOINING = ("AND", "OR", "BETWEEN", "LIKE", "AS")
-_OUTPUTS = {"ALL", "NON_OVERLAP", "EARLIEST_MAXIMAL"}
+_OUTPUTS = {"ALL", "NON_OVERLAP", "EARLIEST_MAXIMAL", "LONGEST_NON_OVERLAP"}
 _OPERATORS = {"COMPARE", "ADD", "MULTIPLY", "_IN", "_NOT", "_BETWEEN", "_LIKE", "_IS"}
 _COMPARISONS = {"===": "=", "!==": "!=", "=>": ">=", "=<": "<=", "=!": "!=", "><": "!="}
 _SMART = {

@@ -25,7 +25,7 @@ from acep.pattern.walk import levels, parts
 
 __all__ = ["arc_text", "canonical", "expression_text", "pattern_text", "tree_lines"]
 
-_OUTPUTS = {Output.ALL: "ALL", Output.NON_OVERLAP: "NON OVERLAP", Output.EARLIEST_MAXIMAL: "EARLIEST MAXIMAL"}
+_OUTPUTS = {output: output.value.replace("_", " ").upper() for output in Output}
 
 
 def pattern_text(node: Node) -> str:

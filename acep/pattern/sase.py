@@ -145,4 +145,4 @@ def _output(branch: Branch | None) -> Output:
     if branch is None:
         return Output.ALL
     word = tokens(branches(branch)[0])[0].type
-    return {"ALL": Output.ALL, "NON_OVERLAP": Output.NON_OVERLAP}.get(word, Output.EARLIEST_MAXIMAL)
+    return Output[word]

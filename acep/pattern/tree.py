@@ -52,6 +52,12 @@ class Output(Enum):
     ALL = "all"
     NON_OVERLAP = "non_overlap"
     EARLIEST_MAXIMAL = "earliest_maximal"
+    LONGEST_NON_OVERLAP = "longest_non_overlap"
+
+    @property
+    def apart(self) -> bool:
+        """Return whether the matches that are given never overlap."""
+        return self in (Output.NON_OVERLAP, Output.LONGEST_NON_OVERLAP)
 
 
 @dataclass(frozen=True)

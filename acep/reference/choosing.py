@@ -1,4 +1,4 @@
-"""Select the complete matches to output: NON OVERLAP and EARLIEST MAXIMAL (docs/reference/semantics.md).
+"""Select the complete matches to output: [LONGEST] NON OVERLAP and EARLIEST MAXIMAL (docs/reference/semantics.md).
 
 Both functions take the waiting matches. They return those chosen now, and those that must wait longer because an
 active partial match may still affect them.
@@ -12,6 +12,7 @@ from typing import Any
 
 from acep.events.records import Id
 from acep.pattern.expressions import Value
+from acep.pattern.tree import Output
 
 __all__ = ["Complete", "clusters", "earliest_maximal", "greedy", "non_overlap"]
 
@@ -41,8 +42,9 @@ class Complete:
         return self.events[-1][1], tuple(e[2] for e in self.events), tuple(e[3] for e in self.events)
 
 
-def non_overlap(waiting: list[Complete], horizon: int | None) -> tuple[list[Complete], list[Complete]]:
-    """Choose greedily by (error, match point, start, ids) within each cluster of overlapping matches.
+def non_overlap(waiting: list[Complete], horizon: int | None, output: Output) -> tuple[list[Complete], list[Complete]]:
+    """Choose greedily within each cluster of overlapping matches: for NON OVERLAP by (error, match point, start, ids),
+    for LONGEST NON OVERLAP by (error, first event, last event from the latest on, most events, ids).
 
     ``horizon`` is the earliest position at which a future match may start (``None``: none will come). Clusters that
     end before it are decided; the others wait.
@@ -53,14 +55,14 @@ def non_overlap(waiting: list[Complete], horizon: int | None) -> tuple[list[Comp
         if horizon is not None and max(m.last for m in cluster) >= horizon:
             rest += cluster
         else:
-            chosen += greedy(cluster)
+            chosen += greedy(cluster, output)
     return chosen, rest
 
 
-def greedy(cluster: list[Complete]) -> list[Complete]:
+def greedy(cluster: list[Complete], output: Output) -> list[Complete]:
     """Return the matches that are chosen of a cluster of overlapping ones."""
     taken: list[Complete] = []
-    for match in sorted(cluster, key=_rank):
+    for match in sorted(cluster, key=_rank) if output is Output.NON_OVERLAP else _longest_first(cluster):
         if all(match.first > t.last or match.last < t.first for t in taken):
             taken.append(match)
     return taken
@@ -69,6 +71,12 @@ def greedy(cluster: list[Complete]) -> list[Complete]:
 def _rank(match: Complete) -> tuple[int, int, int, tuple[Id, ...], tuple[str, ...]]:
     point, ids, variables = match.order()
     return match.error, point, match.events[0][1], ids, variables
+
+
+def _longest_first(cluster: list[Complete]) -> list[Complete]:
+    order = sorted(cluster, key=lambda m: (-len(m.events), *m.order()[1:]))
+    order.sort(key=lambda m: m.last, reverse=True)
+    return sorted(order, key=lambda m: (m.error, m.first))
 
 
 def clusters(waiting: list[Complete]) -> Iterable[list[Complete]]:

@@ -291,18 +291,18 @@ class ReferenceRuntime:
         return given
 
     def _choose_output(self, keys: dict[Key, None]) -> None:
-        if self.plan.query.output is Output.NON_OVERLAP and self.plan.strict:
+        if self.plan.query.output.apart and self.plan.strict:
             everything = [m for p in self.partitions.values() for m in p.waiting]
             horizons = [h for p in self.partitions.values() if (h := self._horizon(p)) is not None]
-            chosen, rest = non_overlap(everything, min(horizons, default=None))
+            chosen, rest = non_overlap(everything, min(horizons, default=None), self.plan.query.output)
             self._spread(chosen, rest, self.partitions)
             return
         for key in keys:
             partition = self.partitions[key]
             if not partition.waiting:
                 continue
-            if self.plan.query.output is Output.NON_OVERLAP:
-                chosen, rest = non_overlap(partition.waiting, self._horizon(partition))
+            if self.plan.query.output.apart:
+                chosen, rest = non_overlap(partition.waiting, self._horizon(partition), self.plan.query.output)
             else:
                 chosen, rest = earliest_maximal(partition.waiting, set(_starts(partition)))
             self._spread(chosen, rest, {key: partition})

@@ -1,4 +1,4 @@
-"""Choose NON OVERLAP matches again whenever a match comes or is taken back (docs/reference/semantics.md)."""
+"""Choose matches that do not overlap again whenever a match comes or is taken back (docs/reference/semantics.md)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from acep.events.batch import Batch
 from acep.events.records import Id
 from acep.matches.records import Found
 from acep.pattern.expressions import Value
+from acep.pattern.tree import Output
 from acep.reference.choosing import Complete, clusters, greedy
 
 __all__ = ["ChosenMatches"]
@@ -29,14 +30,14 @@ class _Partition:
 
 
 class ChosenMatches:
-    """The choice among the matches of one plan. ``together``: matches of all partitions may overlap.
+    """The choice among the matches of one plan, by its ``output``. ``together``: matches of all partitions may overlap.
 
     Matches are chosen by clusters of overlapping ones. A cluster is decided once every match that may still come begins
     after it.
     """
 
-    def __init__(self, *, together: bool) -> None:
-        self._together = together
+    def __init__(self, output: Output, *, together: bool) -> None:
+        self._output, self._together = output, together
         self._partitions: dict[Key, _Partition] = {}
         self._places: dict[Id, Place] = {}
 
@@ -110,7 +111,7 @@ class ChosenMatches:
         wanted: set[Any] = set()
         for cluster in clusters([*partition.matches.values()]):
             if last or (decided is not None and _end(cluster) < decided):
-                wanted.update(one.values[0] for one in greedy(cluster))
+                wanted.update(one.values[0] for one in greedy(cluster, self._output))
         taken = [replace(partition.found[content], op=-1) for content in partition.given - wanted]
         come = [partition.found[content] for content in wanted - partition.given]
         partition.given = wanted

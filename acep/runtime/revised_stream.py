@@ -175,8 +175,8 @@ class _RevisedPlan:
     def __init__(self, plan: Plan, engine: str, limits: Limits | None = None) -> None:
         if plan.sources:
             raise QueryError("matches of matches are final, and cannot be revised", hint="speculation=0")
-        chooses = plan.query.output is Output.NON_OVERLAP
-        self.chosen = ChosenMatches(together=plan.strict) if chooses else None
+        output = plan.query.output
+        self.chosen = ChosenMatches(output, together=plan.strict) if output.apart else None
         self.engine = engine
         self._now(plan)
         plan = self.first = self.plan

@@ -151,7 +151,11 @@ def test_options() -> None:
         ({"by": 3}, "by=3 is not a list of attributes", 'by="symbol" or by=["symbol", "user"]'),
         ({"by": [""]}, "by=[''] is not a list of attributes", 'by="symbol" or by=["symbol", "user"]'),
         ({"strategy": "skip_till_nxt"}, "unknown strategy `skip_till_nxt`", "did you mean `skip_till_next_match`"),
-        ({"output": "some"}, "unknown output `some`", "known: `all`, `earliest_maximal`, `non_overlap`"),
+        (
+            {"output": "some"},
+            "unknown output `some`",
+            "known: `all`, `earliest_maximal`, `longest_non_overlap`, `non_overlap`",
+        ),
         ({"weights": {"z": 2}}, "weights: unknown variable `z`", "known: `a`, `b`"),
         ({"weights": {"a": 0}}, "weights: 0 is no weight for `a`", "a positive number, or math.inf"),
         ({"weights": {"a": -math.inf}}, "weights: -inf is no weight for `a`", "a positive number, or math.inf"),

@@ -20,7 +20,7 @@ from acep.plan.schema import Kind
 
 __all__ = ["Negations", "completes", "needs_firsts", "write_output"]
 
-CHOICES = (Output.ALL, Output.NON_OVERLAP, Output.EARLIEST_MAXIMAL)
+CHOICES = (Output.ALL, Output.NON_OVERLAP, Output.EARLIEST_MAXIMAL, Output.LONGEST_NON_OVERLAP)
 
 LENGTH, NTH, LAST, COUNT, SUM, ADD, LEAST, GREATEST, AVERAGE, MEAN, EACH, PREVIOUS = range(12)
 """Ways in which a reference to the events of a variable gets its value (``How`` in tables.hpp)."""
@@ -146,7 +146,7 @@ def _order_by(plan: Plan) -> list[str]:
     """Return the column that is compared in place of ids, if any: the core numbers ids that are texts in another
     order."""
     identity = plan.schema.id
-    texts = plan.query.output is Output.NON_OVERLAP and identity and plan.schema.kind(identity) is Kind.STRING
+    texts = plan.query.output.apart and identity and plan.schema.kind(identity) is Kind.STRING
     return [str(identity)] if texts else []
 
 

@@ -1,4 +1,4 @@
-// NON OVERLAP and EARLIEST MAXIMAL over the waiting matches (acep/reference/choosing.py).
+// [LONGEST] NON OVERLAP and EARLIEST MAXIMAL over the waiting matches (acep/reference/choosing.py).
 #include "completion/choosing.hpp"
 
 #include <algorithm>
@@ -63,11 +63,18 @@ std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, int
     std::iota(order.begin(), order.end(), size_t{0});
     std::sort(order.begin(), order.end(),
               [&](size_t i, size_t j) { return waiting[i]->first() < waiting[j]->first(); });
+    const bool longest = tables.choice == Choice::longest_non_overlap;
     const auto greedy = [&](size_t i, size_t j) {
         const Binding &a = *waiting[i], &b = *waiting[j];
         if (a.error != b.error) return a.error < b.error;
-        if (a.end != b.end) return a.end < b.end;
-        if (a.start != b.start) return a.start < b.start;
+        if (longest) {
+            if (a.first() != b.first()) return a.first() < b.first();
+            if (a.last() != b.last()) return a.last() > b.last();
+            if (a.size() != b.size()) return a.size() > b.size();
+        } else {
+            if (a.end != b.end) return a.end < b.end;
+            if (a.start != b.start) return a.start < b.start;
+        }
         for (size_t s = 0; s < std::min(a.size(), b.size()); ++s) {
             int64_t c = 0;
             if (tables.order_by >= 0) {

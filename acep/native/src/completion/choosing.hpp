@@ -1,4 +1,4 @@
-// The choice among complete matches: NON OVERLAP and EARLIEST MAXIMAL (acep/reference/choosing.py).
+// The choice among complete matches: [LONGEST] NON OVERLAP and EARLIEST MAXIMAL (acep/reference/choosing.py).
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,9 @@ namespace acep {
 
 enum class Verdict : uint8_t { wait, give, drop };
 
-// Choose greedily by (error, match point, start, ids) within each cluster of overlapping matches. No later match starts
-// before position `horizon`, so a cluster that ends before it is decided; the others wait. With
+// Choose greedily within each cluster of overlapping matches: by (error, match point, start, ids), or for LONGEST by
+// (error, first event, last event from the latest on, most events, ids). No later match starts before position
+// `horizon`, so a cluster that ends before it is decided; the others wait. With
 // `Tables::order_by`, a text of each event is compared instead of its id.
 std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, int64_t horizon, const Tables& tables,
                                  const Texts& texts);

@@ -17,7 +17,7 @@ Completion::Completion(const Tables& tables, EventClassifier& classifier, Partit
       conditions_(tables, classifier),
       waits_(tables.waits()),
       timed_(tables.timed()),
-      strict_(tables.strict && tables.choice == Choice::non_overlap) {
+      strict_(tables.strict && apart(tables.choice)) {
     arena_.kept.widen(tables.kept.size(), arena_.events);
 }
 
@@ -323,7 +323,7 @@ void Completion::choose_output(uint32_t partition, int64_t low) {
     std::vector<const Binding*> waiting;
     for (const Binding& b : h.waiting) waiting.push_back(&b);
     size_t at = 0;
-    if (tables_.choice == Choice::non_overlap) {
+    if (apart(tables_.choice)) {
         sort_out(non_overlap(waiting, found.first, tables_, classifier_.texts), at, h);
     } else {
         sort_out(earliest_maximal(waiting, {found.firsts.begin(), found.firsts.end()}), at, h);

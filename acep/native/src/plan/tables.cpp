@@ -322,7 +322,7 @@ struct Builder {
     }
 
     void read_completion() {
-        auto choice = arrays.at("choice", 1, 0, 3), firsts = arrays.at("firsts", 1, 0, 2);
+        auto choice = arrays.at("choice", 1, 0, 4), firsts = arrays.at("firsts", 1, 0, 2);
         t.choice = static_cast<Choice>(choice[0]);
         t.firsts = firsts[0] != 0;
         t.kept = as<uint32_t>(arrays.at("kept", Arrays::any, 0, t.columns));

@@ -126,7 +126,10 @@ struct State {
 };
 
 // The complete matches that are output (docs/reference/semantics.md, "HAVING, RETURN, output").
-enum class Choice : int64_t { all = 0, non_overlap = 1, earliest_maximal = 2 };
+enum class Choice : int64_t { all = 0, non_overlap = 1, earliest_maximal = 2, longest_non_overlap = 3 };
+
+// Whether the matches that are given never overlap.
+constexpr bool apart(Choice choice) { return choice == Choice::non_overlap || choice == Choice::longest_non_overlap; }
 
 // The value of a reference to the events of a variable, from column `column`, which is kept with these events.
 enum class How : int64_t {
