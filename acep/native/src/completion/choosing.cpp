@@ -56,6 +56,31 @@ void choose(const std::vector<const Binding*>& group, const std::vector<size_t>&
 
 }  // namespace
 
+bool before(const Binding& a, const Binding& b, const Tables& tables, const Texts& texts) {
+    if (a.error != b.error) return a.error < b.error;
+    if (tables.choice == Choice::longest_non_overlap) {
+        if (a.first() != b.first()) return a.first() < b.first();
+        if (a.last() != b.last()) return a.last() > b.last();
+        if (a.size() != b.size()) return a.size() > b.size();
+    } else {
+        if (a.end != b.end) return a.end < b.end;
+        if (a.start != b.start) return a.start < b.start;
+    }
+    for (size_t s = 0; s < std::min(a.size(), b.size()); ++s) {
+        int64_t c = 0;
+        if (tables.order_by >= 0) {
+            const size_t at = s * tables.kept.size() + static_cast<size_t>(tables.order_by);
+            c = texts.order(a.rows[at], b.rows[at]);
+        } else {
+            c = a.ids[s] < b.ids[s] ? -1 : a.ids[s] > b.ids[s] ? 1 : 0;
+        }
+        if (c != 0) return c < 0;
+    }
+    if (a.size() != b.size()) return a.size() < b.size();
+    return std::lexicographical_compare(a.vars.begin(), a.vars.end(), b.vars.begin(), b.vars.end(),
+                                        [&](uint16_t v, uint16_t w) { return tables.ranks[v] < tables.ranks[w]; });
+}
+
 std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, int64_t horizon, const Tables& tables,
                                  const Texts& texts) {
     std::vector<Verdict> verdicts(waiting.size(), Verdict::wait);
@@ -63,32 +88,7 @@ std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, int
     std::iota(order.begin(), order.end(), size_t{0});
     std::sort(order.begin(), order.end(),
               [&](size_t i, size_t j) { return waiting[i]->first() < waiting[j]->first(); });
-    const bool longest = tables.choice == Choice::longest_non_overlap;
-    const auto greedy = [&](size_t i, size_t j) {
-        const Binding &a = *waiting[i], &b = *waiting[j];
-        if (a.error != b.error) return a.error < b.error;
-        if (longest) {
-            if (a.first() != b.first()) return a.first() < b.first();
-            if (a.last() != b.last()) return a.last() > b.last();
-            if (a.size() != b.size()) return a.size() > b.size();
-        } else {
-            if (a.end != b.end) return a.end < b.end;
-            if (a.start != b.start) return a.start < b.start;
-        }
-        for (size_t s = 0; s < std::min(a.size(), b.size()); ++s) {
-            int64_t c = 0;
-            if (tables.order_by >= 0) {
-                const size_t at = s * tables.kept.size() + static_cast<size_t>(tables.order_by);
-                c = texts.order(a.rows[at], b.rows[at]);
-            } else {
-                c = a.ids[s] < b.ids[s] ? -1 : a.ids[s] > b.ids[s] ? 1 : 0;
-            }
-            if (c != 0) return c < 0;
-        }
-        if (a.size() != b.size()) return a.size() < b.size();
-        return std::lexicographical_compare(a.vars.begin(), a.vars.end(), b.vars.begin(), b.vars.end(),
-                                            [&](uint16_t v, uint16_t w) { return tables.ranks[v] < tables.ranks[w]; });
-    };
+    const auto greedy = [&](size_t i, size_t j) { return before(*waiting[i], *waiting[j], tables, texts); };
     for (size_t from = 0; from < order.size();) {
         size_t to = from;
         int64_t end = waiting[order[from]]->last();

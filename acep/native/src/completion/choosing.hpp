@@ -12,10 +12,13 @@ namespace acep {
 
 enum class Verdict : uint8_t { wait, give, drop };
 
-// Choose greedily within each cluster of overlapping matches: by (error, match point, start, ids), or for LONGEST by
-// (error, first event, last event from the latest on, most events, ids). No later match starts before position
-// `horizon`, so a cluster that ends before it is decided; the others wait. With
-// `Tables::order_by`, a text of each event is compared instead of its id.
+// Return whether a match is chosen before another one: by (error, match point, start, ids), or for LONGEST by (error,
+// first event, last event from the latest on, most events, ids). With `Tables::order_by`, a text of each event is
+// compared instead of its id.
+bool before(const Binding& a, const Binding& b, const Tables& tables, const Texts& texts);
+
+// Choose greedily, in this order, within each cluster of overlapping matches. No later match starts before position
+// `horizon`, so a cluster that ends before it is decided; the others wait.
 std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, int64_t horizon, const Tables& tables,
                                  const Texts& texts);
 

@@ -17,7 +17,8 @@ Completion::Completion(const Tables& tables, EventClassifier& classifier, Partit
       conditions_(tables, classifier),
       waits_(tables.waits()),
       timed_(tables.timed()),
-      strict_(tables.strict && apart(tables.choice)) {
+      strict_(tables.strict && apart(tables.choice)),
+      longest_(tables.choice == Choice::longest_non_overlap && tables.budget == 0) {
     arena_.kept.widen(tables.kept.size(), arena_.events);
 }
 
@@ -238,7 +239,23 @@ void Completion::choose(uint32_t partition, Binding&& b) {
         return;
     }
     Held& h = held(partition);
+    if (longest_ && stands_back(h, b)) return;
     (tables_.choice == Choice::all ? h.ready : h.waiting).push_back(std::move(b));
+}
+
+// Of the matches with one first event only the longest may be given, as a shorter one overlaps whatever it overlaps.
+// Keep that one; return whether there was another one before.
+bool Completion::stands_back(Held& h, Binding& b) {
+    if (h.longest.size() != h.waiting.size()) {
+        h.longest.clear();
+        for (size_t i = 0; i < h.waiting.size(); ++i) h.longest.emplace(h.waiting[i].first(), i);
+    }
+    const auto [found, fresh] = h.longest.try_emplace(b.first(), h.waiting.size());
+    if (fresh) return false;
+    Binding& other = h.waiting[found->second];
+    if (acep::before(b, other, tables_, classifier_.texts)) std::swap(b, other);
+    recycle(std::move(b));
+    return true;
 }
 
 // Time -------------------------------------------------------------------------------------------
@@ -371,6 +388,7 @@ void Completion::sort_out(const std::vector<Verdict>& verdicts, size_t& at, Held
         ++kept;
     }
     h.waiting.resize(kept);
+    h.longest.clear();
 }
 
 // Output ready matches in the order of match points, up to the first one that is undecided or waiting.
@@ -474,6 +492,7 @@ int64_t Completion::oldest() const {
 int64_t Completion::bytes() const {
     int64_t total = heap_bytes(held_) + static_cast<int64_t>(due_.size() * sizeof(Due));
     for (const Held& h : held_) {
+        total += static_cast<int64_t>(h.longest.size() * 6 * sizeof(int64_t));  // an entry, its node, and its place
         for (const Suspects& s : h.suspects) total += heap_bytes(s.ts, s.positions, s.rows, s.valid);
         for (const auto* all : {&h.undecided, &h.waiting, &h.ready}) {
             for (const Binding& b : *all) total += b.bytes();

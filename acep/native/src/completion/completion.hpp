@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <queue>
+#include <unordered_map>
 #include <vector>
 
 #include "common/arena.hpp"
@@ -65,6 +66,7 @@ private:
     struct Held {
         std::vector<Suspects> suspects;  // by negation
         std::vector<Binding> undecided, waiting, ready;
+        std::unordered_map<int64_t, size_t> longest;  // place in `waiting` by first event; made anew where it is empty
         Bundle bundle;
         int64_t last = -1;  // position of the last event
         int64_t earliest = FAR;  // start of the earliest undecided run
@@ -90,6 +92,7 @@ private:
     void take(uint32_t partition, Binding&& b);
     void decide(Held& h, uint32_t partition, int64_t low);
     void choose(uint32_t partition, Binding&& b);
+    bool stands_back(Held& h, Binding& b);
     void choose_output(uint32_t partition, int64_t low);
     void choose_strict(int64_t clock);
     void living(const Held& h, uint32_t partition, int64_t low, Alive& found);
@@ -115,7 +118,7 @@ private:
     Nodes alive_;
     mutable Conditions conditions_;
     bool waits_;
-    const bool timed_, strict_;
+    const bool timed_, strict_, longest_;
     std::vector<Held> held_;
     std::vector<uint32_t> touched_;
     std::vector<Binding> current_;  // of the current event, if one binding may have several runs
