@@ -7,26 +7,32 @@ from typing import Any
 
 import pyarrow as pa
 
+from acep.events.own_rows import OwnRows, own_rows, rows_of_paths
 from acep.events.tables import to_table
 from acep.pattern.asked import Asked, columns_read, is_swapped
 
 __all__ = ["given_table"]
 
 
-def given_table(events: Any, asked: Asked, *, ts: Any, type: Any, seq: Any, id: Any, **_: Any) -> pa.Table:
-    """Return events as an Arrow table; of files read only the columns that the queries use.
+def given_table(
+    events: Any, asked: Asked, *, ts: Any, type: Any, seq: Any, id: Any, **_: Any
+) -> tuple[pa.Table, OwnRows]:
+    """Return events as an Arrow table, and hold of the rows themselves; of files read only the columns that the queries
+    use.
 
     Raises :class:`DataError` for anything but a table, the path of a file, or a list of paths.
     """
     several = isinstance(events, list | tuple) and bool(events) and all(map(_is_path, events))
     if is_swapped(events) or not (several or _is_path(events)):
-        return to_table(events)
+        table = to_table(events)
+        return table, own_rows(events, table)
     from acep.events.files.reading import read_events
 
     used = dict.fromkeys(name for name in (ts, type, seq, id) if isinstance(name, str))
     for query in asked.queries:
         used |= dict.fromkeys(columns_read(query))
-    return read_events(events, [*used], ts=ts, type=type)
+    rows = rows_of_paths(events, ts=ts, type=type)
+    return read_events(events, [*used], ts=ts, type=type), rows
 
 
 def _is_path(given: Any) -> bool:

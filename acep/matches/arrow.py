@@ -23,7 +23,7 @@ from acep.matches.records import Found
 from acep.pattern.expressions import Value
 from acep.plan.schema import Kind, Schema
 
-__all__ = ["column_array", "groups_table", "matches_table", "parts", "record_batch", "without_maps"]
+__all__ = ["column_array", "groups_table", "id_type", "matches_table", "parts", "record_batch", "without_maps"]
 
 PART = 1 << 22
 CACHED = 1 << 15  # matches
@@ -99,13 +99,13 @@ def record_batch(found: Sequence[Found], matches: Matches, fractional: bool) -> 
         errors: Any = found.error
         if fractional or found.scale != 1:
             errors = found.error / found.scale if fractional else found.error // found.scale
-        bindings = _bindings_of_columns(found, schema)
+        bindings = _bindings_of_columns(found, id_type(matches))
     else:
         keys = [[one.key[i] for one in found] for i in range(len(matches.keys))]
         values = [[one.values[i] for one in found] for i in range(len(matches.returns))]
         ticks = {name: pa.array([getattr(one, name) for one in found], pa.int64()) for name in times}
         errors = [whole(one.error) for one in found]
-        bindings = _bindings_column(found, schema)
+        bindings = _bindings_column(found, id_type(matches))
     kinds = [schema.kind(key) or (Kind.STRING if key == schema.type else None) for key in matches.keys]
     tick, held = attribute_tick(schema), time_types(schema)[schema.ts]
     own = tick if schema.instants else None
@@ -264,9 +264,9 @@ def _error_column(errors: list[int | float]) -> pa.Array:
     return pa.array(errors, pa.float64() if fractional else pa.int64())
 
 
-def _bindings_of_columns(found: FoundColumns, schema: Schema) -> pa.Array:
+def _bindings_of_columns(found: FoundColumns, kind: pa.DataType) -> pa.Array:
     found = found.by_variable()
-    items = pa.array(found.ids if len(found.ids) else [], _id_type(schema))
+    items = pa.array(found.ids if len(found.ids) else [], kind)
     if found.shape is not None:
         rows = len(found)
         if rows <= CACHED:
@@ -301,7 +301,7 @@ def _uniform(variables: tuple[str, ...], shape: tuple[int, ...], rows: int) -> t
 _uniform_cached = lru_cache(maxsize=16)(_uniform)
 
 
-def _bindings_column(found: Sequence[Found], schema: Schema) -> pa.Array:
+def _bindings_column(found: Sequence[Found], kind: pa.DataType) -> pa.Array:
     names: list[str] = []
     ids: list[Any] = []
     outer, inner = [0], [0]
@@ -311,11 +311,15 @@ def _bindings_column(found: Sequence[Found], schema: Schema) -> pa.Array:
             ids.extend(bound)
             inner.append(len(ids))
         outer.append(len(names))
-    items = pa.ListArray.from_arrays(_int32(inner), pa.array(ids, _id_type(schema)))
+    items = pa.ListArray.from_arrays(_int32(inner), pa.array(ids, kind))
     return pa.MapArray.from_arrays(_int32(outer), pa.array(names, pa.string()), items)
 
 
-def _id_type(schema: Schema) -> pa.DataType:
+def id_type(matches: Matches) -> pa.DataType:
+    """Return the type of the ids of bound events; of a composed query they are numbers of matches."""
+    schema = matches.schema
+    if matches.layout is not None and matches.layout.composed:
+        return pa.int64()
     return pa.string() if schema.id is not None and schema.kind(schema.id) is Kind.STRING else pa.int64()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from acep.events.batch import column_of_values
 from acep.events.hashes import STEP, Hashes, hashes_of_columns, hashes_of_texts
@@ -15,7 +16,7 @@ from acep.pattern.expressions import Value
 from acep.plan.schema import Kind
 from acep.sketches.hashing import halves, mixed
 
-__all__ = ["id_of", "id_of_found", "ids_of", "kind_of_value"]
+__all__ = ["id_of", "id_of_found", "ids_of", "kind_of_value", "places_in_runs"]
 
 LOW, HIGH = 1, 2  # seeds of the two halves
 
@@ -75,15 +76,23 @@ def _hashed(found: FoundColumns, seed: int) -> Hashes:
         events = hashes_of_texts(names)[[names[one] for one in found.ids.tolist()]].view(np.int64)
     else:
         events = found.ids
-    # The place of each event among those of its match and variable.
     owners = np.repeat(np.arange(len(found)), np.diff(found.offsets))
-    runs = owners * len(found.variables) + found.vars
-    order = np.argsort(runs, kind="stable")
-    ordered = runs[order]
-    begins = np.concatenate([[True], ordered[1:] != ordered[:-1]])
-    starts = np.flatnonzero(begins)
-    place = np.empty(len(runs), np.uint64)
-    place[order] = np.arange(len(runs)) - np.repeat(starts, np.diff(np.append(starts, len(runs))))
+    place = places_in_runs(owners * len(found.variables) + found.vars)
     variable = hashes_of_texts(found.variables)[found.vars]
     words = mixed(halves(events, seed)[0] + variable * STEP + place)
     return mixed(total * STEP + np.add.reduceat(words, found.offsets[:-1]))
+
+
+def places_in_runs(runs: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    """Return the place of each entry among those before it of the same number: of an event, if the numbers are those
+    of its match and variable, the place among its events.
+
+    >>> places_in_runs(np.array([4, 2, 4, 4, 2]))
+    array([0, 0, 1, 2, 1], dtype=uint64)
+    """
+    order = np.argsort(runs, kind="stable")
+    ordered = runs[order]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(runs)])
+    place = np.empty(len(runs), np.uint64)
+    place[order] = np.arange(len(runs)) - np.repeat(starts, np.diff(np.append(starts, len(runs))))
+    return place

@@ -16,7 +16,7 @@ from acep.events.records import Id
 from acep.events.tables import attribute_tick, decimal_like, key_to_input, ticks_to_input, time_of
 from acep.events.times import from_ticks, value_text
 from acep.matches.answers import Bundle, Bundles, Count, Point, Points
-from acep.matches.found_columns import taken_back
+from acep.matches.found_columns import FoundColumns, taken_back
 from acep.matches.grouping import Group, group_number, grouped, point_changes
 from acep.matches.records import Found
 from acep.matches.report import Report
@@ -25,6 +25,9 @@ from acep.plan.schema import Kind, Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from acep.events.own_rows import OwnRows
+    from acep.matches.flat import Layout
 
 __all__ = ["Bundle", "Bundles", "Match", "Matches", "Point", "Points", "Report", "bundles_of", "points_of", "whole"]
 
@@ -98,7 +101,8 @@ class Matches(Sequence[Match]):
     ``return_kinds``, ``return_scales`` and ``return_times`` are the plan's; they serve to give times and decimals among
     the values of RETURN back as such. ``report`` may be given as a function, which is called when it is first read.
     ``revised``: some may be taken back later, or take back others; they have no bundles. ``ops``: tables of them say
-    so, by the columns ``op`` and ``id``.
+    so, by the columns ``op`` and ``id``. ``layout`` says which variables there are (``None``: those that are bound).
+    ``rows`` are hold of the events of :func:`acep.match`, for :meth:`events`; a pickled copy has none.
 
     >>> one = Found(("AAPL",), 1, 9, 0, (("a", (0, 3)), ("b", (7,))), 9)
     >>> Matches([one], Schema((("symbol", Kind.STRING),)), keys=("symbol",))[0]
@@ -118,6 +122,8 @@ class Matches(Sequence[Match]):
         *,
         revised: bool = False,
         ops: bool = False,
+        layout: Layout | None = None,
+        rows: OwnRows | None = None,
     ) -> None:
         self.found = found
         self.schema = schema
@@ -129,6 +135,8 @@ class Matches(Sequence[Match]):
         self.return_times = return_times
         self.revised = revised
         self.ops = ops or revised
+        self.layout = layout
+        self.rows = rows
         self._given_keys = any(schema.kind(k) is Kind.TIMESTAMP or schema.scale(k) is not None for k in keys)
         self._instants = [i for i, kind in enumerate(return_kinds) if kind is Kind.TIMESTAMP]
         self._given = bool(self._instants) or any(scale is not None for scale in return_scales)
@@ -150,6 +158,14 @@ class Matches(Sequence[Match]):
         other = copy(self)
         other.found = found
         return other
+
+    def __copy__(self) -> Matches:
+        other = object.__new__(type(self))
+        vars(other).update(vars(self))
+        return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"rows": None}  # events do not travel with their matches
 
     @property
     def report(self) -> Report:
@@ -251,7 +267,51 @@ class Matches(Sequence[Match]):
         given = points_of(grouped(self.found, "end"), self.keys, self.schema)
         return Points(given, replace(self.report, points=len(given)))
 
-    def to_arrow(self) -> pa.Table:
+    def layout_of(self) -> Layout:
+        """Return the layout of the query; if it is not known, that of the variables that are bound."""
+        from acep.matches.flat import Layout
+
+        if self.layout is not None:
+            return self.layout
+        found, fractional = self.found, False
+        if isinstance(found, FoundColumns):
+            names, fractional = found.variables, found.scale != 1
+        else:
+            names = tuple(dict.fromkeys(var for one in found for var, _ in one.bindings))
+            fractional = any(one.error != int(one.error) for one in found)
+        return Layout(names, frozenset(names), fractional)
+
+    def events(
+        self, match: Match | None = None, frame: Any = None, *, variable: str = "variable", number: str = "match"
+    ) -> Any:
+        """Return the rows of your events that a match binds, in stream order, or of all matches, one after another.
+
+        The rows come in the form in which :func:`acep.match` got the events: a pandas frame with its index, a polars
+        frame or an Arrow table. Dicts, lists and arrays come as an Arrow table, and so do files, with all of their
+        columns; files are read again once for that. A further column ``variable`` names the variable that binds the
+        row, and for all matches the column ``match`` has the number of the match, from 0; ``variable`` and ``number``
+        give these columns other names.
+
+        ``frame`` are the events themselves, where they were not kept: for the matches of a :class:`acep.Matcher`, of
+        a reader or lazy frame that can be read only once, or for matches that were pickled. Without ``id=`` its rows
+        are counted from the first event on, so it has all batches. Where events were kept, the matches hold a reference
+        to the frame, not a copy of it.
+
+        Raises :class:`QueryError` if there are no events, or for a query with FROM, and :class:`DataError` if the
+        events have changed since they were matched: their number, their ids, the index of a pandas frame, the times of
+        a match, or a file.
+
+        >>> import acep
+        >>> rows = {"ts": [1, 2, 3], "type": ["A", "x", "B"], "price": [9.5, 9.0, 9.1]}
+        >>> found = acep.match(rows, "PATTERN SEQ(A a, B b) WITHIN 5")
+        >>> found.events(found[0]).select(["price", "variable"]).to_pylist()
+        [{'price': 9.5, 'variable': 'a'}, {'price': 9.1, 'variable': 'b'}]
+        """
+        from acep.matches.bound_events import own_events
+
+        return own_events(self, match, frame, variable, number)
+
+    def to_arrow(self, *, flat: bool = False, explode: bool = False) -> pa.Table:
         """Return the matches as an Arrow table, one row per match.
 
         Columns: ``key`` (struct of the partition attributes), ``start`` and ``end`` (of the type of the input's time
@@ -260,16 +320,53 @@ class Matches(Sequence[Match]):
         also ``op`` (int64: 1, or -1 for a match that is taken back) and ``id`` (text); with ``speculation`` ``bundle``
         is null. The
         metadata entry ``acep`` says in JSON whether the matches are ``exact``, and has the ``report`` in words.
+
+        ``flat``: with plain columns only, the same for every result of the query, which CSV and databases take. Each
+        partition attribute and each value of RETURN is a column of its name. A variable ``b`` that binds at most one
+        event is a column ``b`` with its id, and one that may bind more is two, ``b_first`` and ``b_last``. They are
+        null where it binds none. ``error`` is float64 where a weight is fractional. A name that is given already, also in
+        other case, gets ``key_``, ``value_`` or ``variable_`` before it.
+
+        ``explode``: one row per bound event instead, in stream order within a match: ``match`` (its number here, from
+        0), ``variable``, ``position`` (of the event in the variable, from 0), ``event`` (its id), and the plain columns
+        of the match but those of variables.
+
+        Raises :class:`QueryError` if two columns of the flat table would have one name even so.
+
+        >>> import acep
+        >>> rows = {"ts": [1, 2, 3], "type": ["A", "A", "B"], "k": ["x"] * 3}
+        >>> found = acep.match(rows, "PATTERN SEQ(A+ a[], B b) WHERE strict_contiguity(a[], b) { [k] } WITHIN 5")
+        >>> found.to_arrow(flat=True).to_pylist()[0]
+        {'k': 'x', 'start': 1, 'end': 3, 'error': 0, 'a_first': 0, 'a_last': 1, 'b': 2, 'bundle': 3}
+        >>> found[:1].to_arrow(explode=True).select(["match", "variable", "position", "event"]).to_pylist()[1]
+        {'match': 0, 'variable': 'a', 'position': 1, 'event': 1}
         """
         from acep.matches.arrow import matches_table
 
-        return matches_table(self).replace_schema_metadata({"acep": json.dumps(self._told)})
+        if explode:
+            from acep.matches.bound_events import exploded
 
-    def to_pandas(self) -> Any:
+            table = exploded(self)
+        elif flat:
+            from acep.matches.flat import flat_table
+
+            layout = self.layout_of()
+            table = flat_table(matches_table(self, fractional=layout.fractional), layout)
+        else:
+            table = matches_table(self)
+        return table.replace_schema_metadata({"acep": json.dumps(self._told)})
+
+    def to_pandas(self, *, flat: bool = False, explode: bool = False) -> Any:
         """Return the matches as a pandas frame: the columns of :meth:`to_arrow`, ``bindings`` as in a
-        :class:`Match`, and its metadata in ``attrs["acep"]``."""
-        frame = self.to_arrow().drop_columns(["bindings"]).to_pandas()
-        frame.insert(4, "bindings", [dict(one.bindings) for one in self.found])
+        :class:`Match`, and its metadata in ``attrs["acep"]``. With ``flat`` or ``explode`` integers and booleans that
+        may be null are of pandas' types ``Int64`` and ``boolean``, so that no id becomes a float."""
+        if flat or explode:
+            from acep.matches.flat import pandas_of
+
+            frame = pandas_of(self.to_arrow(flat=flat, explode=explode))
+        else:
+            frame = self.to_arrow().drop_columns(["bindings"]).to_pandas()
+            frame.insert(4, "bindings", [dict(one.bindings) for one in self.found])
         frame.attrs["acep"] = self._told
         return frame
 
@@ -277,13 +374,16 @@ class Matches(Sequence[Match]):
     def _told(self) -> dict[str, Any]:
         return {"exact": self.exact, "report": self.report.missing()}
 
-    def to_polars(self) -> Any:
+    def to_polars(self, *, flat: bool = False, explode: bool = False) -> Any:
         """Return the matches as a polars frame: the columns of :meth:`to_arrow`, without ``key`` where there is
-        none; ``bindings`` is a list of structs (``key``: the variable, ``value``: its ids)."""
+        none; ``bindings`` is a list of structs (``key``: the variable, ``value``: its ids). ``flat`` and ``explode``
+        are those of :meth:`to_arrow`."""
         import polars as pl
 
         from acep.matches.arrow import without_maps
 
+        if flat or explode:
+            return pl.from_arrow(self.to_arrow(flat=flat, explode=explode))
         table = without_maps(self.to_arrow())
         return pl.from_arrow(table if self.keys else table.drop_columns(["key"]))
 

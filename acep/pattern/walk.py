@@ -27,6 +27,7 @@ __all__ = [
     "nodes",
     "parts",
     "positions",
+    "repeated_variables",
     "variables",
     "with_children",
     "without_places",
@@ -112,6 +113,31 @@ def group_variables(node: Node) -> frozenset[str]:
         if isinstance(n, Repeat) and not isinstance(n.item, Component) and (n.high is None or n.high > 1):
             found.update(variables(n.item))
     return frozenset(found)
+
+
+def repeated_variables(node: Node) -> frozenset[str]:
+    """Return the variables that may bind more than one event in a match.
+
+    >>> from acep.pattern.tree import Component
+    >>> a, b = Component("a", ("A",)), Component("b", ("B",))
+    >>> sorted(repeated_variables(Sequence((a, Choice((b, b)), a))))
+    ['a']
+    """
+    return frozenset(name for name, most in _most(node).items() if most > 1)
+
+
+def _most(node: Node) -> dict[str, int]:
+    """Return for each variable the most events that it binds in a match: 1, or 2 for more."""
+    if isinstance(node, StateGraph):
+        return dict.fromkeys(node.variables, 2)
+    if isinstance(node, Component):
+        return {node.var: 1}
+    found: dict[str, int] = {}
+    for part in parts(node):
+        for name, most in _most(part).items():
+            before = found.get(name, 0)
+            found[name] = max(before, most) if isinstance(node, Choice) else min(before + most, 2)
+    return dict.fromkeys(found, 2) if isinstance(node, Repeat) and node.high != 1 else found
 
 
 def positions(node: Node) -> int:

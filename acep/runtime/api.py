@@ -127,7 +127,7 @@ def match(
         raise QueryError("limit= is for matches", hint='output="matches"')
     most = None if limit is None else _number(limit)
     with memory_errors():
-        table = given_table(events, tables.asked, **tables.columns)
+        table, tables.own_rows = given_table(events, tables.asked, **tables.columns)
         if most is not None:
             return some_matches(tables, table, most)
         return whole_result(tables, table, output, counts=counts)

@@ -19,9 +19,11 @@ from acep.events.batch import Batch
 from acep.events.columns import ticks_of
 from acep.events.empty_schema import told
 from acep.events.numbered_arrivals import NumberedArrivals
+from acep.events.own_rows import OwnRows
 from acep.events.punctuations import key_values, type_names
 from acep.events.tables import batch_of, schema_of, ticks_to_input
 from acep.matches.counted import Counted
+from acep.matches.flat import Layout
 from acep.matches.matches import Matches, Report
 from acep.matches.records import Counts, Found
 from acep.native.compiled import warn_if_missing
@@ -83,6 +85,8 @@ class TableStream:
         self.rows = 0
         self.seconds = 0.0
         self.finished = False
+        self._layouts: dict[int, tuple[Plan, Layout]] = {}
+        self.own_rows: OwnRows | None = None  # of a whole table that a user gave
         self.groups: dict[str, int] = {}  # match points or bundles returned for a whole table
 
     def anew(self, query: Queries | None = None) -> TableStream:
@@ -92,7 +96,9 @@ class TableStream:
         own["dynamic"] = self.dynamic
         own["speculation"] = self.speculation
         own["seq_gaps"] = False if self.first_number is None else self.first_number
-        return TableStream(wanted, StreamOptions(**self.columns, **own))
+        other = TableStream(wanted, StreamOptions(**self.columns, **own))
+        other.own_rows = self.own_rows
+        return other
 
     def prepare(self, arrow: pa.Schema, output: str = "matches", *, counts: bool = True) -> None:
         """Make the plans for the columns of the events, and the engines for what is wanted."""
@@ -515,7 +521,15 @@ class TableStream:
             about = {"keys": plan.keys, "returns": plan.return_names}
             about |= {name: getattr(plan, name) for name in ("return_kinds", "return_scales", "return_times")}
             about |= {"revised": self.revised is not None, "ops": self.lateness is not None}
+            about |= {"layout": self._layout(number, plan), "rows": self.own_rows}
         return Matches(found, self.schema or Schema(()), report=report or self.report_of(number), **about)
+
+    def _layout(self, number: int, plan: Plan) -> Layout:
+        """Return the layout of the matches of a plan, which is made once for each plan."""
+        known = self._layouts.get(number)
+        if known is None or known[0] is not plan:
+            known = self._layouts[number] = plan, Layout.of([plan])
+        return known[1]
 
     def any_of(self, found: Sequence[Found]) -> bool:
         """Return whether the first query has a match, by what the last call returned or counted."""

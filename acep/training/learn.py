@@ -57,7 +57,7 @@ def learn(events: Any, query: Query | str, **options: Unpack[LearnKeywords]) -> 
     asked = tolerant(query_of(query), given.budget)
     if asked.sources:
         raise QueryError("a query over the matches of others has no history of its own", hint="learn of each of them")
-    table = given_table(events, asked_for(query), **given.columns)
+    table, _ = given_table(events, asked_for(query), **given.columns)
     schema = schema_of(table.schema, **given.columns)
     plan = compile_query(asked, schema)
     engine = bounded_engine(chosen(plan, "native"))

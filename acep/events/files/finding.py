@@ -16,7 +16,7 @@ import pyarrow as pa
 from acep.errors import DataError, suggest
 from acep.events.files.formats import COMPRESSED, format_of, open_bytes, reason_of, split_format
 
-__all__ = ["STDIN", "EventFile", "sources_of"]
+__all__ = ["STDIN", "EventFile", "regular_files", "sources_of"]
 
 STDIN = "-"
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -64,19 +64,37 @@ def _meant(text: str, form: str | None, folder: Path, number: int) -> list[Event
         if form is None:
             raise DataError("the format of standard input must be said", hint='format="csv", "jsonl" or "parquet"')
         return [_spooled(None, "standard input", form, folder, number)]
-    path = Path(text)
     try:
-        if not path.exists() and glob.has_magic(text):
-            found = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - the text may name any folder
-            return _all([Path(p) for p in found], f"`{text}`", form, folder, number)
-        if path.is_dir():
-            below = [p for p in sorted(path.rglob("*")) if not p.is_dir() and not _hidden(p, path) and _known(p, form)]
-            return _all(below, f"the folder `{text}`", form, folder, number)
-        return [_file(path, form, folder, number)]
+        paths, where = _named(text, form)
+        return [_file(paths[0], form, folder, number)] if where is None else _all(paths, where, form, folder, number)
     except DataError:
         raise
     except (OSError, ValueError) as wrong:
         raise DataError(f"`{text}` cannot be read: {reason_of(wrong)}") from None
+
+
+def _named(text: str, form: str | None) -> tuple[list[Path], str | None]:
+    """Return the paths that a text means, and the words for a glob or a folder (``None``: it names one file)."""
+    path = Path(text)
+    if not path.exists() and glob.has_magic(text):
+        found = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - the text may name any folder
+        return [Path(p) for p in found], f"`{text}`"
+    if path.is_dir():
+        below = [p for p in sorted(path.rglob("*")) if not p.is_dir() and not _hidden(p, path) and _known(p, form)]
+        return below, f"the folder `{text}`"
+    return [path], None
+
+
+def regular_files(paths: Paths) -> list[Path] | None:
+    """Return the files that the paths mean, if all of them can be read again; ``None`` for pipes and standard input."""
+    given = paths if isinstance(paths, list | tuple) else [paths]
+    try:
+        found = [path for one in given if os.fspath(one) != STDIN for path in _named(str(os.fspath(one)), None)[0]]
+    except (OSError, ValueError):
+        return None
+    found = [path for path in found if not path.is_dir()]
+    whole = found and all(path.is_file() for path in found) and STDIN not in map(os.fspath, given)
+    return found if whole else None
 
 
 def _all(paths: list[Path], where: str, form: str | None, folder: Path, number: int) -> list[EventFile]:

@@ -1,0 +1,136 @@
+"""List the bound events of matches, as a table with one row each or as the rows of the user's own events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep.errors import DataError, QueryError
+from acep.events.columns import ticks_of
+from acep.events.own_rows import changed, column_names, narrow, places_of, rows_given, taken
+from acep.matches.found_columns import FoundColumns
+from acep.matches.match_ids import places_in_runs
+from acep.matches.records import Found
+
+if TYPE_CHECKING:
+    from acep.matches.matches import Match, Matches
+
+__all__ = ["exploded", "own_events"]
+
+MATCH, VARIABLE, POSITION, EVENT = "match", "variable", "position", "event"
+
+
+@dataclass(frozen=True, eq=False)
+class BoundEvents:
+    """The m events that n matches bind, match by match in stream order: ``owners`` are the numbers of their matches,
+    ``codes`` those of their variables (int64, (m,)), ``ids`` their ids."""
+
+    owners: npt.NDArray[np.int64]
+    codes: npt.NDArray[np.int64]
+    variables: tuple[str, ...]
+    ids: Any
+
+    def names(self) -> pa.Array:
+        """Return the variable of each event."""
+        return pa.array(self.variables, pa.string()).take(pa.array(self.codes))
+
+    def positions(self) -> pa.Array:
+        """Return the position of each event among those of its match and variable, from 0."""
+        return pa.array(places_in_runs(self.owners * len(self.variables) + self.codes).astype(np.int64))
+
+
+def bound_events(found: Sequence[Found]) -> BoundEvents:
+    """Return the bound events of matches.
+
+    >>> one = Found((), 1, 9, 0, (("a", (0, 3)), ("b", (2,))), 9, trail=((0, "a"), (2, "b"), (3, "a")))
+    >>> bound = bound_events([one, one])
+    >>> bound.owners, bound.names().to_pylist()[:3], bound.positions().to_pylist()[:3], bound.ids[:3]
+    (array([0, 0, 0, 1, 1, 1]), ['a', 'b', 'a'], [0, 0, 1], [0, 2, 3])
+    """
+    if isinstance(found, FoundColumns):
+        owners = np.repeat(np.arange(len(found)), np.diff(found.offsets))
+        return BoundEvents(owners, found.vars.astype(np.int64), found.variables, found.ids)
+    trails = [one.trail or [(i, var) for var, ids in one.bindings for i in ids] for one in found]
+    numbers: dict[str, int] = {}
+    codes = [numbers.setdefault(var, len(numbers)) for trail in trails for _, var in trail]
+    owners = np.repeat(np.arange(len(trails)), [len(trail) for trail in trails])
+    return BoundEvents(owners, np.array(codes, np.int64), tuple(numbers), [i for trail in trails for i, _ in trail])
+
+
+def exploded(matches: Matches) -> pa.Table:
+    """Return a table with one row per bound event, in stream order within a match: the number of the match, the
+    variable, the position in the variable, the id of the event, and the plain columns of the match."""
+    from acep.matches.arrow import id_type, matches_table
+    from acep.matches.flat import flat_table
+
+    layout = matches.layout_of()
+    bound = bound_events(matches.found)
+    own = {
+        MATCH: pa.array(bound.owners, pa.int64()),
+        VARIABLE: bound.names(),
+        POSITION: bound.positions(),
+        EVENT: pa.array(bound.ids if len(bound.ids) else [], id_type(matches)),
+    }
+    whole = matches_table(matches, fractional=layout.fractional).drop_columns(["bindings"])
+    table = flat_table(whole, layout, [*own]).take(own[MATCH])
+    return pa.Table.from_arrays([*own.values(), *table.columns], names=[*own, *table.column_names])
+
+
+def own_events(matches: Matches, match: Match | None, frame: Any, variable: str, number: str) -> Any:
+    """Return the rows of the user's events that are bound, see :meth:`acep.matches.matches.Matches.events`."""
+    layout = matches.layout_of()
+    if layout.composed:
+        raise QueryError(
+            "a query with FROM binds matches of its inner queries, which are no rows", hint="match an inner query alone"
+        )
+    if frame is None and matches.rows is None:
+        raise QueryError(
+            "the events of these matches were not kept: they came in batches, or the matches were copied or pickled",
+            hint="found.events(match, frame), with the events in frame; of a Matcher, all batches in one",
+        )
+    given = matches.rows.frame() if frame is None and matches.rows is not None else rows_given(frame)
+    found: Sequence[Found] = matches.found
+    if match is not None:
+        one = getattr(match, "_found", None)
+        if not isinstance(one, Found):
+            raise QueryError(
+                f"events() takes one of these matches, not {type(match).__name__}", hint="events(found[0])"
+            )
+        found = [one]
+    added = (variable,) if match is not None else (number, variable)
+    there = {name.lower() for name in column_names(given)}
+    for name, word in ((variable, "variable"), (number, "number")):
+        if not isinstance(name, str):
+            raise QueryError(f"{word}= is the name of a column, not {type(name).__name__}")
+        if name in added and (name.lower() in there or added.count(name) > 1):
+            raise DataError(f"the events have a column `{name}` already", hint=f'{word}="another name"')
+    bound = bound_events(found)
+    places = places_of(given, bound.ids, matches.schema.id)
+    _check_times(given, places, bound, found, matches)
+    more = {number: pa.array(bound.owners, pa.int64())} if match is None else {}
+    return taken(given, places, more | {variable: bound.names()})
+
+
+def _check_times(
+    given: Any, places: npt.NDArray[np.int64], bound: BoundEvents, found: Sequence[Found], matches: Matches
+) -> None:
+    """Raise :class:`DataError` if the first and last of the rows of a match do not have its start and end."""
+    if not len(places):
+        return
+    schema = matches.schema
+    ticks, null = ticks_of(schema.ts, narrow(given, schema.ts, places), schema.tick_ns or 1)
+    begins = np.flatnonzero(np.append(True, bound.owners[1:] != bound.owners[:-1]))
+    if isinstance(found, FoundColumns):
+        start, end = found.start, found.end
+    else:
+        start, end = (np.array([getattr(one, name) for one in found], np.int64) for name in ("start", "end"))
+    owners = bound.owners[begins]
+    good = np.minimum.reduceat(ticks, begins) == start[owners]
+    good &= np.maximum.reduceat(ticks, begins) == end[owners]
+    if (null is not None and null.any()) or not good.all():
+        raise changed(f"the times in `{schema.ts}` are others")

@@ -1,0 +1,180 @@
+"""Flatten tables of matches: one plain column for each key, value and variable, or one row for each bound event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from acep.errors import DataError, QueryError
+from acep.pattern.walk import repeated_variables
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from acep.plan.compile import Plan
+
+__all__ = ["FIRST", "LAST", "ONE", "FlatColumn", "Layout", "flat_columns", "flat_table", "pandas_of"]
+
+KEY, VALUES, BINDINGS = "key", "values", "bindings"  # the columns of to_arrow() that are nested
+ONE, FIRST, LAST = "one", "first", "last"  # parts of the bindings of a variable
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The part of a query on which the columns of its matches depend: the ``variables`` in pattern order, those of them
+    that may bind more than one event (``repeated``), whether errors may be ``fractional``, and whether the query is
+    ``composed``, so that its events are matches of other queries."""
+
+    variables: tuple[str, ...]
+    repeated: frozenset[str]
+    fractional: bool = False
+    composed: bool = False
+
+    @classmethod
+    def of(cls, plans: Iterable[Plan]) -> Layout:
+        """Return the layout that fits the matches of all of these plans."""
+        plans = list(plans)
+        return cls(
+            tuple(dict.fromkeys(name for plan in plans for name in plan.variables)),
+            frozenset(name for plan in plans for name in _repeated(plan)),
+            any(plan.automaton.costs.scale != 1 for plan in plans),
+            any(plan.sources for plan in plans),
+        )
+
+
+def _repeated(plan: Plan) -> Iterable[str]:
+    # The versions of a query that changes may differ in it.
+    return plan.variables if plan.dynamic else repeated_variables(plan.query.pattern)
+
+
+@dataclass(frozen=True)
+class FlatColumn:
+    """A column of a flat table: its ``name``, and its source, which is a field ``of`` the column ``part``: ``KEY`` or
+    ``VALUES``, or of the bindings the id ``ONE``, ``FIRST`` or ``LAST`` of a variable; ``""``: the column itself."""
+
+    name: str
+    part: str
+    of: str
+
+
+def flat_columns(
+    names: Sequence[str], fields: dict[str, list[str]], layout: Layout, more: Sequence[str] = ()
+) -> list[FlatColumn]:
+    """Return the columns of a flat table in order. ``names`` are those of the table of matches, ``fields`` those inside
+    its columns ``key`` and ``values``; ``more`` are names that are given to other columns.
+
+    A name is given once, also to readers that take ``A`` and ``a`` for one. Columns that are plain already keep theirs.
+    Then come keys, values and variables: one whose name is given is called ``key_x``, ``value_x`` or ``variable_x``.
+
+    Raises :class:`QueryError` if that name is given, too.
+
+    >>> layout = Layout(("a", "b"), frozenset("a"))
+    >>> [one.name for one in flat_columns(["key", "end", "bindings"], {"key": ["end"]}, layout)]
+    ['key_end', 'end', 'a_first', 'a_last', 'b']
+    """
+    there = {name.lower() for name in (*more, *names)} - {KEY, VALUES, BINDINGS}
+    made: dict[str, list[FlatColumn]] = {name: [FlatColumn(name, "", name)] for name in names}
+
+    def add(part: str, word: str, sources: list[tuple[str, dict[str, str]]]) -> None:
+        made[part] = []
+        for source, ends in sources:
+            for prefix in ("", f"{word}_"):
+                given = {kind: prefix + source + end for kind, end in ends.items()}
+                if not there & {name.lower() for name in given.values()}:
+                    break
+            else:
+                raise QueryError(
+                    f"two columns of the flat table would be called `{next(iter(given.values()))}`",
+                    hint="rename the variable, or the value of RETURN",
+                )
+            there.update(name.lower() for name in given.values())
+            made[part] += [FlatColumn(name, kind, source) for kind, name in given.items()]
+
+    for part, word in ((KEY, "key"), (VALUES, "value")):
+        if part in names:
+            add(part, word, [(field, {part: ""}) for field in fields.get(part, ())])
+    if BINDINGS in names:
+        both = {FIRST: "_first", LAST: "_last"}
+        add(BINDINGS, "variable", [(v, both if v in layout.repeated else {ONE: ""}) for v in layout.variables])
+    return [column for name in names for column in made[name]]
+
+
+def flat_table(table: pa.Table, layout: Layout, more: Sequence[str] = ()) -> pa.Table:
+    """Return a table of matches with plain columns only, see :func:`flat_columns`.
+
+    Raises :class:`QueryError` as :func:`flat_columns` does.
+
+    >>> import pyarrow as pa
+    >>> bound = pa.array([[("a", [0, 3]), ("b", [7])], [("b", [8])]], pa.map_(pa.string(), pa.list_(pa.int64())))
+    >>> flat_table(pa.table({"start": [1, 2], "bindings": bound}), Layout(("a", "b"), frozenset("a"))).to_pylist()
+    [{'start': 1, 'a_first': 0, 'a_last': 3, 'b': 7}, {'start': 2, 'a_first': None, 'a_last': None, 'b': 8}]
+    """
+    import pyarrow as pa
+
+    names = table.column_names
+    fields = {part: [f.name for f in table.schema.field(part).type] for part in (KEY, VALUES) if part in names}
+    columns = flat_columns(names, fields, layout, more)
+    inner: dict[tuple[str, str], Any] = {}
+    for part, of in fields.items():
+        # flatten() gives each field the nulls of its struct.
+        held, types = table.column(part), table.schema.field(part).type
+        flat = held.flatten() if held.num_chunks else [pa.chunked_array([], field.type) for field in types]
+        inner |= {(part, name): column for name, column in zip(of, flat, strict=True)}
+    if BINDINGS in names:
+        held = table.column(BINDINGS)
+        chunks = [_bound(chunk, layout) for chunk in held.chunks]
+        kind = held.type.item_type.value_type
+        for column in columns:
+            if column.part in (ONE, FIRST, LAST):
+                at = column.part, column.of
+                inner[at] = pa.chunked_array([chunk[at] for chunk in chunks], kind)
+    given = [inner[c.part, c.of] if c.part else table.column(c.of) for c in columns]
+    return pa.Table.from_arrays(given, names=[c.name for c in columns])
+
+
+def _bound(chunk: pa.MapArray, layout: Layout) -> dict[tuple[str, str], pa.Array]:
+    """Return the ids of the first and last event of each variable, or of the only one, null where none is bound."""
+    import pyarrow as pa
+
+    offsets, ends = chunk.offsets.to_numpy(), chunk.items.offsets.to_numpy()
+    numbers = {name: number for number, name in enumerate(layout.variables)}
+    entries = np.arange(offsets[0], offsets[-1])
+    owners = np.repeat(np.arange(len(chunk)), np.diff(offsets))
+    names = chunk.keys.slice(int(offsets[0]), len(entries)).dictionary_encode()
+    codes = np.array([numbers.get(name, -1) for name in names.dictionary.to_pylist()], np.int64)
+    codes = codes[names.indices.to_numpy()] if len(entries) else np.zeros(0, np.int64)
+    if (codes < 0).any():
+        raise DataError("a match binds a variable that the query did not have at first", hint="flat=False")
+    found: dict[tuple[str, str], pa.Array] = {}
+    for name, number in numbers.items():
+        at = entries[codes == number]
+        first, last = ends[at], ends[at + 1] - 1
+        if name not in layout.repeated and (last > first).any():
+            raise DataError(f"`{name}` binds more than one event in a match", hint="flat=False")
+        for kind, places in ((FIRST, first), (LAST, last)) if name in layout.repeated else ((ONE, first),):
+            of_row = np.full(len(chunk), -1, np.int64)
+            of_row[owners[codes == number]] = places
+            found[kind, name] = chunk.items.values.take(pa.array(of_row, mask=of_row < 0))
+    return found
+
+
+# Columns of a flat table that are never null.
+CERTAIN = {"start", "end", "error", "op", "match", "position"}
+
+
+def pandas_of(table: pa.Table) -> Any:
+    """Return a flat table as a pandas frame, with the types of pandas for integers and booleans that may be null."""
+    import pandas as pd
+    import pyarrow as pa
+
+    def kind(held: pa.DataType) -> Any:
+        if pa.types.is_integer(held):
+            return pd.api.types.pandas_dtype(str(held).replace("i", "I").replace("u", "U"))
+        return pd.BooleanDtype() if pa.types.is_boolean(held) else None
+
+    frame = table.to_pandas(types_mapper=kind)
+    certain = [field for field in table.schema if field.name in CERTAIN and pa.types.is_integer(field.type)]
+    return frame.astype({field.name: str(field.type) for field in certain})
