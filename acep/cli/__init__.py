@@ -25,6 +25,7 @@ POLICY_HELP = (
     "who chooses what is kept: history (default), random, newest, oldest, newest-per-state, clear, input, state, "
     "hybrid, experts, or trained-on-test, which wants a --history of the same events"
 )
+FLAT_HELP = "plain columns only: one for each key, value and variable (the first and last event of those that repeat)"
 EVENTS_HELP = "files of events (.csv, .jsonl, .parquet; .gz, .zst), globs, folders, or - for standard input"
 
 
@@ -202,6 +203,7 @@ def _add_follow_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the output")
     group.add_argument("--output", metavar="FOLDER", required=True, help="write a file for each micro-batch here")
     group.add_argument("--output-format", metavar="F", default="jsonl", help="jsonl (default), parquet or csv")
+    group.add_argument("--flat", action="store_true", help=FLAT_HELP)
     _add_kinds(group, count="how many matches each micro-batch has")
 
 
@@ -212,6 +214,7 @@ def _add_output_options(parser: argparse.ArgumentParser, *, kinds: bool = True) 
     if not kinds:
         return
     _add_kinds(group, count="how many matches there are", exists="whether there is a match")
+    group.add_argument("--flat", action="store_true", help=FLAT_HELP)
     group.add_argument("--no-counts", action="store_true", help="bundles without the number of their matches: faster")
 
 

@@ -38,6 +38,7 @@ def run(args: argparse.Namespace) -> None:
             latest=ticks_or_text(args.latest),
             speculation=ticks_or_text(args.speculation),
             late=args.late,
+            flat=args.flat,
             versions=args.versions,
             max_files=MAX_FILES if args.max_files is None else args.max_files,
             poll=POLL if args.poll is None else args.poll,

@@ -52,6 +52,8 @@ def _check(args: argparse.Namespace) -> None:
     if args.kind in ("count", "exists") and (args.output is not None or args.limit is not None):
         said = "one number" if args.kind == "count" else "true or false"
         raise QueryError(f"--{args.kind} prints {said}", hint="leave out --output and --limit")
+    if args.kind in ("count", "exists") and args.flat:
+        raise QueryError(f"--{args.kind} has no columns", hint="leave out --flat")
     if args.no_counts and args.kind != "bundles":
         raise QueryError("--no-counts is about the matches of bundles", hint="give it with --bundles")
     if args.output is not None:
@@ -95,12 +97,12 @@ def _writer(passing: Passing, args: argparse.Namespace) -> Iterator[Callable[[An
 
     target, form = (sys.stdout, "jsonl") if args.output is None else (args.output, None)
     if args.kind == "matches":
-        with match_writer(target, form, passing.like, fractional=passing.fractional) as write:
+        with match_writer(target, form, passing.like, fractional=passing.fractional, flat=args.flat) as write:
             yield write
         return
     heads = [head for head in HEADS[args.kind] if head != "matches" or not args.no_counts]
     like = passing.like
-    with group_writer(target, form, heads=heads, schema=like.schema, keys=like.keys) as write_groups:
+    with group_writer(target, form, heads=heads, schema=like.schema, keys=like.keys, flat=args.flat) as write_groups:
         yield write_groups
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,21 @@ if TYPE_CHECKING:
 
     from acep.plan.compile import Plan
 
-__all__ = ["FIRST", "LAST", "ONE", "FlatColumn", "Layout", "flat_columns", "flat_table", "pandas_of"]
+__all__ = [
+    "BINDINGS",
+    "FIRST",
+    "KEY",
+    "LAST",
+    "ONE",
+    "VALUES",
+    "FlatColumn",
+    "Layout",
+    "check_flat",
+    "flat_columns",
+    "flat_record",
+    "flat_table",
+    "pandas_of",
+]
 
 KEY, VALUES, BINDINGS = "key", "values", "bindings"  # the columns of to_arrow() that are nested
 ONE, FIRST, LAST = "one", "first", "last"  # parts of the bindings of a variable
@@ -135,6 +149,26 @@ def flat_table(table: pa.Table, layout: Layout, more: Sequence[str] = ()) -> pa.
     return pa.Table.from_arrays(given, names=[c.name for c in columns])
 
 
+def flat_record(record: Mapping[str, Any], columns: Sequence[FlatColumn]) -> dict[str, Any]:
+    """Return the record of a match (:mod:`acep.matches.json_records`) by the names of these columns.
+
+    >>> record = {"end": 9, "bindings": {"a": [3, 4]}}
+    >>> flat_record(record, flat_columns([*record], {}, Layout(("a", "b"), frozenset("a"))))
+    {'end': 9, 'a_first': 3, 'a_last': 4, 'b': None}
+    """
+    ends = {ONE: 0, FIRST: 0, LAST: -1}
+
+    def value(one: FlatColumn) -> Any:
+        if not one.part:
+            return record[one.of]
+        if one.part in ends:
+            ids = record[BINDINGS].get(one.of)
+            return ids[ends[one.part]] if ids else None
+        return record[one.part][one.of]
+
+    return {one.name: value(one) for one in columns}
+
+
 def _bound(chunk: pa.MapArray, layout: Layout) -> dict[tuple[str, str], pa.Array]:
     """Return the ids of the first and last event of each variable, or of the only one, null where none is bound."""
     import pyarrow as pa
@@ -159,6 +193,17 @@ def _bound(chunk: pa.MapArray, layout: Layout) -> dict[tuple[str, str], pa.Array
             of_row[owners[codes == number]] = places
             found[kind, name] = chunk.items.values.take(pa.array(of_row, mask=of_row < 0))
     return found
+
+
+def check_flat(flat: Any, *, dynamic: bool) -> None:
+    """Raise :class:`QueryError` if ``flat`` is no bool, or if the queries of a flat result change."""
+    if not isinstance(flat, bool):
+        raise QueryError("flat= is True or False", hint="flat=True")
+    if flat and dynamic:
+        raise QueryError(
+            "the columns of a flat result are those of the variables, which a new version may change",
+            hint="leave flat= out",
+        )
 
 
 # Columns of a flat table that are never null.

@@ -324,8 +324,8 @@ class Matches(Sequence[Match]):
         ``flat``: with plain columns only, the same for every result of the query, which CSV and databases take. Each
         partition attribute and each value of RETURN is a column of its name. A variable ``b`` that binds at most one
         event is a column ``b`` with its id, and one that may bind more is two, ``b_first`` and ``b_last``. They are
-        null where it binds none. ``error`` is float64 where a weight is fractional. A name that is given already, also in
-        other case, gets ``key_``, ``value_`` or ``variable_`` before it.
+        null where it binds none. ``error`` is float64 where a weight is fractional. A name that is given already, also
+        in other case, gets ``key_``, ``value_`` or ``variable_`` before it.
 
         ``explode``: one row per bound event instead, in stream order within a match: ``match`` (its number here, from
         0), ``variable``, ``position`` (of the event in the variable, from 0), ``event`` (its id), and the plain columns

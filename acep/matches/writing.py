@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from acep.errors import DataError
+from acep.matches.flat import FlatColumn, Layout, flat_columns, flat_record, flat_table
 from acep.matches.found_columns import FoundColumns
 from acep.matches.json_records import group_record, json_line, match_record, plain
 
@@ -83,31 +84,39 @@ def write_matches(matches: Matches, target: Target, form: str | None = None) -> 
 
 @contextlib.contextmanager
 def match_writer(
-    target: Target, form: str | None, like: Matches, *, fractional: bool | None = None
+    target: Target, form: str | None, like: Matches, *, fractional: bool | None = None, flat: bool = False
 ) -> Iterator[Callable[[Matches], None]]:
     """Yield a function that writes matches as :func:`write_matches` does. It may be called more than once, in
     output order; ``like`` are any matches of the same query. ``fractional``: whether errors are floats in Parquet
-    (``None``: this follows from the matches, which must then come at once)."""
+    (``None``: this follows from the matches, which must then come at once). ``flat``: with plain columns only, those of
+    ``to_arrow(flat=True)``, in all formats."""
     heads = [*(f"key.{k}" for k in like.keys), "start", "end", "error", "bindings", "bundle"]
     heads += [f"values.{name}" for name in like.returns]
     zoned = zoned_names(
         like.schema, like.keys, dict(zip(like.returns, map(like.time_type, range(len(like.returns))), strict=True))
     )
 
+    layout = like.layout_of() if flat else Layout((), frozenset())
+    names = ["key", "start", "end", "error", "bindings", "bundle", *(["values"] if like.returns else [])]
+    columns = flat_columns(names, {"key": [*like.keys], "values": [*like.returns]}, layout) if flat else None
+    fractional = layout.fractional if flat else fractional
+
     def table(matches: Matches) -> pa.Table:
         from acep.matches.arrow import matches_table
 
         whole = matches_table(matches, fractional=fractional)
+        if flat:
+            return flat_table(whole, layout)
         return whole if like.keys else whole.drop_columns(["key"])
 
     def lines(matches: Matches) -> Callable[[str], Iterable[str]] | None:
-        if not isinstance(matches.found, FoundColumns) or len(matches) <= FEW:
+        if flat or not isinstance(matches.found, FoundColumns) or len(matches) <= FEW:
             return None
         from acep.matches.lines import lines_of
 
         return partial(lines_of, matches, zoned=zoned)
 
-    with _sink(target, form, heads, lambda: table(like.with_found([]))) as sink:
+    with _sink(target, form, heads, lambda: table(like.with_found([])), columns) as sink:
 
         def write(matches: Matches) -> None:
             sink.write((match_record(m, zoned=zoned) for m in matches), partial(table, matches), lines(matches))
@@ -117,19 +126,29 @@ def match_writer(
 
 @contextlib.contextmanager
 def group_writer(
-    target: Target, form: str | None = None, *, heads: Sequence[str], schema: Schema, keys: tuple[str, ...]
+    target: Target,
+    form: str | None = None,
+    *,
+    heads: Sequence[str],
+    schema: Schema,
+    keys: tuple[str, ...],
+    flat: bool = False,
 ) -> Iterator[Callable[[Sequence[Bundle] | Sequence[Point]], None]]:
     """Yield a function that writes bundles or match points, as :func:`match_writer` does for matches; ``heads`` are the
     fields after the key."""
     zoned = zoned_names(schema, keys, {})
+    layout = Layout((), frozenset())
+    columns = flat_columns(["key", *heads], {"key": [*keys]}, layout) if flat else None
 
     def table(groups: Sequence[Bundle] | Sequence[Point]) -> pa.Table:
         from acep.matches.arrow import groups_table
 
         whole = groups_table(groups, schema, keys, heads)
+        if flat:
+            return flat_table(whole, layout)
         return whole if keys else whole.drop_columns(["key"])
 
-    with _sink(target, form, [*(f"key.{k}" for k in keys), *heads], lambda: table([])) as sink:
+    with _sink(target, form, [*(f"key.{k}" for k in keys), *heads], lambda: table([]), columns) as sink:
 
         def write(groups: Sequence[Bundle] | Sequence[Point]) -> None:
             sink.write((group_record(g, zoned=zoned) for g in groups), partial(table, groups))
@@ -137,24 +156,28 @@ def group_writer(
         yield write
 
 
-def write_table(table: pa.Table, target: Target, form: str | None = None) -> None:
+def write_table(table: pa.Table, target: Target, form: str | None = None, *, flat: Layout | None = None) -> None:
     """Write matches in a table with the columns of :meth:`~acep.matches.matches.Matches.to_arrow` (``key`` may be
-    left out), as :func:`write_matches` does."""
+    left out), as :func:`write_matches` does. ``flat``: with plain columns only, for matches of this layout."""
+    if flat is not None:
+        table = flat_table(table, flat)
     heads = []
     for field in table.schema:
-        named = [inner.name for inner in field.type] if field.name in ("key", "values") else None
+        nested = field.name in ("key", "values") and flat is None
+        named = [inner.name for inner in field.type] if nested else None
         heads += [field.name] if named is None else [f"{field.name}.{name}" for name in named]
     rows = (row for batch in table.to_batches() for row in batch.to_pylist())
-    with _sink(target, form, heads, lambda: table) as sink:
-        sink.write(map(_row_record, rows), lambda: table)
+    columns = None if flat is None else flat_columns(heads, {}, Layout((), frozenset()))
+    with _sink(target, form, heads, lambda: table, columns) as sink:
+        sink.write(map(partial(_row_record, flat=flat is not None), rows), lambda: table)
 
 
-def _row_record(row: dict[str, Any]) -> dict[str, Any]:
-    record: dict[str, Any] = {"key": {}}
+def _row_record(row: dict[str, Any], *, flat: bool) -> dict[str, Any]:
+    record: dict[str, Any] = {} if flat else {"key": {}}
     for name, value in row.items():
         if value is None:
             record[name] = None
-        elif name == "bindings":
+        elif name == "bindings" and not flat:
             record[name] = {var: list(ids) for var, ids in value}
         elif name in ("error", "best"):
             record[name] = int(value) if value == int(value) else value
@@ -176,10 +199,12 @@ def zoned_names(schema: Schema, keys: Sequence[str], values: Mapping[str, pa.Dat
 
 
 class _Sink:
-    """An output stream in one format, written part by part."""
+    """An output stream in one format, written part by part. ``columns``: those of a flat table."""
 
-    def __init__(self, stream: IO[Any], form: str, heads: list[str]) -> None:
-        self.stream, self.form, self.heads = stream, form, heads
+    def __init__(self, stream: IO[Any], form: str, heads: list[str], columns: Sequence[FlatColumn] | None) -> None:
+        self.stream, self.form, self.columns = stream, form, columns
+        self.heads = heads if columns is None else [one.name for one in columns]
+        heads = self.heads
         self.parquet: Any = None
         if form == "csv":
             csv.writer(stream, lineterminator="\n").writerow(heads)
@@ -191,13 +216,16 @@ class _Sink:
         lines: Callable[[str], Iterable[str]] | None = None,
     ) -> None:
         """Write a part; ``lines``: makes the lines of a text format without records."""
+        if (columns := self.columns) is not None:
+            records = (flat_record(record, columns) for record in records)
         if self.form == "parquet":
             self.rows(table())
         elif lines is not None:
             self.stream.writelines(lines(self.form))
         elif self.form == "csv":
             writer = csv.writer(self.stream, lineterminator="\n")
-            writer.writerows([_cell(record, head) for head in self.heads] for record in records)
+            cell = _cell if self.columns is None else dict[str, Any].__getitem__
+            writer.writerows([cell(record, head) for head in self.heads] for record in records)
         else:
             self.stream.writelines(json_line(record) + "\n" for record in records)
 
@@ -211,7 +239,13 @@ class _Sink:
 
 
 @contextlib.contextmanager
-def _sink(target: Target, form: str | None, heads: list[str], empty: Callable[[], pa.Table]) -> Iterator[_Sink]:
+def _sink(
+    target: Target,
+    form: str | None,
+    heads: list[str],
+    empty: Callable[[], pa.Table],
+    columns: Sequence[FlatColumn] | None,
+) -> Iterator[_Sink]:
     """Open an output; ``empty`` makes a table with its columns, for Parquet without any part."""
     if form is None:
         if not isinstance(target, str | os.PathLike):
@@ -220,7 +254,7 @@ def _sink(target: Target, form: str | None, heads: list[str], empty: Callable[[]
     if form not in FORMATS.values():
         raise DataError(f"there is no format {form!r}", hint="jsonl, csv or parquet")
     with opened(target, binary=form == "parquet") as stream:
-        sink = _Sink(stream, form, heads)
+        sink = _Sink(stream, form, heads, columns)
         yield sink
         if form == "parquet":
             if sink.parquet is None:

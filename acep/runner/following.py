@@ -14,6 +14,7 @@ import pyarrow as pa
 from acep.errors import DataError
 from acep.events.files.options import options_of
 from acep.events.tables import schema_of
+from acep.matches.flat import Layout, check_flat, flat_table
 from acep.native.compiled import warn_if_missing
 from acep.pattern.asked import asked_for, columns_read
 from acep.runner.follower import Followed, Follower
@@ -47,6 +48,7 @@ def follow(
     watermark: Any = 0,
     latest: Any = None,
     late: bool = False,
+    flat: bool = False,
     versions: str | os.PathLike[str] | None = None,
     max_files: int = MAX_FILES,
     poll: float = POLL,
@@ -71,6 +73,9 @@ def follow(
     With ``late`` the results have rows of late events, too (see :func:`acep.spark.match`). The other options are those
     of :func:`acep.match` and :func:`acep.read_events`; without ``id`` events are numbered from 0 in the order in which
     they are taken.
+
+    With ``flat`` the results have plain columns only, as with :meth:`acep.Matches.to_arrow`, which a CSV file can hold:
+    one for each key attribute, each value of RETURN and each variable.
 
     ``versions`` is a folder with newer versions of the queries: files whose names begin with their numbers, such as
     ``0002-lower.sase``, or ``0002.toml`` for an automaton, and go on with the name of the query if there are several.
@@ -103,6 +108,7 @@ def follow(
     ['{"key": {}, "start": 1, "end": 4, "error": 0, "bindings": {"a": [0], "b": [2]}, "bundle": 4}\n']
     """
     _check(folder, state, into, max_files, poll)
+    check_flat(flat, dynamic=versions is not None)
     given = StreamOptions.of("follow", options, RevisedKeywords)
     columns = given.columns
     used = [name for role, name in columns.items() if role != "unit" and name is not None]
@@ -130,6 +136,9 @@ def follow(
             dynamic=versions is not None,
         )
         result = result_schema(made, made.plans)
+        if flat:
+            outbox.flat = Layout.of(made.plans)
+            flat_table(result.empty_table(), outbox.flat)  # raises for two columns of one name
         return replace(made, result=result), delay_ms_of(watermark, known)
 
     warn_if_missing(given.engine)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from acep.errors import DataError, SnapshotError
 from acep.events.files.formats import reason_of
+from acep.matches.flat import Layout
 from acep.matches.writing import write_table
 
 __all__ = ["FORMATS", "Outbox"]
@@ -33,6 +34,7 @@ class Outbox:
         if form not in FORMATS:
             raise DataError(f"there is no format {form!r} of results", hint=f"one of {', '.join(FORMATS)}")
         self.folder, self.form = folder, form
+        self.flat: Layout | None = None  # results have plain columns only, for matches of this layout
         try:
             folder.mkdir(parents=True, exist_ok=True)
             for one in folder.iterdir():
@@ -61,10 +63,10 @@ class Outbox:
         try:
             with draft.open("xb") as stream:
                 if self.form == "parquet":
-                    write_table(rows, stream, self.form)
+                    write_table(rows, stream, self.form, flat=self.flat)
                 else:
                     text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
-                    write_table(_in_microseconds(rows), text, self.form)
+                    write_table(_in_microseconds(rows), text, self.form, flat=self.flat)
                     text.detach()
                 stream.flush()
                 os.fsync(stream.fileno())

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from acep.budget import Budget
 from acep.errors import DataError, EngineError, QueryError
+from acep.matches.flat import check_flat
 from acep.pattern.tree import Query
 from acep.runtime.options import RevisedKeywords
 from acep.spark.each_call import BatchCall, call_of
+from acep.spark.flat import flattened
 from acep.spark.metrics import Progress
 from acep.streaming.batch_log import Decision
 from acep.streaming.query_versions import NewVersion, RunningQueries, text_of_version
@@ -40,6 +42,7 @@ def for_each_batch(
     watermark: Any = None,
     budget: Budget | None = None,
     progress: Callable[[Progress], None] | None = None,
+    flat: bool = False,
     **options: Any,
 ) -> ForEachBatch:
     """Match a stream for ``writeStream.foreachBatch``, and hand each micro-batch of matches to a sink.
@@ -50,9 +53,9 @@ def for_each_batch(
     ``foreachBatch``, each use of the DataFrame computes it anew: a sink that needs the matches twice calls
     ``found.persist()`` first.
 
-    ``query``, ``watermark``, ``state``, ``budget`` and the ``options`` are those of :func:`acep.spark.match`. Only
-    events that some query can use, by their types and by conditions on one event alone, travel to the workers, if that
-    leaves the result as it is (docs/howto/spark.md).
+    ``query``, ``watermark``, ``state``, ``budget``, ``flat`` and the ``options`` are those of
+    :func:`acep.spark.match`. Only events that some query can use, by their types and by conditions on one event alone,
+    travel to the workers, if that leaves the result as it is (docs/howto/spark.md).
 
     ``Budget(latency=)`` is the time of a micro-batch in seconds, the sink included. ``Budget(cpu=)`` is a share of a
     core against the clock of the events; a micro-batch counts as holding all cores of the session while it runs. If the
@@ -78,10 +81,11 @@ def for_each_batch(
         raise DataError("progress= is called after each micro-batch", hint="give a function of one argument")
     if state is None:
         raise DataError("for_each_batch keeps its state in files", hint="state= names a folder for it")
+    check_flat(flat, dynamic=bool(options.get("dynamic")))
     known = {*RevisedKeywords.__annotations__, "output", "buckets", "latest", "late", "dynamic"} - {"budget"}
     if unknown := sorted(set(options) - known):
         raise QueryError(f"for_each_batch has no option {unknown[0]}=", hint=f"there are {', '.join(sorted(known))}")
-    return ForEachBatch(query, sink, state, watermark, budget, progress, options, on_driver=on_driver)
+    return ForEachBatch(query, sink, state, watermark, budget, progress, options, on_driver=on_driver, flat=flat)
 
 
 class ForEachBatch:
@@ -98,9 +102,10 @@ class ForEachBatch:
         options: Mapping[str, Any],
         *,
         on_driver: bool,
+        flat: bool = False,
     ) -> None:
         self._asked = (query, state, watermark, budget, dict(options), on_driver)
-        self._sink, self._progress = sink, progress
+        self._sink, self._progress, self._flat = sink, progress, flat
         self._call: BatchCall | None = None
         self._ended: float | None = None
         self._gaps: list[float] = []
@@ -162,7 +167,8 @@ class ForEachBatch:
             if call.job.dynamic:
                 decision = self._with_versions(call, batch, decision)
             decision = call.log.begin(batch, call.decided(decision))
-        seen, told = call.run(frame, batch, decision, self._sink)
+        sink = self._flat_sink(call) if self._flat else self._sink
+        seen, told = call.run(frame, batch, decision, sink)
         self._ended = time.monotonic()
         seconds = self._ended - began + min(self._gaps, default=0.0)
         done = call.log.end(batch, call.after(decision, seen, told, seconds))
@@ -172,6 +178,9 @@ class ForEachBatch:
             self._say(call, done, seconds)
         if self._progress is not None:
             self._progress(call.progress(batch, done.carried, told, seen, seconds))
+
+    def _flat_sink(self, call: BatchCall) -> Callable[[Any, int], None]:
+        return lambda found, batch: self._sink(flattened(found, call.job), batch)
 
     def _say(self, call: BatchCall, done: Decision, seconds: float) -> None:
         """Warn when micro-batches begin to take too long although no more can be shed; this one took ``seconds``."""

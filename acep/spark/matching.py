@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from acep.errors import QueryError
 from acep.events.tables import to_table
+from acep.matches.flat import check_flat
 from acep.native.compiled import warn_if_missing
 from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
 from acep.spark.chunks import for_spark
 from acep.spark.fields import path_of
+from acep.spark.flat import flattened
 from acep.spark.interpreter import check_workers
 from acep.spark.job import job_of
 from acep.spark.query_rows import query_rows
@@ -40,6 +42,7 @@ def match(
     state: str | os.PathLike[str] | None = None,
     latest: Any = None,
     late: bool = False,
+    flat: bool = False,
     versions: Any = None,
     observation: Observation | None = None,
     **options: Unpack[RevisedKeywords],
@@ -66,6 +69,10 @@ def match(
     ``late``, for a stream: whether late events are rows of the result, too. It then has the columns ``kind`` ("match"
     or "late") and ``event``: a late event has its id there, its time as ``start`` and ``end``, and its ``key``. This
     needs ``id``.
+
+    ``flat``: whether the result has plain columns only, which CSV files and databases can hold: those of
+    :meth:`acep.Matches.to_arrow` with ``flat=True``, one for each partition attribute, each value of RETURN and each
+    variable. Variables of several queries share the columns of their names. It goes without ``versions``.
 
     ``speculation``, for a stream: how long before the watermark passes them events are matched ("10 s", a timedelta,
     ticks, or "inf": at once). A match that turns out wrong comes again, with -1 in the column ``op``. ``op``, for a
@@ -106,6 +113,7 @@ def match(
     when Spark runs, see :func:`acep.spark.error_in`.
     """
     needs_pyspark()
+    check_flat(flat, dynamic=versions is not None)
     frame = _frame(df)
     if buckets is None and not frame.isStreaming:
         buckets = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or BUCKETS)
@@ -137,11 +145,14 @@ def match(
         if observation is not None:
             raise QueryError("observation= is of a batch", hint="a stream tells by its progress (acep.spark.metrics)")
         if state is None:
-            return over_stream(frame, job, result, watermark, newer)
-        return over_files(frame, job, result, watermark, state_in(frame, state), newer)
-    if state is not None:
+            found = over_stream(frame, job, result, watermark, newer)
+        else:
+            found = over_files(frame, job, result, watermark, state_in(frame, state), newer)
+    elif state is not None:
         raise QueryError("state= is of a stream, and this is no stream", hint="leave it out")
-    return over_batch(frame, job, result, observation)
+    else:
+        found = over_batch(frame, job, result, observation)
+    return flattened(found, job) if flat else found
 
 
 def punctuation(df: Any, *, ts: str = "ts") -> DataFrame:
