@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
+from acep.display import show_with
+
 if TYPE_CHECKING:
     from acep.budget import Budget
     from acep.errors import AcepError, DataError, DataWarning, EngineError, PolicyError, QueryError, SnapshotError
@@ -78,6 +80,15 @@ _NAMES = {
     "acep.training.learn": "learn",
 }
 _WHERE = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+
+# A notebook shows queries with their automata, which rooms after theirs draw.
+def _query_page(shown: Any) -> str:
+    made: str = importlib.import_module("acep.explain.pages").query_page(shown)
+    return made
+
+
+show_with({"Query": _query_page, "Automaton": _query_page})
 
 # In the repository acep.learning and acep.sketches are beside this folder; in an install they are inside it.
 if PathFinder.find_spec("acep.learning", __path__) is None:

@@ -11,26 +11,38 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
+from acep.display import fields_text
 from acep.errors import DataError
 from acep.matches.report import Report
+from acep.matches.shown import group_line, group_page, groups_page, groups_text
 
 __all__ = ["Bundle", "Bundles", "Count", "Point", "Points"]
 
 Number = Any  # int, float, Fraction
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Bundle:
     """A match bundle: match points of the partition ``key`` with gaps no longer than the window.
 
-    ``start`` and ``end`` are the first and the last match point, ``matches`` the number of matches (``None``: not
-    counted), ``best`` the least error among them."""
+    ``start`` and ``end`` are the first and the last match point: the times at which its first and its last match end.
+    The first match began before ``start``, unlike the ``start`` of a match, which is the time of its first event.
+    ``matches`` is the number of matches (``None``: not counted), ``best`` the least error among them."""
 
     key: dict[str, Any]
     start: Any
     end: Any
     matches: int | None
     best: int | float
+
+    def __repr__(self) -> str:
+        return fields_text(self)
+
+    def __str__(self) -> str:
+        return group_line(self)
+
+    def _repr_html_(self) -> str:
+        return group_page(self)
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,8 +59,13 @@ class Point:
     change: int | None = None
 
     def __repr__(self) -> str:
-        change = "" if self.change is None else f", change={self.change}"
-        return f"Point(key={self.key}, point={self.point!r}, best={self.best}{change})"
+        return fields_text(self, ("key", "point", "best") if self.change is None else None)
+
+    def __str__(self) -> str:
+        return group_line(self)
+
+    def _repr_html_(self) -> str:
+        return group_page(self)
 
 
 def _plain(other: object) -> Any:
@@ -206,9 +223,10 @@ class _Given(Sequence[One], Generic[One]):
         return type(self)(other + self._given, self.report) if isinstance(other, list) else NotImplemented
 
     def __repr__(self) -> str:
-        if self.exact:
-            return repr(self._given)
-        return f"{type(self).__name__}(not exact; {self.report.missing(self.of)}; {self._given})"
+        return groups_text(self)  # type: ignore[arg-type]
+
+    def _repr_html_(self) -> str:
+        return groups_page(self)  # type: ignore[arg-type]
 
 
 class Points(_Given[Point]):
@@ -221,7 +239,8 @@ class Points(_Given[Point]):
     >>> Points([Point({}, 5, 0)]) == [Point({}, 5, 0)]
     True
     >>> Points([Point({}, 5, 0)], Report(shed=1, recall=None, interval=(0.25, 0.75)))
-    Points(not exact; between 25 % and 75 % of the match points were found; [Point(key={}, point=5, best=0)])
+    1 match point; not exact: between 25 % and 75 % of the match points were found
+      match point 5  best=0
     """
 
     of = "match points"
@@ -235,7 +254,8 @@ class Bundles(_Given[Bundle]):
     points between were not found.
 
     >>> Bundles([Bundle({}, 5, 7, 2, 0)])
-    [Bundle(key={}, start=5, end=7, matches=2, best=0)]
+    1 match bundle
+      match points 5..7  2 matches  best=0
     """
 
     of = "match bundles"

@@ -7,19 +7,20 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
+from acep.display import fields_text
 from acep.errors import QueryError
 from acep.events.fixed import decimal_of
 from acep.events.records import Id
 from acep.events.tables import attribute_tick, decimal_like, key_to_input, ticks_to_input, time_of
-from acep.events.times import from_ticks, value_text
+from acep.events.times import from_ticks
 from acep.matches.answers import Bundle, Bundles, Count, Point, Points
 from acep.matches.found_columns import FoundColumns, taken_back
-from acep.matches.grouping import Group, group_number, grouped, point_changes
+from acep.matches.grouping import Group, grouped, point_changes
 from acep.matches.records import Found
 from acep.matches.report import Report
+from acep.matches.shown import match_line, match_page, matches_page, matches_text
 from acep.plan.compile import TimeOf
 from acep.plan.schema import Kind, Schema
 
@@ -31,12 +32,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Bundle", "Bundles", "Match", "Matches", "Point", "Points", "Report", "bundles_of", "points_of", "whole"]
 
-SHOWN = 10
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Match:
-    """One match.
+    """One match. ``str(match)`` is one line, and a notebook shows a table; of long ones both show a part.
 
     ``key``: the partition attributes. ``start``, ``end``: the time of the first and last bound event, as in the
     input: an integer, a date, or a datetime (in UTC if the input has a zone; a ``numpy.datetime64`` where it has a
@@ -64,6 +63,15 @@ class Match:
 
         found = self._found
         return id_of(tuple(self.key.values()), [*self.bindings.items()]) if found is None else id_of_found(found)
+
+    def __repr__(self) -> str:
+        return fields_text(self)
+
+    def __str__(self) -> str:
+        return match_line(self)
+
+    def _repr_html_(self) -> str:
+        return match_page(self)
 
 
 def whole(error: int | Fraction) -> int | float:
@@ -240,7 +248,8 @@ class Matches(Sequence[Match]):
 
         >>> ends = [Found((), 1, end, error, (("a", (end,)),), 5) for end, error in ((5, 1), (7, 0))]
         >>> Matches(ends, Schema(())).bundles()
-        [Bundle(key={}, start=5, end=7, matches=2, best=0)]
+        1 match bundle
+          match points 5..7  2 matches  best=0
         """
         if self.revised:
             raise QueryError(
@@ -258,9 +267,12 @@ class Matches(Sequence[Match]):
 
         >>> ends = [Found((), 1, 5, error, (("a", (i,)),), 5) for i, error in enumerate((2, 1))]
         >>> Matches(ends, Schema(())).points()
-        [Point(key={}, point=5, best=1)]
+        1 match point
+          match point 5  best=1
         >>> Matches(ends, Schema(()), revised=True).points()
-        [Point(key={}, point=5, best=2, change=1), Point(key={}, point=5, best=1, change=1)]
+        2 match points
+          match point 5  best=2  change=+1
+          match point 5  best=1  change=+1
         """
         if self.revised:
             return Points(points_of(point_changes(self.found), self.keys, self.schema, changes=True), self.report)
@@ -388,50 +400,7 @@ class Matches(Sequence[Match]):
         return pl.from_arrow(table if self.keys else table.drop_columns(["key"]))
 
     def __repr__(self) -> str:
-        lines = [_title(self)]
-        lines += [f"  {_line(match)}" for match in self[:SHOWN]]
-        if len(self) > SHOWN:
-            lines.append("  ...")
-        return "\n".join(lines)
+        return matches_text(self)
 
     def _repr_html_(self) -> str:
-        last = "op" if self.revised else "bundle"
-        heads = [*self.keys, "start", "end", "error", "bindings", last, *self.returns]
-        rows = [
-            [*m.key.values(), m.start, m.end, m.error, _bound(m), getattr(m, last), *m.values.values()]
-            for m in self[:SHOWN]
-        ]
-        body = "".join("<tr>" + "".join(f"<td>{escape(value_text(v))}</td>" for v in row) + "</tr>" for row in rows)
-        head = "".join(f"<th>{escape(h)}</th>" for h in heads)
-        more = f"<p>... and {len(self) - SHOWN:,} more</p>" if len(self) > SHOWN else ""
-        report = escape(str(self.report)).replace("\n", "<br>")
-        return (
-            f"<div><p><b>{escape(_title(self))}</b></p>"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}<p><small>{report}</small></p></div>"
-        )
-
-
-def _title(matches: Matches) -> str:
-    number = len(matches)
-    told = "" if matches.exact else f"; not exact: {matches.report.missing()}"
-    if not number:
-        return f"no matches{told}"
-    if matches.revised:
-        taken = sum(match.op < 0 for match in matches)
-        return f"{number - taken:,} match{'es' if number - taken != 1 else ''}, {taken:,} taken back{told}"
-    bundles = group_number(matches.found)
-    return f"{number:,} match{'es' if number > 1 else ''} in {bundles:,} bundle{'s' if bundles > 1 else ''}{told}"
-
-
-def _bound(match: Match) -> str:
-    return " ".join(f"{var}={','.join(map(str, ids))}" for var, ids in match.bindings.items())
-
-
-def _line(match: Match) -> str:
-    parts = ["taken back:"] if match.op < 0 else []
-    parts += [f"{name}={value_text(value)}" for name, value in match.key.items()]
-    parts += [f"{value_text(match.start)}..{value_text(match.end)}", _bound(match)]
-    if match.error:
-        parts.append(f"error={match.error}")
-    parts += [f"{name}={value_text(value)}" for name, value in match.values.items()]
-    return "  ".join(parts)
+        return matches_page(self)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
+from acep.display import clipped, fields_text
 from acep.matches.records import Counts
+from acep.matches.shown import report_page
 
 if TYPE_CHECKING:
     from acep.learning.estimation.recall import Tally
@@ -35,7 +37,7 @@ COUNTED = (
 SUMS = (*COUNTED, "made", "kept", "work", "matches", "seconds", "points", "bundles")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """The report of a run.
 
@@ -53,7 +55,8 @@ class Report:
     ``limited``: matches stopped at a limit, and there may be more. Under ``Budget(recover=)``, ``recovered`` match
     bundles were matched again exactly, around what was found of them, and ``unrecovered`` were not, for want of
     allowance; ``recovering`` of the touches went into that. With ``speculation``, ``matches`` are those given and not
-    taken back; ``retracted`` were taken back.
+    taken back; ``retracted`` were taken back. ``str(report)`` says all that in words; ``repr`` has the fields that are
+    not as in a run of nothing.
 
     >>> print(Report(events=1000, made=40, work=2000, matches=3, seconds=0.5))
     1,000 events, 3 matches in 0.50 s (2,000 events/s)
@@ -157,6 +160,13 @@ class Report:
             told.append("no more were asked for")
         return "; ".join(told)
 
+    def __repr__(self) -> str:
+        known = [one for one in fields(self) if getattr(self, one.name) != one.default]
+        return fields_text(self, [one.name for one in known])
+
+    def _repr_html_(self) -> str:
+        return report_page(self)
+
     def __str__(self) -> str:
         first = f"{_count(self.events, 'event')}, {self.given}"
         if self.seconds > 0:
@@ -196,7 +206,7 @@ class Report:
 
     @property
     def _lost(self) -> str:
-        return f"matches may be missing: {self.unknown or 'how many is not known'}"
+        return f"matches may be missing: {clipped(self.unknown, 400) or 'how many is not known'}"
 
     @property
     def effort(self) -> str:

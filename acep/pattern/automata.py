@@ -16,6 +16,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
+from acep.display import page_of
 from acep.errors import QueryError, suggest
 from acep.pattern import expressions as ex
 from acep.pattern.graph_check import EVENT, REGISTER, check_graph, references
@@ -90,7 +91,7 @@ def arc(
     return GraphArc(source, target, condition, tuple(sets), bind or BOUND, epsilon, ignorable, *times)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Automaton:
     """A hand-written automaton, which is used like a query.
 
@@ -126,6 +127,12 @@ class Automaton:
     registers: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     keys: str | Several[str] = field(default=(), kw_only=True)
     window: float | Fraction | str | timedelta | None = field(default=None, kw_only=True)
+
+    def __repr__(self) -> str:
+        return f"Automaton({self.query})"
+
+    def _repr_html_(self) -> str | None:
+        return page_of(self)
 
     def __post_init__(self) -> None:
         _ = self.query  # an automaton that is invalid is refused where it is written

@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TypeAlias
 
+from acep.display import clipped, page_of
 from acep.pattern.expressions import Expr
 
 __all__ = [
@@ -30,6 +31,9 @@ __all__ = [
     "Strategy",
     "Within",
 ]
+
+
+LONGEST = 2_000  # characters of a query that are printed
 
 
 class Strategy(Enum):
@@ -196,7 +200,7 @@ class Source:
     type: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Query:
     """A whole query, checked and normalised as far as this is possible without the columns of a stream.
 
@@ -231,3 +235,14 @@ class Query:
     def results(self) -> tuple[Expr, ...]:
         """Return the expressions that are evaluated on a complete match: HAVING, and the values of RETURN."""
         return (*([] if self.having is None else [self.having]), *(value for _, value in self.returns))
+
+    def __repr__(self) -> str:
+        return f"Query({self})"
+
+    def __str__(self) -> str:
+        from acep.pattern.printing import canonical  # which reads this module
+
+        return clipped(canonical(self), LONGEST)
+
+    def _repr_html_(self) -> str | None:
+        return page_of(self)

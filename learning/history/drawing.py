@@ -15,13 +15,15 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
+from acep.display import clipped, page, picture, preformatted
 from acep.learning.history.graph import History
 from acep.learning.history.sums import SUMS
 from acep.learning.trajectories.match_vectors import Ints
 
-__all__ = ["history_listing", "history_svg"]
+__all__ = ["history_listing", "history_page", "history_svg"]
 
 MOST = 24
+_FEW, _LINES, _WIDEST = 12, 60, 160  # vectors that are drawn on a page, and the size of its text
 _LETTER, _LINE, _MARGIN, _GAP, _DROP, _RADIUS = 7.5, 16.0, 24.0, 18.0, 74.0, 17.0
 _STYLE = """
 .paper{fill:#ffffff}
@@ -81,6 +83,17 @@ def history_listing(history: History, most: int = MOST) -> str:
     if len(rows) > 1:
         lines += ["", *_table(rows)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def history_page(history: History) -> str:
+    """Return a history as HTML for a notebook: its most visited vectors, listed and drawn."""
+    lines = history_listing(history).splitlines()
+    text = "\n".join(clipped(line, _WIDEST) for line in lines[:_LINES])
+    note = f"and {len(lines) - _LINES:,} more lines" if len(lines) > _LINES else ""
+    drawing = picture(
+        history_svg(history, _FEW), "The graph is too large to be drawn here; acep history --svg draws it."
+    )
+    return page(repr(history), preformatted(text, _LINES * _WIDEST), drawing, note=note)
 
 
 def history_svg(history: History, most: int = MOST) -> str:

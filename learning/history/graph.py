@@ -81,6 +81,18 @@ class History:
         self.cut = 0
         self.epochs = 0
 
+    def __repr__(self) -> str:
+        seen = float(self.sums()[:, SUMS.index("seen")].sum())
+        return (
+            f"History({self.kind}; {self.grid.states} states, {self.epochs:,} epochs, {seen:,.0f} visits,"
+            f" {len(self.visited()):,} of {self.grid.vectors:,} match vectors)"
+        )
+
+    def _repr_html_(self) -> str:
+        from acep.learning.history.drawing import history_page  # which reads this module
+
+        return history_page(self)
+
     @property
     def bundles(self) -> Ints:
         """Return the bundle number of each slot, int64[ring]; -1: none."""

@@ -79,7 +79,7 @@ def test_an_incomplete_count_says_so_and_so_does_each_sum() -> None:
 
 def test_of_bundles_the_points_are_told_where_nothing_else_is_known() -> None:
     some = replace(PART, bundle_recall=None, bundle_interval=(0.0, 1.0))
-    told = "Bundles(not exact; between {} of the {} were found; "
+    told = "1 match bundle; not exact: between {} of the {} were found\n"
     assert repr(Bundles(BUNDLES, some)).startswith(told.format("18 % and 25 %", "match points"))
     known = replace(some, bundle_interval=(0.25, 0.5))
     assert repr(Bundles(BUNDLES, known)).startswith(told.format("25 % and 50 %", "match bundles"))
@@ -95,10 +95,13 @@ def test_a_count_that_may_be_too_large_is_not_told_as_a_least_one() -> None:
 @pytest.mark.parametrize(("of", "given"), [(Points, POINTS), (Bundles, BUNDLES)])
 def test_points_and_bundles_are_lists_with_a_report(of: Any, given: Sequence[Any]) -> None:
     exact, part = of(given), of(given, PART)
+    lines = ["  match point 5  best=0", "  match point 7  best=1"]
+    if of is Bundles:
+        lines = ["  match points 5..7  2 matches  best=0"]
     assert exact == given == exact == part == given
     assert exact != given[:0]
     assert exact != tuple(given)
-    assert repr(exact) == repr(given)
+    assert repr(exact).splitlines() == [f"{len(given)} {of.of if len(given) > 1 else of.of[:-1]}", *lines]
     assert list(part) == given
     assert (len(part), part[0], part[-1], given[0] in part, part.index(given[0])) == (
         *(len(given), given[0], given[-1], True, 0),
@@ -109,7 +112,7 @@ def test_points_and_bundles_are_lists_with_a_report(of: Any, given: Sequence[Any
     for some in (part[:1], part[::-1], part + given, given + part, part + exact, exact + part):
         assert isinstance(some, of)
         assert not some.exact
-        assert repr(some).startswith(f"{of.__name__}(not exact; ")
+        assert f"{of.of[:-1]}{'s' * (len(some) > 1)}; not exact: " in repr(some).splitlines()[0]
     assert part + given == [*given, *given]
     assert (exact + exact).exact
     with pytest.raises(TypeError):

@@ -1,0 +1,134 @@
+"""Show results to people, as HTML in a notebook and as text in a terminal: escaped, and bounded in size."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from html import escape
+from itertools import islice
+from typing import Any
+
+__all__ = [
+    "ROWS",
+    "bounded",
+    "clipped",
+    "fields_text",
+    "listed",
+    "page",
+    "page_of",
+    "picture",
+    "preformatted",
+    "show_with",
+    "table",
+]
+
+ROWS = 10  # results that are shown, and entries of a list or dict
+COLUMNS, MOST = 30, 50  # columns and rows of any table
+LONGEST = 80  # characters of a text
+LARGEST = 200_000  # characters of a picture
+
+# Text ------------------------------------------------------------------------------------------
+
+
+def clipped(text: str, most: int = LONGEST) -> str:
+    r"""Return the beginning of a text, with its length if something is left out; controls are written as escapes.
+
+    >>> clipped("a\nb"), clipped("x" * 1000, 3)
+    ('a\\nb', 'xxx... (1,000 characters)')
+    """
+    begin = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:most])
+    return begin if len(text) <= most else f"{begin}... ({len(text):,} characters)"
+
+
+def bounded(value: Any) -> str:
+    """Return what ``repr`` gives of a value, with the beginning only of long texts, lists, tuples and dicts.
+
+    >>> bounded({"a": tuple(range(1000))})
+    "{'a': (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ... 1,000 in all)}"
+    """
+    if isinstance(value, str):
+        return repr(value) if len(value) <= LONGEST else f"{value[:LONGEST]!r}... ({len(value):,} characters)"
+    if type(value) is dict:
+        return f"{{{_some(value, [f'{bounded(k)}: {bounded(v)}' for k, v in islice(value.items(), ROWS)])}}}"
+    if type(value) in (list, tuple):
+        inside = _some(value, [bounded(one) for one in value[:ROWS]])
+        return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' if len(value) == 1 else ''})"
+    return clipped(repr(value), 2 * LONGEST)
+
+
+def _some(value: Any, begin: list[str]) -> str:
+    return ", ".join(begin) + (f", ... {len(value):,} in all" if len(value) > ROWS else "")
+
+
+def fields_text(record: Any, names: Sequence[str] | None = None) -> str:
+    """Return a dataclass as ``repr`` does, bounded; ``names``: only these of its fields."""
+    shown = [one.name for one in fields(record) if one.repr] if names is None else names
+    inside = ", ".join(f"{name}={bounded(getattr(record, name))}" for name in shown)
+    return f"{type(record).__name__}({inside})"
+
+
+def listed(title: str, lines: Sequence[str], total: int) -> str:
+    """Return a title and the lines below it, some of ``total``."""
+    return "\n".join([title, *(f"  {line}" for line in lines), *(["  ..."] if total > len(lines) else [])])
+
+
+# HTML ------------------------------------------------------------------------------------------
+
+
+def page(title: str, *parts: str, note: str = "") -> str:
+    """Return the HTML of a title, parts that are HTML, and a note below them; title and note are texts."""
+    lines = "<br>".join(escape(clipped(line, 5 * LONGEST)) for line in note.splitlines()[: 2 * ROWS])
+    below = f"<p><small>{lines}</small></p>" if lines else ""
+    head = f"<p><b>{escape(clipped(title, 5 * LONGEST))}</b></p>" if title else ""
+    return f"<div>{head}{''.join(parts)}{below}</div>"
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], total: int | None = None) -> str:
+    """Return an HTML table of texts, and how many more rows there are of ``total``.
+
+    >>> table(["<b>"], [["1"]], 3)
+    '<table><thead><tr><th>&lt;b&gt;</th></tr></thead><tbody><tr><td>1</td></tr></tbody></table><p>... and 2 more</p>'
+    """
+    total = len(rows) if total is None else total
+    cut = len(heads) > COLUMNS
+    head = _cells("th", [*heads[:COLUMNS], *([f"... {len(heads) - COLUMNS:,} more columns"] if cut else [])])
+    shown = rows[:MOST]
+    body = "".join(f"<tr>{_cells('td', [*row[:COLUMNS], *(['...'] if cut else [])])}</tr>" for row in shown)
+    more = f"<p>... and {total - len(shown):,} more</p>" if total > len(shown) else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def _cells(tag: str, texts: Sequence[str]) -> str:
+    return "".join(f"<{tag}>{escape(clipped(text, 3 * LONGEST))}</{tag}>" for text in texts)
+
+
+def preformatted(text: str, most: int = 2_000) -> str:
+    """Return the HTML of a text of several lines."""
+    cut = f"\n... ({len(text):,} characters)" if len(text) > most else ""
+    return f"<pre>{escape(text[:most])}{cut}</pre>"
+
+
+def picture(svg: str, otherwise: str) -> str:
+    """Return the HTML of a drawing, or the text ``otherwise`` if it is too large.
+
+    It is an image by itself, so that its styles do not reach the page, and no script in it would run."""
+    if len(svg) > LARGEST:
+        return page("", note=otherwise)
+    return f'<img alt="drawing" src="data:image/svg+xml;base64,{b64encode(svg.encode()).decode("ascii")}">'
+
+
+# Pages that later rooms make --------------------------------------------------------------------
+
+_PAGES: dict[str, Callable[[Any], str]] = {}
+
+
+def show_with(pages: Mapping[str, Callable[[Any], str]]) -> None:
+    """Set the functions that make the HTML of objects, by the names of their classes."""
+    _PAGES.update(pages)
+
+
+def page_of(shown: Any) -> str | None:
+    """Return the HTML of an object, as :func:`show_with` told; ``None``: it has none."""
+    made = _PAGES.get(type(shown).__name__)
+    return None if made is None else made(shown)

@@ -1,0 +1,42 @@
+"""Show a query as HTML for a notebook: its text, and the drawing of its automaton if that is small."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from acep.display import clipped, page, picture, preformatted
+from acep.errors import AcepError
+from acep.explain.automaton_svg import query_svg
+from acep.pattern.automata import Automaton
+from acep.pattern.printing import canonical
+from acep.pattern.tree import Query
+from acep.pattern.walk import positions
+
+__all__ = ["query_page"]
+
+MOST = 24  # letters, or arcs of a hand-written automaton, that are drawn
+LARGE = "The automaton is too large to be drawn here; acep explain --svg draws it."
+
+
+def query_page(shown: Query | Automaton) -> str:
+    """Return a query or a hand-written automaton as HTML.
+
+    >>> from acep.pattern.letters import regex
+    >>> query_page(regex("ab", within=5)).count("data:image/svg+xml")
+    1
+    """
+    query = shown.query if isinstance(shown, Automaton) else shown
+    title, text = "Automaton" if query.graph is not None else "Query", canonical(query)
+    return page(
+        title, preformatted(query.text if query.text.strip() else text), _drawing(query), note=clipped(text, 300)
+    )
+
+
+def _drawing(query: Query) -> str:
+    many = len(query.graph.arcs) if query.graph is not None else positions(query.pattern)
+    if many > MOST:
+        return page("", note=LARGE)
+    try:
+        return picture(query_svg(replace(query, text=clipped(query.text, 300))), LARGE)
+    except AcepError:  # a set with too many items
+        return page("", note=LARGE)
