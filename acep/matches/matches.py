@@ -307,7 +307,7 @@ class Matches(Sequence[Match]):
         ``frame`` are the events themselves, where they were not kept: for the matches of a :class:`acep.Matcher`, of
         a reader or lazy frame that can be read only once, or for matches that were pickled. Without ``id=`` its rows
         are counted from the first event on, so it has all batches. Where events were kept, the matches hold a reference
-        to the frame, not a copy of it.
+        to the frame or table, not a copy; of dicts, lists and arrays they hold the Arrow table that was made of them.
 
         Raises :class:`QueryError` if there are no events, or for a query with FROM, and :class:`DataError` if the
         events have changed since they were matched: their number, their ids, the index of a pandas frame, the times of

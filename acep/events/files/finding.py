@@ -88,13 +88,13 @@ def _named(text: str, form: str | None) -> tuple[list[Path], str | None]:
 def regular_files(paths: Paths) -> list[Path] | None:
     """Return the files that the paths mean, if all of them can be read again; ``None`` for pipes and standard input."""
     given = paths if isinstance(paths, list | tuple) else [paths]
+    texts = [str(one) for one in given]
     try:
-        found = [path for one in given if os.fspath(one) != STDIN for path in _named(str(os.fspath(one)), None)[0]]
+        found = [path for text in texts for path in _named(text, None)[0] if not path.is_dir()]
+        again = STDIN not in texts and all(path.is_file() for path in found)
     except (OSError, ValueError):
         return None
-    found = [path for path in found if not path.is_dir()]
-    whole = found and all(path.is_file() for path in found) and STDIN not in map(os.fspath, given)
-    return found if whole else None
+    return found if again else None
 
 
 def _all(paths: list[Path], where: str, form: str | None, folder: Path, number: int) -> list[EventFile]:
