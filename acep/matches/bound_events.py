@@ -13,6 +13,7 @@ import pyarrow as pa
 from acep.errors import DataError, QueryError
 from acep.events.columns import ticks_of
 from acep.events.own_rows import changed, column_names, narrow, places_of, rows_given, taken
+from acep.matches.flat import flat_table, layout_of
 from acep.matches.found_columns import FoundColumns
 from acep.matches.match_ids import places_in_runs
 from acep.matches.records import Found
@@ -66,9 +67,8 @@ def exploded(matches: Matches) -> pa.Table:
     """Return a table with one row per bound event, in stream order within a match: the number of the match, the
     variable, the position in the variable, the id of the event, and the plain columns of the match."""
     from acep.matches.arrow import id_type, matches_table
-    from acep.matches.flat import flat_table
 
-    layout = matches.layout_of()
+    layout = layout_of(matches)
     bound = bound_events(matches.found)
     own = {
         MATCH: pa.array(bound.owners, pa.int64()),
@@ -83,7 +83,7 @@ def exploded(matches: Matches) -> pa.Table:
 
 def own_events(matches: Matches, match: Match | None, frame: Any, variable: str, number: str) -> Any:
     """Return the rows of the user's events that are bound, see :meth:`acep.matches.matches.Matches.events`."""
-    layout = matches.layout_of()
+    layout = layout_of(matches)
     if layout.composed:
         raise QueryError(
             "a query with FROM binds matches of its inner queries, which are no rows", hint="match an inner query alone"

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from acep.errors import DataError, QueryError
+from acep.matches.found_columns import FoundColumns
 from acep.pattern.walk import repeated_variables
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from acep.matches.matches import Matches
     from acep.plan.compile import Plan
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "flat_columns",
     "flat_record",
     "flat_table",
+    "layout_of",
     "pandas_of",
 ]
 
@@ -62,6 +65,17 @@ class Layout:
 def _repeated(plan: Plan) -> Iterable[str]:
     # The versions of a query that changes may differ in it.
     return plan.variables if plan.dynamic else repeated_variables(plan.query.pattern)
+
+
+def layout_of(matches: Matches) -> Layout:
+    """Return the layout of the query of matches; if it is not known, that of the variables that are bound."""
+    if matches.layout is not None:
+        return matches.layout
+    found = matches.found
+    if isinstance(found, FoundColumns):
+        return Layout(found.variables, frozenset(found.variables), found.scale != 1)
+    names = tuple(dict.fromkeys(var for one in found for var, _ in one.bindings))
+    return Layout(names, frozenset(names), any(one.error != int(one.error) for one in found))
 
 
 @dataclass(frozen=True)

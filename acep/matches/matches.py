@@ -5,22 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
-from acep.display import fields_text
 from acep.errors import QueryError
 from acep.events.fixed import decimal_of
-from acep.events.records import Id
 from acep.events.tables import attribute_tick, decimal_like, key_to_input, ticks_to_input, time_of
 from acep.events.times import from_ticks
 from acep.matches.answers import Bundle, Bundles, Count, Point, Points
-from acep.matches.found_columns import FoundColumns, taken_back
+from acep.matches.found_columns import taken_back
 from acep.matches.grouping import Group, grouped, point_changes
+from acep.matches.match import Match, whole
 from acep.matches.records import Found
 from acep.matches.report import Report
-from acep.matches.shown import match_line, match_page, matches_page, matches_text
+from acep.matches.shown import matches_page, matches_text
 from acep.plan.compile import TimeOf
 from acep.plan.schema import Kind, Schema
 
@@ -31,56 +29,6 @@ if TYPE_CHECKING:
     from acep.matches.flat import Layout
 
 __all__ = ["Bundle", "Bundles", "Match", "Matches", "Point", "Points", "Report", "bundles_of", "points_of", "whole"]
-
-
-@dataclass(frozen=True, repr=False)
-class Match:
-    """One match. ``str(match)`` is one line, and a notebook shows a table; of long ones both show a part.
-
-    ``key``: the partition attributes. ``start``, ``end``: the time of the first and last bound event, as in the
-    input: an integer, a date, or a datetime (in UTC if the input has a zone; a ``numpy.datetime64`` where it has a
-    fraction of a microsecond or lies beyond the years of a datetime). ``error``: the total weight of the missing
-    events, an integer where it is whole. ``bindings``: the event ids of each variable. ``bundle``: the first match
-    point of its bundle. ``values``: the values of RETURN, by name. ``op``: 1, or -1 if a match that was given is taken
-    back. ``id``: a hash of 128 bits of key and bindings, as 32 hexadecimal digits; it is the same in every process.
-    """
-
-    key: dict[str, Any]
-    start: Any
-    end: Any
-    error: int | float
-    bindings: dict[str, tuple[Id, ...]]
-    bundle: Any
-    values: dict[str, Any] = field(default_factory=dict)
-    op: int = field(default=1, repr=False)
-    _found: Found | None = field(default=None, repr=False, compare=False)
-
-    @property
-    def id(self) -> str:
-        """Return a hash of 128 bits of key and bindings (for a hand-written automaton also of its values), as 32
-        hexadecimal digits."""
-        from acep.matches.match_ids import id_of, id_of_found
-
-        found = self._found
-        return id_of(tuple(self.key.values()), [*self.bindings.items()]) if found is None else id_of_found(found)
-
-    def __repr__(self) -> str:
-        return fields_text(self)
-
-    def __str__(self) -> str:
-        return match_line(self)
-
-    def _repr_html_(self) -> str:
-        return match_page(self)
-
-
-def whole(error: int | Fraction) -> int | float:
-    """Return an error as an integer where it is whole, else as a float.
-
-    >>> whole(Fraction(4, 2)), whole(Fraction(1, 2))
-    (2, 0.5)
-    """
-    return int(error) if error == int(error) else float(error)
 
 
 def bundles_of(groups: Sequence[Group], keys: tuple[str, ...], schema: Schema, *, counts: bool = True) -> list[Bundle]:
@@ -279,19 +227,6 @@ class Matches(Sequence[Match]):
         given = points_of(grouped(self.found, "end"), self.keys, self.schema)
         return Points(given, replace(self.report, points=len(given)))
 
-    def layout_of(self) -> Layout:
-        """Return the layout of the query; if it is not known, that of the variables that are bound."""
-        from acep.matches.flat import Layout
-
-        if self.layout is not None:
-            return self.layout
-        found, fractional = self.found, False
-        if isinstance(found, FoundColumns):
-            names, fractional = found.variables, found.scale != 1
-        else:
-            names = tuple(dict.fromkeys(var for one in found for var, _ in one.bindings))
-            fractional = any(one.error != int(one.error) for one in found)
-        return Layout(names, frozenset(names), fractional)
 
     def events(
         self, match: Match | None = None, frame: Any = None, *, variable: str = "variable", number: str = "match"
@@ -360,9 +295,9 @@ class Matches(Sequence[Match]):
 
             table = exploded(self)
         elif flat:
-            from acep.matches.flat import flat_table
+            from acep.matches.flat import flat_table, layout_of
 
-            layout = self.layout_of()
+            layout = layout_of(self)
             table = flat_table(matches_table(self, fractional=layout.fractional), layout)
         else:
             table = matches_table(self)

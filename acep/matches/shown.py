@@ -38,7 +38,7 @@ def told(value: Any) -> str:
     """Return a value as text: quoted if it is a text that could be taken for something else, or is long.
 
     >>> told("x"), told("x y"), told("5"), told(5), told("z" * 1000)[-23:]
-    ('x', "'x y'", "'5'", '5', "z'... (1,000 characters)")
+    ('x', "'x y'", "'5'", '5', "'... (1,000 characters)")
     """
     if not isinstance(value, str):
         return clipped(value_text(value))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from acep.errors import DataError
-from acep.matches.flat import FlatColumn, Layout, flat_columns, flat_record, flat_table
+from acep.matches.flat import FlatColumn, Layout, flat_columns, flat_record, flat_table, layout_of
 from acep.matches.found_columns import FoundColumns
 from acep.matches.json_records import group_record, json_line, match_record, plain
 
@@ -96,7 +96,7 @@ def match_writer(
         like.schema, like.keys, dict(zip(like.returns, map(like.time_type, range(len(like.returns))), strict=True))
     )
 
-    layout = like.layout_of() if flat else Layout((), frozenset())
+    layout = layout_of(like) if flat else Layout((), frozenset())
     names = ["key", "start", "end", "error", "bindings", "bundle", *(["values"] if like.returns else [])]
     columns = flat_columns(names, {"key": [*like.keys], "values": [*like.returns]}, layout) if flat else None
     fractional = layout.fractional if flat else fractional
@@ -202,9 +202,8 @@ class _Sink:
     """An output stream in one format, written part by part. ``columns``: those of a flat table."""
 
     def __init__(self, stream: IO[Any], form: str, heads: list[str], columns: Sequence[FlatColumn] | None) -> None:
-        self.stream, self.form, self.columns = stream, form, columns
-        self.heads = heads if columns is None else [one.name for one in columns]
-        heads = self.heads
+        heads = heads if columns is None else [one.name for one in columns]
+        self.stream, self.form, self.columns, self.heads = stream, form, columns, heads
         self.parquet: Any = None
         if form == "csv":
             csv.writer(stream, lineterminator="\n").writerow(heads)
