@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Any
 
@@ -46,7 +46,8 @@ class Match:
         return id_of(tuple(self.key.values()), [*self.bindings.items()]) if found is None else id_of_found(found)
 
     def __repr__(self) -> str:
-        return fields_text(self)
+        names = [one.name for one in fields(self) if one.repr]
+        return fields_text(self, [*names, "op"] if self.op < 0 else names)
 
     def __str__(self) -> str:
         return match_line(self)

@@ -240,7 +240,7 @@ class Matches(Sequence[Match]):
         give these columns other names.
 
         ``frame`` are the events themselves, where they were not kept: for the matches of a :class:`acep.Matcher`, of
-        a reader or lazy frame that can be read only once, or for matches that were pickled. Without ``id=`` its rows
+        a reader, a lazy frame or another Arrow stream, or for matches that were pickled. Without ``id=`` its rows
         are counted from the first event on, so it has all batches. Where events were kept, the matches hold a reference
         to the frame or table, not a copy; of dicts, lists and arrays they hold the Arrow table that was made of them.
 
@@ -268,7 +268,8 @@ class Matches(Sequence[Match]):
         is null. The
         metadata entry ``acep`` says in JSON whether the matches are ``exact``, and has the ``report`` in words.
 
-        ``flat``: with plain columns only, the same for every result of the query, which CSV and databases take. Each
+        ``flat``: with plain columns only, which CSV and databases take. They are the same for every result of a query,
+        once the columns of the events are known. Each
         partition attribute and each value of RETURN is a column of its name. A variable ``b`` that binds at most one
         event is a column ``b`` with its id, and one that may bind more is two, ``b_first`` and ``b_last``. They are
         null where it binds none. ``error`` is float64 where a weight is fractional. A name that is given already, also

@@ -180,6 +180,10 @@ def test_matches_and_their_parts_in_words() -> None:
     assert repr(found[0]) == (
         "Match(key={'k': 'x'}, start=1, end=4, error=0, bindings={'a': (0,), 'b': (1,)}, bundle=4, values={})"
     )
+    taken = Matches([Found((), 1, 4, 0, (("a", (0,)),), 4, op=-1)], Schema(()), revised=True)[0]
+    assert repr(taken).endswith("bundle=None, values={}, op=-1)")
+    assert str(taken) == "taken back:  1..4  a=0"
+    assert "<td>taken back</td>" in taken._repr_html_()
     assert repr(found[:0].bundles()) == "no match bundles"
     assert repr(acep.Report(events=3, matches=None)) == "Report(events=3, matches=None)"
     assert repr(acep.Report()) == "Report()"

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -87,8 +88,8 @@ def _named(text: str, form: str | None) -> tuple[list[Path], str | None]:
 
 def regular_files(paths: Paths) -> list[Path] | None:
     """Return the files that the paths mean, if all of them can be read again; ``None`` for pipes and standard input."""
-    given = paths if isinstance(paths, list | tuple) else [paths]
-    texts = [str(one) for one in given]
+    given: list[Any] = [*paths] if isinstance(paths, list | tuple) else [paths]
+    texts = [str(os.fspath(one)) for one in given]
     try:
         found = [path for text in texts for path in _named(text, None)[0] if not path.is_dir()]
         again = STDIN not in texts and all(path.is_file() for path in found)
