@@ -17,7 +17,7 @@ SANITIZED := build/sanitize
 PROFILED  := build/profile
 
 COMMA := ,
-EVERY := graph$(COMMA)spark$(COMMA)pandas$(COMMA)polars$(COMMA)test
+EVERY := graph$(COMMA)plot$(COMMA)spark$(COMMA)pandas$(COMMA)polars$(COMMA)test
 
 # acep as an editable install, by the tools that are there: $(call install,environment,objects,extras,options of pip)
 define install
@@ -57,7 +57,7 @@ test test-shipped: export ACEP_CASES := $(or $(ACEP_CASES),0.25)
 .DEFAULT_GOAL := help
 
 .PHONY: FORCE help venv native test test-shipped sanitize lint types docs format demo test-lower-bounds test-wheel wheel bench bench-more \
-	bench-spark bench-peers recall recall-more profile notebooks clean
+	bench-spark bench-peers recall recall-more plots profile notebooks clean
 
 FORCE:
 
@@ -199,6 +199,9 @@ recall-more: native  ## by errors, window, rate and memory; ablation, drift, gen
 	$(BIN)/python -m experiments.spark.single_events
 
 RECALL_ARGS ?= --seeds 3
+
+plots: native  ## make the pictures of docs/howto/plots.md anew
+	$(BIN)/python -m experiments.plots
 
 profile: $(PROFILED)/objects/.built  ## measure where the time goes, inside the core as well where perf is there
 	$(PROFILED)/bin/python -m experiments.profile $(PROFILE_ARGS)

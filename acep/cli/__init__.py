@@ -90,6 +90,7 @@ def _parser() -> argparse.ArgumentParser:
 
     match = _subcommand(commands, "match", "find a query's matches in a file of events", events=True)
     _add_output_options(match)
+    _add_plot_options(match)
     _add_engine_option(match)
     _add_budget_options(match)
 
@@ -216,6 +217,14 @@ def _add_output_options(parser: argparse.ArgumentParser, *, kinds: bool = True) 
     _add_kinds(group, count="how many matches there are", exists="whether there is a match")
     group.add_argument("--flat", action="store_true", help=FLAT_HELP)
     group.add_argument("--no-counts", action="store_true", help="bundles without the number of their matches: faster")
+
+
+def _add_plot_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the plot")
+    text = "draw the matches over time, and a few over a column of numbers: a .html, .svg or .png file"
+    group.add_argument("--plot", metavar="FILE", help=text)
+    text = "this column (default: the first of numbers that the query's predicates name)"
+    group.add_argument("--plot-value", metavar="COL", help=text)
 
 
 def _add_kinds(group: Any, **others: str) -> None:

@@ -185,8 +185,9 @@ def column_names(args: argparse.Namespace) -> dict[str, Any]:
     return names
 
 
-def reading_options(args: argparse.Namespace, query: Query) -> Options:
-    """Return the options for reading events: the columns that the query uses, casts, the format, and bad lines.
+def reading_options(args: argparse.Namespace, query: Query, other: str | None = None) -> Options:
+    """Return the options for reading events: the columns that the query uses and an ``other``, casts, the format, and bad
+    lines.
 
     Raises :class:`DataError` for an unknown cast or format.
     """
@@ -195,8 +196,9 @@ def reading_options(args: argparse.Namespace, query: Query) -> Options:
 
     names = column_names(args)
     roles = [names[role] for role in ("ts", "type", "seq", "id") if names[role] is not None]
+    others = [] if other is None else [other]
     return options_of(
-        columns=[*dict.fromkeys([*roles, *columns_read(query)])],
+        columns=[*dict.fromkeys([*roles, *columns_read(query), *others])],
         **{role: names[role] for role in ("ts", "type", "seq", "id")},
         cast=casts_of(args),
         unit=args.unit,

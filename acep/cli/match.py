@@ -16,7 +16,9 @@ from acep.errors import QueryError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from acep.cli.plotting import MatchPlot
     from acep.events.files.stream import EventStream
+    from acep.pattern.tree import Query
     from acep.runtime.passing import Passing
 
 HEADS = {"bundles": ("start", "end", "matches", "best"), "points": ("point", "best")}
@@ -26,7 +28,8 @@ def run(args: argparse.Namespace) -> None:
     """Match, and write the requested output."""
     _check(args)
     query = load_query(args)
-    options, who = reading_options(args, query), budget_options(args)
+    plot = _plot(args, query)
+    options, who = reading_options(args, query, args.plot_value), budget_options(args)
     from acep.events.files.stream import ROW, open_events
     from acep.runtime.passing import Passing
 
@@ -37,14 +40,29 @@ def run(args: argparse.Namespace) -> None:
         if events.sorted_on_disk:
             sys.stderr.write(f"acep: row {events.back:,} is older than one before it: the events are sorted on disk\n")
             names["id"] = names["id"] or ROW
+        if plot is not None:
+            plot.settle(events.schema, names)
         how = {"output": args.kind, "counts": not args.no_counts, "engine": args.engine, **names}
         passing = Passing(query, events.schema, events.rows, **how, **who)
         with progress(f"matching {events.rows:,} events"):
             if args.kind in ("count", "exists"):
                 _print_one(passing, events.batches(), args.kind)
             else:
-                _write_all(passing, events.batches(), args)
+                _write_all(passing, events.batches(), args, plot)
+        if plot is not None:
+            with progress(f"drawing {args.plot}"):
+                plot.write(events, names, passing.report)
         _sum_up(passing, events, who["budget"])
+
+
+def _plot(args: argparse.Namespace, query: Query) -> MatchPlot | None:
+    """Return the plot that is asked for. Its modules are imported for it alone."""
+    if args.plot is None:
+        return None
+    from acep.cli.plotting import MatchPlot, check
+
+    check(args)
+    return MatchPlot(args, query)
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -56,6 +74,8 @@ def _check(args: argparse.Namespace) -> None:
         raise QueryError(f"--{args.kind} has no columns", hint="leave out --flat")
     if args.no_counts and args.kind != "bundles":
         raise QueryError("--no-counts is about the matches of bundles", hint="give it with --bundles")
+    if args.plot_value is not None and args.plot is None:
+        raise QueryError("--plot-value is for a plot", hint="give it with --plot FILE.html")
     if args.output is not None:
         from acep.matches.writing import output_format
 
@@ -76,7 +96,9 @@ def _print_one(passing: Passing, batches: Iterator[pa.Table], kind: str) -> None
     sys.stdout.write(f"{str(found).lower()}\n")
 
 
-def _write_all(passing: Passing, batches: Iterator[pa.Table], args: argparse.Namespace) -> None:
+def _write_all(
+    passing: Passing, batches: Iterator[pa.Table], args: argparse.Namespace, plot: MatchPlot | None
+) -> None:
     left = args.limit
     with _writer(passing, args) as write:
         if left == 0:
@@ -85,6 +107,8 @@ def _write_all(passing: Passing, batches: Iterator[pa.Table], args: argparse.Nam
             given = part if left is None else part[:left]
             if len(given):
                 write(given)
+                if plot is not None:
+                    plot.add(given)
             if left is not None:
                 left -= len(given)
                 if left == 0:

@@ -1,0 +1,169 @@
+"""Draw the matches of ``acep match --plot``: keep some while they are found, then read the events around a few."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from acep.cli.inputs import shown
+from acep.errors import DataError, QueryError, suggest
+from acep.events.fields import fields_of
+from acep.matches.matches import Match, Matches
+from acep.pattern.asked import columns_read
+from acep.pattern.tree import Query
+from acep.plots.canvas import label_text, needs_matplotlib, one_name, write_image
+from acep.plots.over_series import Series, column_of, is_numeric, key_text, of_key, series_of, surroundings
+from acep.plots.page import CONTEXT, MOST_SERIES, Drawn, as_file
+from acep.plots.time_axis import moments
+from acep.plots.time_line import MOST_BARS
+
+if TYPE_CHECKING:
+    from acep.events.files.stream import EventStream
+    from acep.matches.report import Report
+
+__all__ = ["Chosen", "MatchPlot", "check"]
+
+FORMS = ("html", "svg", "png")
+MOST_ROWS = 1_000_000
+"""The most events around a match that are held to draw it."""
+
+
+def check(args: argparse.Namespace) -> None:
+    """Raise :class:`AcepError` if the options of a plot do not go together, or matplotlib is missing."""
+    if args.kind != "matches":
+        raise QueryError("--plot draws matches", hint=f"leave out --{args.kind}")
+    one_name(args.plot, FORMS, "a plot")
+    needs_matplotlib()
+    try:
+        there = Path(args.plot).parent.is_dir()
+    except ValueError:  # a name with a null character
+        there = False
+    if not there:
+        raise DataError(f"`{args.plot}` cannot be written: there is no such folder")
+
+
+@dataclass
+class Chosen:
+    """Matches that are chosen evenly from a stream of them: each ``step``-th, between ``most`` and twice as many, or
+    all if there are fewer. ``seen`` counts all.
+
+    >>> few = Chosen(2)
+    >>> for part in (range(3), range(3, 9)):
+    ...     few.add(part)
+    >>> few.kept, few.seen
+    ([0, 4, 8], 9)
+    """
+
+    most: int
+    seen: int = 0
+    step: int = 1
+    kept: list[Any] = field(default_factory=list)
+
+    def add(self, part: Sequence[Any]) -> None:
+        """Take in the next part of the stream."""
+        while len(self.kept) + len(range(-self.seen % self.step, len(part), self.step)) > 2 * self.most:
+            self.kept, self.step = self.kept[::2], 2 * self.step
+        self.kept += part[-self.seen % self.step :: self.step]
+        self.seen += len(part)
+
+
+class MatchPlot:
+    """The plot of a run of ``acep match``: :meth:`settle` it with the columns, :meth:`add` what is found, and
+    :meth:`write` it."""
+
+    def __init__(self, args: argparse.Namespace, query: Query) -> None:
+        self.path, self.asked, self.query = args.plot, args.plot_value, query
+        self.ts, self.files, self.name = args.ts, args.events, args.query
+        self.value: str | None = None
+        self._bars, self._few = Chosen(MOST_BARS // 2), Chosen(2 * MOST_SERIES)
+
+    def settle(self, schema: pa.Schema, names: dict[str, Any]) -> None:
+        """Choose the column that matches are drawn over. Raises :class:`DataError` if it is missing or no number."""
+        columns = fields_of(schema)
+        if self.asked is not None:
+            if self.asked not in columns:
+                raise DataError(f"--plot-value: there is no column `{self.asked}`", hint=suggest(self.asked, columns))
+            if not is_numeric(columns[self.asked]):
+                raise DataError(f"--plot-value: column `{self.asked}` is {columns[self.asked]}, and no number")
+            self.value = self.asked
+            return
+        others = {*self.query.ties, *(names[role] for role in ("ts", "type", "seq", "id"))}
+        used = (name for name in columns_read(self.query) if name not in others and name in columns)
+        self.value = next((name for name in used if is_numeric(columns[name])), None)
+
+    def add(self, part: Matches) -> None:
+        """Take in the next matches."""
+        self._bars.add(part)
+        self._few.add(part)
+
+    def write(self, events: EventStream, names: dict[str, Any], report: Report) -> None:
+        """Read the events around a few matches, and write the file. Raises :class:`DataError` if that fails."""
+        facts = [("query", self.query.text), ("events", shown(self.files)), ("result", str(report))]
+        series: list[tuple[Match, Series]] = []
+        if self.query.sources:
+            facts.append(("series", "none: the events of the matches are matches of the queries in FROM"))
+        elif self.value is None:
+            facts.append(("series", "none: the query's predicates name no column of numbers (--plot-value names one)"))
+        else:
+            series, crowded = _around(events, self._some(), self.value, names)
+            facts += [
+                ("series", f"more than {MOST_ROWS:,} events around the match of {key_text(one.key)}") for one in crowded
+            ]
+        told = "" if report.exact else f" (not exact: {report.missing()})"
+        heading = f"acep match {label_text(self.name, 50)} {label_text(shown(self.files), 50)}{told}"
+        drawn = Drawn(heading, facts, self._bars.kept, self._bars.seen, self.ts, self.value or "", series)
+        write_image(self.path, as_file(drawn, one_name(self.path, FORMS, "a plot")))
+
+    def _some(self) -> list[Match]:
+        """Return a few matches from the beginning to the end, if there are such, ones that take time."""
+        kept = [one for one in self._few.kept if one.start != one.end] or self._few.kept
+        places = np.linspace(0, len(kept) - 1, min(MOST_SERIES, len(kept))).round().astype(int)
+        return [kept[place] for place in places]
+
+
+def _around(
+    events: EventStream, matches: Sequence[Match], value: str, names: dict[str, Any]
+) -> tuple[list[tuple[Match, Series]], list[Match]]:
+    """Read the events once more, and return the matches with those around them, and the matches that have too many."""
+    spans = [surroundings(match, CONTEXT) for match in matches]
+    held: list[list[pa.Table]] = [[] for _ in matches]
+    number = None if names["id"] is not None else "_".join(["number", *events.schema.names])  # a name that none has
+    roles = {"ts": names["ts"], "value": value, "id": names["id"] or number}
+    for table, times in _numbered(events, names["ts"], number):
+        if not events.small and len(times) and times[0] > max((high for _, high in spans), default=0):
+            break
+        for parts, match, (low, high) in zip(held, matches, spans, strict=True):
+            near = (times >= low) & (times <= high)
+            if not near.any() or sum(part.num_rows for part in parts) > MOST_ROWS:
+                continue
+            some = table.filter(pa.array(near))
+            some = some.filter(pa.array(of_key(some, match.key)))
+            parts.append(pa.table({name: column_of(some, at) for name, at in roles.items()}))
+    found: list[tuple[Match, Series]] = []
+    crowded: list[Match] = []
+    for parts, match in zip(held, matches, strict=True):
+        if sum(part.num_rows for part in parts) > MOST_ROWS:
+            crowded.append(match)
+            continue
+        whole = pa.concat_tables(parts)
+        every = np.ones(whole.num_rows, bool)
+        found.append((match, series_of(whole, match, "value", ts="ts", id="id", usable=every)))
+    return found, crowded
+
+
+def _numbered(events: EventStream, ts: str, number: str | None) -> Iterator[tuple[pa.Table, Any]]:
+    """Yield the events with their times, and with a column that numbers their rows if it has a name."""
+    rows = 0
+    for table in events.batches():
+        numbers = pa.array(np.arange(rows, rows + table.num_rows))
+        rows += table.num_rows
+        yield (
+            table if number is None else table.append_column(number, numbers),
+            moments(ts, column_of(table, ts))[1],
+        )

@@ -1,0 +1,177 @@
+"""Make axes without global state, write texts as they are, and turn plots into SVG or PNG."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from acep.errors import DataError, EngineError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "AS_WRITTEN",
+    "COLOURS",
+    "FORMS",
+    "GREY",
+    "as_image",
+    "axes_of",
+    "colours_of",
+    "figure_of",
+    "label_text",
+    "legend",
+    "needs_matplotlib",
+    "one_name",
+    "titled",
+    "write_image",
+]
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#3b3b3b")
+"""Colours that people with colour blindness can tell apart (Okabe and Ito), in the order of use."""
+
+GREY = "#57606a"
+
+AS_WRITTEN: dict[str, Any] = {"parse_math": False, "usetex": False}
+"""How matplotlib takes a text that comes from a user: ``$`` begins no formula."""
+
+FORMS = ("svg", "png")
+LONGEST = 40  # characters of a label
+MOST_ENTRIES = 12  # of a legend
+DPI = 110
+
+
+def needs_matplotlib() -> None:
+    """Raise :class:`EngineError` if matplotlib is not installed."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise EngineError("matplotlib is not installed, and plots need it", hint="pip install 'acep[plot]'")
+
+
+def axes_of(ax: object, height: float = 3.6, width: float = 8.0) -> Axes:
+    """Return the axes that a user gave, or those of a new figure of a size in inches, which no backend knows of.
+
+    Raises :class:`DataError` for anything else, :class:`EngineError` without matplotlib.
+
+    >>> axes_of(None).get_figure().get_size_inches().tolist()
+    [8.0, 3.6]
+    """
+    needs_matplotlib()
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    if ax is None:
+        return Figure(figsize=(width, height), layout="constrained").add_subplot()
+    if not isinstance(ax, Axes):
+        raise DataError(f"ax= takes Axes of matplotlib, not {type(ax).__name__}", hint="leave it out for a new figure")
+    return ax
+
+
+def figure_of(plot: object) -> Figure:
+    """Return the figure of a plot, which is Axes or a Figure. Raises :class:`DataError` for anything else."""
+    needs_matplotlib()
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+    found: Any = plot.figure if isinstance(plot, Axes) else plot
+    while isinstance(found, SubFigure):
+        found = found.figure
+    if not isinstance(found, Figure):
+        raise DataError(f"a plot is Axes or a Figure of matplotlib, not {type(plot).__name__}")
+    return found
+
+
+def label_text(value: object, longest: int = LONGEST) -> str:
+    r"""Return a value as a text of one line, without characters that cannot be shown and at most so long.
+
+    >>> label_text("a\nb\ud800"), label_text("x" * 50, 5)
+    ('a\ufffdb\ufffd', 'xxxx…')
+    """
+    text = str(value)
+    shown = "".join(c if c.isprintable() else "\ufffd" for c in text[:longest])
+    return shown if len(text) <= longest else f"{shown[: longest - 1]}…"
+
+
+def titled(ax: Axes, title: str, notes: Sequence[str] = ()) -> None:
+    """Write a title, and below it notes in smaller letters on what is left out of the plot."""
+    words = "; ".join(notes)
+    ax.set_title("\n".join(filter(None, (label_text(title, 100), words))), loc="left", fontsize=10, **AS_WRITTEN)
+
+
+def legend(ax: Axes, entries: Sequence[tuple[Any, object]], title: str = "") -> None:
+    """Explain artists to the right of the axes: pairs of an artist and its name, at most twelve."""
+    if not entries:
+        return
+    shown = entries[:MOST_ENTRIES]
+    names = [label_text(name, 28) for _, name in shown]
+    if len(entries) > len(shown):
+        title = f"{title} ({len(shown)} of {len(entries)})".strip()
+    # matplotlib leaves names out that begin with an underscore.
+    names = [f" {name}" if name.startswith("_") else name or " " for name in names]
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
+    made = ax.legend([artist for artist, _ in shown], names, fontsize=8, frameon=False, **place)
+    made.set_title(title, prop={"size": 8})
+    for text in [*made.get_texts(), made.get_title()]:
+        text.set_parse_math(False)
+        text.set_usetex(False)
+
+
+def colours_of(values: Sequence[float]) -> list[str]:
+    """Return a colour for each of some levels in rising order: from dark blue over green to yellow, or blue alone.
+
+    >>> colours_of([0]), colours_of([0, 1, 2])
+    (['#0072b2'], ['#440154', '#238a8d', '#dfe318'])
+    """
+    needs_matplotlib()
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    if len(values) < 2:
+        return [COLOURS[0]] * len(values)
+    scale = colormaps["viridis"]
+    return [to_hex(scale(0.95 * number / (len(values) - 1))) for number in range(len(values))]
+
+
+def as_image(figure: Figure, form: str) -> bytes:
+    """Return a figure as the bytes of a file: ``"svg"``, with its texts as texts, or ``"png"``.
+
+    The same figure gives the same SVG each time.
+    """
+    from matplotlib import rc_context
+
+    out = io.BytesIO()
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "acep"}
+    about = {"Date": None, "Creator": None} if form == "svg" else {"Software": None}
+    with rc_context(settings), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # a name may be in letters that the font lacks
+        figure.savefig(out, format=form, dpi=DPI, bbox_inches="tight", metadata=about)
+    return out.getvalue()
+
+
+def one_name(path: object, forms: Sequence[str], what: str) -> str:
+    """Return the form that the name of a file has as its suffix. Raises :class:`DataError` for another suffix.
+
+    >>> one_name("plot.SVG", FORMS, "a plot")
+    'svg'
+    """
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+        raise DataError(f"{what} is written to a path, not {type(path).__name__}")
+    form = Path(path).suffix.lower().removeprefix(".")
+    if form not in forms:
+        hint = f"give the file a name that ends in {' or '.join(f'.{one}' for one in forms)}"
+        raise DataError(f"`{os.fspath(path)}` does not say how {what} is to be written", hint=hint)
+    return form
+
+
+def write_image(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write the bytes of a plot to a file. Raises :class:`DataError` if that is not possible."""
+    try:
+        Path(path).write_bytes(data)
+    except (OSError, ValueError) as bad:
+        why = getattr(bad, "strerror", None) or bad
+        raise DataError(f"`{os.fspath(path)}` cannot be written: {why}") from None

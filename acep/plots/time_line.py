@@ -1,0 +1,227 @@
+"""Draw matches as bars from their start to their end, a row for each key."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from acep.errors import DataError
+from acep.events.times import value_text
+from acep.matches.matches import Match, Matches
+from acep.plots.canvas import AS_WRITTEN, COLOURS, axes_of, colours_of, label_text, legend, titled
+from acep.plots.over_series import key_text
+from acep.plots.time_axis import TimeAxis, moment, time_axis
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["MOST_BARS", "timeline"]
+
+MOST_BARS = 2_000
+"""The most bars that are drawn."""
+MOST_KEYS = 200
+MOST_TAKEN_BACK = 200_000  # matches among which those that were taken back are looked for
+LANES = 8  # bars side by side in the row of a key
+LEVELS = 8  # colours of errors
+
+
+@dataclass(frozen=True)
+class _Bar:
+    """A match as it is drawn: its key as a text, its times, and the name of its query."""
+
+    key: str
+    start: int
+    end: int
+    error: float
+    query: str
+
+
+def timeline(
+    matches: Matches | Sequence[Match] | Mapping[str, Matches | Sequence[Match]],
+    *,
+    most_keys: int = 40,
+    of: int | None = None,
+    ts: str = "ts",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw matches over time, a row for each key, as bars from their start to their end; return the axes.
+
+    ``matches`` are those of one query, coloured by their error, or a dict of names and matches, coloured by query. Bars
+    of a key that overlap are drawn side by side, up to eight. ``ts`` names the axis of time; times are drawn to the
+    microsecond. ``ax``: the axes to draw in (default: those of a new figure).
+
+    At most 2,000 matches are drawn, evenly chosen, and of the keys among them the ``most_keys`` (at most 200) that have
+    the most. The title says so. If ``matches`` are themselves some that were chosen, ``of`` is the number of all, for
+    the title. Matches that were taken back (``op`` -1) are not drawn.
+
+    Raises :class:`DataError` for anything but matches, and for more than 200,000 of which some may be taken back.
+
+    >>> import acep
+    >>> events = {"ts": [1, 2, 3, 4], "type": ["a", "a", "b", "b"], "user": [7, 8, 8, 7]}
+    >>> ax = timeline(acep.match(events, acep.regex("ab", within=5, by="user")))
+    >>> [label.get_text() for label in ax.get_yticklabels()], ax.get_title(loc="left")
+    (['7', '8'], '2 matches')
+    """
+    if isinstance(most_keys, bool) or not isinstance(most_keys, int) or not 1 <= most_keys <= MOST_KEYS:
+        raise DataError(f"most_keys={most_keys!r} is not a number of keys from 1 to {MOST_KEYS}")
+    if of is not None and (isinstance(of, bool) or not isinstance(of, int)):
+        raise DataError(f"of={of!r} is not a number of matches")
+    several = isinstance(matches, Mapping)
+    given = {str(name): one for name, one in matches.items()} if isinstance(matches, Mapping) else {"": matches}
+    total, calendar, zone, bars, names, notes = _bars(given)
+    total = max(total, of or 0)
+    number = f"{total:,} match" + ("" if total == 1 else "es")
+    if not bars:
+        axes = axes_of(ax, height=1.6)
+        axes.set_yticks([])
+        axes.set_xlabel(label_text(ts), fontsize=9, **AS_WRITTEN)
+        titled(axes, "no matches" if not total else number, notes)
+        return axes
+    keys, known = _shown_keys(bars, most_keys)
+    drawn = [bar for bar in bars if bar.key in keys]
+    axes = axes_of(ax, height=min(1.3 + 0.3 * len(keys), 14.0))
+    first, last = min(bar.start for bar in drawn), max(bar.end for bar in drawn)
+    axis = time_axis(first, last, calendar=calendar, zone=zone)
+    _draw(axes, axis, drawn, keys, by_query=several)
+    axis.label(axes, ts, first, last)
+    axes.set_ylabel(label_text(names), fontsize=9, **AS_WRITTEN)
+    if len(bars) < total:
+        notes.append(f"{len(bars):,} of them chosen")
+    if known > len(keys):
+        notes.append(f"the {len(keys):,} of {known:,} keys that have the most of them")
+    titled(axes, number, notes)
+    return axes
+
+
+# The matches -------------------------------------------------------------------------------------
+
+
+def _bars(given: Mapping[str, Any]) -> tuple[int, bool, bool, list[_Bar], str, list[str]]:
+    """Return the number of matches, whether their times are of the calendar and have a zone, the bars of those chosen, the names of their key if it is the same for all, and a note on matches that were taken back."""
+    standing, back = {}, 0
+    for name, matches in given.items():
+        if isinstance(matches, Match | str | bytes) or not isinstance(matches, Sequence):
+            hint = "give what acep.match returns, or a list of matches"
+            raise DataError(f"a time line is of matches, not of {type(matches).__name__}", hint=hint)
+        standing[name], gone = _standing(matches)
+        back += gone
+    total = sum(map(len, standing.values()))
+    every = max(1, -(-total // MOST_BARS))
+    chosen: list[tuple[str, Match]] = []
+    begin = 0
+    for name, matches in standing.items():
+        chosen += [(name, match) for match in matches[-begin % every :: every]]
+        begin += len(matches)
+    if wrong := next((match for _, match in chosen if not isinstance(match, Match)), None):
+        raise DataError(f"a time line is of matches, not of {type(wrong).__name__}")
+    heads = {tuple(match.key) for _, match in chosen}
+    names = ", ".join(heads.pop()) if len(heads) == 1 else ""
+    kinds, zone, bars = set[bool](), False, list[_Bar]()
+    for name, match in chosen:
+        (calendar, start), (_, end) = moment(match.start), moment(match.end)
+        kinds.add(calendar)
+        zone = zone or getattr(match.end, "tzinfo", None) is not None
+        key = ", ".join(map(value_text, match.key.values())) if names else key_text(match.key)
+        bars.append(_Bar(key, start, max(start, end), float(match.error), name))
+    if len(kinds) > 1:
+        raise DataError("some matches have integers as times, and others dates", hint="draw them one by one")
+    notes = [f"{back:,} taken back, not drawn"] if back else []
+    return total, bool(kinds and kinds.pop()), zone, bars, names, notes
+
+
+def _standing(matches: Any) -> tuple[Any, int]:
+    """Return matches without those that were taken back, and the number of these."""
+    if isinstance(matches, Matches) and not matches.ops:
+        return matches, 0
+    if not isinstance(matches, Matches) and all(getattr(one, "op", 1) > 0 for one in matches):
+        return matches, 0
+    if len(matches) > MOST_TAKEN_BACK:
+        raise DataError(f"of {len(matches):,} matches, those that were taken back are not looked for", hint="draw less")
+    standing: dict[str, Match] = {}
+    back = 0
+    for match in matches:
+        if match.op > 0:
+            standing[match.id] = match
+        else:
+            back += 1
+            standing.pop(match.id, None)
+    return list(standing.values()), back
+
+
+def _shown_keys(bars: Sequence[_Bar], most: int) -> tuple[dict[str, int], int]:
+    """Return the rows of the keys that have the most bars, the first match on top, and the number of all keys."""
+    number = Counter(bar.key for bar in bars)
+    first: dict[str, int] = {}
+    for bar in bars:
+        first[bar.key] = min(first.get(bar.key, bar.start), bar.start)
+    chosen = heapq.nsmallest(most, number, key=lambda key: (-number[key], first[key]))
+    return {key: row for row, key in enumerate(sorted(chosen, key=lambda key: (first[key], key)))}, len(number)
+
+
+# The drawing -------------------------------------------------------------------------------------
+
+
+def _draw(axes: Axes, axis: TimeAxis, bars: Sequence[_Bar], rows: dict[str, int], *, by_query: bool) -> None:
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    boxes = dict(_boxes(bars, rows))
+    entries = []
+    for name, colour, some in _coloured(bars, by_query=by_query):
+        left = axis.at(np.array([one.start for one in some]))
+        right = axis.at(np.array([one.end for one in some]))
+        low, high = np.array([boxes[id(one)] for one in some]).T
+        corners = np.stack([np.stack([left, right, right, left], 1), np.stack([low, low, high, high], 1)], 2)
+        # One path for all bars: a file then needs a third of the bytes. The edge makes a match that takes no time visible.
+        path = Path.make_compound_path_from_polys(corners)
+        made = axes.add_patch(PathPatch(path, facecolor=colour, edgecolor=colour, linewidth=1.2))
+        entries.append((made, name))
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    names = [label_text(name) or ("all events" if len(rows) == 1 else " ") for name in rows]
+    axes.set_yticks(range(len(rows)), labels=names, fontsize=8 if len(rows) <= 45 else 5, **AS_WRITTEN)
+    axes.tick_params(axis="x", labelsize=8)
+    for row in range(1, len(rows)):
+        axes.axhline(row - 0.5, color="#d0d7de", linewidth=0.5, zorder=0)
+    if by_query or len(entries) > 1 or entries[0][1] != "0":
+        legend(axes, entries, "" if by_query else "error")
+
+
+def _coloured(bars: Sequence[_Bar], *, by_query: bool) -> Iterator[tuple[str, str, list[_Bar]]]:
+    """Yield the name, the colour and the bars of each query, or of each level of the error."""
+    if by_query:
+        names = list(dict.fromkeys(bar.query for bar in bars))
+        for number, name in enumerate(names):
+            yield name, COLOURS[number % len(COLOURS)], [bar for bar in bars if bar.query == name]
+        return
+    errors = sorted({bar.error for bar in bars})
+    wide = -(-len(errors) // LEVELS)
+    levels = [errors[at : at + wide] for at in range(0, len(errors), wide)]
+    for level, colour in zip(levels, colours_of([level[0] for level in levels]), strict=True):
+        name = f"{level[0]:g}" if len(level) == 1 else f"{level[0]:g} to {level[-1]:g}"
+        yield name, colour, [bar for bar in bars if level[0] <= bar.error <= level[-1]]
+
+
+def _boxes(bars: Sequence[_Bar], rows: dict[str, int]) -> Iterator[tuple[int, tuple[float, float]]]:
+    """Yield the identity of each bar with the lower and upper edge of its place in the row of its key."""
+    for key, row in rows.items():
+        own = sorted((bar for bar in bars if bar.key == key), key=lambda bar: (bar.start, bar.end))
+        ends: list[int] = []  # of the last bar of each lane
+        lanes = []
+        for bar in own:
+            free = next((lane for lane, end in enumerate(ends) if end < bar.start), None)
+            if free is None and len(ends) < LANES:
+                ends.append(bar.end)
+                free = len(ends) - 1
+            elif free is None:
+                free = min(range(LANES), key=ends.__getitem__)
+            ends[free] = max(ends[free], bar.end)
+            lanes.append(free)
+        height = 0.8 / len(ends)
+        for bar, lane in zip(own, lanes, strict=True):
+            low = row - 0.4 + lane * height
+            yield id(bar), (low + 0.08 * height, low + 0.92 * height)
