@@ -97,12 +97,14 @@ def _parser() -> argparse.ArgumentParser:
     follow = _subcommand(commands, "follow", "match the files that come into a folder, as they come")
     follow.add_argument("folder", metavar="FOLDER", help="where files of events (.csv, .jsonl, .parquet) are moved to")
     _add_follow_options(follow)
+    _add_watch_option(follow)
     _add_budget_options(follow)
     _add_engine_option(follow)
 
     text = "the same through Spark Structured Streaming, ending in a summary"
     replay = _subcommand(commands, "replay", text, events=True)
     _add_stream_options(replay)
+    _add_watch_option(replay)
     _add_budget_options(replay)
     _add_output_options(replay, kinds=False)
     _add_engine_option(replay)
@@ -206,6 +208,11 @@ def _add_follow_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--output-format", metavar="F", default="jsonl", help="jsonl (default), parquet or csv")
     group.add_argument("--flat", action="store_true", help=FLAT_HELP)
     _add_kinds(group, count="how many matches each micro-batch has")
+
+
+def _add_watch_option(parser: argparse.ArgumentParser) -> None:
+    text = "show the stream live on stderr: rate, lag, partial matches, matches, late events, what is shed"
+    parser.add_argument("--watch", action="store_true", help=text)
 
 
 def _add_output_options(parser: argparse.ArgumentParser, *, kinds: bool = True) -> None:

@@ -19,7 +19,7 @@ def run(args: argparse.Namespace) -> None:
     query, options = load_query(args), budget_options(args)
     from acep.runner.following import MAX_FILES, POLL, follow
 
-    tell, finish = _teller()
+    tell, finish = _watching() if args.watch else _teller()
     try:
         done = follow(
             args.folder,
@@ -52,6 +52,13 @@ def run(args: argparse.Namespace) -> None:
     sys.stderr.write(f"{done}\n")
     if done.bad.count:
         sys.stderr.write(f"{done.bad}\n")
+
+
+def _watching() -> tuple[Callable[[Progress], None], Callable[[], None]]:
+    from acep.cli.watch import LiveView
+
+    live = LiveView(sys.stderr)
+    return live.tell, live.finish
 
 
 def _teller() -> tuple[Callable[[Progress], None], Callable[[], None]]:

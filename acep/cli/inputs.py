@@ -186,8 +186,8 @@ def column_names(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def reading_options(args: argparse.Namespace, query: Query, other: str | None = None) -> Options:
-    """Return the options for reading events: the columns that the query uses and an ``other``, casts, the format, and bad
-    lines.
+    """Return the options for reading events: the columns that the query uses (and an ``other``), casts, the format, and
+    bad lines.
 
     Raises :class:`DataError` for an unknown cast or format.
     """

@@ -96,9 +96,7 @@ def _print_one(passing: Passing, batches: Iterator[pa.Table], kind: str) -> None
     sys.stdout.write(f"{str(found).lower()}\n")
 
 
-def _write_all(
-    passing: Passing, batches: Iterator[pa.Table], args: argparse.Namespace, plot: MatchPlot | None
-) -> None:
+def _write_all(passing: Passing, batches: Iterator[pa.Table], args: argparse.Namespace, plot: MatchPlot | None) -> None:
     left = args.limit
     with _writer(passing, args) as write:
         if left == 0:

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from acep.cli.inputs import budget_options, column_names, load_events, load_query, ticks_or_text
+from acep.cli.watch import LiveView
 
 
 def run(args: argparse.Namespace) -> None:
@@ -22,19 +23,26 @@ def run(args: argparse.Namespace) -> None:
     plain = len(args.events) == 1 and Path(args.events[0]).is_file()
     plain = plain and not (args.cast or args.format or args.skip_bad_lines)
     events = args.events[0] if plain else load_events(args.events, query, args)
+    live = LiveView(sys.stderr) if args.watch else None
     with tempfile.TemporaryDirectory(prefix="acep-replay-") as folder:
-        done = replay(
-            query,
-            events,
-            chunk=args.chunk,
-            watermark=ticks_or_text(args.watermark),
-            latest=ticks_or_text(args.latest),
-            checkpoint=args.checkpoint or folder,
-            versions=args.versions,
-            engine=args.engine,
-            **column_names(args),
-            **options,
-        )
+        try:
+            done = replay(
+                query,
+                events,
+                chunk=args.chunk,
+                watermark=ticks_or_text(args.watermark),
+                latest=ticks_or_text(args.latest),
+                checkpoint=args.checkpoint or folder,
+                versions=args.versions,
+                progress=None if live is None else False,
+                tell=None if live is None else live.tell,
+                engine=args.engine,
+                **column_names(args),
+                **options,
+            )
+        finally:
+            if live is not None:
+                live.finish()
         target, form = (sys.stdout, "jsonl") if args.output is None else (args.output, None)
         write_table(done.table(args.limit), target, form)
     sys.stdout.flush()

@@ -115,7 +115,8 @@ def legend(ax: Axes, entries: Sequence[tuple[Any, object]], title: str = "") -> 
     names = [f" {name}" if name.startswith("_") else name or " " for name in names]
     place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
     made = ax.legend([artist for artist, _ in shown], names, fontsize=8, frameon=False, **place)
-    made.set_title(title, prop={"size": 8})
+    made.set_title(title)
+    made.get_title().set_fontsize(8)
     for text in [*made.get_texts(), made.get_title()]:
         text.set_parse_math(False)
         text.set_usetex(False)

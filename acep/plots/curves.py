@@ -58,7 +58,7 @@ def recall_curve(
     >>> ax.get_xlabel(), ax.get_lines()[0].get_xydata().tolist()
     ('budget (touches an event)', [[2.0, 0.4], [4.0, 0.7], [8.0, 1.0]])
     """
-    if of not in OF:
+    if not isinstance(of, str) or of not in OF:
         raise DataError(f"of={of!r} is not one of points and bundles")
     if budget is not None and not isinstance(budget, str):
         raise DataError(f"budget= is the name of the axis, not {type(budget).__name__}")
@@ -110,7 +110,7 @@ def _lines(runs: Any, of: str) -> tuple[dict[str, list[_Run]], str, bool]:
         return _from_table(runs)
     if sum(map(len, given.values())) > MOST_RUNS:
         raise DataError(f"a curve has at most {MOST_RUNS:,} runs")
-    headings, lines = set[str](), {}
+    headings, lines = set[str](), dict[str, list[_Run]]()
     for name, pairs in given.items():
         lines[name] = []
         for bound, result in pairs:
@@ -120,7 +120,9 @@ def _lines(runs: Any, of: str) -> tuple[dict[str, list[_Run]], str, bool]:
     if not headings:
         raise DataError("there are no runs to draw")
     if len(headings) > 1:
-        raise DataError("the budgets of the runs set different bounds", hint="draw those of work, cpu and latency apart")
+        raise DataError(
+            "the budgets of the runs set different bounds", hint="draw those of work, cpu and latency apart"
+        )
     return lines, headings.pop(), several
 
 
@@ -146,12 +148,11 @@ def _bound(bound: Any) -> tuple[str, float]:
 def _result(result: Any, of: str) -> tuple[float | None, float, float]:
     """Return the recall and its interval of a report, or of a number."""
     if not isinstance(result, Report):
-        recall = _share(result)
-        return recall, recall, recall
-    recall, (low, high) = (
-        (result.recall, result.interval) if of == "points" else (result.bundle_recall, result.bundle_interval)
-    )
-    return recall, low, high
+        measured = _share(result)
+        return measured, measured, measured
+    if of == "points":
+        return result.recall, *result.interval
+    return result.bundle_recall, *result.bundle_interval
 
 
 def _from_table(runs: Any) -> tuple[dict[str, list[_Run]], str, bool]:

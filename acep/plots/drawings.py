@@ -50,8 +50,8 @@ def automaton(query: Any) -> SvgPicture:
 
 
 def history_graph(history: Any, most: int = MOST) -> SvgPicture:
-    """Return a drawing of the graph of a history: its ``most`` visited match vectors, the bundles that were reached, and
-    the lines between them: the one of ``acep history --svg``. It needs no matplotlib.
+    """Return a drawing of the graph of a history: its ``most`` visited match vectors, the bundles that were reached
+    from them, and the lines between. It is the one of ``acep history --svg``, and needs no matplotlib.
 
     ``history``: what :func:`acep.learn` returned, its file, or an :class:`acep.learning.history.graph.History`. Raises
     :class:`SnapshotError` or :class:`DataError` if it is none.

@@ -202,6 +202,7 @@ def _table(events: Any, ts: str) -> pa.Table:
 
 
 def column_of(table: pa.Table, name: object) -> pa.ChunkedArray:
+    """Return a column or a field of a struct. Raises :class:`DataError` if there is none of this name."""
     if not isinstance(name, str):
         raise DataError(f"the name of a column is a text, not {type(name).__name__}")
     found = column_at(table, name)
@@ -217,7 +218,7 @@ def _numbers(table: pa.Table, name: str) -> Floats:
         numeric = [one for one, held in fields_of(table.schema).items() if is_numeric(held)]
         hint = f"such as {', '.join(numeric[:3])}" if numeric else None
         raise DataError(f"column `{name}` is {column.type}, and a column of numbers is drawn", hint=hint)
-    values = column.cast(pa.float64(), safe=False).to_numpy().astype(np.float64)
+    values: Floats = column.cast(pa.float64(), safe=False).to_numpy().astype(np.float64)
     values[np.isinf(values)] = np.nan
     return values
 
@@ -266,9 +267,9 @@ def _same_events(match: Match, rows: dict[str, Ints], times: Ints, *, calendar: 
 
 def _shown(usable: Bools, times: Ints, low: int, high: int) -> Ints:
     """Return the rows of the line in order of time; around a match that takes no time some of its neighbours."""
-    rows = np.flatnonzero(usable)
+    rows: Ints = np.flatnonzero(usable)
     rows = rows[np.argsort(times[rows], kind="stable")]
-    begin, end = np.searchsorted(times[rows], low, "left"), np.searchsorted(times[rows], high, "right")
+    begin, end = (int(np.searchsorted(times[rows], *one)) for one in ((low, "left"), (high, "right")))
     if low == high:
         begin, end = max(0, begin - NEIGHBOURS), end + NEIGHBOURS
     return rows[begin:end]
@@ -283,7 +284,8 @@ def _thinned(rows: Ints, values: Floats) -> Ints:
         begin + np.array([values[begin:end].argmin(), values[begin:end].argmax()])
         for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
     ]
-    return rows[np.unique(np.concatenate(kept))]
+    places: Ints = np.unique(np.concatenate(kept))
+    return rows[places]
 
 
 def _marked(rows: dict[str, Ints]) -> dict[str, Ints]:

@@ -50,8 +50,10 @@ class Drawn:
 
 
 def as_file(drawn: Drawn, form: str) -> bytes:
-    """Return the bytes of a file: ``"html"``, ``"svg"`` or ``"png"``. A page of HTML has at most 1,000,000 bytes: a plot
-    for which there is no room is left out, and the page says so."""
+    """Return the bytes of a file: ``"html"``, ``"svg"`` or ``"png"``.
+
+    A page of HTML has at most 1,000,000 bytes: a plot for which there is no room is left out, and the page says so.
+    """
     return _page(drawn) if form == "html" else as_image(_picture(drawn), form)
 
 

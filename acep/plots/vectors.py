@@ -115,7 +115,7 @@ def _amount(number: float) -> str:
 
 def _bin_text(remaining: int, bins: int) -> str:
     """Return the share of the window that a bin stands for, in percent."""
-    return f"{100 * remaining // bins}–{100 * (remaining + 1) // bins} %"
+    return f"{100 * remaining // bins} to {100 * (remaining + 1) // bins} %"
 
 
 def _state_text(known: History, state: int) -> str:

@@ -12,7 +12,7 @@ import tempfile
 import time
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -119,6 +119,7 @@ def replay(
     versions: str | os.PathLike[str] | None = None,
     buckets: int | None = None,
     progress: bool | None = None,
+    tell: Callable[[Progress], None] | None = None,
     session: SparkSession | None = None,
     **options: Unpack[StreamKeywords],
 ) -> Replay:
@@ -136,7 +137,8 @@ def replay(
 
     ``checkpoint`` is a folder from which the run can be restarted after a crash, with the same arguments; no match is
     found twice. Without it a temporary folder is used, which exists as long as the result. ``progress``: whether to
-    write the progress to stderr (``None``: if that is a terminal). ``engine``, ``budget``, ``policy``, ``seed`` and
+    write the progress to stderr (``None``: if that is a terminal). ``tell`` is called with the progress of each
+    micro-batch soon after it. ``engine``, ``budget``, ``policy``, ``seed`` and
     ``history`` are those of :func:`acep.spark.match`.
 
     Raises :class:`QueryError`, :class:`DataError`, :class:`EngineError`, or :class:`SnapshotError` if the checkpoint is
@@ -148,6 +150,8 @@ def replay(
     query = tolerant(query_of(query), budget)
     source = str(Path(events).resolve()) if isinstance(events, str | os.PathLike) else ""
     table = read_events(events, ts=ts, type=given.type) if source else to_table(events)
+    if tell is not None and not callable(tell):
+        raise DataError("tell= is called after each micro-batch", hint="give a function of one argument")
     if chunk is not None and chunk < 1:
         raise DataError(f"chunk={chunk} is not a positive number of events")
     schema = schema_of(table.schema, **given.columns)
@@ -194,9 +198,11 @@ def replay(
             versions=versions,
             **options,
         )
-    tell = _teller(chunks) if progress or (progress is None and sys.stderr.isatty()) else None
+    shown = _teller(chunks) if progress or (progress is None and sys.stderr.isatty()) else None
     try:
-        done = _run(spark, found, folder, tell)
+        done = _run(spark, found, folder, [one for one in (shown, tell) if one is not None])
+        if shown is not None and done.batches:
+            sys.stderr.write("\n")
     except BaseException:
         if checkpoint is None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -214,7 +220,7 @@ def _stamp(source: str, table: pa.Table) -> str:
     return hashlib.blake2b(to_bytes(table), digest_size=16).hexdigest()
 
 
-def _run(spark: SparkSession, found: DataFrame, folder: Path, tell: Callable[[Progress], None] | None) -> Replay:
+def _run(spark: SparkSession, found: DataFrame, folder: Path, tell: Sequence[Callable[[Progress], None]]) -> Replay:
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as sf
 
@@ -258,7 +264,7 @@ def _run(spark: SparkSession, found: DataFrame, folder: Path, tell: Callable[[Pr
     )
 
 
-def _watch(running: StreamingQuery, tell: Callable[[Progress], None] | None) -> list[Progress]:
+def _watch(running: StreamingQuery, tell: Sequence[Callable[[Progress], None]]) -> list[Progress]:
     """Follow a query to its end, and return the progress of each micro-batch."""
     seen: dict[int, Progress] = {}
     while True:
@@ -266,11 +272,9 @@ def _watch(running: StreamingQuery, tell: Callable[[Progress], None] | None) -> 
         for one in running.recentProgress:
             if one["batchId"] not in seen and (progress := progress_of(one)) is not None:
                 seen[progress.batch] = progress
-                if tell is not None:
-                    tell(progress)
+                for each in tell:
+                    each(progress)
         if not active:
-            if tell is not None:
-                sys.stderr.write("\n" if seen else "")
             return list(seen.values())
         time.sleep(POLL)
 

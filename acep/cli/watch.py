@@ -1,0 +1,138 @@
+"""Show a stream live (``--watch``): on a terminal a few lines that are written over, elsewhere a line now and then."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from acep.streaming.progress import length_text
+
+if TYPE_CHECKING:
+    from acep.streaming.progress import Progress
+
+__all__ = ["LiveView", "spark_line", "view"]
+
+EVERY = 0.2  # seconds between two frames on a terminal
+LINES_EVERY = 1.0  # seconds between two lines elsewhere
+HELD = 60  # micro-batches that the curves show
+VALUE = 36  # width of the column of values
+LABEL = 9
+BLOCKS = "▁▂▃▄▅▆▇█"
+PLAIN = "_.-=+*#@"
+
+
+def view(seen: Sequence[Progress], width: int, marks: str = BLOCKS) -> list[str]:
+    r"""Return the lines of a frame after the last of some micro-batches, each shorter than ``width``.
+
+    >>> from acep.streaming.progress import Progress
+    >>> one = Progress(0, 1000, 0, 5, 0, 2_000_000, "", 0, 1000, 0.5, live=7)
+    >>> print(*view([one], 60), sep="\n")
+    micro-batch 0: 1,000 events in all, 0 held
+    rate     2,000 events/s                      █
+    lag      -
+    live     7 partial matches                   █
+    matches  5 (+5)                              █
+    late     0
+    shed     0, no budget
+    state    2.00 MB
+    time     0 % Spark, 0 % transfer, 0 % matching
+    """
+    now, before = seen[-1], seen[-2] if len(seen) > 1 else None
+    rates = [one.rows / one.seconds if one.seconds > 0 else None for one in seen]
+    found = [one.matches for one in seen]
+    more: list[float | None] = [found[0] if seen[0].batch == 0 else None]
+    more += [after - earlier for earlier, after in itertools.pairwise(found)]
+    head = f"micro-batch {now.batch}: {now.events:,} events in all, {now.held:,} held"
+    head += f", watermark {now.watermark}" if now.watermark else ""
+    head += f", version {now.version}" if now.version else ""
+    late = f"{now.late:,}" + (f" (+{now.late_now:,})" if now.late_now else "")
+    late += f", {now.ahead:,} too far ahead" if now.ahead else ""
+    gone = now.shed - before.shed if before is not None else 0
+    shed = f"{now.shed:,}" + (f" (+{gone:,})" if gone else "")
+    shed += f", {now.work / now.allowance:.0%} of the allowance" if now.allowance else ", no budget"
+    shares = [one.work / one.allowance if one.allowance else None for one in seen]
+    rate = rates[-1]
+    rows: list[tuple[str, str, Sequence[float | None]]] = [
+        ("rate", "-" if rate is None else f"{rate:,.0f} events/s", rates),
+        ("lag", "-" if now.lag is None else length_text(now.lag), [one.lag for one in seen]),
+        ("live", f"{now.live:,} partial matches", [one.live for one in seen]),
+        ("matches", f"{now.matches:,}" + (f" (+{more[-1]:,})" if more[-1] else ""), more),
+        ("late", late, []),
+        ("shed", shed, shares),
+        ("state", f"{now.state / 1e6:,.2f} MB", []),
+        ("time", str(now.spent), []),
+    ]
+    room = max(0, width - 1 - LABEL - VALUE)
+    curves = [spark_line(values, room, marks) for _, _, values in rows]
+    lines = [f"{name:{LABEL}}{value:{VALUE}}{curve}" for (name, value, _), curve in zip(rows, curves, strict=True)]
+    return [line.rstrip()[: max(0, width - 1)] for line in (head, *lines)]
+
+
+def spark_line(values: Sequence[float | None], most: int, marks: str = BLOCKS) -> str:
+    """Return the last ``most`` values as a curve of one line, from 0 to the greatest; an unknown value is a gap.
+
+    >>> spark_line([0, 1, None, 7], 10), spark_line([3, 3], 1), spark_line([None], 10)
+    ('▁▂ █', '█', '')
+    """
+    shown = list(values[-most:]) if most > 0 else []
+    known = [value for value in shown if value is not None]
+    if not known:
+        return ""
+    greatest = max(known)
+    steps = len(marks) - 1
+    curve = [" " if v is None else marks[round(steps * max(v, 0) / greatest) if greatest > 0 else 0] for v in shown]
+    return "".join(curve)
+
+
+class LiveView:
+    """A view of a stream on ``out``: :meth:`tell` takes the progress of each micro-batch, :meth:`finish` ends it.
+
+    A terminal gets at most five frames a second, each over the one before; anything else at most one line a second. The
+    last micro-batch is always shown."""
+
+    def __init__(self, out: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._out, self._clock = out, clock
+        self._seen: deque[Progress] = deque(maxlen=HELD)
+        self._terminal = out.isatty() and os.environ.get("TERM") != "dumb"
+        self._marks = BLOCKS if (out.encoding or "").lower().startswith("utf") else PLAIN
+        self._last = float("-inf")
+        self._lines = 0
+        self._due = False
+
+    def tell(self, progress: Progress) -> None:
+        """Take in a micro-batch, and show it unless something was shown just before."""
+        self._seen.append(progress)
+        self._due = True
+        if self._clock() - self._last >= (EVERY if self._terminal else LINES_EVERY):
+            self._show()
+
+    def finish(self) -> None:
+        """Show the last micro-batch if it was not shown."""
+        if self._due:
+            self._show()
+
+    def _show(self) -> None:
+        self._due, self._last = False, self._clock()
+        if not self._terminal:
+            now = self._seen[-1]
+            self._out.write(f"micro-batch {now.batch}: {now.line}\n")
+            self._out.flush()
+            return
+        columns, rows = self._size()
+        lines = view(list(self._seen), columns, self._marks)[: max(1, rows - 1)]
+        back = f"\x1b[{self._lines}A\r" if self._lines else ""
+        # Each line is cleared to its end, and what is left of a longer frame below.
+        self._out.write(back + "".join(f"{line}\x1b[K\n" for line in lines) + "\x1b[J")
+        self._out.flush()
+        self._lines = len(lines)
+
+    def _size(self) -> tuple[int, int]:
+        try:
+            size = os.get_terminal_size(self._out.fileno())
+        except (OSError, ValueError, AttributeError):
+            return 80, 24
+        return size.columns or 80, size.lines or 24
