@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import os
+import unicodedata
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,7 +44,7 @@ AS_WRITTEN: dict[str, Any] = {"parse_math": False, "usetex": False}
 
 FORMS = ("svg", "png")
 LONGEST = 40  # characters of a label
-MOST_ENTRIES = 12  # of a legend
+MOST_ENTRIES = 8  # of a legend
 DPI = 110
 
 
@@ -87,28 +88,35 @@ def figure_of(plot: object) -> Figure:
 
 
 def label_text(value: object, longest: int = LONGEST) -> str:
-    r"""Return a value as a text of one line, without characters that cannot be shown and at most so long.
+    r"""Return a value as a text of one line, without characters that cannot be shown, and at most so long; a character
+    of East Asia is as wide as two.
 
-    >>> label_text("a\nb\ud800"), label_text("x" * 50, 5)
-    ('a\ufffdb\ufffd', 'xxxx…')
+    >>> label_text("a\nb\ud800"), label_text("x" * 50, 5), label_text("東京東京", 5)
+    ('a\ufffdb\ufffd', 'xxxx…', '東京…')
     """
     text = str(value)
-    shown = "".join(c if c.isprintable() else "\ufffd" for c in text[:longest])
-    return shown if len(text) <= longest else f"{shown[: longest - 1]}…"
+    shown = ["\ufffd" if not c.isprintable() else c for c in text[: longest + 1]]
+    widths = [2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in shown]
+    if sum(widths) <= longest:
+        return "".join(shown)
+    while shown and sum(widths) > longest - 1:
+        shown.pop()
+        widths.pop()
+    return "".join([*shown, "…"])
 
 
 def titled(ax: Axes, title: str, notes: Sequence[str] = ()) -> None:
     """Write a title, and below it notes in smaller letters on what is left out of the plot."""
     words = "; ".join(notes)
-    ax.set_title("\n".join(filter(None, (label_text(title, 100), words))), loc="left", fontsize=10, **AS_WRITTEN)
+    ax.set_title("\n".join(filter(None, (label_text(title, 80), words))), loc="left", fontsize=10, **AS_WRITTEN)
 
 
 def legend(ax: Axes, entries: Sequence[tuple[Any, object]], title: str = "") -> None:
-    """Explain artists to the right of the axes: pairs of an artist and its name, at most twelve."""
+    """Explain artists to the right of the axes: pairs of an artist and its name, at most eight."""
     if not entries:
         return
     shown = entries[:MOST_ENTRIES]
-    names = [label_text(name, 28) for _, name in shown]
+    names = [label_text(name, 24) for _, name in shown]
     if len(entries) > len(shown):
         title = f"{title} ({len(shown)} of {len(entries)})".strip()
     # matplotlib leaves names out that begin with an underscore.
@@ -150,6 +158,7 @@ def as_image(figure: Figure, form: str) -> bytes:
     about = {"Date": None, "Creator": None} if form == "svg" else {"Software": None}
     with rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # a name may be in letters that the font lacks
+        warnings.filterwarnings("ignore", message="constrained_layout not applied")  # or too long for small axes
         figure.savefig(out, format=form, dpi=DPI, bbox_inches="tight", metadata=about)
     return out.getvalue()
 

@@ -190,7 +190,7 @@ def _draw(axes: Axes, axis: TimeAxis, bars: Sequence[_Bar], rows: dict[str, int]
         made = axes.add_patch(PathPatch(path, facecolor=colour, edgecolor=colour, linewidth=1.2))
         entries.append((made, name))
     axes.set_ylim(len(rows) - 0.5, -0.5)
-    names = [label_text(name) or ("all events" if len(rows) == 1 else " ") for name in rows]
+    names = [label_text(name, 28) or ("all events" if len(rows) == 1 else " ") for name in rows]
     axes.set_yticks(range(len(rows)), labels=names, fontsize=8 if len(rows) <= 45 else 5, **AS_WRITTEN)
     axes.tick_params(axis="x", labelsize=8)
     for row in range(1, len(rows)):
