@@ -505,8 +505,11 @@ def test_replay(capsys: pytest.CaptureFixture[str]) -> None:
     assert out == LINE
     assert "6 events in " in err
     assert "1 match" in err
-    assert main(["replay", "query.acep", "events.csv", "--output", "m.jsonl", "--limit", "0"]) == 0
+    assert main(["replay", "query.acep", "events.csv", "--output", "m.jsonl", "--limit", "0", "--watch"]) == 0
     assert Path("m.jsonl").read_text() == ""
+    told = capsys.readouterr().err.splitlines()
+    assert told[0].startswith("micro-batch 0: 6 events")
+    assert any(line.startswith("6 events in ") for line in told)
 
 
 @pytest.mark.parametrize(

@@ -124,19 +124,23 @@ OPTIONS: dict[str, tuple[str | None, ...]] = {
     "--from": ("learned.acep", "cut.acep", "nowhere"),
     "--chunk": ("5", "0", "x"),
     "--watermark": ("5", "x"),
+    "--plot": ("out.html", "out.svg", "out.png", "out.pdf", "no/out.html", ".", "a\0b.html", ""),
+    "--plot-value": ("v", "k", "ts", "nothing", ""),
+    "--watch": (None,),
     "--nonsense": (None, "1"),
 }
 QUERY = ("--errors", "--weights", "--within", "--by", "--strategy")
 COLUMNS = ("--ts", "--type", "--seq", "--id", "--unit", "--cast", "--format", "--skip-bad-lines")
 BUDGET = ("--work", "--cpu", "--speed", "--latency", "--memory", "--recover", "--history", "--policy", "--seed")
 OUTPUT = ("--output", "--limit", "--bundles", "--points", "--count", "--exists", "--no-counts", "--engine")
+PLOT = ("--plot", "--plot", "--plot-value")
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "match": (*QUERY, *COLUMNS, *BUDGET, *OUTPUT),
+    "match": (*QUERY, *COLUMNS, *BUDGET, *OUTPUT, *PLOT),
     "explain": (*QUERY, *COLUMNS, "--events", "--svg"),
     "why": (*QUERY, *COLUMNS, "--key", "--key"),
     "learn": (*QUERY, *COLUMNS, "--output", "--output", "--from", "--policy", "--seed"),
     "history": ("--svg", "--limit"),
-    "replay": (*QUERY, *COLUMNS, *BUDGET, "--chunk", "--watermark"),
+    "replay": (*QUERY, *COLUMNS, *BUDGET, "--chunk", "--watermark", "--watch"),
 }
 
 

@@ -27,7 +27,7 @@ FOUND = acep.match(EVENTS, QUERY)
 def test_a_figure_is_made_without_pyplot(tmp_path: Path) -> None:
     code = (
         "import sys, acep, matplotlib\n"
-        "def settings(): return {k: v for k in matplotlib.rcParams if k != 'backend' for v in [matplotlib.rcParams[k]]}\n"
+        "def settings(): return {k: matplotlib.rcParams[k] for k in matplotlib.rcParams if k != 'backend'}\n"
         "before = settings()\n"
         "events = {'ts': [1, 2], 'type': ['a', 'b'], 'v': [1.0, 2.0]}\n"
         "found = acep.match(events, acep.regex('ab', within=5))\n"
@@ -53,7 +53,7 @@ def test_a_missing_matplotlib_is_one_line(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for plot in (lambda: acep.plots.timeline(FOUND), lambda: acep.plots.match_over_series(EVENTS, FOUND[0], "v")):
-        with pytest.raises(acep.EngineError, match="^matplotlib is not installed, and plots need it\n") as told:
+        with pytest.raises(acep.EngineError, match=r"^matplotlib is not installed, and plots need it\n") as told:
             plot()
         assert told.value.hint == "pip install 'acep[plot]'"
     assert acep.plots.automaton(QUERY).svg == query_svg(QUERY), "this one needs none"

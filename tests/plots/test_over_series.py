@@ -78,7 +78,9 @@ def test_each_mark_is_at_its_event(cases: Callable[[int], int]) -> None:
             rows = range(size)
             at = {name: row for row, name in enumerate(mixed["name"] if names else rows)}
             expected = {
-                variable: {(float(mixed["ts"][at[e]]), mixed["v"][at[e]]) for e in bound if mixed["v"][at[e]] is not None}
+                variable: {
+                    (float(mixed["ts"][at[e]]), mixed["v"][at[e]]) for e in bound if mixed["v"][at[e]] is not None
+                }
                 for variable, bound in match.bindings.items()
             }
             marks = marks_of(ax) if all(expected.values()) else None

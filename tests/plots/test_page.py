@@ -1,4 +1,4 @@
-"""``acep match --plot``: a page of bounded size that needs nothing else, whatever the data, and the right events in it."""
+"""``acep match --plot``: a page of bounded size that needs nothing else, with the right events, whatever the data."""
 
 from __future__ import annotations
 
@@ -57,7 +57,10 @@ def of_page(name: str) -> Parts:
     tags = {tag for tag, _ in parts.tags}
     assert not tags & {"script", "link", "img", "iframe", "object", "foreignobject"}
     loaded = [
-        value for _, attrs in parts.tags for name, value in attrs.items() if name in ("src", "href", "xlink:href", "data")
+        value
+        for _, attrs in parts.tags
+        for name, value in attrs.items()
+        if name in ("src", "href", "xlink:href", "data")
     ]
     assert all(value is not None and value.startswith("#") for value in loaded), "nothing comes from elsewhere"
     assert not re.search(r"url\((?!#)|@import", text)
@@ -108,7 +111,7 @@ def around(args: list[str], monkeypatch: pytest.MonkeyPatch) -> Drawn:
 @pytest.mark.parametrize("size", ["small", "large"])
 @pytest.mark.parametrize("id", [None, "name"])
 def test_the_events_around_a_match_are_those_of_the_file(
-    order: str, size: str, id: str | None, monkeypatch: pytest.MonkeyPatch, cases: Callable[[int], int]
+    order: str, size: str, id: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Large files are read in batches, sorted on disk where they are not in order; the rows are found all the same."""
     import acep.events.files.survey as surveys
@@ -131,11 +134,15 @@ def test_the_events_around_a_match_are_those_of_the_file(
     pa.csv.write_csv(pa.table(table), "many.csv")
     named = [] if id is None else ["--id", id]
     drawn = around([QUERY.replace("9", "40"), "many.csv", *named], monkeypatch)
+    assert ("sorted on disk" in capsys.readouterr().err) is ((order, size) == ("mixed", "large"))
     assert drawn.value == "price"
     assert len(drawn.series) == 4
     at = {name: row for row, name in enumerate(table["name"])}
     for match, series in drawn.series:
-        low, high = (match.start - round(0.5 * (match.end - match.start)), match.end + round(0.5 * (match.end - match.start)))
+        low, high = (
+            match.start - round(0.5 * (match.end - match.start)),
+            match.end + round(0.5 * (match.end - match.start)),
+        )
         expected = sorted(
             (table["ts"][row], table["price"][row])
             for row in range(rows)
@@ -187,7 +194,10 @@ def test_mistakes_are_told_before_the_work(args: list[str], message: str, capsys
 
 def test_queries_without_a_series_say_why() -> None:
     composed = f"FROM ({QUERY} RETURN y.price AS p) AS T PATTERN SEQ(T t, T u) WHERE u.p > t.p WITHIN 9"
-    for query, why in ((composed, "matches of the queries in FROM"), ("PATTERN SEQ(a x, b y) WITHIN 2", "no column of numbers")):
+    for query, why in (
+        (composed, "matches of the queries in FROM"),
+        ("PATTERN SEQ(a x, b y) WITHIN 2", "no column of numbers"),
+    ):
         assert main(["match", query, "e.csv", "--plot", "p.html", "--output", "out.jsonl"]) == 0
         assert any(text.startswith("none: ") and why in text for text in of_page("p.html").texts)
 
@@ -273,4 +283,3 @@ def test_too_many_events_around_a_match_are_no_series(monkeypatch: pytest.Monkey
     assert len(told) + len(drawn.series) == 4
     assert told
     assert all(text.startswith("more than 2 events around the match of k=u") for text in told)
-

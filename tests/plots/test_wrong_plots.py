@@ -19,7 +19,9 @@ pytest.importorskip("matplotlib")
 FOUND = acep.match(EVENTS, "PATTERN SEQ(a x, b+ y[], c z) WITHIN 9")
 SEEN = [Progress(n, 10 * n, 0, n, 0, 0, "", 0, 10, 0.1, made=10 * n, work=20 * n, allowance=30 * n) for n in range(3)]
 RUNS = [(acep.Budget(work=1), 0.5), (2.0, FOUND.report)]
-LEARNED = b"" if why_not() else acep.learn({"ts": list(range(60)), "type": list("abcab" * 12)}, acep.regex("ab", within=3))
+LEARNED = (
+    b"" if why_not() else acep.learn({"ts": list(range(60)), "type": list("abcab" * 12)}, acep.regex("ab", within=3))
+)
 
 # Good arguments of each function.
 CALLS: dict[str, tuple[Any, ...]] = {

@@ -16,6 +16,7 @@ import pytest
 import acep
 from acep.errors import DataError, QueryError, SnapshotError
 from acep.spark.replay import replay
+from acep.streaming.progress import Progress
 from tests.spark.by_hand import as_rows, same
 from tests.spark.streams import as_dicts, events_table
 
@@ -25,7 +26,10 @@ QUERY = acep.regex("a(b|c)d", within="20 seconds", by="k", errors=1)
 def test_a_replay_finds_what_one_process_finds(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
     table = events_table(300).drop_columns(["__order", "__row"])
     exact = acep.match(table, QUERY)
-    done = replay(QUERY, table, chunk=100, progress=True, session=spark)
+    heard: list[Progress] = []
+    done = replay(QUERY, table, chunk=100, progress=True, tell=heard.append, session=spark)
+    assert [one.batch for one in heard] == list(range(done.batches))
+    assert (heard[-1].events, heard[-1].matches) == (done.events, done.matches)
     assert same(as_dicts(done.frame()), as_rows(exact))
     assert (done.events, done.late, done.matches) == (sum(k is not None for k in table["k"].to_pylist()), 0, len(exact))
     assert done.bundles == len(exact.bundles())
@@ -86,6 +90,8 @@ def test_a_replay_is_taken_up_and_nothing_else_is(spark: Any, tmp_path: Path) ->
 def test_mistakes_are_told_before_anything_runs(spark: Any) -> None:
     table = pa.table({"ts": np.arange(3), "type": ["a", "b", "c"]})
     query = acep.regex("ab", within=3)
+    with pytest.raises(DataError, match="tell= is called after each micro-batch"):
+        replay(query, table, tell=5, session=spark)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="chunk=0"):
         replay(query, table, chunk=0, session=spark)
     with pytest.raises(QueryError, match="a query is "):
