@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
             if args.kind in ("count", "exists"):
                 _print_one(passing, events.batches(), args.kind)
             else:
-                _write_all(passing, events.batches(), args, plot)
+                _write_until_closed(passing, events.batches(), args, plot)
         if plot is not None:
             with progress(f"drawing {args.plot}"):
                 plot.write(events, names, passing.report)
@@ -94,6 +94,19 @@ def _print_one(passing: Passing, batches: Iterator[pa.Table], kind: str) -> None
     parts = _parts(passing, batches)
     found = any(parts) if kind == "exists" else sum(parts)
     sys.stdout.write(f"{str(found).lower()}\n")
+
+
+def _write_until_closed(
+    passing: Passing, batches: Iterator[pa.Table], args: argparse.Namespace, plot: MatchPlot | None
+) -> None:
+    """Write all results; if the reader closes the output before the end, say that nothing is drawn."""
+    try:
+        _write_all(passing, batches, args, plot)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        if plot is not None:
+            sys.stderr.write(f"acep: the output was closed before the end, so `{args.plot}` was not drawn\n")
+        raise
 
 
 def _write_all(passing: Passing, batches: Iterator[pa.Table], args: argparse.Namespace, plot: MatchPlot | None) -> None:

@@ -42,6 +42,7 @@ MOST_POINTS = 2_000
 MOST_MARKS = 400
 """The most marks of bound events, of all variables together."""
 NEIGHBOURS = 20  # events on each side of a match that takes no time
+GREATEST = 1e300  # beyond, differences of two values would overflow
 FEW = 80  # points that are marked by dots
 
 
@@ -60,8 +61,9 @@ def match_over_series(
     ``events`` are those that were matched: a table of any kind that :func:`acep.match` takes, or the path of a file.
     ``value``, ``ts`` and ``id`` name columns; without ``id`` events are known by their row, as by :func:`acep.match`.
     The line has the events that share the key of the match and have a value; a bound event without a value is a dotted
-    vertical line. ``context`` is how much is shown before and after the match, as a share of its length. Times are
-    drawn to the microsecond. ``ax``: the axes to draw in (default: those of a new figure).
+    vertical line. A value beyond 1e300, or not a number, counts as none. ``context`` is how much is shown before and
+    after the match, as a share of its length. Times are drawn to the microsecond. ``ax``: the axes to draw in (default:
+    those of a new figure).
 
     At most 2,000 points are drawn: of more, the least and the greatest of each stretch. At most 400 events are marked.
     The title says so.
@@ -110,15 +112,16 @@ def draw_series(series: Series, match: Match, value: str, ts: str, context: floa
     times, values = series.times, series.values
     shown = _shown(series.usable & ~np.isnan(values), times, low, high)
     axes = axes_of(ax)
-    bounds = [moment(match.start)[1], moment(match.end)[1]]
-    whole = [*times[shown].tolist(), *bounds]
-    axis = time_axis(min(whole), max(whole), calendar=series.calendar, zone=series.zone)
+    bounds = np.array([moment(match.start)[1], moment(match.end)[1]])
+    whole = np.concatenate([times[shown], bounds])
+    first, last = int(whole.min()), int(whole.max())
+    axis = time_axis(first, last, calendar=series.calendar, zone=series.zone)
     drawn, notes = _thinned(shown, values[shown]), []
     if len(drawn) < len(shown):
         notes.append(f"{len(drawn):,} of {len(shown):,} events drawn")
     dots: dict[str, Any] = {"marker": ".", "markersize": 4} if len(drawn) <= FEW else {}
     axes.plot(axis.at(times[drawn]), values[drawn], color=GREY, linewidth=0.9, zorder=1, **dots)
-    start, end = axis.at(np.array(bounds)).tolist()
+    start, end = axis.at(bounds).tolist()
     axes.axvspan(start, end, color=COLOURS[4], alpha=0.15, linewidth=0, zorder=0)
     marked = _marked(series.rows)
     bound, kept = sum(map(len, series.rows.values())), sum(map(len, marked.values()))
@@ -127,7 +130,7 @@ def draw_series(series: Series, match: Match, value: str, ts: str, context: floa
     entries = []
     for number, (variable, at) in enumerate(marked.items()):
         entries.append((_marks(axes, axis.at(times[at]), values[at], COLOURS[number % len(COLOURS)]), variable))
-    axis.label(axes, ts, min(whole), max(whole))
+    axis.label(axes, ts, first, last)
     axes.set_ylabel(label_text(value), fontsize=9, **AS_WRITTEN)
     axes.tick_params(labelsize=8)
     legend(axes, entries)
@@ -212,14 +215,14 @@ def column_of(table: pa.Table, name: object) -> pa.ChunkedArray:
 
 
 def _numbers(table: pa.Table, name: str) -> Floats:
-    """Return the values of a column as floats, null as NaN; infinite ones cannot be drawn, and are NaN too."""
+    """Return the values of a column as floats, NaN for null and for what no axis can have."""
     column = column_of(table, name)
     if not is_numeric(column.type):
         numeric = [one for one, held in fields_of(table.schema).items() if is_numeric(held)]
         hint = f"such as {', '.join(numeric[:3])}" if numeric else None
         raise DataError(f"column `{name}` is {column.type}, and a column of numbers is drawn", hint=hint)
     values: Floats = column.cast(pa.float64(), safe=False).to_numpy().astype(np.float64)
-    values[np.isinf(values)] = np.nan
+    values[np.abs(values) > GREATEST] = np.nan
     return values
 
 

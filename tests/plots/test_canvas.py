@@ -14,7 +14,7 @@ import pytest
 import acep
 from acep.cli import main
 from acep.explain.automaton_svg import query_svg
-from experiments.plots import MOST_BYTES, PAGE, PICTURES
+from experiments.plots import MOST_BYTES, PAGE, PICTURES, run_page
 from tests.test_docs import LINK
 
 pytest.importorskip("matplotlib")
@@ -108,3 +108,11 @@ def test_the_pictures_of_the_page_are_there_and_small() -> None:
     assert set(there) == linked
     assert len(linked) >= 7
     assert max(there.values()) <= MOST_BYTES
+
+
+def test_the_code_of_a_page_makes_its_pictures(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    code = "import acep\nacep.plots.automaton(acep.regex('ab', within=5)).save('one.svg')\n"
+    page.write_text(f"Text.\n\n```python\n{code}```\n\n```text\nno code\n```\n")
+    (tmp_path / "run").mkdir()
+    assert [path.name for path in run_page(page, tmp_path / "run")] == ["one.svg"]

@@ -152,6 +152,38 @@ def test_columns_of_other_kinds() -> None:
     assert line_of(ax)[-1] == (4.0, 0.75)
 
 
+DAY = dt.datetime(2024, 5, 1)
+KEYS = {
+    "decimal": pa.array([Decimal("1.50"), Decimal("2.25")], pa.decimal128(9, 2)),
+    "date": pa.array([DAY.date(), dt.date(2024, 5, 2)]),
+    "timestamp": pa.array([DAY, DAY + dt.timedelta(1)], pa.timestamp("ms", "Europe/Berlin")),
+    "nanoseconds": pa.array([1, 2]).cast(pa.timestamp("ns")),
+    "bool": pa.array([True, False]),
+    "float": pa.array([0.1, 0.3], pa.float32()),
+    "small": pa.array([1, 2], pa.uint8()),
+    "text": pa.array(["a", "b"], pa.large_string()),
+    "view": pa.array(["a", "b"], pa.string_view()),
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_keys_of_all_kinds(kind: str) -> None:
+    column = pa.array([KEYS[kind][n % 2].as_py() for n in range(4)], KEYS[kind].type)
+    events = pa.table({"ts": [1, 2, 3, 4], "type": list("aabb"), "k": column, "v": range(4)})
+    found = acep.match(events, acep.regex("ab", within=5, by="k"))
+    lines = [line_of(match_over_series(events, match, "v", context=5)) for match in found]
+    assert lines == [[(1, 0), (3, 2)], [(2, 1), (4, 3)]]
+
+
+@pytest.mark.parametrize("values", [[1e308, -1e308], [1e308, 1e308], [5e-324, 0], [float("inf"), 1.0], [None, None]])
+def test_values_that_no_axis_can_have(values: list[float | None]) -> None:
+    events = pa.table({"ts": [1, 2], "type": ["a", "b"], "v": pa.array(values, pa.float64())})
+    ax = match_over_series(events, acep.match(events, acep.regex("ab", within=5))[0], "v")
+    assert b"</svg>" in acep.plots.canvas.as_image(ax.figure, "svg")
+    drawn = [y for _, y in line_of(ax)]
+    assert drawn == [value for value in values if value is not None and abs(value) < 1e300]
+
+
 def test_a_match_that_takes_no_time_has_its_neighbours() -> None:
     events = {"ts": list(range(100)), "type": ["a"] * 100, "v": list(range(100))}
     found = acep.match(events, acep.regex("a", within=5))

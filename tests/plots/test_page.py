@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -23,6 +26,7 @@ from acep.plots.page import MOST_BYTES, Drawn, as_file
 
 pytest.importorskip("matplotlib")
 
+ROOT = Path(__file__).resolve().parents[2]
 CSV = "ts,type,k,price\n" + "".join(f"{n},{'ab'[n % 2]},u{n % 3},{n % 7}.5\n" for n in range(30))
 QUERY = "PATTERN SEQ(a x, b y) WHERE [k] AND y.price > x.price WITHIN 9"
 
@@ -209,6 +213,17 @@ def test_a_budget_and_a_limit_are_told() -> None:
     assert any("not exact" in text for text in of_page("p.html").texts)
 
 
+def test_an_output_that_is_closed_early_draws_nothing_and_says_so(folder: Path) -> None:
+    rows = "".join(f"{n},{'ab'[n % 2]},u,{n}\n" for n in range(20_000))
+    Path("e.csv").write_text(f"ts,type,k,price\n{rows}")
+    command = f'{sys.executable} -m acep match "{QUERY}" e.csv --plot p.html | head -1'
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, cwd=folder, env=env)
+    assert done.stdout.count("\n") == 1
+    assert done.stderr == "acep: the output was closed before the end, so `p.html` was not drawn\n"
+    assert not Path("p.html").exists()
+
+
 def test_data_of_a_user_is_never_code() -> None:
     evil = "</title><script>alert(1)</script>\"'&$x$"
     types = ["ab"[n % 2] for n in range(40)]
@@ -247,8 +262,9 @@ def test_a_page_is_bounded() -> None:
         parts = of_page("p.html")
         sizes.append(Path("p.html").stat().st_size)
         assert sum(tag == "svg" for tag, _ in parts.tags) == 5, "nothing was left out"
-        assert main(["match", "q.acep", "e.parquet", "--plot", "p.svg", "--output", "out.jsonl"]) == 0
-        sizes.append(Path("p.svg").stat().st_size)
+    Path("q.acep").write_text(query)
+    assert main(["match", "q.acep", "e.parquet", "--plot", "p.svg", "--output", "out.jsonl"]) == 0
+    sizes.append(Path("p.svg").stat().st_size)
     assert max(sizes) > 150_000
     assert max(sizes) <= MOST_BYTES
 
