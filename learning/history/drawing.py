@@ -117,7 +117,7 @@ def history_svg(history: History, most: int = MOST) -> str:
     lengths.append(sum(max(2 * _RADIUS, _width(bundle[s])) + _GAP for s in slots))
     width = max([*lengths, 300.0]) + 2 * _MARGIN
     centre: dict[tuple[str, int], tuple[float, float]] = {}
-    y = _MARGIN + 40
+    y = _MARGIN + 56  # below the title, with room for the lines between vectors of the first row
     for state in sorted(rows):
         x = (width - sum(wide[v] + _GAP for v in rows[state])) / 2
         for vector in rows[state]:
