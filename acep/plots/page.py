@@ -24,6 +24,7 @@ MOST_SERIES = 4
 CONTEXT = 0.5  # how much is shown before and after a match, as a share of its length
 LONGEST = 4_000  # characters of a fact
 KEYS = 40
+NOTES = 4_000  # bytes kept free for the names of plots that are left out
 
 STYLE = """
 body{font:14px system-ui,sans-serif;color:#1f2328;background:#fff;max-width:64em;margin:2em auto;padding:0 1em}
@@ -91,7 +92,7 @@ def _page(drawn: Drawn) -> bytes:
     for number, (heading, axes) in enumerate(plots):
         part = f'<h2>{escape(heading)}</h2>\n<figure id="plot-{number}">{_inline(figure_of(axes))}</figure>'
         more = len(part.encode("utf-8", "replace"))
-        if size + more > MOST_BYTES - 1_000:
+        if size + more > MOST_BYTES - NOTES:
             parts.append(f"<p>{escape(heading)}: left out, as a page has at most {MOST_BYTES:,} bytes.</p>")
             continue
         parts.append(part)

@@ -80,6 +80,7 @@ def timeline(
     number = f"{total:,} match" + ("" if total == 1 else "es")
     if not bars:
         axes = axes_of(ax, height=1.6)
+        axes.set_xticks([])
         axes.set_yticks([])
         axes.set_xlabel(label_text(ts), fontsize=9, **AS_WRITTEN)
         titled(axes, "no matches" if not total else number, notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import random
 import re
@@ -158,6 +159,29 @@ def test_the_events_around_a_match_are_those_of_the_file(
             here = [at[one] if id else one for one in bound]
             assert series.values[series.rows[variable]].tolist() == [table["price"][row] for row in here]
     assert any(len(series.times) > 2 for _, series in drawn.series)
+
+
+def test_hand_written_automata_and_packed_files(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("up.toml").write_text(
+        'start = "0"\nfinal = "2"\nkeys = "k"\nwindow = 20\n'
+        '[[arc]]\nfrom = "0"\nto = "1"\nfence = "e.price < 3"\nbind = "low"\n'
+        '[[arc]]\nfrom = "1"\nto = "1"\nignorable = true\n'
+        '[[arc]]\nfrom = "1"\nto = "2"\nfence = "e.price > 4"\nbind = "high"\n'
+    )
+    Path("e.csv.gz").write_bytes(gzip.compress(CSV.encode()))
+    for query in (QUERY, "up.toml"):
+        assert main(["match", query, "e.csv.gz", "--plot", "p.svg"]) == 0
+        found = capsys.readouterr().out.count("\n")
+        text = Path("p.svg").read_text()
+        assert text.count(">price<") == min(4, found) > 0
+        assert (">low<" in text) is (query == "up.toml")
+
+
+def test_events_from_a_pipe_are_read_twice(folder: Path) -> None:
+    command = [sys.executable, "-W", "error", "-m", "acep", "match", QUERY, "-", "--format", "csv", "--plot", "p.svg"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run(command, input=CSV, capture_output=True, text=True, check=True, cwd=folder, env=env)
+    assert Path("p.svg").read_text().count(">price<") == 4
 
 
 def test_the_column_of_the_series() -> None:
