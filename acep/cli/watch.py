@@ -18,7 +18,7 @@ __all__ = ["LiveView", "spark_line", "view"]
 
 EVERY = 0.2  # seconds between two frames on a terminal
 LINES_EVERY = 1.0  # seconds between two lines elsewhere
-HELD = 60  # micro-batches that the curves show
+HELD = 60  # micro-batches that a curve may show
 VALUE = 36  # width of the column of values
 LABEL = 9
 BLOCKS = "▁▂▃▄▅▆▇█"
