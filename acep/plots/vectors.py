@@ -27,7 +27,9 @@ def history(history: Any, *, ax: Axes | None = None) -> Axes:
 
     The colour of a cell is the share of its visits from which a target (a match bundle or match point) was reached, of
     those whose outcome is known; the number in it counts the visits (an estimate, where the log is a sample). Errors,
-    times since the last event and features are summed up. A cell without visits is white; one whose outcomes are all unknown has its number alone.
+    times since the last event and features are summed up. A cell without visits is white; one whose outcomes are all
+    unknown has its number alone.
+
     ``history``: what :func:`acep.learn` returned, its file, or an :class:`acep.learning.history.graph.History`. ``ax``:
     the axes to draw in (default: those of a new figure). Of more than 40 states those visited most are drawn, and the
     title says so. :func:`acep.plots.history_graph` draws the graph itself.
