@@ -17,8 +17,9 @@ from acep.events.fields import fields_of
 from acep.matches.matches import Match, Matches
 from acep.pattern.asked import columns_read
 from acep.pattern.tree import Query
+from acep.plots.around_match import Series, column_of, is_numeric, of_key, series_of, surroundings
 from acep.plots.canvas import label_text, needs_matplotlib, one_name, write_image
-from acep.plots.over_series import Series, column_of, is_numeric, key_text, of_key, series_of, surroundings
+from acep.plots.over_series import key_text
 from acep.plots.page import CONTEXT, MOST_SERIES, Drawn, as_file
 from acep.plots.time_axis import moments
 from acep.plots.time_line import MOST_BARS

@@ -8,8 +8,9 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from acep.matches.matches import Match
+from acep.plots.around_match import Series
 from acep.plots.canvas import AS_WRITTEN, as_image, axes_of, figure_of, label_text
-from acep.plots.over_series import Series, draw_series
+from acep.plots.over_series import draw_series
 from acep.plots.time_line import timeline
 
 if TYPE_CHECKING:

@@ -1,0 +1,145 @@
+"""Find the events around a match in a table: those of its key, and the rows that it binds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep.errors import DataError, suggest
+from acep.events.fields import column_at, fields_of
+from acep.matches.matches import Match
+from acep.plots.time_axis import Floats, Ints, moment, moments
+
+__all__ = ["Bools", "Series", "column_of", "is_numeric", "of_key", "series_of", "surroundings"]
+
+Bools = npt.NDArray[np.bool_]
+
+GREATEST = 1e300  # beyond, differences of two values would overflow
+
+
+@dataclass(frozen=True)
+class Series:
+    """Events around a match: their ``times`` (see :func:`acep.plots.time_axis.moments`; ``calendar`` and ``zone`` are
+    about these), ``values`` (NaN: none), which of them are ``usable`` for the line, and the rows that are bound to each
+    variable."""
+
+    calendar: bool
+    zone: bool
+    times: Ints
+    values: Floats
+    usable: Bools
+    rows: dict[str, Ints]
+
+
+def series_of(table: pa.Table, match: Match, value: str, *, ts: str, id: str | None, usable: Bools) -> Series:
+    """Return the events of a table around a match. Raises as :func:`match_over_series` does."""
+    rows, values = _bound_rows(table, match, id), _numbers(table, value)
+    calendar, times = moments(ts, column_of(table, ts))
+    _same_events(match, rows, times, calendar=calendar)
+    zone = getattr(column_of(table, ts).type, "tz", None) is not None
+    return Series(calendar, zone, times, values, usable, rows)
+
+
+def surroundings(match: Match, context: float) -> tuple[int, int]:
+    """Return the times between which events are shown; those of a match that takes no time are its own.
+
+    >>> surroundings(Match({}, 10, 20, 0, {"a": (0,)}, 20), 0.5)
+    (5, 25)
+    """
+    first, last = moment(match.start)[1], moment(match.end)[1]
+    free = round(min(context, 1e6) * (last - first))
+    return max(first - free, -(2**63)), min(last + free, 2**63 - 1)
+
+
+def is_numeric(held: pa.DataType) -> bool:
+    """Return whether a column of this type can be drawn as a line.
+
+    >>> is_numeric(pa.float32()), is_numeric(pa.bool_())
+    (True, False)
+    """
+    return bool(pa.types.is_integer(held) or pa.types.is_floating(held) or pa.types.is_decimal(held))
+
+
+def of_key(table: pa.Table, key: Mapping[str, Any]) -> Bools:
+    """Return which rows have the values of a key. Raises :class:`DataError` if a column is missing or does not fit."""
+    chosen = np.ones(table.num_rows, bool)
+    for name, value in key.items():
+        column = column_of(table, name)
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        try:
+            wanted = pa.scalar(value, column.type)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            raise DataError(f"column `{name}` is {column.type}, and the key of the match is {value!r}") from None
+        chosen &= pc.fill_null(pc.equal(column, wanted), False).to_numpy()
+    return chosen
+
+
+def column_of(table: pa.Table, name: object) -> pa.ChunkedArray:
+    """Return a column or a field of a struct. Raises :class:`DataError` if there is none of this name."""
+    if not isinstance(name, str):
+        raise DataError(f"the name of a column is a text, not {type(name).__name__}")
+    found = column_at(table, name)
+    if found is None:
+        raise DataError(f"there is no column `{name}`", hint=suggest(name, [*fields_of(table.schema)]))
+    return found
+
+
+def _numbers(table: pa.Table, name: str) -> Floats:
+    """Return the values of a column as floats, NaN for null and for what no axis can have."""
+    column = column_of(table, name)
+    if not is_numeric(column.type):
+        numeric = [one for one, held in fields_of(table.schema).items() if is_numeric(held)]
+        hint = f"such as {', '.join(numeric[:3])}" if numeric else None
+        raise DataError(f"column `{name}` is {column.type}, and a column of numbers is drawn", hint=hint)
+    values: Floats = column.cast(pa.float64(), safe=False).to_numpy().astype(np.float64)
+    values[np.abs(values) > GREATEST] = np.nan
+    return values
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """How rows are found by the ids of events: by the column of ids, or by their number."""
+
+    ids: pa.ChunkedArray | None
+    size: int
+
+    def at(self, ids: tuple[Any, ...]) -> Ints:
+        if self.ids is None:
+            known = all(isinstance(one, int) and 0 <= one < self.size for one in ids)
+            missing = None if known else next(o for o in ids if not isinstance(o, int) or not 0 <= o < self.size)
+            rows = np.array(ids if known else [], np.int64)
+        else:
+            try:
+                found = pc.index_in(pa.array(ids, self.ids.type), value_set=self.ids)
+            except (pa.ArrowException, TypeError, OverflowError):
+                raise DataError(f"the ids of the events are {self.ids.type}, and the match binds {ids[0]!r}") from None
+            missing = ids[found.to_pylist().index(None)] if found.null_count else None
+            rows = found.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        if missing is not None:
+            hint = "give the events that were matched, and the id= that was given to acep.match"
+            raise DataError(f"the match binds the event {missing!r}, which is not among the events", hint=hint)
+        return rows
+
+
+def _bound_rows(table: pa.Table, match: Match, id: str | None) -> dict[str, Ints]:
+    ids = None if id is None else column_of(table, id)
+    if ids is not None and pa.types.is_dictionary(ids.type):
+        ids = ids.cast(ids.type.value_type)
+    rows = _Rows(ids, table.num_rows)
+    return {variable: rows.at(bound) for variable, bound in match.bindings.items() if bound}
+
+
+def _same_events(match: Match, rows: dict[str, Ints], times: Ints, *, calendar: bool) -> None:
+    """Raise :class:`DataError` if the times of the first and the last bound event are not those of the match."""
+    (same, start), (_, end) = moment(match.start), moment(match.end)
+    at = times[np.concatenate([*rows.values(), np.empty(0, np.int64)])]
+    if same is not calendar or not len(at) or (int(at.min()), int(at.max())) != (start, end):
+        hint = "give the events that were matched, in the same order or with id=, and the same ts="
+        raise DataError("the times of the bound events are not those of the match", hint=hint)
