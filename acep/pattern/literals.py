@@ -6,8 +6,8 @@ from fractions import Fraction
 
 from acep.pattern import expressions as ex
 from acep.pattern.reading import Token
-from acep.pattern.syntax import Branch, fail, span, tokens, unquote
-from acep.pattern.times import exact_number, read_timestamp, unit_ns
+from acep.pattern.syntax import Branch, amounts, fail, span, tokens, unquote
+from acep.pattern.times import exact_number, read_duration, read_timestamp
 
 __all__ = ["LITERALS"]
 
@@ -50,9 +50,8 @@ def _constant(branch: Branch) -> ex.Expr:
 
 
 def _duration(branch: Branch) -> ex.Expr:
-    number, unit = tokens(branch)
     with ex.placed(span(branch)):
-        return ex.Duration(exact_number(number) * unit_ns(unit), span(branch))
+        return ex.Duration(read_duration(amounts(branch)), span(branch))
 
 
 def _timestamp(branch: Branch) -> ex.Expr:

@@ -15,8 +15,9 @@ from acep.pattern.expressions import Expr, Span, placed
 from acep.pattern.patterns import Places, pattern
 from acep.pattern.predicates import conjuncts, expression
 from acep.pattern.references import path
-from acep.pattern.syntax import Branch, branches, fail, name, quoted, read, span, tokens
-from acep.pattern.times import read_window
+from acep.pattern.spelling import value_name
+from acep.pattern.syntax import Branch, amounts, branches, fail, name, quoted, read, span, tokens
+from acep.pattern.times import checked_window, read_duration, read_window
 from acep.pattern.tree import Output, Query, Source, Strategy, Within
 from acep.pattern.walk import mentioned
 
@@ -126,18 +127,26 @@ def _where(branch: Branch | None) -> tuple[Strategy, list[tuple[str, Span]], lis
 def _within(branch: Branch | None) -> Within | None:
     if branch is None:
         return None
-    unit = branches(branch, "unit")
+    (length,) = branches(branch)
+    amount, *units = tokens(length)
     with placed(span(branch)):
-        return read_window(tokens(branch)[0], tokens(unit[0])[0] if unit else None)
+        if len(units) > 1:
+            return checked_window(Within(read_duration(amounts(length)), "ns"))
+        return read_window(amount, units[0] if units else None)
 
 
 def _returns(branch: Branch | None) -> tuple[tuple[str, Expr], ...]:
     found: dict[str, Expr] = {}
     for part in branches(branch) if branch is not None else []:
-        value, called = branches(part)
-        if name(called) in found:
-            raise fail(f"RETURN names {quoted(name(called))} twice", called)
-        found[name(called)] = expression(value)
+        value, *label = part.children
+        expr = expression(value)
+        called = name(branches(part)[1]) if label else value_name(expr)
+        if called is None:
+            raise fail("this value needs a name", value, "write AS and a name behind it")
+        if called in found:
+            hint = None if label else "write AS and another name behind it"
+            raise fail(f"RETURN names {quoted(called)} twice", label[0] if label else value, hint)
+        found[called] = expr
     return tuple(found.items())
 
 

@@ -9,7 +9,7 @@ from acep.pattern import expressions as ex
 from acep.pattern.times import decimal_text, duration_text, timestamp_text
 from acep.pattern.tree import Strategy
 
-__all__ = ["condition_text", "expression_text", "is_reserved", "name_text", "quoted_text", "tie_text"]
+__all__ = ["condition_text", "expression_text", "is_reserved", "name_text", "quoted_text", "tie_text", "value_name"]
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
 _RESERVED = {
@@ -129,3 +129,30 @@ def _literal(value: ex.Value) -> str:
 def condition_text(expr: ex.Expr) -> str:
     """Return the text of an expression as a conjunct, in parentheses if necessary."""
     return _expression(expr, _NOT)
+
+
+def value_name(expr: ex.Expr) -> str | None:
+    """Return the name of a value of RETURN that is given none, or ``None`` for an expression with operators.
+
+    It joins the words of a reference by underscores, and a function before those of its references.
+
+    >>> from acep.pattern.sase import parse
+    >>> query = parse("PATTERN A+ a[] RETURN a.x, a[1].x, a[a.LEN].x, a.LEN, count(a[]), round(avg(a[].dev.x), 2)")
+    >>> [name for name, _ in query.returns]
+    ['a_x', 'a_1_x', 'a_last_x', 'a_len', 'count_a', 'round_avg_a_dev_x']
+    """
+    match expr:
+        case ex.Attribute(var=var, index=index, name=name):
+            words = [var, *([] if index is None else [str(index)]), name]
+        case ex.Length(var=var):
+            words = [var, "len"]
+        case ex.Aggregate(function=function, var=var, name=name):
+            words = [function, var, *([] if name is None else [name])]
+        case ex.Call(name=name, args=args):
+            parts = [value_name(arg) for arg in args if not isinstance(arg, ex.Literal)]
+            if not parts or None in parts:
+                return None
+            words = [name, *(part for part in parts if part is not None)]
+        case _:
+            return None
+    return re.sub(r"\W", "_", "_".join(words))

@@ -13,7 +13,20 @@ from acep.errors import QueryError
 from acep.pattern.expressions import Span, error_at
 from acep.pattern.reading import ReadingError, Token, Tree, parser
 
-__all__ = ["LONGEST", "Branch", "Leaf", "branches", "fail", "name", "quoted", "read", "span", "tokens", "unquote"]
+__all__ = [
+    "LONGEST",
+    "Branch",
+    "Leaf",
+    "amounts",
+    "branches",
+    "fail",
+    "name",
+    "quoted",
+    "read",
+    "span",
+    "tokens",
+    "unquote",
+]
 
 LONGEST = 100_000
 """The longest query, in characters."""
@@ -73,6 +86,12 @@ def branches(branch: Branch, *names: str) -> list[Branch]:
 def tokens(branch: Branch) -> list[Token]:
     """Return the direct tokens of a tree."""
     return [c for c in branch.children if isinstance(c, Token)]
+
+
+def amounts(branch: Branch) -> list[tuple[str, str]]:
+    """Return the direct tokens of a tree in pairs of a number and its unit."""
+    words = tokens(branch)
+    return [(str(number), str(unit)) for number, unit in zip(words[::2], words[1::2], strict=True)]
 
 
 def unquote(token: Token) -> str:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 from acep.errors import QueryError
 from acep.pattern.tree import Within
 
-__all__ = ["UNITS", "duration_text", "exact_number", "read_timestamp", "read_window", "timestamp_text", "unit_ns"]
+__all__ = [
+    "UNITS",
+    "duration_text",
+    "exact_number",
+    "read_duration",
+    "read_timestamp",
+    "read_window",
+    "timestamp_text",
+    "unit_ns",
+]
 
 _NAMES = {
     1: "ns nano nanos nanosecond nanoseconds",
@@ -29,6 +39,8 @@ _LARGEST = 2**63 - 1
 _DIGITS = 400  # longer numbers are a mistake and would be slow to parse
 _NUMBER = re.compile(r"(?:\d+(?:\.\d+)?|\.\d+)(?:e([+-]?\d+))?", re.IGNORECASE)
 _WINDOW = re.compile(r"\s*([\d.]\S*?)\s*([^\W\d]*)\s*")
+_LENGTH = re.compile(r"([\d.]+)\s*([^\W\d]+)")
+_LENGTHS = re.compile(rf"\s*(?:{_LENGTH.pattern}\s*){{2,}}")
 _TIMESTAMP = re.compile(
     r"(\d{4})-(\d{1,2})-(\d{1,2})"
     r"(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?)?"
@@ -74,6 +86,21 @@ def unit_ns(name: str) -> int:
     raise QueryError(f"unknown unit `{name[:40]}`", hint=hint)
 
 
+def read_duration(amounts: Sequence[tuple[str, str]]) -> Fraction:
+    """Return the nanoseconds of a length of time in one unit or several, such as ``1 h 30 min``.
+
+    Raises :class:`QueryError` (without a place) unless each unit is smaller than the one before it.
+
+    >>> read_duration([("1", "h"), ("30", "min")])
+    Fraction(5400000000000, 1)
+    """
+    units = [unit_ns(unit) for _, unit in amounts]
+    for before, after, (_, unit) in zip(units, units[1:], amounts[1:], strict=False):
+        if before <= after:
+            raise QueryError(f"`{unit}` comes after a unit that is no longer", hint="the longest unit first: 1 h 30 min")
+    return sum((exact_number(number) * unit for (number, _), unit in zip(amounts, units, strict=True)), Fraction(0))
+
+
 def read_window(amount: str, unit: str | None) -> Within:
     """Return the window of ``WITHIN amount unit``; without a unit the amount is in ticks of ``ts``.
 
@@ -110,6 +137,8 @@ def window_of(value: object) -> Within | None:
 
     >>> window_of("5 events")
     Within(amount=Fraction(5, 1), unit='events')
+    >>> window_of("1 h 30 min") == window_of("1h30min") == window_of("90 min")
+    True
     """
     match value:
         case None:
@@ -117,7 +146,10 @@ def window_of(value: object) -> Within | None:
         case timedelta():
             return checked_window(Within(Fraction(value // timedelta(microseconds=1)) * 1000, "ns"))
         case str():
-            found = _WINDOW.fullmatch(value[: 2 * _DIGITS])
+            text = value[: 2 * _DIGITS]
+            if _LENGTHS.fullmatch(text):
+                return checked_window(Within(read_duration(_LENGTH.findall(text)), "ns"))
+            found = _WINDOW.fullmatch(text)
             if found is None:
                 raise QueryError(f"`{value[:40]}` is not a window", hint='write "1 hour", "5 EVENTS" or a number')
             return read_window(found.group(1), found.group(2) or None)
