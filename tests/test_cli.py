@@ -188,6 +188,31 @@ def test_options_of_letter_expressions(
     assert bindings in [match["bindings"] for match in found]
 
 
+def test_parameters(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("e.csv").write_text("ts,type,x,s\n1,A,1,it's\n2,A,2,B\n3,B,3,C\n")
+    text = "PATTERN SEQ(A a, B b) WHERE a.x >= :least AND a.s IN :names WITHIN :w"
+
+    def found(*options: str) -> list[Any]:
+        assert main(["match", text, "e.csv", *options]) == 0
+        return [json.loads(line)["bindings"]["a"] for line in capsys.readouterr().out.splitlines()]
+
+    assert found("--set", "least=1", "--set", "names=('it''s', B)", "--set", "w=5") == [[0], [1]]
+    assert found("--set", "least=2", "--set", "names=('it''s', B)", "--set", "w=5") == [[1]]
+    assert found("--set", "least=1", "--set", "names=it's", "--set", "w=5") == [[0]]
+    for options, message in (
+        (["--set", "least=1"], "`:names` has no value (line 1, column 54)"),
+        (["--set", "least=1", "--set", "leest=1"], "`:names` has no value"),
+        (["--set", "least=1", "--set", "least=2"], "--set gives `least` twice"),
+        (["--set", "least"], "--set least: no value"),
+    ):
+        assert main(["match", text, "e.csv", *options]) == 2
+        assert message in capsys.readouterr().err
+    assert main(["match", "PATTERN A a WHERE a.x > :least", "e.csv"]) == 2
+    assert "hint: give it one: --set least=3" in capsys.readouterr().err
+    assert main(["match", "re:ab", "e.csv", "--within", "5", "--set", "x=1"]) == 2
+    assert "--set is not for letter expressions" in capsys.readouterr().err
+
+
 def test_by_and_a_window_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     Path("e.csv").write_text(
         "when,kind,user,id\n2024-01-01T10:00:00,a,u,e1\n2024-01-01T10:00:01,b,v,e2\n2024-01-01T10:30:00.5,b,u,e3\n"

@@ -38,6 +38,7 @@ QUERIES = (
     "PATTERN SEQ(a x, b+ y[], c z) WHERE [k] AND z.v > x.v WITHIN 9 RETURN sum(y[].v) AS total",
     "PATTERN SEQ(a x, ~c n, b y) WHERE skip_till_next_match(x, y) { [k] } WITHIN 5 EVENTS OUTPUT NON OVERLAP",
     "PATTERN {a x, b y} WHERE x.v <> y.v",
+    "PATTERN SEQ(a x, b y) WHERE y.v > :least WITHIN 5",
     "FROM (PATTERN SEQ(a x, b y) WITHIN 3) AS T PATTERN SEQ(T t, T u) WITHIN 9",
     *("re:ab", "re:a(b|c)", "re:.", "re:(", "re:", "ab", "PATTERN", "", " ", "query.acep", "broken.acep", "events.csv"),
     *(
@@ -69,6 +70,7 @@ FILES = (
 OPTIONS: dict[str, tuple[str | None, ...]] = {
     "--errors": ("1", "0.5", "-1", "x", "1e9", "nan", ""),
     "--weights": ("x=2", "a=2", "x=inf", "x=-1", "x", "=", "nothing=1", "x=1,x=2"),
+    "--set": ("least=3", "x=(1, 'a')", "least=5 min", "x", "=", "=1", "x=", "least=()"),
     "--within": ("5", "1 hour", "5 events", "none", "-5", "x", "", "1e400"),
     "--by": ("k", "k,type", "nothing", ",", ""),
     "--strategy": ("skip_till_next_match", "nonsense", ""),
@@ -129,7 +131,7 @@ OPTIONS: dict[str, tuple[str | None, ...]] = {
     "--watch": (None,),
     "--nonsense": (None, "1"),
 }
-QUERY = ("--errors", "--weights", "--within", "--by", "--strategy")
+QUERY = ("--errors", "--weights", "--set", "--within", "--by", "--strategy")
 COLUMNS = ("--ts", "--type", "--seq", "--id", "--unit", "--cast", "--format", "--skip-bad-lines")
 BUDGET = ("--work", "--cpu", "--speed", "--latency", "--memory", "--recover", "--history", "--policy", "--seed")
 OUTPUT = ("--output", "--limit", "--bundles", "--points", "--count", "--exists", "--no-counts", "--engine")

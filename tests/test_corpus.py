@@ -13,8 +13,10 @@ import pytest
 
 import acep
 from acep.errors import AcepError, DataError, QueryError
+from acep.pattern import expressions as ex
 from acep.pattern.times import UNITS
 from acep.pattern.tree import Query, Within
+from acep.pattern.walk import children, with_children
 from tests.corpus import Case, CorpusError, Match, load_all
 from tests.oracle import oracle
 
@@ -296,6 +298,7 @@ def judged(case: Case) -> list[Got]:
         names = dict(zip(columns[ts], times, strict=True))
     if query.within is not None and query.within.unit == "ns":
         query = replace(query, within=Within(query.within.amount / tick, "ticks"))
+    query = replace(query, where=tuple(_in_ticks(expr, tick) for expr in query.where))
     rows = [{name: values[row] for name, values in columns.items()} for row in range(len(case))]
     found = oracle(query, rows, **options)
     return [
@@ -307,6 +310,15 @@ def judged(case: Case) -> list[Got]:
         )
         for one in got(found, ids_of(case))
     ]
+
+
+def _in_ticks(expr: ex.Expr, tick: Fraction) -> ex.Expr:
+    """The same condition with durations as numbers of ticks."""
+    if isinstance(expr, ex.Duration):
+        ticks = expr.ns / tick
+        assert ticks.denominator == 1
+        return ex.Literal(int(ticks))
+    return with_children(expr, [_in_ticks(part, tick) for part in children(expr)])
 
 
 def _microseconds(span: dt.timedelta) -> int:

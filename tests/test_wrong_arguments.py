@@ -184,7 +184,7 @@ CALLS: tuple[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]], ...] =
     (pushed, (EVENTS, {"ts": [20], "type": ["a"], "k": [1], "v": [1.0]}), ("query", "engine", *COMMON)),
     (restored, (b"",), ()),
     (acep.learn, (EVENTS, QUERY), COMMON),
-    (acep.parse, (TEXT,), ("errors", "weights")),
+    (acep.parse, (TEXT,), ("errors", "weights", "parameters")),
     (acep.regex, ("ab",), ("within", "errors", "by", "strategy", "weights", "output")),
     (acep.Budget, (), ("errors", "weights", "cpu", "memory", "latency", "work", "speed", "estimate", "recover")),
     (acep.read_events, ("nowhere.csv",), ("columns", "ts", "type", "cast", "unit", "format", "skip_bad_lines")),

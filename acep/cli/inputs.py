@@ -45,7 +45,12 @@ def load_query(args: argparse.Namespace) -> Query:
     if args.query.endswith(TOML):
         return _automaton(text, args)
     errors, weights = _errors(args.errors), _weights(args.weights)
+    parameters = _parameters(args.set or [])
     if text.startswith(LETTERS):
+        if parameters:
+            raise QueryError(
+                "--set is not for letter expressions", hint="write the query as text: PATTERN SEQ(A a, B b)"
+            )
         return _letters(text[len(LETTERS) :], args, errors, weights)
     bare = not re.search(r"\s|pattern", text, re.IGNORECASE)
     marked = f"a letter expression is marked by {LETTERS}, as in '{LETTERS}{text[:40]}'"
@@ -58,7 +63,7 @@ def load_query(args: argparse.Namespace) -> Query:
     from acep.pattern.sase import parse
 
     try:
-        return parse(text, errors=errors, weights=weights)
+        return parse(text, errors=errors, weights=weights, parameters=parameters)
     except QueryError as error:
         if bare:
             error.hint = marked
@@ -99,7 +104,7 @@ def _automaton(text: str, args: argparse.Namespace) -> Query:
     """Return the hand-written automaton of a TOML file."""
     from acep.pattern.automata import Automaton
 
-    for option in ("errors", "weights", "within", "by", "strategy"):
+    for option in ("errors", "weights", "set", "within", "by", "strategy"):
         if getattr(args, option) is not None:
             raise QueryError(f"--{option} is not for hand-written automata", hint="say in the file what it shall do")
     return Automaton.from_toml(text).query
@@ -157,6 +162,21 @@ def _weights(text: str | None) -> dict[str, Fraction | None]:
             raise QueryError(f"--weights {text}: `{part}` is no weight", hint="as in --weights a=2,b=0.5,c=inf")
         weights[name] = number
     return weights
+
+
+def _parameters(given: list[str]) -> dict[str, Any]:
+    from acep.pattern.parameters import parameter_of_text
+
+    parameters: dict[str, Any] = {}
+    for pair in given:
+        name, equals, value = pair.partition("=")
+        name = name.strip().removeprefix(":")
+        if not name or not equals:
+            raise QueryError(f"--set {pair}: no value", hint="as in --set threshold=3")
+        if name in parameters:
+            raise QueryError(f"--set gives `{name}` twice")
+        parameters[name] = parameter_of_text(value)
+    return parameters
 
 
 # The budget --------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ OTHERS = (
     (re.compile(r"(?<![\w.])into="), "--output"),
     (re.compile(r"(?<![\w.])max_files="), "max-files="),
     (re.compile(r" out of the Budget\b"), " out"),
+    (re.compile(r"""(?<![\w.])parameters=\{["'](\w+)["']: ([^{}]*)\}"""), r"--set \1=\2"),
     (re.compile(r"\bacep\.(learn|match)\b"), r"`acep \1`"),
 )
 MAPPING = re.compile(r"(?<![\w.])(cast|weights)=\{([^{}]*)\}")

@@ -9,7 +9,7 @@ from acep.pattern.reading import Token
 from acep.pattern.syntax import Branch, amounts, fail, span, tokens, unquote
 from acep.pattern.times import exact_number, read_duration, read_timestamp
 
-__all__ = ["LITERALS"]
+__all__ = ["LITERALS", "number_literal"]
 
 _INT_LIMIT = 2**63
 _MOST = 10**300  # numbers with a greater denominator are kept as floats only
@@ -28,12 +28,20 @@ def _number(branch: Branch) -> ex.Expr:
 def _float(branch: Branch, token: Token, divisor: int) -> ex.Literal:
     try:
         with ex.placed(span(token)):
-            exact = exact_number(token.rstrip("%")) / divisor
-        value = float(exact)
+            return number_literal(exact_number(token.rstrip("%")) / divisor, span(branch))
     except OverflowError:
         raise fail("this number is too large", token) from None
+
+
+def number_literal(exact: Fraction, where: ex.Span | None) -> ex.Literal:
+    """Return the constant of a number that is not written as an integer. Raises :class:`OverflowError` beyond floats.
+
+    >>> number_literal(Fraction(1, 10), None)
+    Literal(value=0.1, span=None, exact=None)
+    """
+    value = float(exact)
     known = Fraction(repr(value)) == exact or exact.denominator > _MOST
-    return ex.Literal(value, span(branch), None if known else exact)
+    return ex.Literal(value, where, None if known else exact)
 
 
 def _percent(branch: Branch) -> ex.Expr:

@@ -23,6 +23,7 @@ _WORDS = {
     "BACKTICK": "a name",
     "NUMBER": "a number",
     "PERCENT": "a number",
+    "PARAMETER": "a parameter",
     "STRING": "a text in quotes",
     "TRUE": "an expression",
     "FALSE": "an expression",
@@ -53,7 +54,8 @@ _WORDS = {
 }
 _OPENS_EXPRESSION = {"TRUE", "FALSE"}
 _EXPRESSION = _OPENS_EXPRESSION | {
-    "NAME", "BACKTICK", "NUMBER", "PERCENT", "STRING", "NULL", "_TIMESTAMP", "_NOT", "_BANG", "ADD", "LPAR", "LSQB",
+    "NAME", "BACKTICK", "NUMBER", "PERCENT", "PARAMETER", "STRING", "NULL", "_TIMESTAMP", "_NOT", "_BANG", "ADD",
+    "LPAR", "LSQB",
 }  # fmt: skip
 _OPENS_ITEM = {"_TILDE"}
 _ITEM = _OPENS_ITEM | {"NAME", "BACKTICK", "STRING", "ANY", "_SEQ", "LPAR", "LBRACE", "_NOT", "_BANG"}

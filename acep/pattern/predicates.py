@@ -8,6 +8,7 @@ from acep.errors import slip
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import FUNCTIONS
 from acep.pattern.literals import LITERALS
+from acep.pattern.parameters import constant, given_values
 from acep.pattern.reading import Tree
 from acep.pattern.references import aggregate, previous, scalar
 from acep.pattern.syntax import Branch, Leaf, branches, fail, quoted, span, tokens
@@ -95,15 +96,21 @@ def _signed(branch: Branch) -> ex.Expr:
     if sign == "+":
         return value
     if isinstance(value, ex.Literal) and isinstance(value.value, (int, float)) and not isinstance(value.value, bool):
-        return ex.Literal(-value.value, span(branch))
+        return ex.Literal(-value.value, span(branch), None if value.exact is None else -value.exact)
     if isinstance(value, ex.Duration):
         return ex.Duration(-value.ns, span(branch))
     return ex.Unary("-", value, span(branch))
 
 
 def _in(branch: Branch) -> ex.Expr:
-    operand, *values = (expression(c) for c in branch.children)
-    return ex.In(operand, tuple(values), branch.data == "not_in", span(branch))
+    operand, *parts = branch.children
+    values: list[ex.Expr] = []
+    for part in parts:
+        if isinstance(part, Tree) and part.data == "parameter":
+            values += given_values(part)
+        else:
+            values.append(expression(part))
+    return ex.In(expression(operand), tuple(values), branch.data == "not_in", span(branch))
 
 
 def _between(branch: Branch) -> ex.Expr:
@@ -163,6 +170,7 @@ _BUILD: dict[str, Callable[[Branch], ex.Expr]] = {
     "product": _chain,
     "sign_of": _signed,
     **LITERALS,
+    "parameter": constant,
     "reference": scalar,
     "tie": _tie,
     "call": _call,

@@ -12,6 +12,7 @@ from fractions import Fraction
 from acep.errors import QueryError, suggest
 from acep.pattern.check import check_query, checked_errors, checked_weights
 from acep.pattern.expressions import Expr, Span, placed
+from acep.pattern.parameters import Parameters, fill, given_window
 from acep.pattern.patterns import Places, pattern
 from acep.pattern.predicates import conjuncts, expression
 from acep.pattern.references import path
@@ -27,12 +28,15 @@ Weights = Mapping[str, float | Fraction | Decimal | None]
 Errors = float | Fraction | Decimal
 
 
-def parse(text: str, *, errors: Errors = 0, weights: Weights | None = None) -> Query:
+def parse(
+    text: str, *, errors: Errors = 0, weights: Weights | None = None, parameters: Parameters | None = None
+) -> Query:
     """Parse a query in SASE+ text.
 
     ``errors`` is the error budget: the greatest total weight of missing components (a number, at least 0). ``weights``
     maps variables to other weights than 1: a positive number, or infinity (or ``None``) for a component that may not
-    be missing.
+    be missing. ``parameters`` are the values of ``:name`` in the text: numbers, texts, truth values, datetimes,
+    timedeltas, ``None``, and lists of these behind ``IN``.
 
     Raises :class:`~acep.errors.QueryError`, with the place in the text and a hint, for an invalid query.
 
@@ -41,11 +45,14 @@ def parse(text: str, *, errors: Errors = 0, weights: Weights | None = None) -> Q
     Negation(var='b', types=('Register',))
     >>> query.ties
     ('tag_id',)
+    >>> parse("PATTERN SEQ(A a, B b) WHERE b.x > :least WITHIN 5", parameters={"least": 3}).where[0].right.value
+    3
     """
     if not isinstance(text, str):
         raise QueryError(f"a query is a text, not {type(text).__name__}")
     try:
         tree = read("sase", text)
+        fill(tree, {} if parameters is None else parameters)
         return _query(branches(tree)[0], text, checked_errors(errors), {} if weights is None else weights)
     except QueryError as error:
         raise error.located(text) from None
@@ -128,8 +135,10 @@ def _within(branch: Branch | None) -> Within | None:
     if branch is None:
         return None
     (length,) = branches(branch)
-    amount, *units = tokens(length)
+    amount, *units = tokens(length) if not branches(length) else [None, *tokens(length)]
     with placed(span(branch)):
+        if amount is None:
+            return given_window(branches(length)[0], bool(units))
         if len(units) > 1:
             return checked_window(Within(read_duration(amounts(length)), "ns"))
         return read_window(amount, units[0] if units else None)

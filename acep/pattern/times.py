@@ -97,7 +97,9 @@ def read_duration(amounts: Sequence[tuple[str, str]]) -> Fraction:
     units = [unit_ns(unit) for _, unit in amounts]
     for before, after, (_, unit) in zip(units, units[1:], amounts[1:], strict=False):
         if before <= after:
-            raise QueryError(f"`{unit}` comes after a unit that is no longer", hint="the longest unit first: 1 h 30 min")
+            raise QueryError(
+                f"`{unit}` comes after a unit that is no longer", hint="the longest unit first: 1 h 30 min"
+            )
     return sum((exact_number(number) * unit for (number, _), unit in zip(amounts, units, strict=True)), Fraction(0))
 
 

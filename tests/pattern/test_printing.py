@@ -341,8 +341,8 @@ def test_a_duration_of_several_units_is_their_sum(names: list[str], space: str, 
 
 
 def test_canonical_text_names_each_value_of_return() -> None:
-    query = acep.parse("PATTERN A+ a[] RETURN a.price, count(a[]), a[1].\"odd name\"")
-    end = "RETURN a.price AS a_price, count(a[]) AS count_a, a[1].\"odd name\" AS a_1_odd_name"
+    query = acep.parse('PATTERN A+ a[] RETURN a.price, count(a[]), a[1]."odd name"')
+    end = 'RETURN a.price AS a_price, count(a[]) AS count_a, a[1]."odd name" AS a_1_odd_name'
     assert canonical(query).endswith(end)
     assert canonical(acep.parse(canonical(query))) == canonical(query)
 

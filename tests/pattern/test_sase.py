@@ -548,3 +548,9 @@ def test_a_long_chain_of_ors_is_no_deep_tree() -> None:
     assert len(query.where) == 1
     hash(query)
     assert canonical(query).count("OR") == 1999
+
+
+def test_a_negative_number_keeps_its_digits() -> None:
+    digits = "1234567890.123456789"
+    (found,) = acep.parse(f"PATTERN A a WHERE a.x > -{digits}").where
+    assert found.right.exact == -Fraction(digits)  # type: ignore[union-attr]
