@@ -143,6 +143,15 @@ def composed(
 # What the query says, before any event
 
 
+def behind(leaf: x.Attribute | x.Length | x.Aggregate) -> int:
+    """How many events before ``a[i]`` a reference needs: n of ``a[i-n]``, and one for ``a[..i-1]``."""
+    if isinstance(leaf, x.Aggregate):
+        return int(leaf.scope == "before")
+    if isinstance(leaf, x.Length) or not isinstance(leaf.index, str) or leaf.index in ("i", "last"):
+        return 0
+    return int(leaf.index.split("-")[1])
+
+
 @dataclass(frozen=True, eq=False)
 class Conjunct:
     """A conjunct of WHERE, or one that the closure of equalities adds."""
@@ -151,8 +160,8 @@ class Conjunct:
     vars: frozenset[str]
     whole: frozenset[str]
     """The variables of which it speaks once their repetition is left (``a[a.LEN]``, ``a.LEN``, ``avg(a[].x)``)."""
-    previous: frozenset[str]
-    """The variables with ``a[i-1]`` or ``a[..i-1]``: it speaks of ``i > 1`` only."""
+    previous: Mapping[str, int]
+    """For the variables with ``a[i-n]`` or ``a[..i-1]``, the greatest n: it speaks of ``i > n`` only."""
     each: frozenset[str]
     """The variables with plain ``a.x`` or ``a[i].x``: it speaks of each event."""
     anchors: Mapping[str, int]
@@ -162,7 +171,7 @@ class Conjunct:
     def of(expr: x.Expr, kleene: set[str]) -> Conjunct:
         used = list(leaves(expr))
         attributes = [leaf for leaf in used if isinstance(leaf, x.Attribute)]
-        walking = {leaf.var for leaf in attributes if leaf.index in ("i", "i-1")}
+        walking = {leaf.var for leaf in attributes if leaf.index == "i" or behind(leaf)}
         anchors: dict[str, int] = {}
         for leaf in attributes:
             if leaf.var in walking and isinstance(leaf.index, int):
@@ -184,22 +193,15 @@ class Conjunct:
                     )
                 )
             ),
-            those(
-                lambda leaf: (
-                    (isinstance(leaf, x.Aggregate) and leaf.scope == "before")
-                    or (isinstance(leaf, x.Attribute) and leaf.index == "i-1")
-                )
-            ),
+            {leaf.var: max(behind(other) for other in used if other.var == leaf.var) for leaf in used if behind(leaf)},
             those(lambda leaf: isinstance(leaf, x.Attribute) and leaf.index in (None, "i")),
             anchors,
         )
 
     def holds(self, env: Env) -> bool:
         """Whether it is true of the events bound, for all combinations of those it speaks of one by one."""
-        names = sorted(self.previous | self.each)
-        ranges = [
-            range(max(1 if name in self.previous else 0, self.anchors.get(name, 0)), len(env[name])) for name in names
-        ]
+        names = sorted({*self.previous, *self.each})
+        ranges = [range(max(self.previous.get(name, 0), self.anchors.get(name, 0)), len(env[name])) for name in names]
         return all(self._holds(env, dict(zip(names, at, strict=True))) for at in product(*ranges))
 
     def _holds(self, env: Env, at: dict[str, int]) -> bool:
@@ -216,7 +218,7 @@ class Conjunct:
                 case x.Attribute(index=int(n)):
                     return events[n - 1].get(leaf.name)
                 case x.Attribute():
-                    return events[at[leaf.var] - (leaf.index == "i-1")].get(leaf.name)
+                    return events[at[leaf.var] - behind(leaf)].get(leaf.name)
 
         # a[3] where only two are bound: dropped.
         for leaf in leaves(self.expr):

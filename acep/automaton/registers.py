@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from acep.automaton.arcs import Arc, Arcs
 from acep.automaton.thompson import Thompson
 from acep.pattern import expressions as ex
-from acep.pattern.walk import leaves_of, means_each
+from acep.pattern.walk import leaves_of, means_each, steps_back
 
 __all__ = [
     "Assign",
@@ -32,7 +32,8 @@ __all__ = [
 class Register:
     """One remembered value of the events bound to ``var``.
 
-    ``kind`` is ``last`` or ``nth`` (``number``-th) for a value of attribute ``name``, ``count`` for the number of
+    ``kind`` is ``last``, ``back`` (``number``-th last) or ``nth`` (``number``-th) for a value of attribute ``name``,
+    ``count`` for the number of
     events, ``sum``, ``min``, ``max`` or ``nonnull`` (number of non-null values) for an aggregate of the attribute,
     ``frames`` for the values that the references of predicate ``number`` to ``var`` have at each event, or ``field``
     for register ``name`` of a hand-written automaton.
@@ -50,9 +51,15 @@ class Register:
             return f"{self.var}[].frames(p{self.number})"
         if self.kind == "nth":
             return f"{self.var}[{self.number}].{self.name}"
-        if self.kind == "last":
-            return f"{self.var}[last].{self.name}"
+        if self.kind in ("last", "back"):
+            return f"{self.var}[last{f'-{self.number - 1}' if self.number else ''}].{self.name}"
         return f"{self.kind}({self.var}[].{self.name})" if self.name else f"{self.kind}({self.var}[])"
+
+    @property
+    def newer(self) -> Register:
+        """Return the register that a ``back`` register takes its value from when an event is bound."""
+        assert self.kind == "back"
+        return replace(self, number=self.number - 1) if self.number > 2 else replace(self, kind="last", number=0)
 
 
 @dataclass(frozen=True)
@@ -253,6 +260,8 @@ def _stored(leaf: ex.Leaf, kleene: frozenset[str]) -> ValueSource:
     match leaf:
         case ex.Attribute(index=int() as n, name=name) if var in kleene or n > 1:
             held = Register("nth", var, name, n)
+        case ex.Attribute(index=index, name=name) if steps_back(index) > 1:
+            held = Register("back", var, name, steps_back(index))
         case ex.Attribute(name=name):
             held = Register("last", var, name)
         case ex.Length() | ex.Aggregate(function="count", name=None):
@@ -333,6 +342,8 @@ def _needed_before(step: Step, after: set[Register]) -> set[Register]:
         elif register.kind == "frames":
             frame = next(f for f in step.frames if f.register == register)
             needed |= {register, *(r for s in frame.sources for r in s.registers)}
+        elif register.kind == "back":
+            needed.add(register.newer)
         elif register.kind != "last":
             needed.add(register)
             if register.kind == "nth" and register.number > 1:

@@ -15,6 +15,7 @@ from acep.pattern import expressions as ex
 from acep.pattern.evaluation import Compiled
 from acep.pattern.printing import expression_text
 from acep.pattern.tree import Output
+from acep.pattern.walk import steps_back
 from acep.plan.compile import Plan
 from acep.reference.bindings import aggregate, breaks, crossings_of, having_holds
 from acep.reference.engine import Event, MatchNode, bound_events
@@ -150,7 +151,7 @@ def _held(plan: Plan, leaf: ex.Leaf, bound: dict[str, list[Event]], var: str) ->
         case ex.Length():
             return len(events)
         case ex.Attribute(index=index, name=name):
-            at = index - 1 if isinstance(index, int) else -2 if index == "i-1" else -1
+            at = index - 1 if isinstance(index, int) else -1 - steps_back(index)
             return events[at].row[plan.row.index(name)] if -len(events) <= at < len(events) else None
         case ex.Aggregate(function=function, scope=scope, name=name):
             if scope == "before" and leaf.var == var:

@@ -160,7 +160,7 @@ def _check_conjunct(expr: ex.Expr, most: Most, negated: Collection[str]) -> None
 def _walks(leaf: ex.Leaf) -> bool:
     """Return whether a reference means the events of a repetition one after another."""
     if isinstance(leaf, ex.Attribute):
-        return leaf.index in ("i", "i-1")
+        return leaf.index == "i" or walk.steps_back(leaf.index) > 0
     return isinstance(leaf, ex.Aggregate) and leaf.scope == "before"
 
 
@@ -171,7 +171,10 @@ def _check_known(expr: ex.Expr, most: Most, negated: Collection[str]) -> None:
 
 
 def _check_number(leaf: ex.Leaf, most: int | None) -> None:
-    """Reject ``a[3]`` if the variable binds fewer events, because it would never have a value."""
+    """Reject ``a[3]`` or ``a[i-3]`` if the variable binds too few events, because it would never have a value."""
+    if isinstance(leaf, ex.Attribute) and most is not None and 0 < most <= walk.steps_back(leaf.index):
+        hint = f"none comes {walk.steps_back(leaf.index)} events after another"
+        raise ex.error_at(f"`{leaf.var}` binds {most} events at most", leaf, hint)
     if isinstance(leaf, ex.Attribute) and isinstance(leaf.index, int) and most is not None and leaf.index > most:
         bound = "one event only" if most == 1 else f"{most} events at most"
         hint = f"write {leaf.var}.{leaf.name}" if most == 1 else f"{leaf.var}[{leaf.var}.LEN] is the last one"

@@ -1,8 +1,8 @@
 """Define the tree of expressions over bound events; :mod:`acep.pattern.evaluation` evaluates them.
 
 A variable, an index and a name identify an attribute. The indexes ``None`` (plain ``a.x``) and ``"i"`` mean *each*
-event bound to a Kleene variable, ``"i-1"`` the one bound before it, ``"last"`` (``a[a.LEN]``) the last one of a
-completed repetition, and an integer ``n >= 1`` the n-th bound event.
+event bound to a Kleene variable, ``"i-1"`` the one bound before it, ``"i-2"`` the one before that, ``"last"``
+(``a[a.LEN]``) the last one of a completed repetition, and an integer ``n >= 1`` the n-th bound event.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ __all__ = [
 ]
 
 Value: TypeAlias = bool | int | float | str | None
-Index: TypeAlias = int | OneOf["i", "i-1", "last"] | None
+Index: TypeAlias = int | str | None
+"""``None``, ``"i"``, ``"i-1"``, ``"i-2"``, ..., ``"last"``, or the number of an event."""
+
 Scope: TypeAlias = OneOf["before", "all"]
 
 

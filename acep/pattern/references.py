@@ -10,6 +10,10 @@ from acep.pattern.syntax import Branch, branches, fail, name, quoted, span, toke
 __all__ = ["aggregate", "path", "previous", "scalar"]
 
 
+MOST_BACK = 100
+"""The greatest n of ``a[i-n]``; a partial match remembers so many values."""
+
+
 @dataclass(frozen=True)
 class Reference:
     """A reference such as ``a``, ``a[]``, ``a[..i-1]`` or ``a[1].x``, of an attribute or inside an aggregate."""
@@ -51,8 +55,10 @@ def _index(branch: Branch, var: str) -> tuple[ex.Index, str | None]:
     match words:
         case ["i"] if not ranged:
             return "i", None
-        case ["i", "-", "1"]:
-            return (None, "before") if ranged else ("i-1", None)
+        case ["i", "-", "1"] if ranged:
+            return None, "before"
+        case ["i", "-", number] if number.isdecimal() and not ranged and 1 <= int(number[:9]) <= MOST_BACK:
+            return f"i-{int(number)}", None
         case [owner, length] if length.upper() == "LEN" and types == ["NAME", "NAME"]:
             if owner != var:
                 raise fail(
@@ -68,7 +74,7 @@ def _index(branch: Branch, var: str) -> tuple[ex.Index, str | None]:
         case ["-", "1"]:
             hint = f"write {var}[{var}.LEN] for the last event, {var}[i-1] for the one before {var}[i]"
         case ["i", _, _]:
-            hint = f"only {var}[i] and {var}[i-1] can be compared"
+            hint = f"write {var}[i] or {var}[i-n], at most {MOST_BACK} events back; a range is ..i-1"
         case [word] if word.upper() == "LEN":
             hint = f"write {var}[{var}.LEN]"
         case _:
@@ -100,11 +106,16 @@ def _plain(branch: Branch) -> bool:
 
 
 def previous(branch: Branch, args: list[Branch]) -> ex.Expr:
-    """Return ``a[i-1].x`` for ``prev(a.x)`` (the 2012 paper, section 3)."""
-    ref = _reference(args[0]) if len(args) == 1 and args[0].data == "reference" else None
-    if ref is None or ref.name is None or ref.scope is not None or ref.index not in (None, "i"):
-        raise fail("`prev` takes one attribute", branch, "prev(a.x), the same as a[i-1].x")
-    return ex.Attribute(ref.var, "i-1", ref.name, span(branch))
+    """Return ``a[i-1].x`` for ``prev(a.x)`` (the 2012 paper, section 3), and ``a[i-n].x`` for ``prev(a.x, n)``."""
+    ref = _reference(args[0]) if args and args[0].data == "reference" else None
+    if ref is None or ref.name is None or ref.scope is not None or ref.index not in (None, "i") or len(args) > 2:
+        raise fail("`prev` takes one attribute", branch, "prev(a.x), the same as a[i-1].x, or prev(a.x, 2)")
+    if len(args) == 1:
+        return ex.Attribute(ref.var, "i-1", ref.name, span(branch))
+    back = str(tokens(args[1])[0]) if args[1].data == "number" else ""
+    if not back.isdecimal() or not 1 <= int(back[:9]) <= MOST_BACK:
+        raise fail("`prev` goes back by a number of events", args[1], f"1 to {MOST_BACK}, as in prev(a.x, 2)")
+    return ex.Attribute(ref.var, f"i-{int(back)}", ref.name, span(branch))
 
 
 def aggregate(branch: Branch, function: str, args: list[Branch]) -> ex.Expr:

@@ -28,6 +28,7 @@ __all__ = [
     "parts",
     "positions",
     "repeated_variables",
+    "steps_back",
     "variables",
     "with_children",
     "without_places",
@@ -209,6 +210,15 @@ def attributes(expr: ex.Expr) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
+def steps_back(index: ex.Index) -> int:
+    """Return n for the index of ``a[i-n]``, else 0.
+
+    >>> steps_back("i-2"), steps_back("i"), steps_back(2), steps_back("last")
+    (2, 0, 0, 0)
+    """
+    return int(index[2:]) if isinstance(index, str) and index.startswith("i-") else 0
+
+
 def means_each(leaf: ex.Leaf) -> bool:
     """Return whether a reference means each event of a repetition in turn, or those before it, not the repetition as a
     whole or an event by its number.
@@ -217,7 +227,7 @@ def means_each(leaf: ex.Leaf) -> bool:
     (True, False)
     """
     if isinstance(leaf, ex.Attribute):
-        return leaf.index in (None, "i", "i-1")
+        return leaf.index in (None, "i") or steps_back(leaf.index) > 0
     return isinstance(leaf, ex.Aggregate) and leaf.scope == "before"
 
 
@@ -235,8 +245,8 @@ def indexes(leaves: Several[ex.Leaf], kleene: Collection[str]) -> tuple[dict[str
     greatest: dict[str, int] = {}
     for leaf in leaves:
         if leaf.var in kleene and means_each(leaf):
-            earlier = not isinstance(leaf, ex.Attribute) or leaf.index == "i-1"
-            first[leaf.var] = max(first.get(leaf.var, 0), int(earlier))
+            earlier = steps_back(leaf.index) if isinstance(leaf, ex.Attribute) else 1
+            first[leaf.var] = max(first.get(leaf.var, 0), earlier)
         elif isinstance(leaf, ex.Attribute) and isinstance(leaf.index, int):
             greatest[leaf.var] = max(greatest.get(leaf.var, 0), leaf.index)
     return {var: max(low, greatest.get(var, 0)) for var, low in first.items()}, greatest

@@ -19,7 +19,7 @@ from acep.pattern.closure import close_equalities, partition_attributes
 from acep.pattern.evaluation import Compiled, compile_expression
 from acep.pattern.printing import canonical
 from acep.pattern.tree import Output, Query, StateGraph, Strategy
-from acep.pattern.walk import attributes, variables
+from acep.pattern.walk import attributes, steps_back, variables
 from acep.plan.compile_graph import KnownParts, compile_graph
 from acep.plan.decimals import DECIMAL, Typed
 from acep.plan.kinds import column, resolve
@@ -250,7 +250,7 @@ def _check_types(query: Query, schema: Schema, automaton: Thompson) -> None:
 def _implied_by_partition(expr: ex.Expr, keys: tuple[str, ...]) -> bool:
     match expr:
         case ex.Binary(op="=", left=ex.Attribute(index=i, name=x), right=ex.Attribute(index=j, name=y)):
-            return x == y and x in keys and "i-1" not in (i, j)
+            return x == y and x in keys and not (steps_back(i) or steps_back(j))
     return False
 
 

@@ -126,7 +126,7 @@ def _number(register: Register, kind: Callable[[str], Kind]) -> Kind | None:
     """Return the kind of the single number in a register, or ``None``. Sums may be no number, or two words wide."""
     if register.kind in ("count", "nonnull"):
         return Kind.INT
-    if register.kind not in ("last", "nth", "min", "max"):
+    if register.kind not in ("last", "back", "nth", "min", "max"):
         return None
     held = kind(register.name)
     return held if held in NUMBERS else None
@@ -142,6 +142,8 @@ def _before(plan: Plan, step: Step, after: Mapping[Register, Demand]) -> list[tu
             wanted.append((register, demand))  # copied
         elif register.kind == "last":
             continue  # set from the event, which is the same for both
+        elif register.kind == "back":
+            wanted.append((register.newer, demand))
         else:
             wanted.append((register, EQUAL))
         if register.kind == "nth" and register.number > 1 and register.var == var:

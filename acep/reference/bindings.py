@@ -12,7 +12,7 @@ from typing import Any
 from acep.automaton.arcs import Crossing
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import INT_LIMIT, Compiled
-from acep.pattern.walk import indexes, means_each
+from acep.pattern.walk import indexes, means_each, steps_back
 from acep.plan.compile import Plan
 from acep.reference.engine import CrossingHistory, Event, bound_events, path_of
 
@@ -150,9 +150,7 @@ def _holds(plan: Plan, compiled: Compiled, env: dict[str, list[Event]]) -> bool:
 
 def _at(plan: Plan, leaf: ex.Leaf, events: Sequence[Event], i: int) -> Any:
     match leaf:
-        case ex.Attribute(index="i-1", name=name):
-            return events[i - 1].row[plan.row.index(name)]
-        case ex.Attribute(name=name):
-            return events[i].row[plan.row.index(name)]
+        case ex.Attribute(index=index, name=name):
+            return events[i - steps_back(index)].row[plan.row.index(name)]
         case _:
             return _summary(plan, leaf, events[:i])

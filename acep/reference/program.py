@@ -181,6 +181,9 @@ def _write(plan: Plan, register: Register, step: Step, old: dict[Register, int])
         return append
     if register.kind == "count":
         return lambda regs, row: 1 if (n := before(regs)) is UNBOUND else n + 1
+    if register.kind == "back":
+        newer = old.get(register.newer, -1)
+        return lambda regs, row: regs[newer] if newer >= 0 else UNBOUND
     k = plan.row.index(register.name)
     if register.kind == "last":
         return lambda regs, row: row[k]

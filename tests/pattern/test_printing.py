@@ -177,7 +177,7 @@ def test_tree() -> None:
 
 NAMES = st.sampled_from(["x", "y", "odd name", 'say "so"', "LEN", "from", "ts", "größe", "`"])
 ATTRIBUTES = st.one_of(
-    st.builds(Attribute, st.just("a"), st.sampled_from([None, "i", "i-1", "last", 1, 2]), NAMES),
+    st.builds(Attribute, st.just("a"), st.sampled_from([None, "i", "i-1", "i-12", "last", 1, 2]), NAMES),
     st.builds(Attribute, st.sampled_from(["b", "my var"]), st.just(None), NAMES),
 )
 AGGREGATES = st.builds(

@@ -478,6 +478,8 @@ EXPRESSIONS: dict[str, Expr] = {
     "a[a.Len].x > 1": Binary(">", at("a", "x", "last"), ONE),
     "prev(a.x) < a.x": Binary("<", at("a", "x", "i-1"), A),
     "prev(a[i].x) < a.x": Binary("<", at("a", "x", "i-1"), A),
+    "prev(a.x, 12) < a.x": Binary("<", at("a", "x", "i-12"), A),
+    "a[i-2].x < a.x": Binary("<", at("a", "x", "i-2"), A),
     "b.y > avg(a[..i-1].x)": Binary(">", B, Aggregate("avg", "a", "before", "x")),
     "count(a[..i-1]) < 5": Binary("<", Aggregate("count", "a", "before", None), Literal(5)),
     "count(a[]) < 5": Binary("<", Aggregate("count", "a", "all", None), Literal(5)),

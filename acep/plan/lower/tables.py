@@ -364,6 +364,8 @@ class _TableLowering:
             return [(FRAMES, slot, before, -1, -1, self.frames - 1)]
         if r.kind == "count":
             return [(COUNT, slot, before, -1, -1, 0)]
+        if r.kind == "back":
+            return [(COPY, slot, old.get(r.newer, -1), -1, -1, 0)]
         column = self.writer.column(r.name)
         kind = self.writer.kind(r.name)
         match r.kind:

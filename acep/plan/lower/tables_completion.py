@@ -12,10 +12,10 @@ from acep.automaton.arcs import Crossing
 from acep.automaton.thompson import Negated
 from acep.pattern import expressions as ex
 from acep.pattern.tree import Output
-from acep.pattern.walk import indexes, leaves_of, means_each
+from acep.pattern.walk import indexes, leaves_of, means_each, steps_back
 from acep.plan.compile import Plan
 from acep.plan.lower.bytecode_words import bits_of
-from acep.plan.lower.tables_writer import EVENT, Triple, Writer
+from acep.plan.lower.tables_writer import EVENT, NotNativeError, Triple, Writer
 from acep.plan.schema import Kind
 
 __all__ = ["Negations", "completes", "needs_firsts", "write_output"]
@@ -184,7 +184,10 @@ def _ref(writer: Writer, kept: _Kept, leaf: ex.Leaf, var: int | None, loops: dic
             how = LENGTH
         case ex.Attribute(index=index, name=name):
             if loop >= 0:
-                how = PREVIOUS if index == "i-1" else EACH
+                back = steps_back(index)
+                if back > 1:
+                    raise NotNativeError("a condition on a negation refers to an event before the previous one")
+                how = PREVIOUS if back else EACH
             elif isinstance(index, int):
                 how, n = NTH, index
             else:

@@ -1,0 +1,79 @@
+"""``a[i-n]`` for n above 1: engines against the oracle on the random cases in which it may stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+import acep
+from acep.errors import AcepError, QueryError
+from tests.random_cases import Case, random_case
+from tests.test_random import ENGINES, complaint, found, manageable
+
+_BEFORE = re.compile(r"\[i-1\]")
+_PREVIOUS = re.compile(r"prev\(([\w.]+)\)")
+
+
+def farther(seed: int) -> Case | None:
+    """The random case of a seed with greater distances for ``i-1``, or none if it has no such condition."""
+    case, rng = random_case(seed), Random(seed)
+    text = _BEFORE.sub(lambda _: f"[i-{rng.choice((1, 2, 2, 3))}]", case.text)
+    text = _PREVIOUS.sub(lambda found: f"prev({found[1]}, {rng.choice((2, 3))})", text)
+    if text == case.text:
+        return None
+    try:
+        acep.parse(text, **case.options)
+    except QueryError:
+        return None  # a repetition that binds too few events
+    return replace(case, text=text)
+
+
+def those(seeds: range) -> Iterator[Case]:
+    return (case for seed in seeds if (case := farther(seed)) is not None)
+
+
+def runs_natively(case: Case) -> bool:
+    """Whether the native core takes the query."""
+    try:
+        acep.match(case.table(0, 1), case.query(), engine="native", **case.stream)
+    except AcepError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("chunk", range(4))
+def test_engines_agree_with_the_oracle(chunk: int, cases: Callable[[int], int]) -> None:
+    tried = matched = native = decided = 0
+    for given in those(range(chunk, 4 * max(250, cases(1_500)), 4)):
+        case, wanted = manageable(given)
+        for engine in ENGINES:
+            if found(case, engine) != wanted:
+                pytest.fail(complaint(case, engine), pytrace=False)
+        tried += 1
+        matched += bool(wanted)
+        native += runs_natively(case)
+        # The same query about the event before: if it gives other matches, the distance decides something.
+        decided += manageable(replace(case, text=re.sub(r"\[i-\d\]", "[i-1]", case.text)))[1] != wanted
+    assert tried >= 20
+    assert matched >= tried // 3
+    assert native >= tried // 2
+    assert decided >= tried // 20
+
+
+def test_outputs_without_bindings_agree(cases: Callable[[int], int]) -> None:
+    tried = 0
+    for given in those(range(10_000, 10_000 + max(1_000, cases(3_000)))):
+        case, wanted = manageable(given)
+        query, table = case.query(), case.table()
+        for engine in ENGINES:
+            assert acep.match(table, query, engine=engine, output="count", **case.stream) == len(wanted)
+            bundles = acep.match(table, query, engine=engine, output="bundles", counts=False, **case.stream)
+            assert bool(bundles) is bool(wanted)
+            by_reference = acep.match(table, query, engine="reference", output="bundles", counts=False, **case.stream)
+            assert sorted(bundles, key=repr) == sorted(by_reference, key=repr)
+        tried += bool(wanted)
+    assert tried >= 10
