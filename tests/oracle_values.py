@@ -64,6 +64,12 @@ def value(expr: x.Expr, look: Look) -> Any:
             return negate(both(negate(value(expr.left, look)), negate(value(expr.right, look))))
         case x.Binary():
             return binary(expr.op, value(expr.left, look), value(expr.right, look))
+        case x.Call(name="case"):
+            *pairs, other = expr.args
+            for n in range(0, len(pairs), 2):
+                if value(pairs[n], look) is True:
+                    return value(pairs[n + 1], look)
+            return value(other, look)
         case x.Call():
             return call(expr.name, [value(arg, look) for arg in expr.args])
         case x.In():

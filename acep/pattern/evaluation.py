@@ -19,7 +19,7 @@ from typing import Any
 from acep.pattern import expressions as ex
 from acep.pattern.walk import leaves_of
 
-__all__ = ["EXACT", "FUNCTIONS", "Compiled", "compile_expression", "like"]
+__all__ = ["CASE", "EXACT", "FUNCTIONS", "Compiled", "compile_expression", "like"]
 
 Values = Sequence[Any]
 Run = Callable[[Values], Any]
@@ -296,13 +296,24 @@ def _quotient(x: int, y: int, places: int) -> float:
     return x * factor / y if places >= 0 else x / (y * factor)
 
 
-# Functions for decimals (acep.plan.decimals) that no query can name. A decimal is an integer that counts units of
-# 10**-places.
+def _case(*args: Any) -> Any:
+    for condition, value in zip(args[:-1:2], args[1::2], strict=True):
+        if condition is True:
+            return value
+    return args[-1]
+
+
+CASE = "case"
+"""The name of the call that CASE is: conditions and values in turn, and the value of ELSE."""
+
+# CASE, and functions for decimals (acep.plan.decimals), none of which a query can name. A decimal is an integer that
+# counts units of 10**-places.
 EXACT: dict[str, tuple[int, int, Callable[..., Any], bool]] = {
     # -1, 0 or 1 as x / 10**places is below, equal to or above y / 10**others; y may be a float
     "decimal order": (4, 4, _order, True),
     # x * 10**places / y, rounded once
     "decimal quotient": (3, 3, _quotient, True),
     "decimal floor": (2, 2, lambda x, places: x // 10**places, True),
+    CASE: (3, 10**6, _case, False),
     "decimal ceil": (2, 2, lambda x, places: -(-x // 10**places), True),
 }

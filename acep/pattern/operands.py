@@ -7,7 +7,7 @@ rest with the schema.
 from __future__ import annotations
 
 from acep.pattern import expressions as ex
-from acep.pattern.evaluation import SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
+from acep.pattern.evaluation import CASE, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
 
 __all__ = ["TIME_ARITHMETIC", "check_condition", "kind_of"]
 
@@ -123,14 +123,18 @@ def _comparable(at: ex.Expr, left: ex.Expr, right: ex.Expr, *, null: bool = Fals
 
 
 def _call(expr: ex.Call) -> str:
-    kinds = [kind_of(a) for a in expr.args]
+    if expr.name == CASE:
+        for condition in expr.args[:-1:2]:
+            check_condition(condition)
     name = expr.name
-    if name in SAME_FUNCTIONS:
+    kinds = [kind_of(a) for a in (expr.args if name != CASE else (*expr.args[1::2], expr.args[-1]))]
+    if name in (*SAME_FUNCTIONS, CASE):
         known = {k for k in kinds if k not in (ANY, "null")}
         if QUANTITY in known and known <= _QUANTITIES:
             return QUANTITY
         if len(known) > 1:
-            raise ex.error_at(f"`{name}` needs arguments of one kind, not a {' and a '.join(sorted(known))}", expr)
+            what = "CASE needs values" if name == CASE else f"`{name}` needs arguments"
+            raise ex.error_at(f"{what} of one kind, not a {' and a '.join(sorted(known))}", expr)
         return ANY if ANY in kinds or not known else known.pop()
     for i, (arg, kind) in enumerate(zip(expr.args, kinds, strict=True)):
         if name in TEXT_FUNCTIONS:

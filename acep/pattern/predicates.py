@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from acep.errors import slip
 from acep.pattern import expressions as ex
-from acep.pattern.evaluation import FUNCTIONS
+from acep.pattern.evaluation import CASE, FUNCTIONS
 from acep.pattern.literals import LITERALS
 from acep.pattern.parameters import constant, given_values
 from acep.pattern.reading import Tree
@@ -133,6 +133,20 @@ def _tie(branch: Branch) -> ex.Expr:
     raise fail("`[attribute]` stands alone, joined by AND", branch, "compare the attributes instead: a.x = b.x")
 
 
+def _case(branch: Branch) -> ex.Expr:
+    """Return CASE as a call of conditions and values in turn, with the value of ELSE last."""
+    operand = expression(branch.children[0]) if branch.data == "simple" else None
+    args: list[ex.Expr] = []
+    for part in branches(branch, "when"):
+        condition, value = (expression(c) for c in part.children)
+        if operand is not None:
+            condition = ex.Binary("=", operand, condition, span(part.children[0]))
+        args += (condition, value)
+    other = branches(branch, "otherwise")
+    args.append(expression(other[0].children[0]) if other else ex.Literal(None, span(branch)))
+    return ex.Call(CASE, tuple(args), span(branch))
+
+
 def _call(branch: Branch) -> ex.Expr:
     (token,) = tokens(branch)
     args = branches(branch)
@@ -174,4 +188,6 @@ _BUILD: dict[str, Callable[[Branch], ex.Expr]] = {
     "reference": scalar,
     "tie": _tie,
     "call": _call,
+    "searched": _case,
+    "simple": _case,
 }

@@ -104,6 +104,10 @@ def _written(expr: ex.Expr) -> tuple[str, int]:
             before = _expression(left, _SUM if level == _COMPARE else level)
             after = _expression(right, level if chained else level + 1)
             return f"{before} {op.upper()} {after}", level
+        case ex.Call(name="case", args=args):
+            pairs = zip(args[:-1:2], args[1::2], strict=True)
+            words = [f"WHEN {_expression(when, _OR)} THEN {_expression(then, _OR)}" for when, then in pairs]
+            return f"CASE {' '.join(words)} ELSE {_expression(args[-1], _OR)} END", _ATOM
         case ex.Call(name=name, args=args):
             return f"{name}({', '.join(_expression(a, _OR) for a in args)})", _ATOM
         case ex.In(operand=operand, values=values, negated=negated):
@@ -148,7 +152,7 @@ def value_name(expr: ex.Expr) -> str | None:
             words = [var, "len"]
         case ex.Aggregate(function=function, var=var, name=name):
             words = [function, var, *([] if name is None else [name])]
-        case ex.Call(name=name, args=args):
+        case ex.Call(name=name, args=args) if name != "case":
             parts = [value_name(arg) for arg in args if not isinstance(arg, ex.Literal)]
             if not parts or None in parts:
                 return None

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from acep.errors import QueryError
 from acep.pattern import expressions as ex
 from acep.pattern.closure import partition_attributes
-from acep.pattern.evaluation import SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
+from acep.pattern.evaluation import CASE, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
 from acep.pattern.tree import Query, StateGraph
 from acep.pattern.walk import attributes
 from acep.plan.compile import Plan, compile_query
@@ -228,6 +228,10 @@ class _Reader:
         return Kind.FLOAT
 
     def call(self, expr: ex.Call) -> Term:
+        if expr.name == CASE:
+            for condition in expr.args[:-1:2]:
+                self.condition(condition)
+            return self.alike(*expr.args[1::2], expr.args[-1])
         if expr.name in SAME_FUNCTIONS:
             return self.alike(*expr.args)
         if expr.name in TIME_PARTS:

@@ -30,6 +30,7 @@ __all__ = [
     "compare",
     "exact_value",
     "is_one_of",
+    "of_one_scale",
 ]
 
 DECIMAL: Final = "decimal"
@@ -242,6 +243,15 @@ def call(expr: ex.Call, args: list[Typed]) -> Typed:
     if name == "round":
         raise ex.error_at("the number of digits to round to is an integer", span, "write it without decimal places")
     return Typed(ex.Call(name, tuple(as_float(arg) for arg in args), span), "float")
+
+
+def of_one_scale(values: list[Typed], span: ex.Span | None) -> tuple[str, int, list[Typed]]:
+    """Return the kind, the scale and the values of a choice among values, one of them a decimal: floats if any is a
+    float, else decimals of the greatest scale."""
+    if any(value.kind not in ("int", DECIMAL, "null") and value.exact is None for value in values):
+        return "float", 0, [Typed(as_float(value), "float") for value in values]
+    scale = max(_places(value) for value in values if value.kind != "null")
+    return DECIMAL, scale, [value if value.kind == "null" else _scaled(value, scale, span) for value in values]
 
 
 def _same(expr: ex.Call, args: list[Typed]) -> Typed:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from acep.errors import suggest
 from acep.pattern import expressions as ex
-from acep.pattern.evaluation import FUNCTIONS, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
+from acep.pattern.evaluation import CASE, FUNCTIONS, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
 from acep.pattern.operands import TIME_ARITHMETIC
 from acep.pattern.times import ns_of
 from acep.plan import decimals
@@ -190,7 +190,36 @@ ARITHMETIC = {
 KEEPS = ("abs", "floor", "ceil", "round", "sign")
 
 
+def _case(expr: ex.Call, schema: Schema) -> Typed:
+    """Resolve CASE: conditions and values in turn, and the value of ELSE. The values get one kind."""
+    conditions = [_resolve(arg, schema) for arg in expr.args[:-1:2]]
+    for condition in conditions:
+        _need(condition, ("bool",), "WHEN")
+    values = [_resolve(arg, schema) for arg in (*expr.args[1::2], expr.args[-1])]
+    typed = [value for value in values if value.kind not in ("null", "string")] or values
+    values = [_comparable(typed[0], value)[1] for value in values]
+    known = [value for value in values if value.kind != "null"]
+    kind, scale = known[0].kind if known else "null", 0
+    numbers = {value.kind for value in known if value.kind in NUMBERS}
+    if DECIMAL in numbers:
+        kind, scale, values = decimals.of_one_scale(values, expr.span)
+    elif "float" in numbers:
+        kind, values = "float", [_written_as_float(value) for value in values]
+    pairs = zip(conditions, values, strict=False)
+    args = [part.expr for pair in pairs for part in pair]
+    return Typed(replace(expr, args=(*args, values[-1].expr)), kind, scale)
+
+
+def _written_as_float(value: Typed) -> Typed:
+    """Return a literal integer as a float if that is the same number; other values as they are."""
+    if value.kind == "int" and value.exact is not None and value.exact == float(value.exact):
+        return Typed(ex.Literal(float(value.exact), value.expr.span), "float", exact=value.exact)
+    return value
+
+
 def _call(expr: ex.Call, schema: Schema) -> Typed:
+    if expr.name == CASE:
+        return _case(expr, schema)
     low, high, _, _ = FUNCTIONS[expr.name]
     if not low <= len(expr.args) <= high:
         wanted = str(low) if low == high else f"{low} to {high}"

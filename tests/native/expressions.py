@@ -24,6 +24,16 @@ ALIKE = (
     "a.n, a.f",
 )
 MIXED = ("a.i, a.f", "a.f, a.i, a.g, a.j", "3, a.f", "a.f, a.j, NULL")
+CHOSEN = (
+    ("a.s", "'x'"),
+    ("'y'", "a.t"),
+    ("a.p", "a.q"),
+    ("a.u", "a.v"),
+    ("NULL", "a.i"),
+    ("a.s", "NULL"),
+    ("a.p", "NULL"),
+)
+WHENS = ("a.i > a.j", "a.p", "a.p AND a.n", "a.f IS NULL")
 
 EXPRESSIONS = [
     *(f"{x} {op} {y}" for op in (*ARITHMETIC, *COMPARING) for x, y in PAIRS),
@@ -39,6 +49,20 @@ EXPRESSIONS = [
     *(f"power({x}, {y})" for x in ("a.i", "a.f", "2") for y in ("a.j", "a.g", "0.5", "-1")),
     *(f"{name}({args})" for name in CHOICES for args in ALIKE),
     *(f"{name}({x}) {rest}" for name in CHOICES for rest in ("> 3", "+ a.g", "* a.i > 1e9", "IS NULL") for x in MIXED),
+    *(f"CASE WHEN {when} THEN {x} ELSE {y} END" for when in WHENS for x, y in CHOSEN),
+    *(
+        f"CASE WHEN {when} THEN {x} ELSE {y} END {rest}"
+        for when in WHENS
+        for x, y in PAIRS
+        for rest in ("> 3", "+ a.g")
+    ),
+    *("CASE WHEN a.p THEN a.i WHEN a.q THEN a.f END > 3", "CASE a.i WHEN a.j THEN a.f WHEN 3 THEN a.i ELSE 7 END < 9"),
+    *(
+        "CASE WHEN a.n THEN 1 END IS NULL",
+        "CASE WHEN TRUE THEN a.i ELSE a.f END",
+        "CASE WHEN a.p THEN a.i ELSE a.j END",
+        "CASE WHEN a.n THEN NULL END",
+    ),
     *("sqrt(greatest(a.i, a.f))", "-least(a.i, a.f) < 3", "greatest(a.i, a.f) IN (1, 2.5, NULL)"),
     *("coalesce(least(a.i, a.f), greatest(a.j, a.g)) % 7 = 1", "round(greatest(a.f, a.i), -2) > 100"),
     *("coalesce(a.n, NULL)", "coalesce(a.i, 9) + 1", "least(a.f, 9007199254740993) > 9007199254740992"),

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from acep.pattern.evaluation import CASE
 from acep.pattern.expressions import Between, Binary, Call, Expr, In, IsNull, Literal, Unary
 from acep.plan.lower.bytecode import CannotLower, program_lines
 from acep.plan.lower.bytecode_words import READS, Op
@@ -94,6 +95,9 @@ floats = st.one_of(st.sampled_from([x for x in FLOATS if math.isfinite(x)]), st.
 texts = st.sampled_from(TEXTS).map(Literal)
 
 
+NULL = st.just(Literal(None))
+
+
 def calls(names: tuple[str, ...], *args: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
     return st.builds(Call, st.sampled_from(names), st.tuples(*args))
 
@@ -101,6 +105,16 @@ def calls(names: tuple[str, ...], *args: st.SearchStrategy[Expr]) -> st.SearchSt
 def choices(part: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
     names = st.sampled_from(("least", "greatest", "coalesce"))
     return st.builds(Call, names, st.lists(part, min_size=2, max_size=4).map(tuple))
+
+
+def cases_of(part: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    whens = st.one_of(_leaf("p", "q"), NULL, st.builds(Binary, st.sampled_from(COMPARING), _leaf("i", "f"), _leaf("j")))
+    pairs = st.lists(st.tuples(whens, part), min_size=1, max_size=3)
+    return st.builds(lambda pairs, other: Call(CASE, (*(x for pair in pairs for x in pair), other)), pairs, part)
+
+
+def bigger_texts(part: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    return st.one_of(choices(part), cases_of(part))
 
 
 def bigger_numbers(part: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
@@ -112,15 +126,15 @@ def bigger_numbers(part: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
         calls(("power",), part, part),
         calls(("hour", "day", "month", "dayofweek"), _leaf("u", "i")),
         choices(part),
+        cases_of(part),
     )
 
 
-NULL = st.just(Literal(None))
 numbers = st.recursive(
     st.one_of(_leaf("i", "j", "k"), _leaf("f", "g"), ints, floats, _leaf("n"), NULL), bigger_numbers, max_leaves=6
 )
-strings = st.recursive(st.one_of(_leaf("s", "t"), texts, NULL), choices, max_leaves=3)
-moments = st.recursive(st.one_of(_leaf("u", "v"), NULL), choices, max_leaves=3)
+strings = st.recursive(st.one_of(_leaf("s", "t"), texts, NULL), bigger_texts, max_leaves=3)
+moments = st.recursive(st.one_of(_leaf("u", "v"), NULL), bigger_texts, max_leaves=3)
 bools = st.one_of(_leaf("p", "q"), st.sampled_from([True, False, None]).map(Literal))
 
 

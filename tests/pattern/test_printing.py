@@ -215,6 +215,8 @@ CONDITIONS = st.recursive(
     ),
     lambda inner: st.one_of(
         st.builds(Unary, st.just("not"), inner),
+        st.builds(Call, st.just("case"), st.tuples(inner, inner, st.just(Literal(None)))),
+        st.builds(Call, st.just("case"), st.tuples(inner, inner, inner, inner, inner)),
         st.builds(Binary, st.just("or"), inner, inner),
         st.builds(Binary, st.just("=" ), inner, inner),
     ),

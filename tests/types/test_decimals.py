@@ -225,6 +225,11 @@ def test_values_of_several_scales_are_given_the_greatest(engine: str) -> None:
         "coalesce(y.c, y.d)": Decimal("-3.0001"),
         "coalesce(y.c, x.i, y.d)": Decimal("2.0000"),
         "least(x.c, 1.125)": Decimal("1.125"),
+        "CASE WHEN x.c > 1 THEN x.c ELSE x.d END": Decimal("1.2500"),
+        "CASE WHEN x.c > 2 THEN x.c ELSE 1.125 END": Decimal("1.125"),
+        "CASE WHEN y.c > 2 THEN y.i ELSE x.i END + x.c": Decimal("3.25"),
+        "CASE WHEN x.i = 2 THEN x.c ELSE y.i END": Decimal("1.25"),
+        "CASE WHEN y.i > 2 THEN y.i ELSE x.c END": None,
         # Beyond 64 bits on the way to the scale: null, and not the other value.
         "least(x.c, y.i)": None,
         "coalesce(y.i, x.d)": None,

@@ -13,7 +13,7 @@ from functools import reduce
 from typing import Final
 
 from acep.pattern import expressions as ex
-from acep.pattern.evaluation import EXACT, FUNCTIONS, TIME_PARTS, in_ticks
+from acep.pattern.evaluation import CASE, EXACT, FUNCTIONS, TIME_PARTS, in_ticks
 from acep.plan.decimals import EXCHANGED
 from acep.plan.lower.bytecode_values import WHOLE, Constant, Mixed, Operand, Single, Values, Vector, constant
 from acep.plan.lower.bytecode_words import READS, CannotLower, Op, bits_of
@@ -170,7 +170,18 @@ class _ExpressionLowering:
         if x.kind not in (*WHOLE, Kind.FLOAT):
             raise CannotLower(f"{what} of a {x.kind.value}")
 
+    def _case(self, call: ex.Call) -> Operand:
+        values = self.values
+        result = self.lower(call.args[-1])
+        for when, then in zip(call.args[-3::-2], call.args[-2::-2], strict=True):
+            condition = self._condition(when)
+            holds = values.both(values.negated(values.missing(condition)), condition)
+            result = values.choose(holds, self.lower(then), result)
+        return result
+
     def _call(self, call: ex.Call) -> Operand:
+        if call.name == CASE:
+            return self._case(call)
         if call.name in EXACT:
             return self._exact(call)
         args = [self.lower(arg) for arg in call.args]
