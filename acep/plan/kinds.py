@@ -196,8 +196,7 @@ def _case(expr: ex.Call, schema: Schema) -> Typed:
     for condition in conditions:
         _need(condition, ("bool",), "WHEN")
     values = [_resolve(arg, schema) for arg in (*expr.args[1::2], expr.args[-1])]
-    typed = [value for value in values if value.kind not in ("null", "string")] or values
-    values = [_comparable(typed[0], value)[1] for value in values]
+    values = _alike(values)
     known = [value for value in values if value.kind != "null"]
     kind, scale = known[0].kind if known else "null", 0
     numbers = {value.kind for value in known if value.kind in NUMBERS}
@@ -208,6 +207,12 @@ def _case(expr: ex.Call, schema: Schema) -> Typed:
     pairs = zip(conditions, values, strict=False)
     args = [part.expr for pair in pairs for part in pair]
     return Typed(replace(expr, args=(*args, values[-1].expr)), kind, scale)
+
+
+def _alike(values: list[Typed]) -> list[Typed]:
+    """Return values that one choice is made among: text literals beside timestamps are read as timestamps."""
+    typed = [value for value in values if value.kind not in ("null", "string")] or values
+    return [_comparable(typed[0], value)[1] for value in values]
 
 
 def _written_as_float(value: Typed) -> Typed:
@@ -236,9 +241,9 @@ def _call(expr: ex.Call, schema: Schema) -> Typed:
         _need(args[0], ("timestamp",) if schema.instants else ("timestamp", "int"), name)
         return Typed(result, "int")
     if name in SAME_FUNCTIONS:
+        args = _alike(args)
+        result = replace(expr, args=tuple(arg.expr for arg in args))
         known = [arg for arg in args if arg.kind != "null"]
-        for arg in known[1:]:
-            _comparable(known[0], arg)
         if DECIMAL in kinds:
             return decimals.call(result, args)
         numbers = [arg.kind for arg in known if arg.kind in NUMBERS]
