@@ -143,10 +143,11 @@ def between(x: Typed, low: Typed, high: Typed, negated: bool, span: ex.Span | No
 
 def is_one_of(x: Typed, values: list[Typed], negated: bool, span: ex.Span | None) -> ex.Expr:
     """Return ``x [NOT] IN (values)`` as comparisons."""
-    found = compare("=", x, values[0], span)
-    for value in values[1:]:
-        found = ex.Binary("or", found, compare("=", x, value, span), span)
-    return ex.Unary("not", found, span) if negated else found
+    found = [compare("=", x, value, span) for value in values]
+    while len(found) > 1:  # a balanced tree, as later stages walk it recursively
+        odd = found[len(found) // 2 * 2 :]
+        found = [ex.Binary("or", *sides, span=span) for sides in zip(found[::2], found[1::2], strict=False)] + odd
+    return ex.Unary("not", found[0], span) if negated else found[0]
 
 
 def alike(parts: list[Typed]) -> bool:

@@ -193,6 +193,19 @@ def test_windows_that_make_no_sense(text: str, value: Any) -> None:
     assert caught.value.line == 1
 
 
+@pytest.mark.parametrize("engine", ["reference", "auto"])
+def test_a_long_list(engine: str) -> None:
+    import pyarrow as pa
+
+    values = [Decimal(value) / 4 for value in range(4_000)]
+    price = pa.array([values[-1], values[-1] + 1, None], pa.decimal128(9, 2))
+    events = pa.table({"ts": [1, 2, 3], "type": ["A"] * 3, "price": price, "x": [3_998, 3_999, None]})
+    for text, wanted in (("a.price IN :some", [0]), ("a.price NOT IN :some", [1]), ("a.x IN :whole", [0])):
+        used = {name: given for name, given in (("some", values), ("whole", [*range(3_999)])) if f":{name}" in text}
+        found = acep.match(events, acep.parse(f"PATTERN A a WHERE {text}", parameters=used), engine=engine)
+        assert [match.bindings["a"] for match in found] == [(n,) for n in wanted]
+
+
 def test_parameters_belong_to_the_fingerprint() -> None:
     import pyarrow as pa
 
