@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from acep.runner.following import follow
     from acep.runtime.api import Matcher, match
     from acep.training.learn import learn
+    from acep.tuning.result import Tuning
+    from acep.tuning.tune import tune
 
 __all__ = [
     "AcepError",
@@ -53,6 +55,7 @@ __all__ = [
     "QueryError",
     "Report",
     "SnapshotError",
+    "Tuning",
     "__version__",
     "arc",
     "follow",
@@ -61,6 +64,7 @@ __all__ = [
     "parse",
     "read_events",
     "regex",
+    "tune",
 ]
 
 # Names are looked up when they are first used, so that `import acep` stays cheap.
@@ -78,6 +82,8 @@ _NAMES = {
     "acep.runner.following": "follow",
     "acep.runtime.api": "Matcher match",
     "acep.training.learn": "learn",
+    "acep.tuning.result": "Tuning",
+    "acep.tuning.tune": "tune",
 }
 _WHERE = {name: module for module, names in _NAMES.items() for name in names.split()}
 

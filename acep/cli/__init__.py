@@ -1,5 +1,5 @@
-"""Run the command line: ``acep match``, ``follow``, ``explain``, ``why``, ``replay``, ``learn`` and ``history``
-(docs/reference/command_line.md).
+"""Run the command line: ``acep match``, ``follow``, ``explain``, ``lint``, ``why``, ``tune``, ``replay``, ``learn`` and
+``history`` (docs/reference/command_line.md).
 
 Only argparse is imported here; each command imports its modules when it runs.
 """
@@ -117,6 +117,11 @@ def _parser() -> argparse.ArgumentParser:
     text = "say why a key has no match: how far it came, and what failed there"
     key = "a value of the partition attribute, or x=1,y=2 where there are several"
     _subcommand(commands, "why", text, events=True, key=key)
+
+    text = "replay a sample of the events, and recommend budgets, a policy and a cheaper query"
+    tune = _subcommand(commands, "tune", text, events=True)
+    _add_tune_options(tune)
+    _add_engine_option(tune)
 
     text = "learn from a file of events which partial matches of a query are worth it"
     learn = _subcommand(commands, "learn", text, events=True)
@@ -261,6 +266,20 @@ def _add_budget_options(parser: argparse.ArgumentParser) -> None:
     text = "of bundles that are found, find all matches, for a share of the work"
     group.add_argument("--recover", nargs="?", type=_share, const=True, default=False, metavar="SHARE", help=text)
     group.add_argument("--history", metavar="FILE", help="begin with what `acep learn` learned")
+    _add_policy_options(group)
+
+
+def _add_tune_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the tuning")
+    group.add_argument("--sample", metavar="N|SHARE", help="events of the sample, or their share (default 50000)")
+    text = "the share of match points that a budget is to find (default 0.9)"
+    group.add_argument("--target-recall", type=float, default=0.9, metavar="R", help=text)
+    text = "of what: points (default) or bundles"
+    group.add_argument("--of", default="points", metavar="WHAT", help=text)
+    group.add_argument("--cpu", type=float, nargs="+", default=[], metavar="F", help="what these shares of a core find")
+    text = "touches that all replays together may take (default 40000000)"
+    group.add_argument("--effort", type=_number, metavar="N", help=text)
+    group.add_argument("--json", metavar="FILE", help="write everything that was measured here")
     _add_policy_options(group)
 
 

@@ -205,8 +205,11 @@ def column_names(args: argparse.Namespace) -> dict[str, Any]:
     return names
 
 
-def reading_options(args: argparse.Namespace, query: Query, other: str | None = None) -> Options:
-    """Return the options for reading events: the columns that the query uses (and an ``other``), casts, the format, and
+def reading_options(
+    args: argparse.Namespace, query: Query, other: str | None = None, *, every: bool = False
+) -> Options:
+    """Return the options for reading events: the columns that the query uses (and an ``other``; ``every``: all), casts,
+    the format, and
     bad lines.
 
     Raises :class:`DataError` for an unknown cast or format.
@@ -218,7 +221,7 @@ def reading_options(args: argparse.Namespace, query: Query, other: str | None = 
     roles = [names[role] for role in ("ts", "type", "seq", "id") if names[role] is not None]
     others = [] if other is None else [other]
     return options_of(
-        columns=[*dict.fromkeys([*roles, *columns_read(query), *others])],
+        columns=None if every else [*dict.fromkeys([*roles, *columns_read(query), *others])],
         **{role: names[role] for role in ("ts", "type", "seq", "id")},
         cast=casts_of(args),
         unit=args.unit,
@@ -227,12 +230,12 @@ def reading_options(args: argparse.Namespace, query: Query, other: str | None = 
     )
 
 
-def load_events(paths: str | list[str], query: Query, args: argparse.Namespace) -> pa.Table:
-    """Read the events of some files, with the columns that a query reads (or all, if one is missing)."""
+def load_events(paths: str | list[str], query: Query, args: argparse.Namespace, *, every: bool = False) -> pa.Table:
+    """Read the events of some files, with the columns that a query reads (or all, if one is missing, or ``every``)."""
     from acep.events.empty_schema import told
     from acep.events.files.stream import open_events
 
-    with open_events(paths, reading_options(args, query)) as events:
+    with open_events(paths, reading_options(args, query, every=every)) as events:
         table = events.whole()
         say_bad_lines(events)
     return table if table.num_rows else told(table.schema, [query], column_names(args)).empty_table()

@@ -8,7 +8,8 @@ __all__ = ["as_typed"]
 
 OPTIONS = (
     "ts|type|seq|id|unit|cast|format|errors|weights|within|by|strategy|engine|work|cpu|speed|latency|memory|recover|"
-    "history|policy|seed|limit|chunk|watermark|latest|checkpoint|state|poll|speculation|op|versions|max-files|output-format"
+    "history|policy|seed|limit|chunk|watermark|latest|checkpoint|state|poll|speculation|op|versions|max-files|output-format|"
+    "sample|effort"
 )
 # Arguments that are not simply an option of the same name with the same value.
 OTHERS = (

@@ -1,0 +1,151 @@
+"""Look for changes of a query that make it cheaper, and measure each on a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acep.matches.found_columns import FoundColumns, concatenate
+from acep.pattern.expressions import Attribute
+from acep.pattern.printing import expression_text
+from acep.pattern.times import window_text
+from acep.pattern.tree import Query, Strategy, Within
+from acep.pattern.walk import leaves_of, most_bound
+from acep.plan.compile import Plan
+from acep.runtime.options import StreamOptions
+from acep.runtime.table_stream import TableStream
+from acep.training.match_points import Partitions
+from acep.tuning.replay import SampleRun, Meter, replay, replayed
+
+__all__ = ["Change", "changes", "shared_attributes"]
+
+SHORT = 0.5  # a longest match of at most this part of the window makes a shorter window worth a try
+MOST_TIES = 3  # attributes that are tried as partition attributes
+LOOKED_AT = 20_000  # matches whose attributes are compared
+
+ATTRIBUTE = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A ``change`` of the query in words, why it was tried, and the exact replay of the sample ``after`` it. ``same``:
+    it finds the same match points on the sample."""
+
+    change: str
+    why: str
+    after: SampleRun
+    same: bool
+
+
+def changes(
+    table: pa.Table, plan: Plan, columns: Mapping[str, Any], exact: SampleRun, meter: Meter, engine: str
+) -> Iterator[Change]:
+    """Yield the changes that make the sample cheaper, each measured."""
+    for change, why, query in _candidates(table, plan, columns, exact):
+        if not meter.affords(exact.touches, change):
+            return
+        if replayed(table, query, columns, meter, 2 * exact.touches + table.num_rows, engine) < table.num_rows:
+            continue  # it is dearer
+        partitions = Partitions()
+        after = replay(table, query, columns, partitions, meter, engine=engine)
+        if after.touches < exact.touches:
+            ends, ends_after = np.unique(exact.at[:, 1]), np.unique(after.at[:, 1])
+            same = (after.points, after.matches) == (exact.points, exact.matches) and np.array_equal(ends, ends_after)
+            yield Change(change, why, after, same)
+
+
+def _candidates(
+    table: pa.Table, plan: Plan, columns: Mapping[str, Any], exact: SampleRun
+) -> Iterator[tuple[str, str, Query]]:
+    query = plan.query
+    if query.graph is not None or plan.sources:
+        return
+    span, within = plan.window.span, query.within
+    if exact.matches and within is not None and span and not plan.window.counted and exact.longest <= SHORT * span:
+        ticks = within.unit == "ticks" or plan.schema.tick_ns is None
+        amount = Fraction(exact.longest) if ticks else exact.longest * Fraction(plan.schema.tick_ns or 1)
+        shorter = Within(amount, within.unit)
+        if amount:
+            why = f"no match of the sample is longer, and the window is {window_text(within)}"
+            yield f"WITHIN {window_text(shorter)}", why, replace(query, within=shorter)
+    for name, share in shared_attributes(table, plan, columns)[:MOST_TIES] if exact.matches else ():
+        why = f"{name} is the same in all events of {share:.1%} of the matches that were looked at"
+        yield f"[{name}]", why, replace(query, ties=(*query.ties, name))
+    having = query.having
+    if having is not None and not query.errors:
+        most = most_bound(query.pattern)
+        if all(isinstance(leaf, Attribute) and most.get(leaf.var) == 1 for leaf in leaves_of(having)):
+            text = expression_text(having)
+            why = "HAVING is tested only once a match is complete"
+            yield f"{text} in WHERE", why, replace(query, where=(*query.where, having), having=None)
+    if query.strategy is Strategy.SKIP_TILL_ANY_MATCH:
+        why = "skip till any match tries each choice of the events that could be bound"
+        yield "skip_till_next_match", why, replace(query, strategy=Strategy.SKIP_TILL_NEXT_MATCH)
+
+
+def shared_attributes(table: pa.Table, plan: Plan, columns: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Return the attributes that are no partition attributes and are equal in all events of nearly every match, each
+    with the share of the matches; at most so many matches are looked at."""
+    found = some_found(table, plan, columns, LOOKED_AT)
+    if found is None or not len(found):
+        return []
+    lengths = np.diff(found.offsets)
+    several = lengths > 1
+    if not several.any():
+        return []
+    roles = {columns[role] for role in ("ts", "type", "seq", "id")}
+    shares = []
+    for field in table.schema:
+        if field.name in roles or field.name in plan.keys or not any(fits(field.type) for fits in ATTRIBUTE):
+            continue
+        codes = codes_of(table[field.name])
+        if codes.max(initial=0) < 2:  # one value only
+            continue
+        bound = codes[found.ids]
+        starts = found.offsets[:-1]
+        equal = np.minimum.reduceat(bound, starts) == np.maximum.reduceat(bound, starts)
+        equal &= np.minimum.reduceat(bound, starts) > 0
+        share = float(equal[several].mean())
+        if share >= 0.99:
+            shares.append((-share, -int(codes.max()), field.name))
+    return [(name, -share) for share, _, name in sorted(shares)]
+
+
+def some_found(table: pa.Table, plan: Plan, columns: Mapping[str, Any], most: int) -> FoundColumns | None:
+    """Return some first matches with row numbers as ids; ``None`` where they do not come as columns."""
+    stream = TableStream(plan.query, StreamOptions(**{**columns, "id": None}))
+    stream.prepare(table.schema)
+    assert stream.stream is not None
+    if not stream.stream.natively or plan.query.graph is not None:
+        return None
+    parts, seen = [], 0
+    for part in stream.batch(table).parts(1024):
+        (found,) = stream.stream.push(part)
+        if isinstance(found, FoundColumns) and len(found):
+            parts.append(found)
+            seen += len(found)
+        if seen >= most:
+            break
+    if seen < most:
+        (found,) = stream.stream.finish()
+        if isinstance(found, FoundColumns) and len(found):
+            parts.append(found)
+    return concatenate(parts) if parts else None
+
+
+def codes_of(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """Return a number from 1 for each distinct value of a column, 0 for null.
+
+    >>> codes_of(pa.chunked_array([["a", None, "b", "a"]])).tolist()
+    [1, 0, 2, 1]
+    """
+    encoded = pc.dictionary_encode(column.combine_chunks())
+    codes: npt.NDArray[np.int64] = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes + 1

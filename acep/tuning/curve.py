@@ -1,0 +1,109 @@
+"""Measure recall against work: replays of a sample under several budgets, compared with its exact result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+from acep.tuning.replay import SampleRun, Meter
+
+__all__ = ["CurvePoint", "curve_of", "interval", "knee_of", "least_of"]
+
+SHARES = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)  # budgets of the curve, as shares of the exact work
+MORE = (1.5, 2.5, 4.0)  # further ones, if these do not reach the target: decisions are work, too
+HALVINGS = 4  # of the space below the least budget that reaches the target
+NINETY = 1.6448536269514722  # standard deviations on each side of an interval of 90 %
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """A replay under ``Budget(work=budget)``: the ``work`` that it took, its ``recall`` of match points and its
+    ``bundle_recall``, and whether it was ``exact``. ``low`` and ``high``: the 90 % interval of the recall that is asked
+    for (:func:`interval`)."""
+
+    budget: float
+    work: float
+    recall: float
+    bundle_recall: float
+    exact: bool
+    low: float
+    high: float
+
+
+def curve_of(
+    exact: SampleRun, run: Callable[[float], SampleRun], meter: Meter, target: float, of: str
+) -> tuple[CurvePoint, ...]:
+    """Return the points of a curve by rising budget. ``run`` replays the sample under a budget of work; ``of``:
+    ``"points"`` or ``"bundles"``, whose recall is to reach ``target``. More budgets are tried around the least one that
+    does."""
+    found: dict[float, CurvePoint] = {}
+
+    def measure(budget: float) -> CurvePoint | None:
+        budget = float(f"{budget:.3g}")
+        if budget not in found:
+            if not meter.affords(1.2 * budget * exact.events, f"budget work={budget:g}"):
+                return None
+            one = run(budget)
+            recall, bundle_recall = one.recall(exact)
+            low, high = interval(recall if of == "points" else bundle_recall, exact.bundles)
+            found[budget] = CurvePoint(budget, one.work, recall, bundle_recall, one.exact, low, high)
+        return found[budget]
+
+    for share in (*SHARES, *MORE):
+        reached = least_of([*found.values()], target, of)
+        if share in MORE and reached is not None:
+            break
+        if measure(share * exact.work) is None:
+            break
+    for _ in range(HALVINGS):
+        reached = least_of([*found.values()], target, of)
+        below = [budget for budget in found if reached is not None and budget < reached.budget]
+        if reached is None or not below or measure((max(below) + reached.budget) / 2) is None:
+            break
+    return tuple(sorted(found.values(), key=lambda point: point.budget))
+
+
+def least_of(curve: Sequence[CurvePoint], target: float, of: str) -> CurvePoint | None:
+    """Return the least budget from which on every measured one reaches the target, or ``None``.
+
+    >>> one, two = CurvePoint(1, 1, 0.5, 0.9, False, 0, 1), CurvePoint(2, 2, 0.95, 1.0, False, 0, 1)
+    >>> least_of([one, two], 0.9, "points").budget, least_of([one, two], 0.9, "bundles").budget
+    (2, 1)
+    """
+    least = None
+    for point in sorted(curve, key=lambda one: -one.budget):
+        if (point.recall if of == "points" else point.bundle_recall) < target:
+            break
+        least = point
+    return least
+
+
+def knee_of(curve: Sequence[CurvePoint], of: str) -> CurvePoint | None:
+    """Return the point of a curve that lies the farthest above the straight line from nothing to its end; beyond it,
+    work finds less than before. ``None`` for fewer than three points.
+
+    >>> rows = [(1, 0.5), (2, 0.9), (10, 1.0)]
+    >>> knee_of([CurvePoint(budget, 1, recall, recall, False, 0, 1) for budget, recall in rows], "points").budget
+    2
+    """
+    if len(curve) < 3:
+        return None
+    most = max(point.budget for point in curve)
+    return max(curve, key=lambda one: (one.recall if of == "points" else one.bundle_recall) - one.budget / most)
+
+
+def interval(share: float, bundles: int) -> tuple[float, float]:
+    """Return the 90 % interval of a recall (Wilson's), as if each bundle of the sample were one draw: the match points
+    of a bundle are found or lost together.
+
+    >>> low, high = interval(0.9, 100)
+    >>> round(low, 2), round(high, 2)
+    (0.84, 0.94)
+    """
+    if not bundles:
+        return 0.0, 1.0
+    square = NINETY**2 / bundles
+    middle = (share + square / 2) / (1 + square)
+    half = NINETY * sqrt(max(0.0, share * (1 - share) / bundles + square / (4 * bundles))) / (1 + square)
+    return max(0.0, min(middle - half, share)), min(1.0, max(middle + half, share))

@@ -1,0 +1,122 @@
+"""Draw a sample of a stream to replay: whole partitions by the hash of their key, or else the first events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep.errors import QueryError
+from acep.events.hashes import hashes_of_columns
+from acep.events.tables import batch_of
+from acep.plan.compile import Plan
+
+__all__ = ["SAMPLE", "Sample", "draw", "first_events"]
+
+SAMPLE = 50_000
+"""The events of a sample, where its size is not given."""
+
+LARGEST = 1.5  # a last partition that makes the sample larger than this, in parts of its size, is left out
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The events of a sample as a ``table`` in stream order, of a stream of ``whole`` events, and how it was drawn in
+    words. ``partitions``: the number of whole partitions in it (0: it is the beginning of the stream). ``seconds``:
+    what the clock of the whole stream says that an event takes on average (``None``: unknown)."""
+
+    table: pa.Table
+    whole: int
+    how: str
+    partitions: int = 0
+    seconds: float | None = None
+
+    @property
+    def events(self) -> int:
+        """Return the number of events."""
+        return int(self.table.num_rows)
+
+    def cut(self, events: int) -> Sample:
+        """Return only the first events of the sample."""
+        how = f"{self.how}; of these the first {events:,} events"
+        return replace(self, table=self.table.slice(0, events), how=how)
+
+
+def draw(table: pa.Table, plan: Plan, size: object = None) -> Sample:
+    """Draw a sample of about ``size`` events (a whole number, or a share below 1; :data:`SAMPLE` by default).
+
+    Partitions are taken whole, in the order of a hash of their key, so that each is as likely as another. The first
+    events are taken where there are no partitions, where positions count the whole stream, in composed queries, and
+    where one partition is larger than the sample. Raises :class:`QueryError` for a size that is none.
+
+    >>> import acep
+    >>> from acep.events.tables import schema_of
+    >>> from acep.plan.compile import compile_query
+    >>> table = pa.table({"ts": [3, 1, 2, 4], "type": list("abab"), "k": [1, 2, 1, 2]})
+    >>> plan = compile_query(acep.parse("PATTERN SEQ(a x, b y) WHERE [k] WITHIN 5"), schema_of(table.schema))
+    >>> drawn = draw(table, plan, 2)
+    >>> drawn.how, drawn.events, len(set(drawn.table["k"].to_pylist()))
+    ('1 of 2 partitions, whole, by the hash of k', 2, 1)
+    """
+    most = _size(size, table.num_rows)
+    schema = replace(plan.schema, id=None)  # so that ids are row numbers
+    keys = () if plan.sources else plan.keys
+    batch = batch_of(table, schema, keys)
+    order: Rows = np.asarray(batch.ids, np.int64)
+    span = 0 if len(batch) < 2 else int(batch.ts[-1] - batch.ts[0])
+    seconds = None if schema.tick_ns is None or not span else float(span * schema.tick_ns) / 1e9 / len(batch)
+    if len(batch) <= most:
+        return Sample(table.take(pa.array(order)), table.num_rows, "the whole stream", seconds=seconds)
+    why = "the query has no partition attributes"
+    if plan.sources:
+        why = "the query is over the matches of others"
+    elif plan.strict:
+        why = "positions count the whole stream"
+    elif keys:
+        valid = np.ones(len(batch), bool)
+        for name in keys:
+            held = batch.columns[name].valid
+            valid &= True if held is None else held != 0
+        chosen, taken, there = _partitions([batch.columns[name] for name in keys], valid, most)
+        if taken:
+            how = f"{taken:,} of {there:,} partitions, whole, by the hash of {', '.join(keys)}"
+            return Sample(table.take(pa.array(order[chosen])), table.num_rows, how, taken, seconds)
+        why = "the first partition by its hash is larger than the sample" if there else "every key is null"
+    return Sample(table.take(pa.array(order[:most])), table.num_rows, f"the first events, as {why}", seconds=seconds)
+
+
+def first_events(table: pa.Table, share: float) -> tuple[pa.Table, pa.Table]:
+    """Return a table in two parts, the first with a ``share`` of the rows."""
+    border = int(share * table.num_rows)
+    return table.slice(0, border), table.slice(border)
+
+
+def _partitions(columns: Sequence[Any], valid: npt.NDArray[np.bool_], most: int) -> tuple[Rows, int, int]:
+    """Return the places of the events of whole partitions, the number of these, and that of all partitions."""
+    hashes = hashes_of_columns(columns, len(valid))
+    known = np.flatnonzero(valid)
+    if not len(known):
+        return known, 0, 0
+    _, place, size = np.unique(hashes[known], return_inverse=True, return_counts=True)  # rising hashes
+    upto = np.cumsum(size)
+    taken = int(np.searchsorted(upto, most, "right"))
+    if taken < len(upto) and (taken == 0 or upto[taken - 1] < most / 2) and upto[taken] <= LARGEST * most:
+        taken += 1
+    return known[place.ravel() < taken], taken, len(size)
+
+
+def _size(size: object, events: int) -> int:
+    if size is None:
+        return SAMPLE
+    if not isinstance(size, bool) and isinstance(size, Integral) and int(size) > 0:
+        return int(size)
+    if not isinstance(size, bool) and isinstance(size, Real) and 0 < float(size) < 1:
+        return max(1, int(float(size) * events))
+    raise QueryError(f"sample={size!r} is no size of a sample", hint="a number of events, or a share below 1")

@@ -1,0 +1,124 @@
+"""Try error budgets and policies on a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+
+from acep.budget import Budget
+from acep.budget.policies import POLICIES
+from acep.errors import AcepError
+from acep.learning.policies.baselines import RULES
+from acep.pattern.tree import Query
+from acep.plan.compile import Plan, compile_query
+from acep.plan.lint.rules import lint_plan
+from acep.training.learn import learn
+from acep.training.match_points import Partitions
+from acep.tuning.curve import interval
+from acep.tuning.replay import SampleRun, Meter, replay, replayed
+from acep.tuning.sample import first_events
+
+__all__ = ["ENOUGH", "ErrorStep", "PolicyTrial", "error_steps", "policy_trials"]
+
+ENOUGH = 10
+"""The match bundles below which nothing is said of recall."""
+
+LEARNING = 10  # touches that learning may take, in parts of those of an exact replay
+FORESEEN = "trained-on-test"  # the policy that has seen the test
+UNTRAINED = "history, not trained"
+
+
+@dataclass(frozen=True)
+class ErrorStep:
+    """An error budget with the exact ``replay`` of the sample; ``single``: one event alone is a match then."""
+
+    errors: int | float
+    replay: SampleRun
+    single: bool
+
+
+@dataclass(frozen=True)
+class PolicyTrial:
+    """A policy's recall of match points and bundles on the second half of a sample, under a budget of ``work``;
+    ``trained``: it began with what :func:`acep.learn` learned of the first half. ``low`` and ``high``: the 90 % interval
+    of the recall that is asked for (:func:`acep.tuning.curve.interval`)."""
+
+    name: str
+    trained: bool
+    work: float
+    recall: float
+    bundle_recall: float
+    low: float
+    high: float
+
+
+def error_steps(
+    table: pa.Table,
+    plan: Plan,
+    columns: Mapping[str, Any],
+    partitions: Partitions,
+    meter: Meter,
+    engine: str,
+    most: int,
+) -> Iterator[ErrorStep]:
+    """Yield the error budgets 0, 1, 2 and that of the query, each with its replay; no more after one under which a
+    single event matches, or that would take more than ``most`` touches."""
+    own = plan.query.errors
+    for errors in sorted({Fraction(0), Fraction(1), Fraction(2), own}):
+        query = replace(plan.query, errors=errors)
+        single = any(one.rule == "single_events_match" for one in lint_plan(compile_query(query, plan.schema)))
+        if replayed(table, query, columns, meter, min(most, meter.left), engine) < table.num_rows:
+            meter.cut.append(
+                f"errors={float(errors):g} and more: not measured, as a replay takes over {most:,} touches"
+            )
+            return
+        made = replay(table, query, columns, partitions, meter, engine=engine)
+        yield ErrorStep(int(errors) if errors.denominator == 1 else float(errors), made, single)
+        if single and errors >= own:
+            return
+
+
+def policy_trials(
+    table: pa.Table,
+    query: Query,
+    columns: Mapping[str, Any],
+    meter: Meter,
+    share: float,
+    of: str,
+    seed: int,
+    engine: str,
+) -> tuple[tuple[PolicyTrial, ...], str]:
+    """Try each built-in policy on the second half of a table, under a ``share`` of the work that it needs there.
+    Policies that learn first learn from the first half. ``of``: the recall that decides. Returns the trials, best first, and why there are none."""
+    first, second = first_events(table, 0.5)
+    partitions = Partitions()
+    exact = replay(second, query, columns, partitions, meter, engine=engine)
+    known = replay(first, query, columns, partitions, meter, engine=engine)
+    if min(exact.bundles, known.bundles) < ENOUGH:
+        few = f"{known.bundles} and {exact.bundles} match bundles"
+        return (), f"the halves of the sample have {few}: too few to compare policies"
+    work = float(f"{share * exact.work:.3g}")
+    found = []
+    for name in [*POLICIES, UNTRAINED]:
+        policy = "history" if name == UNTRAINED else name
+        trains = name == policy and name not in RULES
+        cost = 1.2 * work * exact.events + trains * LEARNING * known.touches
+        if name == FORESEEN or not meter.affords(cost, f"policy {name}"):
+            continue
+        try:
+            history = learn(first, query, policy=policy, seed=seed, **columns) if trains else None
+        except AcepError as error:
+            return (), error.message
+        meter.spent += trains * LEARNING * known.touches
+        budget = Budget(work=work)
+        one = replay(
+            second, query, columns, partitions, meter,
+            engine=engine, budget=budget, policy=policy, seed=seed, history=history,
+        )  # fmt: skip
+        recall = one.recall(exact)
+        found.append(PolicyTrial(policy, trains, work, *recall, *interval(recall[of == "bundles"], exact.bundles)))
+    return tuple(sorted(found, key=lambda one: one.recall if of == "points" else one.bundle_recall, reverse=True)), ""

@@ -1,0 +1,268 @@
+"""What tune says is what acep.match finds with the same budget; samples are whole partitions; too little says so."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import acep
+from acep.cli import main
+from acep.errors import QueryError
+from acep.events.tables import schema_of
+from acep.plan.compile import compile_query
+from acep.training.match_points import Partitions
+from acep.tuning.replay import Meter, bundles_in, replay, replayed
+from acep.tuning.sample import draw
+
+TIED = "WHERE skip_till_any_match(p, q, r) { q.x > p.x AND r.x > q.x AND r.x > 60 + p.x }"
+
+
+def stream(seed: int, events: int = 4000, keys: int = 40) -> pa.Table:
+    rng = random.Random(seed)
+    return pa.table(
+        {
+            "ts": list(range(events)),
+            "type": rng.choices("abcd", k=events),
+            "k": rng.choices(range(keys), k=events),
+            "x": [rng.randrange(100) for _ in range(events)],
+        }
+    )
+
+
+def query(seed: int) -> str:
+    if seed % 2:
+        return f"PATTERN SEQ(a p, b q, c r) {TIED.replace('{ ', '{ [k] AND ')} WITHIN 600"
+    return f"PATTERN SEQ(a p, b q, c r) {TIED.replace('60', '75')} WITHIN 20"
+
+
+@pytest.fixture(scope="module")
+def tuned() -> dict[int, acep.Tuning]:
+    """A tuning with and without partitions."""
+    return {seed: acep.tune(stream(seed), query(seed), sample=2500, effort=20_000_000) for seed in (0, 1)}
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_each_point_of_the_curve_is_what_match_finds(seed: int, tuned: dict[int, acep.Tuning]) -> None:
+    found = tuned[seed]
+    table = found.sample.table
+    exact = {(tuple(one.key.values()), one.point) for one in acep.match(table, query(seed), output="matches").points()}
+    assert len(exact) == found.exact.points > 30
+    partial = 0
+    for point in found.curve:
+        made = acep.match(table, query(seed), budget=acep.Budget(work=point.budget))
+        points = {(tuple(one.key.values()), one.point) for one in made.points()}
+        assert point.recall == len(points & exact) / len(exact)
+        assert point.work == made.report.work / len(table) <= point.budget
+        assert point.exact == made.exact
+        partial += not made.exact
+    assert partial >= 3
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("of", ["points", "bundles"])
+def test_the_recommended_budget_reaches_the_target(seed: int, of: str) -> None:
+    found = acep.tune(stream(seed), query(seed), sample=2000, target_recall=0.7, of=of)
+    assert found.least is not None
+    table = found.sample.table
+    exact, made = (acep.match(table, query(seed), budget=b) for b in (None, acep.Budget(work=found.least.budget)))
+    if of == "points":
+        share = len(made.points()) / len(exact.points())
+    else:
+        whole = [(b.key, b.start, b.end) for b in exact.bundles()]
+        hit = {
+            (str(key), start)
+            for key, start, end in whole
+            for p in made.points()
+            if p.key == key and start <= p.point <= end
+        }
+        share = len(hit) / len(whole)
+    assert share == pytest.approx(found.recall(found.least))
+    assert share >= 0.7
+    below = [point for point in found.curve if point.budget < found.least.budget]
+    assert not below or found.recall(below[-1]) < 0.7
+    assert found.least.low <= share <= found.least.high
+
+
+def test_error_steps_are_exact_runs(tuned: dict[int, acep.Tuning]) -> None:
+    found = tuned[1]
+    assert [step.errors for step in found.errors] == [0, 1, 2]
+    for step in found.errors:
+        made = acep.match(found.sample.table, query(1), budget=acep.Budget(errors=step.errors))
+        assert (step.replay.matches, step.replay.bundles) == (len(made), len(made.bundles()))
+        assert step.replay.keys == len({one.key["k"] for one in made})
+        assert step.replay.touches == made.report.work
+    assert [step.single for step in found.errors] == [False, False, True]
+
+
+def test_policies_are_trained_on_one_half_and_tested_on_the_other(tuned: dict[int, acep.Tuning]) -> None:
+    found = tuned[0]
+    table = found.sample.table
+    half = len(table) // 2
+    first, second = table.slice(0, half), table.slice(half)
+    exact = {one.point for one in acep.match(second, query(0)).points()}
+    names = [(one.name, one.trained) for one in found.policies]
+    assert {("history", True), ("history", False), ("newest", False), ("state", True)} <= set(names)
+    assert all(name != "trained-on-test" for name, _ in names)
+    for trial in found.policies[:4]:
+        history = acep.learn(first, query(0), policy=trial.name) if trial.trained else None
+        made = acep.match(second, query(0), budget=acep.Budget(work=trial.work), policy=trial.name, history=history)
+        assert trial.recall == len({one.point for one in made.points()} & exact) / len(exact)
+    assert found.policy in found.policies
+
+
+def test_whole_partitions_are_drawn_by_hash(cases: Callable[[int], int]) -> None:
+    drawn = 0
+    for seed in range(max(20, cases(30))):
+        table = stream(seed, 300, keys=1 + seed % 9)
+        plan = compile_query(acep.parse(query(1)), schema_of(table.schema))
+        sample = draw(table, plan, 100)
+        whole, part = table["k"].to_pylist(), sample.table["k"].to_pylist()
+        if sample.partitions:
+            drawn += 1
+            assert all(part.count(key) == whole.count(key) for key in set(part))
+            assert len(set(part)) == sample.partitions
+            assert sample.events <= 150
+            # The order of the rows, and what else is there, do not change which partitions are drawn.
+            other = table.take(pa.array(random.Random(seed).sample(range(300), 300)))
+            assert draw(other, plan, 100).table.equals(sample.table)
+        else:
+            assert sample.table.equals(table.slice(0, 100))
+        assert sample.table["ts"].to_pylist() == sorted(sample.table["ts"].to_pylist())
+    assert drawn >= 10
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("PATTERN SEQ(a p, b q) WITHIN 5", "no partition attributes"),
+        ("PATTERN SEQ(a p, b q) WHERE strict_contiguity { [k] } WITHIN 5", "positions count the whole stream"),
+    ],
+)
+def test_a_prefix_says_why(text: str, said: str) -> None:
+    table = stream(0, 200)
+    sample = draw(table, compile_query(acep.parse(text), schema_of(table.schema)), 50)
+    assert said in sample.how
+    assert sample.table.equals(table.slice(0, 50))
+
+
+def test_a_sample_that_is_too_small_says_so() -> None:
+    found = acep.tune(stream(0, 60), query(0))
+    assert found.curve == ()
+    assert found.policies == ()
+    assert found.exact.bundles < 10
+    assert "too small to say anything of recall" in str(found)
+    assert "the whole stream" in str(found)
+
+
+def test_no_events_and_no_matches() -> None:
+    empty = acep.tune(stream(0, 0), query(0))
+    assert (empty.exact.events, empty.curve) == (0, ())
+    none = acep.tune(stream(0, 200), "PATTERN SEQ(a p, b q) WHERE p.x > 1000 WITHIN 5")
+    assert none.exact.matches == 0
+    assert "no error budget" in str(none) or "is the least that finds a match" in str(none)
+
+
+def test_a_query_that_explodes_is_cut() -> None:
+    """2^n matches: the sample is cut to what can be replayed, and the text says so."""
+    rows = {"ts": list(range(3000)), "type": ["a"] + ["b"] * 2999, "x": [1] * 3000}
+    text = "PATTERN SEQ(a p, b+ q[]) WHERE skip_till_any_match(p, q[]) { q[i].x = p.x } WITHIN 500"
+    found = acep.tune(rows, text, effort=1_000_000)
+    assert found.cut
+    assert found.cut[0].startswith("the sample: all 3,000 events")
+    assert found.sample.events < 3000
+    assert found.exact.exact
+    assert "# cut" in str(found)
+
+
+def test_the_work_of_all_replays_is_bounded(tuned: dict[int, acep.Tuning]) -> None:
+    table, columns = stream(0), {"ts": "ts", "type": "type", "seq": None, "id": None, "unit": None}
+    meter = Meter(10**9)
+    assert replayed(table, acep.parse(query(0)), columns, meter, 10**8) == len(table)
+    made = replay(table, acep.parse(query(0)), columns, Partitions(), meter)
+    assert made.touches < meter.spent <= 3 * made.touches
+    assert bundles_in(made.at) == made.bundles
+    assert not tuned[0].cut
+    short = Meter(made.touches)
+    assert short.affords(made.touches, "one")
+    assert not short.affords(made.touches + 1, "another")
+    assert short.cut == [
+        f"another: not measured, for want of work ({made.touches + 1:,} touches, of {made.touches:,} that are left)"
+    ]
+
+
+def test_a_shared_attribute_and_a_shorter_window_are_proposed_and_measured() -> None:
+    rng = random.Random(3)
+    rows: dict[str, list[Any]] = {"ts": [], "type": [], "who": [], "x": []}
+    for n in range(600):
+        who, number = f"u{n % 50}", rng.randrange(10**6)
+        for at, kind in ((0, "a"), (2, "b")):
+            rows["ts"].append(10 * n + at)
+            rows["type"].append(kind)
+            rows["who"].append(who)
+            rows["x"].append(number)
+    text = "PATTERN SEQ(a p, b q) WHERE q.x = p.x WITHIN 500"
+    del rows["x"]
+    rows["x"] = [value for n in range(600) for value in [n] * 2]
+    text = "PATTERN SEQ(a p, b q) WHERE q.x <= p.x AND q.x >= p.x WITHIN 500"
+    found = acep.tune(rows, text)
+    by_name = {one.change: one for one in found.changes}
+    assert {"WITHIN 2", "[who]"} <= set(by_name)
+    for change, other in (
+        ("WITHIN 2", text.replace("WITHIN 500", "WITHIN 2")),
+        ("[who]", text.replace("WHERE", "WHERE [who] AND")),
+    ):
+        made = acep.match(found.sample.table, other)
+        one = by_name[change]
+        assert (one.after.matches, one.after.touches) == (len(made), made.report.work)
+        assert one.same
+        assert one.after.touches < found.exact.touches
+    assert sum(found.by_variable.values()) > 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"sample": 0}, {"sample": 1.5}, {"sample": True}, {"target_recall": 0}, {"of": "matches"}, {"cpu": "0.5"},
+     {"cpu": [-1]}, {"effort": 0}, {"policy": "none"}, {"seed": 0.5}],
+)  # fmt: skip
+def test_wrong_arguments_are_explained(options: dict[str, Any]) -> None:
+    with pytest.raises(QueryError):
+        acep.tune(stream(0, 20), query(0), **options)
+
+
+def test_the_reference_runtime_says_what_it_cannot() -> None:
+    found = acep.tune(stream(0, 500), query(0), engine="reference")
+    assert found.curve == ()
+    assert "only the native core" in str(found)
+    other = acep.tune(found.sample.table, query(0))
+    assert other.exact.matches == found.exact.matches > 0
+
+
+def test_queries_over_matches_are_replayed_too() -> None:
+    text = "FROM (PATTERN SEQ(a p, b q) WITHIN 3) AS T PATTERN SEQ(T t, T u) WITHIN 9"
+    found = acep.tune(stream(0, 500), text)
+    assert found.exact.matches == len(acep.match(found.sample.table, text)) > 0
+    assert "the query is over the matches of others" in str(found) or found.sample.how == "the whole stream"
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(stream(0), tmp_path / "events.parquet")
+    args = ["tune", query(0), str(tmp_path / "events.parquet"), "--sample", "0.9", "--unit", "s", "--cpu", "0.5"]
+    assert main([*args, "--json", str(tmp_path / "tuned.json")]) == 0
+    printed = capsys.readouterr().out
+    assert "sample: 3,600 of 4,000 events: the first events" in printed
+    assert "--work" in printed
+    assert "--cpu 0.5 pays for" in printed
+    told = json.loads((tmp_path / "tuned.json").read_text())
+    found = acep.tune(stream(0), query(0), sample=0.9, unit="s")
+    assert told["least"] == found.least.budget
+    assert [one["recall"] for one in told["curve"]] == found.to_pandas()["recall"].tolist()
+    assert main(["tune", query(0), str(tmp_path / "events.parquet"), "--sample", "1.5"]) == 2
+    assert "no size of a sample" in capsys.readouterr().err
