@@ -209,8 +209,7 @@ def reading_options(
     args: argparse.Namespace, query: Query, other: str | None = None, *, every: bool = False
 ) -> Options:
     """Return the options for reading events: the columns that the query uses (and an ``other``; ``every``: all), casts,
-    the format, and
-    bad lines.
+    the format, and bad lines.
 
     Raises :class:`DataError` for an unknown cast or format.
     """

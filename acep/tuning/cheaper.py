@@ -22,7 +22,7 @@ from acep.plan.compile import Plan
 from acep.runtime.options import StreamOptions
 from acep.runtime.table_stream import TableStream
 from acep.training.match_points import Partitions
-from acep.tuning.replay import SampleRun, Meter, replay, replayed
+from acep.tuning.replay import Meter, SampleRun, replay, replayed
 
 __all__ = ["Change", "changes", "shared_attributes"]
 

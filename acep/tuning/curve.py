@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-from acep.tuning.replay import SampleRun, Meter
+from acep.tuning.replay import Meter, SampleRun
 
 __all__ = ["CurvePoint", "curve_of", "interval", "knee_of", "least_of"]
 

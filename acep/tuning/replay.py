@@ -19,7 +19,7 @@ from acep.runtime.options import StreamOptions
 from acep.runtime.table_stream import TableStream
 from acep.training.match_points import Ints, Partitions, points_of, recall_of
 
-__all__ = ["MATCHES", "SampleRun", "Meter", "bundles_in", "keys_in", "replay", "replayed"]
+__all__ = ["MATCHES", "Meter", "SampleRun", "bundles_in", "keys_in", "replay", "replayed"]
 
 PART = 1024  # events between two looks at the work
 MATCHES = 2_000_000

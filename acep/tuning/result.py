@@ -200,7 +200,8 @@ def _budget_lines(found: Tuning) -> Iterator[str]:
     if found.least is None:
         yield f"no budget that was tried finds {found.target:.0%} of the match {found.of}"
     else:
-        yield f"work={found.least.budget:g} is the least budget tried that finds {found.target:.0%} of the match {found.of}"
+        enough = f"{found.target:.0%} of the match {found.of}"
+        yield f"work={found.least.budget:g} is the least budget tried that finds {enough}"
     for one in found.cpu:
         within = "less than any budget that was tried"
         if one.point is not None:

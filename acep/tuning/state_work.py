@@ -53,4 +53,4 @@ def touches_by_variable(plan: Plan, batch: Batch, most: int = MOST) -> tuple[dic
         events += len(part)
         if runtime.counts.touches >= most:
             break
-    return dict(engine.by_variable.most_common()), events
+    return dict((+engine.by_variable).most_common()), events

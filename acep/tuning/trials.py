@@ -19,7 +19,7 @@ from acep.plan.lint.rules import lint_plan
 from acep.training.learn import learn
 from acep.training.match_points import Partitions
 from acep.tuning.curve import interval
-from acep.tuning.replay import SampleRun, Meter, replay, replayed
+from acep.tuning.replay import Meter, SampleRun, replay, replayed
 from acep.tuning.sample import first_events
 
 __all__ = ["ENOUGH", "ErrorStep", "PolicyTrial", "error_steps", "policy_trials"]
@@ -44,8 +44,8 @@ class ErrorStep:
 @dataclass(frozen=True)
 class PolicyTrial:
     """A policy's recall of match points and bundles on the second half of a sample, under a budget of ``work``;
-    ``trained``: it began with what :func:`acep.learn` learned of the first half. ``low`` and ``high``: the 90 % interval
-    of the recall that is asked for (:func:`acep.tuning.curve.interval`)."""
+    ``trained``: it began with what :func:`acep.learn` learned of the first half. ``low`` and ``high``: the 90 %
+    interval of the recall that is asked for (:func:`acep.tuning.curve.interval`)."""
 
     name: str
     trained: bool
@@ -93,7 +93,9 @@ def policy_trials(
     engine: str,
 ) -> tuple[tuple[PolicyTrial, ...], str]:
     """Try each built-in policy on the second half of a table, under a ``share`` of the work that it needs there.
-    Policies that learn first learn from the first half. ``of``: the recall that decides. Returns the trials, best first, and why there are none."""
+
+    Policies that learn first learn from the first half. ``of``: the recall that decides. Returns the trials, best
+    first, and why there are none."""
     first, second = first_events(table, 0.5)
     partitions = Partitions()
     exact = replay(second, query, columns, partitions, meter, engine=engine)

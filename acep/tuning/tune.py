@@ -25,7 +25,7 @@ from acep.shedding.limits import checked_seed
 from acep.training.match_points import Partitions
 from acep.tuning.cheaper import changes
 from acep.tuning.curve import CurvePoint, curve_of, knee_of, least_of
-from acep.tuning.replay import SampleRun, Meter, replay, replayed
+from acep.tuning.replay import Meter, SampleRun, replay, replayed
 from acep.tuning.result import CpuShare, Tuning
 from acep.tuning.sample import Sample, draw
 from acep.tuning.state_work import touches_by_variable
@@ -70,11 +70,11 @@ def tune(
     Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`, as :func:`acep.match` does.
 
     >>> import acep
-    >>> events = {"ts": list(range(3000)), "type": list("abc" * 1000), "x": [i * i % 101 for i in range(3000)]}
-    >>> query = "PATTERN SEQ(a p, b q, c r) WHERE q.x > p.x AND r.x > q.x WITHIN 40"
-    >>> found = tune(events, query, sample=1000)
+    >>> ts = range(3000)
+    >>> events = {"ts": [*ts], "type": list("abc" * 1000), "k": [i // 60 for i in ts], "x": [i * i % 101 for i in ts]}
+    >>> found = tune(events, "PATTERN SEQ(a p, b q, c r) WHERE [k] AND q.x > p.x AND r.x > q.x WITHIN 40", sample=1000)
     >>> found.sample.how, found.least.recall >= 0.9
-    ('the first events, as the query has no partition attributes', True)
+    ('16 of 50 partitions, whole, by the hash of k', True)
     """
     asked = query_of(query)
     _check(target_recall, of, cpu, effort, seed)
