@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from acep.budget import Budget
     from acep.errors import AcepError, DataError, DataWarning, EngineError, PolicyError, QueryError, SnapshotError
     from acep.events.files.reading import read_events
+    from acep.linting.lint import lint
+    from acep.linting.report import DataFinding, Findings
     from acep.matches.answers import Bundle, Bundles, Count, Point, Points
     from acep.matches.matches import Match, Matches, Report
     from acep.pattern.automata import Automaton, arc
@@ -42,8 +44,10 @@ __all__ = [
     "Bundles",
     "Count",
     "DataError",
+    "DataFinding",
     "DataWarning",
     "EngineError",
+    "Findings",
     "Followed",
     "Match",
     "Matcher",
@@ -60,6 +64,7 @@ __all__ = [
     "arc",
     "follow",
     "learn",
+    "lint",
     "match",
     "parse",
     "read_events",
@@ -72,6 +77,8 @@ _NAMES = {
     "acep.budget": "Budget",
     "acep.errors": "AcepError DataError DataWarning EngineError PolicyError QueryError SnapshotError",
     "acep.events.files.reading": "read_events",
+    "acep.linting.lint": "lint",
+    "acep.linting.report": "DataFinding Findings",
     "acep.matches.answers": "Bundle Bundles Count Point Points",
     "acep.matches.matches": "Match Matches Report",
     "acep.pattern.automata": "Automaton arc",

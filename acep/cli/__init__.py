@@ -32,13 +32,14 @@ EVENTS_HELP = "files of events (.csv, .jsonl, .parquet; .gz, .zst), globs, folde
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line (``sys.argv`` by default) and return its exit status.
 
-    0: success, with or without matches; 2: bad input, explained on stderr; 130: interrupted.
+    0: success, with or without matches; 1: ``acep lint --strict`` found something;
+    2: bad input, explained on stderr; 130: interrupted.
     """
     parser = _parser()
     args = parser.parse_args(argv)
     try:
         with _plain_warnings():
-            _command(args.command)(args)
+            status = _command(args.command)(args)
             sys.stdout.flush()
     except AcepError as error:
         from acep.cli.spelling import as_typed
@@ -54,15 +55,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("acep: interrupted\n")
         return 130
-    return 0
+    return status or 0
 
 
-def _command(name: str) -> Callable[[argparse.Namespace], None]:
+def _command(name: str) -> Callable[[argparse.Namespace], int | None]:
     if name != "replay" and "numpy" not in sys.modules:
         # Only NumPy's arrays are needed. Starting its threads for linear algebra, one per core, takes longer than
         # matching a small file. For Spark the setting is left alone.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    run: Callable[[argparse.Namespace], None] = importlib.import_module(f"acep.cli.{name}").run
+    run: Callable[[argparse.Namespace], int | None] = importlib.import_module(f"acep.cli.{name}").run
     return run
 
 
@@ -113,6 +114,12 @@ def _parser() -> argparse.ArgumentParser:
     explain = _subcommand(commands, "explain", text)
     explain.add_argument("--events", metavar="FILE", help="check the query against the columns of a file of events")
     explain.add_argument("--svg", metavar="FILE", help="draw the automaton")
+
+    text = "say what looks wrong with a query and its events together"
+    lint = _subcommand(commands, "lint", text, events=True)
+    group = lint.add_argument_group("the findings")
+    group.add_argument("--strict", action="store_true", help="exit with status 1 if there are any")
+    group.add_argument("--json", metavar="FILE", help="write them here too")
 
     text = "say why a key has no match: how far it came, and what failed there"
     key = "a value of the partition attribute, or x=1,y=2 where there are several"

@@ -12,7 +12,7 @@ from acep.pattern.tree import Choice, Component, Negation, Node, Repeat
 from acep.pattern.walk import components, parts
 from acep.plan.compile import Plan
 
-__all__ = ["Absent"]
+__all__ = ["Absent", "lacking"]
 
 MANY = 1_000
 """The most event types kept for spelling suggestions; in a stream with more, nobody types them by hand."""
@@ -58,7 +58,7 @@ class Absent:
         said: set[str] = set()
         for plan in self._plans:
             named = _types(plan.query.pattern)
-            needed = _lacking(plan.query.pattern, self._types)
+            needed = lacking(plan.query.pattern, self._types)
             why = "it is missing from every match" if plan.query.errors else "nothing matches"
             for name in needed:
                 yield from _once(f"no event is of type `{name}`, so that {why}", suggest(name, self._known), said)
@@ -93,11 +93,11 @@ def _types(pattern: Node) -> dict[str, None]:
     return {name: None for one in components(pattern) for name in one.types}
 
 
-def _lacking(node: Node, absent: set[str]) -> dict[str, None]:
+def lacking(node: Node, absent: set[str]) -> dict[str, None]:
     """Return the absent types that keep a node from being matched whole; empty if none does.
 
     >>> a, b = Component("a", ("A",)), Component("b", ("B",))
-    >>> [*_lacking(Choice((a, b)), {"A"})], [*_lacking(Choice((a, b)), {"A", "B"})], [*_lacking(Repeat(a, 0, 1), {"A"})]
+    >>> [*lacking(Choice((a, b)), {"A"})], [*lacking(Choice((a, b)), {"A", "B"})], [*lacking(Repeat(a, 0, 1), {"A"})]
     ([], ['A', 'B'], [])
     """
     match node:
@@ -106,7 +106,7 @@ def _lacking(node: Node, absent: set[str]) -> dict[str, None]:
         case Component(types=types):
             return dict.fromkeys(types) if types and absent.issuperset(types) else {}
         case Choice(items=items):
-            found = [_lacking(item, absent) for item in items]
+            found = [lacking(item, absent) for item in items]
             return {name: None for one in found for name in one} if all(found) else {}
         case _:
-            return {name: None for part in parts(node) for name in _lacking(part, absent)}
+            return {name: None for part in parts(node) for name in lacking(part, absent)}

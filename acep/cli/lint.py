@@ -1,0 +1,26 @@
+"""Run ``acep lint``: print what looks wrong with a query and its events together."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from acep.cli.inputs import column_names, load_events, load_query, shown, write_text
+from acep.cli.progress import progress
+from acep.cli.spelling import as_typed
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the findings; return 1 if there are any and ``--strict`` is given, else 0."""
+    query = load_query(args)
+    from acep.linting.lint import lint
+
+    with progress(f"reading {shown(args.events)}"):
+        table = load_events(args.events, query, args)
+    found = lint(table, query, **column_names(args))
+    if args.json is not None:
+        write_text(args.json, json.dumps([one.to_dict() for one in found], indent=2, ensure_ascii=False) + "\n")
+    lines = [as_typed(line) if line.startswith("hint: ") else line for line in str(found).splitlines()]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return int(args.strict and len(found) > 0)

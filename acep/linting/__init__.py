@@ -1,0 +1,1 @@
+"""Find what looks wrong with a query and its events together."""

@@ -1,0 +1,218 @@
+"""Find types, attributes, keys and ids that do not fit a query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow.compute as pc
+
+from acep.errors import suggest
+from acep.events.columns import ticks_of
+from acep.linting.report import Hit
+from acep.linting.view import LintView
+from acep.pattern.expressions import Attribute, Span
+from acep.pattern.tree import Negation
+from acep.pattern.walk import leaves_of
+from acep.plan.schema import Kind
+from acep.runtime.absent import lacking
+
+__all__ = [
+    "attribute_null",
+    "id_twice",
+    "key_dominant",
+    "key_null",
+    "key_unique",
+    "negation_never",
+    "numbers_as_text",
+    "out_of_order",
+    "type_never",
+]
+
+MANY_NULLS = 0.1  # share of events with a null key
+DOMINANT = 0.9
+FEW = 20  # events below which shares say nothing
+
+
+def type_never(view: LintView) -> Iterator[Hit]:
+    """Find types of the pattern that no event has."""
+    if view.batch.types is None or not len(view):
+        return
+    absent = {name for one in view.parts for name in one.types if name not in view.types}
+    needed = lacking(view.plan.query.pattern, absent)
+    for name in dict.fromkeys(name for one in view.parts if not isinstance(one, Negation) for name in one.types):
+        if name not in absent:
+            continue
+        hint = suggest(name, view.types) or "the events have no types"
+        if name not in needed:
+            yield Hit("warning", f"no event is of type `{name}`", hint, view.place(name))
+        elif view.plan.query.errors:
+            yield Hit(
+                "warning", f"no event is of type `{name}`: it is missing from every match", hint, view.place(name)
+            )
+        else:
+            yield Hit("error", f"no event is of type `{name}`, so that nothing matches", hint, view.place(name))
+
+
+def negation_never(view: LintView) -> Iterator[Hit]:
+    """Find negations that no event can break, as none has their type."""
+    if view.batch.types is None or not len(view):
+        return
+    for one in view.parts:
+        if isinstance(one, Negation) and one.types and not any(name in view.types for name in one.types):
+            names = " or ".join(f"`{name}`" for name in one.types)
+            hint = suggest(one.types[0], view.types) or "the events have no types"
+            yield Hit(
+                "warning", f"no event is of type {names}: the negation is never broken", hint, view.place(one.var)
+            )
+
+
+def attribute_null(view: LintView) -> Iterator[Hit]:
+    """Find attributes that are null in all events of their variable."""
+    said = set[tuple[str, str]]()
+    for leaf in _attributes(view):
+        if (leaf.var, leaf.name) in said or leaf.name in (view.plan.schema.ts, view.plan.schema.type):
+            continue
+        said.add((leaf.var, leaf.name))
+        rows = view.of_variable(leaf.var)
+        if rows.any() and view.null(leaf.name)[rows].all():
+            yield Hit(
+                "warning",
+                f"`{leaf.var}.{leaf.name}` is null in all {int(rows.sum()):,} events that `{leaf.var}` can bind: "
+                "a comparison with it is never true",
+                "look for the attribute in another column, or say what holds without it: IS NULL",
+                leaf.span,
+            )
+
+
+def numbers_as_text(view: LintView) -> Iterator[Hit]:
+    """Find texts that are compared by size though all of them are numbers."""
+    said = set[str]()
+    for expr in view.plan.query.where:
+        for leaf in _ordered(expr):
+            held = view.batch.columns.get(leaf.name)
+            if held is None or held.kind is not Kind.STRING or leaf.name in said:
+                continue
+            said.add(leaf.name)
+            used = [text for text in held.texts or () if text][:1000]
+            if used and all(map(_is_number, used)):
+                yield Hit(
+                    "warning",
+                    f"`{leaf.name}` is a text, and texts are compared letter by letter: '10' < '9'",
+                    f'all its values are numbers: give it a numeric type, as by cast={{"{leaf.name}": "float"}}',
+                    leaf.span,
+                )
+
+
+def key_null(view: LintView) -> Iterator[Hit]:
+    """Find partition attributes that are null in many of the events that the query can bind."""
+    rows = view.bindable
+    many = int(rows.sum())
+    for name in view.plan.keys:
+        null = int(view.null(name)[rows].sum())
+        if many and null == many:
+            text = f"the partition attribute `{name}` is null in every event that can be bound, so that nothing matches"
+            yield Hit("error", text, "name another attribute", _key_place(view, name))
+        elif null > MANY_NULLS * many and many >= FEW:
+            text = f"the partition attribute `{name}` is null in {null / many:.0%} of the events that can be bound"
+            yield Hit(
+                "warning", text, "events without a key match nothing: fill it in, or drop them", _key_place(view, name)
+            )
+
+
+def key_unique(view: LintView) -> Iterator[Hit]:
+    """Find keys of which no event has the same as another, where a match needs two events."""
+    if not view.plan.keys or view.shortest < 2:
+        return
+    known = view.partitions[view.bindable & (view.partitions >= 0)]
+    if len(known) > 1 and len(np.unique(known)) == len(known):
+        names = ", ".join(view.plan.keys)
+        yield Hit(
+            "error",
+            f"each event has a value of {names} of its own, and a match needs {view.shortest} events with the same",
+            "name an attribute that events share",
+            _key_place(view, view.plan.keys[0]),
+        )
+
+
+def key_dominant(view: LintView) -> Iterator[Hit]:
+    """Find a key that most events have."""
+    if not view.plan.keys:
+        return
+    known = view.partitions[view.bindable & (view.partitions >= 0)]
+    if len(known) < FEW:
+        return
+    _, sizes = np.unique(known, return_counts=True)
+    if sizes.max() >= DOMINANT * len(known):
+        of = "all" if len(sizes) == 1 else f"{sizes.max() / len(known):.0%} of"
+        yield Hit(
+            "warning",
+            f"one value of {', '.join(view.plan.keys)} has {of} the events that can be bound",
+            "partitions save little, and on Spark one bucket has most of the work; is it a value such as 'unknown'?",
+            _key_place(view, view.plan.keys[0]),
+        )
+
+
+def id_twice(view: LintView) -> Iterator[Hit]:
+    """Find ids that come twice."""
+    name = view.plan.schema.id
+    if name is None:
+        return
+    counts = pc.value_counts(view.table[name])
+    twice = counts.filter(pc.greater(pc.struct_field(counts, "counts"), 1))
+    if len(twice):
+        some = twice[0]["values"].as_py()
+        yield Hit(
+            "error",
+            f"{len(twice):,} ids of `{name}` come more than once, such as {some!r}",
+            "acep refuses such events: drop what comes twice, or leave id= out",
+        )
+
+
+def out_of_order(view: LintView) -> Iterator[Hit]:
+    """Find events that are older than one before them."""
+    schema = view.plan.schema
+    if len(view) < 2:
+        return
+    ts = ticks_of(schema.ts, view.table[schema.ts], schema.tick_ns or 1)[0]
+    late = np.maximum.accumulate(ts) - ts
+    many = int((late > 0).sum())
+    if many:
+        yield Hit(
+            "note",
+            f"{many:,} events are older than one before them, by up to {int(late.max()):,} ticks of `{schema.ts}`",
+            "acep match sorts files; a stream needs to know how late events may be: lateness=, or watermark=",
+        )
+
+
+def _attributes(view: LintView) -> Iterator[Attribute]:
+    for expr in (*view.plan.query.where, *view.plan.query.results):
+        yield from (leaf for leaf in leaves_of(expr) if isinstance(leaf, Attribute))
+
+
+def _ordered(expr: object) -> Iterator[Attribute]:
+    """Yield the attributes that are compared by size on their own."""
+    from acep.pattern.expressions import Binary
+
+    match expr:
+        case Binary(op="and" | "or", left=left, right=right):
+            yield from _ordered(left)
+            yield from _ordered(right)
+        case Binary(op="<" | "<=" | ">" | ">=", left=left, right=right):
+            yield from (side for side in (left, right) if isinstance(side, Attribute))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _key_place(view: LintView, name: str) -> Span | None:
+    """Return the place of a partition attribute in the query: ``[name]``, or an equality."""
+    at = view.plan.query.text.find(f"[{name}]")
+    if at >= 0:
+        return Span(at + 1, at + 1 + len(name))
+    return next((leaf.span for leaf in _attributes(view) if leaf.name == name and leaf.span is not None), None)

@@ -1,0 +1,107 @@
+"""Lint a query and its events together: :func:`lint`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from acep.errors import AcepError, QueryError
+from acep.events.given import given_table
+from acep.events.tables import batch_of, schema_of
+from acep.linting import event_rules, predicate_rules, time_rules
+from acep.linting.report import DataFinding, Findings, Hit
+from acep.linting.view import LintView
+from acep.pattern.asked import asked_for, query_of
+from acep.pattern.expressions import Span
+from acep.pattern.tree import Query
+from acep.plan.compile import Plan, compile_query
+from acep.plan.lint.finding import declarations, tokens_of
+from acep.plan.lint.rules import lint_plan
+
+__all__ = ["RULES", "lint"]
+
+RULES: tuple[Callable[[LintView], Iterator[Hit]], ...] = (
+    event_rules.type_never,
+    event_rules.negation_never,
+    event_rules.attribute_null,
+    event_rules.numbers_as_text,
+    event_rules.key_null,
+    event_rules.key_unique,
+    event_rules.key_dominant,
+    predicate_rules.predicate_never,
+    predicate_rules.predicate_always,
+    time_rules.window_short,
+    time_rules.window_long,
+    time_rules.window_narrow,
+    time_rules.ties_unordered,
+    time_rules.unit_suspect,
+    event_rules.id_twice,
+    event_rules.out_of_order,
+)
+
+
+def lint(
+    events: Any,
+    query: Query | str,
+    *,
+    ts: str = "ts",
+    type: str | None = "type",
+    seq: str | None = None,
+    id: str | None = None,
+    unit: str | None = None,
+) -> Findings:
+    """Find what looks wrong with a query and its events together.
+
+    A query that cannot run on the events is a finding too: of code ``query`` or ``data``. The codes of the others are
+    the names of the rules in :data:`RULES`, and of those of ``acep explain``. The arguments are those of
+    :func:`acep.match`.
+
+    Raises :class:`DataError` for events that cannot be read, :class:`QueryError` for a text that is no query.
+
+    >>> import acep
+    >>> rows = {"ts": [1, 2, 3], "type": ["A", "b", "A"], "k": [1, 2, 3]}
+    >>> print(lint(rows, "PATTERN SEQ(A a, B b) WHERE [k] WITHIN 5")[0])
+    error: no event is of type `B`, so that nothing matches [type_never] (line 1, column 18)
+      PATTERN SEQ(A a, B b) WHERE [k] WITHIN 5
+                       ^
+    hint: did you mean `b`?
+    """
+    asked = query_of(query)
+    columns: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
+    table = given_table(events, asked_for(asked), **columns)
+    return Findings([*dict.fromkeys(_findings(table, asked, columns))], table.num_rows)
+
+
+def _findings(table: pa.Table, query: Query, columns: dict[str, Any]) -> Iterator[DataFinding]:
+    if not table.num_columns:
+        yield DataFinding("data", "error", "there are no events", "give events with columns")
+        return
+    try:
+        plan = compile_query(query, schema_of(table.schema, **columns))
+        views = [*_views(plan, table)]
+    except AcepError as error:
+        code = "query" if isinstance(error, QueryError) else "data"
+        span = None if error.start is None else Span(error.start, error.end or error.start + 1)
+        yield DataFinding(code, "error", error.message, error.hint or "see acep explain", span, query.text)
+        return
+    if not table.num_rows:
+        yield DataFinding("data", "warning", "there are no events, so that little can be said", "give some")
+    for view in views:
+        for rule in RULES:
+            for hit in rule(view):
+                yield DataFinding(rule.__name__, hit.severity, hit.message, hit.hint, hit.span, query.text)
+    for found in lint_plan(plan):
+        yield DataFinding(found.rule, "warning", found.message, found.hint, found.span, query.text)
+
+
+def _views(plan: Plan, table: pa.Table) -> Iterator[LintView]:
+    """Yield the plans over the events themselves with their events: the plan, or those of its sources."""
+    tokens = tokens_of(plan.query)
+    over = [plan] if not plan.sources else [inner for inner, _ in plan.sources if not inner.sources]
+    for place, inner in enumerate(over):
+        schema = replace(inner.schema, id=None)  # ids that come twice are a finding
+        read = tuple(dict.fromkeys([*inner.columns, *inner.keys]))
+        yield LintView(inner, table, batch_of(table, schema, read), declarations(tokens, place))

@@ -1,0 +1,122 @@
+"""Find windows, gaps, ties and units that do not fit each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from acep.events.columns import UNIT_NS
+from acep.linting.report import Hit
+from acep.linting.view import LintView
+from acep.pattern.expressions import Span
+from acep.pattern.times import duration_text
+from acep.pattern.walk import positions
+
+__all__ = ["ties_unordered", "unit_suspect", "window_long", "window_narrow", "window_short"]
+
+MANY_TIES = 0.1  # share of the events that have the time of the one before them in their partition
+FEW = 20  # events below which shares say nothing
+# Seconds since 1970 of about 1990 and 2100: whole numbers between these, times the ticks of a second, are such times.
+EARLIEST, LATEST = 6.3e8, 4.2e9
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def window_short(view: LintView) -> Iterator[Hit]:
+    """Find windows that are shorter than most gaps between two events of a key."""
+    span = view.plan.window.span
+    if span is None or view.plan.window.counted or view.shortest < 2:
+        return
+    gaps = view.gaps(view.bindable)
+    if len(gaps) < FEW:
+        return
+    usual = int(np.median(gaps))
+    least = int(gaps.min())
+    if least > span:
+        text = f"the window is {_long(view, span)}, and no two events of a key that can be bound are so near: "
+        text += f"the least gap is {_long(view, least)}"
+        yield Hit("error", text, _unit_hint(view), _window_place(view))
+    elif usual > span and view.shortest > 1 and (gaps <= span).mean() < 0.1:
+        text = f"the window is {_long(view, span)}, and the usual gap between two events of a key that can be bound is "
+        text += f"{_long(view, usual)}: {(gaps <= span).mean():.1%} of the gaps fit"
+        yield Hit("warning", text, _unit_hint(view), _window_place(view))
+
+
+def window_long(view: LintView) -> Iterator[Hit]:
+    """Find windows that are longer than the whole stream."""
+    span = view.plan.window.span
+    if span is None or len(view) < FEW:
+        return
+    whole = len(view) if view.plan.window.counted else int(view.batch.ts[-1] - view.batch.ts[0])
+    if span >= whole > 0:
+        of = f"{len(view):,} events" if view.plan.window.counted else _long(view, whole)
+        text = f"the window is longer than the whole stream of {of}: no partial match ever expires"
+        yield Hit("warning", text, _unit_hint(view), _window_place(view))
+
+
+def window_narrow(view: LintView) -> Iterator[Hit]:
+    """Find windows of fewer events than a match has."""
+    span = view.plan.window.span
+    if span is not None and view.plan.window.counted and span + 1 < view.shortest:
+        text = f"a match has {view.shortest} events or more, and the window {span + 1}"
+        yield Hit("error", text, "give a window of more events", _window_place(view))
+
+
+def ties_unordered(view: LintView) -> Iterator[Hit]:
+    """Find many events of one time whose order nothing says."""
+    if view.plan.schema.seq is not None or positions(view.plan.query.pattern) < 2:
+        return
+    gaps = view.gaps(np.ones(len(view), bool) if view.plan.strict else view.bindable)
+    if len(gaps) >= FEW and (gaps == 0).mean() >= MANY_TIES:
+        what = "events of a key" if view.plan.keys else "events"
+        yield Hit(
+            "warning",
+            f"{(gaps == 0).mean():.0%} of the {what} have the same `{view.plan.schema.ts}` as the one before them, and "
+            "only the order of the rows decides which comes first",
+            "name a column with their order: seq=",
+        )
+
+
+def unit_suspect(view: LintView) -> Iterator[Hit]:
+    """Find integer times whose size speaks for another unit than the one that is given."""
+    schema = view.plan.schema
+    guess = guessed_unit(view)
+    if guess is None or schema.instants or schema.tick_ns is None:
+        return
+    if schema.tick_ns != UNIT_NS[guess]:
+        given = next((name for name, ns in UNIT_NS.items() if ns == schema.tick_ns), "another unit")
+        text = f"`{schema.ts}` looks like {guess} since 1970 ({int(view.batch.ts[0])}), and unit= says {given}"
+        yield Hit("warning", text, f'give unit="{guess}"', _window_place(view))
+
+
+def guessed_unit(view: LintView) -> str | None:
+    """Return the unit in which integer times are times since 1970, or ``None`` if they are none."""
+    if not len(view) or view.plan.schema.instants:
+        return None
+    low, high = int(view.batch.ts[0]), int(view.batch.ts[-1])
+    for name, ticks in PER_SECOND.items():
+        if EARLIEST * ticks <= low and high <= LATEST * ticks:
+            return name
+    return None
+
+
+def _unit_hint(view: LintView) -> str:
+    schema, within = view.plan.schema, view.plan.query.within
+    guess = guessed_unit(view)
+    if guess is not None and within is not None and within.unit == "ticks":
+        return f"a plain number is in ticks of `{schema.ts}`, which looks like {guess}: say WITHIN 5 s and the unit"
+    if schema.instants:
+        return "check the length of the window"
+    return "check the length of the window and the unit of the time"
+
+
+def _long(view: LintView, ticks: int) -> str:
+    tick = view.plan.schema.tick_ns
+    return f"{ticks:,} ticks" if tick is None else duration_text(ticks * tick)
+
+
+def _window_place(view: LintView) -> Span | None:
+    """Return the place of WITHIN in the query's text."""
+    query = view.plan.query
+    at = query.text.upper().rfind("WITHIN")
+    return None if query.letters or query.within is None or at < 0 else Span(at, at + len("WITHIN"))

@@ -1,0 +1,121 @@
+"""Look at a plan and the events of its stream together, as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep.events.batch import Batch, Column
+from acep.events.hashes import hashes_of_columns
+from acep.explain.recorder import ways_of
+from acep.pattern.expressions import Span
+from acep.pattern.tree import Component, Negation
+from acep.pattern.walk import components
+from acep.plan.compile import Plan
+from acep.plan.lint.finding import Declared
+from acep.plan.schema import Kind
+
+__all__ = ["LintView"]
+
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class LintView:
+    """A plan over the events themselves, its events as a ``table`` in the order given and a ``batch`` in stream order,
+    and the places of words in the query's text."""
+
+    plan: Plan
+    table: pa.Table
+    batch: Batch
+    places: dict[str, Declared]
+
+    def __len__(self) -> int:
+        return len(self.batch)
+
+    def place(self, name: str) -> Span | None:
+        """Return the first place of a variable or type in the pattern."""
+        return self.places[name].span if name in self.places else None
+
+    @cached_property
+    def parts(self) -> tuple[Component | Negation, ...]:
+        """Return the components and negations of the pattern."""
+        return components(self.plan.query.pattern)
+
+    @cached_property
+    def types(self) -> dict[str, int]:
+        """Return the types that occur, with the numbers of their events."""
+        held = self.batch.types
+        if held is None:
+            return {}
+        codes = held.values if held.valid is None else held.values[held.valid != 0]
+        numbers = np.bincount(codes, minlength=len(held.texts or ()))
+        return {text: int(number) for text, number in zip(held.texts or (), numbers, strict=False) if number}
+
+    def of_types(self, names: tuple[str, ...]) -> Bools:
+        """Return which events have one of some types (none: any type), bool[n]."""
+        held = self.batch.types
+        if not names or held is None:
+            return np.ones(len(self), bool)
+        wanted = np.isin(np.array([*(held.texts or ()), ""], object), [*names])
+        found: Bools = wanted[held.values] if len(held.texts or ()) else np.zeros(len(self), bool)
+        return found if held.valid is None else found & (held.valid != 0)
+
+    def of_variable(self, var: str) -> Bools:
+        """Return which events have a type of a variable."""
+        named = [one.types for one in self.parts if one.var == var]
+        return self.of_types(named[0] if named else ())
+
+    @cached_property
+    def bindable(self) -> Bools:
+        """Return which events have a type of some component that is not negated."""
+        found = np.zeros(len(self), bool)
+        bound = [one for one in self.parts if isinstance(one, Component)]
+        for one in bound:
+            found |= self.of_types(one.types)
+        return found if bound else np.ones(len(self), bool)
+
+    def null(self, name: str) -> Bools:
+        """Return which values of a column are null."""
+        column = self.column(name)
+        return np.zeros(len(self), bool) if column.valid is None else column.valid == 0
+
+    def column(self, name: str) -> Column:
+        """Return a column that the plan reads."""
+        if name == self.plan.schema.ts:
+            return Column(Kind.INT, self.batch.ts)
+        if name == self.plan.schema.type and self.batch.types is not None:
+            return self.batch.types
+        return self.batch.columns[name]
+
+    @cached_property
+    def partitions(self) -> Ints:
+        """Return the number of the partition of each event, -1 where a partition attribute is null; int64[n]."""
+        keys = self.plan.keys
+        if not keys or not len(self):
+            return np.zeros(len(self), np.int64)
+        hashes = hashes_of_columns([self.batch.columns[name] for name in keys], len(self))
+        _, numbers = np.unique(hashes, return_inverse=True)
+        numbers = numbers.ravel().astype(np.int64)
+        for name in keys:
+            numbers[self.null(name)] = -1
+        return numbers
+
+    @cached_property
+    def shortest(self) -> int:
+        """Return the least number of events of a match."""
+        return min((count for _, count in ways_of(self.plan)[0]), default=0)
+
+    def gaps(self, rows: Bools) -> Ints:
+        """Return the ticks between events of the same partition that follow each other among ``rows``, int64."""
+        at = np.flatnonzero(rows & (self.partitions >= 0))
+        order = np.argsort(self.partitions[at], kind="stable")
+        times, numbers = self.batch.ts[at][order], self.partitions[at][order]
+        same = numbers[1:] == numbers[:-1]
+        found: Ints = (times[1:] - times[:-1])[same]
+        return found

@@ -1,0 +1,239 @@
+"""Each rule fires on what it is for, and not beside it; an error means that nothing matches; examples are clean."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import acep
+from acep.cli import main
+from acep.errors import AcepError
+from acep.linting.lint import RULES
+from examples import data as streams
+from examples import examples
+from tests.random_cases import random_case
+
+N = 60
+
+
+def rows(**columns: list[Any]) -> dict[str, list[Any]]:
+    plain = {"ts": [10 * n for n in range(N)], "type": list("AB" * (N // 2)), "k": [n // 2 % 10 for n in range(N)]}
+    return plain | {"x": list(range(N))} | columns
+
+
+KEYED = "PATTERN SEQ(A a, B b) WHERE [k] WITHIN 300"
+TIMES = [1_700_000_000 + 10 * n for n in range(N)]
+# code, severity, a query and rows (with options) that it speaks of, and others of which it does not.
+PAIRS: list[tuple[str, str, tuple[Any, ...], tuple[Any, ...]]] = [
+    ("type_never", "error", ("PATTERN SEQ(A a, C c) WHERE [k] WITHIN 300", rows()), (KEYED, rows())),
+    ("type_never", "warning", ("PATTERN SEQ(A a, C? c, B b) WHERE [k] WITHIN 300", rows()), (KEYED, rows())),
+    (
+        "negation_never", "warning",
+        ("PATTERN SEQ(A a, ~C c, B b) WHERE [k] WITHIN 300", rows()),
+        ("PATTERN SEQ(A a, ~A c, B b) WHERE [k] WITHIN 300", rows()),
+    ),
+    (
+        "attribute_null", "warning",
+        ("PATTERN SEQ(A a, B b) WHERE [k] AND b.x > a.x WITHIN 300", rows(x=[n if n % 2 else None for n in range(N)])),
+        ("PATTERN SEQ(A a, B b) WHERE [k] AND b.x > a.x WITHIN 300", rows(x=[n if n != 7 else None for n in range(N)])),
+    ),
+    (
+        "numbers_as_text", "warning",
+        ("PATTERN SEQ(A a, B b) WHERE [k] AND b.x > a.x WITHIN 300", rows(x=[str(n) for n in range(N)])),
+        ("PATTERN SEQ(A a, B b) WHERE [k] AND b.x > a.x WITHIN 300", rows(x=[f"v{n}" for n in range(N)])),
+    ),
+    ("key_null", "error", (KEYED, rows(k=[None if n % 4 < 5 else n for n in range(N)])), (KEYED, rows())),
+    (
+        "key_null", "warning",
+        (KEYED, rows(k=[None if n % 4 == 0 else n % 7 for n in range(N)])),
+        (KEYED, rows(k=[None if n == 4 else n % 7 for n in range(N)])),
+    ),
+    (
+        "key_unique", "error",
+        (KEYED, rows(k=list(range(N)))),
+        ("PATTERN A a WHERE [k] WITHIN 300", rows(k=list(range(N)))),
+    ),
+    ("key_dominant", "warning", (KEYED, rows(k=[1] * 57 + [2] * 3)), (KEYED, rows(k=[1] * 50 + [2] * 10))),
+    (
+        "predicate_never", "error",
+        ("PATTERN SEQ(A a, B b) WHERE [k] AND a.x > 1000 WITHIN 300", rows(), {"many": True}),
+        ("PATTERN SEQ(A a, B b) WHERE [k] AND a.x > 50 WITHIN 300", rows(), {"many": True}),
+    ),
+    (
+        "predicate_never", "warning",
+        ("PATTERN SEQ(A a, B b) WHERE [k] AND b.x > a.x + 1000 WITHIN 3000", rows(), {"many": True}),
+        ("PATTERN SEQ(A a, B b) WHERE [k] AND b.x > a.x WITHIN 3000", rows(), {"many": True}),
+    ),
+    (
+        "predicate_always", "note",
+        ("PATTERN SEQ(A a, B b) WHERE [k] AND a.x >= 0 WITHIN 300", rows(), {"many": True}),
+        ("PATTERN SEQ(A a, B b) WHERE [k] AND a.x >= 2 WITHIN 300", rows(), {"many": True}),
+    ),
+    ("window_short", "error", ("PATTERN SEQ(A a, B b) WHERE [k] WITHIN 5", rows()), (KEYED, rows())),
+    (
+        "window_short", "warning",
+        (
+            KEYED.replace("300", "1"),
+            rows(ts=[min(100 * (n // 2), 2801) for n in range(N)], type=list("AABB") * 15, k=[0, 1] * 30),
+        ),
+        (KEYED, rows(ts=list(range(N)))),
+    ),
+    ("window_long", "warning", (KEYED.replace("300", "10000"), rows()), (KEYED, rows())),
+    (
+        "window_narrow", "error",
+        ("PATTERN SEQ(A a, B b, A c) WHERE [k] WITHIN 2 EVENTS", rows()),
+        ("PATTERN SEQ(A a, B b, A c) WHERE [k] WITHIN 3 EVENTS", rows()),
+    ),
+    (
+        "ties_unordered", "warning",
+        (KEYED, rows(ts=[n // 4 for n in range(N)], k=[1 + n // 30 for n in range(N)])),
+        (KEYED, rows(ts=[n // 4 for n in range(N)], k=[1 + n // 30 for n in range(N)]), {"seq": "x"}),
+    ),
+    ("unit_suspect", "warning", (KEYED, rows(ts=TIMES), {"unit": "ms"}), (KEYED, rows(ts=TIMES), {"unit": "s"})),
+    ("id_twice", "error", (KEYED, rows(x=[n // 2 for n in range(N)]), {"id": "x"}), (KEYED, rows(), {"id": "x"})),
+    ("out_of_order", "note", (KEYED, rows(ts=[10 * (n ^ 1) for n in range(N)])), (KEYED, rows())),
+    (
+        "any_match_repetition", "warning",
+        ("PATTERN SEQ(A a, B+ b[]) WHERE [k] WITHIN 300", rows()),
+        ("PATTERN SEQ(A a, B+ b[], A c) WHERE skip_till_next_match(a, b[], c) { [k] } WITHIN 300", rows()),
+    ),
+    ("query", "error", (KEYED.replace("[k]", "a.nothing > 1"), rows()), (KEYED, rows())),
+    ("data", "error", (KEYED, rows(ts=[None] + [10 * n for n in range(1, N)])), (KEYED, rows())),
+]  # fmt: skip
+
+
+def look(query: str, given: dict[str, list[Any]], options: dict[str, Any] | None = None) -> acep.Findings:
+    options = dict(options or {})
+    if options.pop("many", False):  # enough events to try conditions on
+        given = {name: [*column, *column, *column] for name, column in given.items()}
+        given["ts"] = [10 * n for n in range(len(given["ts"]))]
+    return acep.lint(given, query, **options)
+
+
+@pytest.mark.parametrize(("code", "severity", "wrong", "right"), PAIRS, ids=[f"{p[0]}-{p[1]}" for p in PAIRS])
+def test_a_rule_fires_where_it_should_and_only_there(code: str, severity: str, wrong: Any, right: Any) -> None:
+    found = [one for one in look(*wrong) if one.code == code]
+    assert {one.severity for one in found} == {severity}
+    assert all(one.hint for one in found)
+    assert [one for one in look(*right) if one.code == code] == []
+
+
+def test_each_rule_has_an_example() -> None:
+    assert {rule.__name__ for rule in RULES} <= {pair[0] for pair in PAIRS}
+
+
+def test_the_nearest_spelling_and_the_place() -> None:
+    (found,) = [
+        one for one in acep.lint(rows(), "PATTERN SEQ(A a, b x) WHERE [k] WITHIN 300") if one.code == "type_never"
+    ]
+    assert str(found).splitlines() == [
+        "error: no event is of type `b`, so that nothing matches [type_never] (line 1, column 18)",
+        "  PATTERN SEQ(A a, b x) WHERE [k] WITHIN 300",
+        "                   ^",
+        "hint: did you mean `B`?",
+    ]
+
+
+def test_a_condition_is_marked_where_it_stands() -> None:
+    text = "PATTERN SEQ(A a, B b) WHERE [k] AND a.x > 1000 WITHIN 300"
+    (found,) = [one for one in look(text, rows(), {"many": True}) if one.code == "predicate_never"]
+    assert found.span is not None
+    assert "a.x > 1000"[:3] in text[found.span.start : found.span.end + 10]
+
+
+def test_a_suspect_unit_of_a_plain_window_is_in_the_hint() -> None:
+    given = rows(ts=[1000 * one for one in TIMES])
+    (found,) = [one for one in acep.lint(given, KEYED.replace("300", "5")) if one.code == "window_short"]
+    assert "looks like ms" in found.hint
+
+
+def test_an_error_means_that_nothing_matches(cases: Callable[[int], int]) -> None:
+    """On random queries and streams, some of them spoilt, against the reference runtime."""
+    errors, clean = 0, 0
+    for seed in range(max(120, cases(300))):
+        case, rng = random_case(seed), Random(seed)
+        table = case.table()
+        spoilt = rng.randrange(4)
+        if spoilt == 0:
+            table = table.filter(pa.compute.not_equal(table["type"], rng.choice("ABCDE")))
+        elif spoilt == 1:
+            table = table.set_column(table.schema.get_field_index("k"), "k", pa.array(range(len(table)), pa.int64()))
+        try:
+            query = case.query()
+            found = acep.lint(table, query, **case.stream)
+        except AcepError:
+            continue
+        if not any(one.severity == "error" for one in found):
+            clean += 1
+            continue
+        errors += 1
+        try:
+            matches = len(acep.match(table, query, engine="reference", **case.stream))
+        except AcepError:
+            assert {one.code for one in found} & {"query", "data", "id_twice"}
+            continue
+        assert matches == 0, f"{seed}: {[str(one) for one in found if one.severity == 'error']}"
+    assert errors >= 20
+    assert clean >= 20
+
+
+# The findings on the examples with data: all are of the query alone, and true of it.
+EXAMPLES = {
+    "cluster_jobs/crash_loop": ["last_repetition"],
+    "har_phone_watch/swing_peaks": ["last_repetition"],
+    "stock_tweet_tokens/buy_point": ["last_repetition"] * 2 + ["repetitions_share_events"] * 2,
+    "stock_tweet_tokens/tech2_then_fund2_1d": ["no_window", "last_repetition", "composed"],
+    "stock_tweet_tokens/tech2_then_fund2_3d": ["no_window", "last_repetition", "composed"],
+}
+
+
+@pytest.mark.parametrize("name", ["cluster_jobs", "har_phone_watch", "stock_tweet_tokens"])
+def test_the_examples_give_no_false_alarm(name: str) -> None:
+    table = pq.read_table(streams.HERE / f"{name}.parquet")
+    looked = [one for one in examples() if one.stream == name]
+    assert looked
+    for example in looked:
+        found = acep.lint(table, example.query, seq="arrival_seq")
+        assert found.codes == EXAMPLES.get(example.key, []), str(found)
+    without = acep.lint(table, looked[0].query)
+    more = ["ties_unordered"] if name == "stock_tweet_tokens" else []
+    assert sorted(without.codes) == sorted([*EXAMPLES.get(looked[0].key, []), *more])
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "events.parquet"
+    pq.write_table(pa.table(rows()), path)
+    assert main(["lint", KEYED, str(path)]) == 0
+    assert capsys.readouterr().out == "60 events: nothing looks wrong\n"
+    assert main(["lint", KEYED, str(path), "--strict"]) == 0
+    wrong = ["lint", KEYED.replace("B b", "b x"), str(path)]
+    assert main(wrong) == 0
+    assert "[type_never]" in capsys.readouterr().out
+    assert main([*wrong, "--strict", "--json", str(tmp_path / "found.json")]) == 1
+    told = json.loads((tmp_path / "found.json").read_text())
+    assert [one["code"] for one in told] == ["type_never"]
+    assert re.search(r"did you mean `B`", told[0]["hint"])
+    assert main(["lint", KEYED, str(tmp_path / "none.csv")]) == 2
+
+
+def test_hand_written_automata_and_streams_without_events() -> None:
+    automaton = acep.Automaton([acep.arc("s", "t", "e.x > 1"), acep.arc("t", "end", "e.x > 2")], final="end")
+    assert "query" not in acep.lint(rows(), automaton).codes
+    assert acep.lint({name: [] for name in rows()}, KEYED).codes == ["data"]
+    assert acep.lint({}, KEYED).codes == ["data"]
+
+
+def test_a_slice_is_a_list_of_findings() -> None:
+    found = acep.lint(rows(k=list(range(N))), KEYED)
+    assert found[:1].codes == found.codes[:1]
+    assert replace(found[0], text="") != found[0]
+    assert repr(found) == str(found)
