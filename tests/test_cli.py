@@ -575,6 +575,8 @@ def test_why(capsys: pytest.CaptureFixture[str]) -> None:
         "  event 1 is no a: a[1].price = 10 does not hold (a[1].price = 7)\n"
         "  event 3 is no a: a[1].price = 10 does not hold (a[1].price = 6)\n"
         "then no event could begin a match\n"
+        "  event 1: ts=2, type=Stock, symbol=MSFT, price=7\n"
+        "  event 3: ts=4, type=Stock, symbol=MSFT, price=6\n"
     )
     assert main(["why", "query.acep", "events.csv", "--key", "symbol=AAPL"]) == 0
     assert capsys.readouterr().out == "symbol=AAPL: 4 events, 1 match\n"
@@ -605,8 +607,9 @@ def test_why_shortens_a_long_list(capsys: pytest.CaptureFixture[str]) -> None:
     Path("many.csv").write_text("ts,type,x\n0,a,0\n" + "".join(f"{i},b,{i}\n" for i in range(1, 40)))
     assert main(["why", "PATTERN SEQ(a p, b q) WHERE q.x > 100 WITHIN 99", "many.csv"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 14
-    assert lines[-2] == "  ... and 29 more"
+    assert len(lines) == 25
+    assert lines[12] == "  ... and 29 more"
+    assert lines[14:16] == ["  event 0: ts=0, type=a, x=0", "  event 1: ts=1, type=b, x=1"]
 
 
 KEYS = "ts,type,i,f,b,day\n1,a,7,0.5,true,2024-01-02\n2,b,7,0.5,true,2024-01-02\n"

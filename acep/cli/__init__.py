@@ -123,7 +123,8 @@ def _parser() -> argparse.ArgumentParser:
 
     text = "say why a key has no match: how far it came, and what failed there"
     key = "a value of the partition attribute, or x=1,y=2 where there are several"
-    _subcommand(commands, "why", text, events=True, key=key)
+    why = _subcommand(commands, "why", text, events=True, key=key)
+    why.add_argument("--many", action="store_true", help="say what multiplies the matches, and what would reduce them")
 
     text = "replay a sample of the events, and recommend budgets, a policy and a cheaper query"
     tune = _subcommand(commands, "tune", text, events=True)

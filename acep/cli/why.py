@@ -1,10 +1,12 @@
-"""Run ``acep why``: show how far the events of one key advanced in the pattern, and the conditions that failed."""
+"""Run ``acep why``: show how far the events of one key advanced in the pattern, and the conditions that failed; or what
+multiplies the matches, if there are many."""
 
 from __future__ import annotations
 
 import argparse
 import re
 import sys
+from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -13,19 +15,48 @@ from acep.cli.inputs import column_names, load_events, load_query
 from acep.errors import DataError, suggest
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from acep.explain.why import Key
+    from acep.pattern.tree import Query
     from acep.plan.compile import Plan
     from acep.plan.schema import Schema
+    from acep.tuning.many import ManyMatches
 
 
 def run(args: argparse.Namespace) -> None:
     """Explain the events of the key, and print the result."""
     query = load_query(args)
+    if args.many:
+        table = load_events(args.events, query, args, every=True)
+        sys.stdout.write(f"{_many(table, query, args, args.key)}\n")
+        return
     from acep.explain.why import explained
+    from acep.tuning.many import MANY
 
     table = load_events(args.events, query, args)
     found = explained(table, query, lambda plan, there: _key(args.key, plan, there), **column_names(args))
     sys.stdout.write(f"{found}\n")
+    if found.matches >= MANY:
+        sys.stdout.write(f"\n{_many(table, query, args, args.key)}\n")
+
+
+def _many(table: pa.Table, query: Query, args: argparse.Namespace, key: str | None) -> ManyMatches:
+    """Return what multiplies the matches: those of one key, if it is given."""
+    from acep.events.tables import events_of, schema_of
+    from acep.plan.compile import compile_query
+    from acep.tuning.many import many_matches
+
+    names = column_names(args)
+    if key is not None:
+        schema = schema_of(table.schema, **names)
+        plan = compile_query(query, schema)
+        events = events_of(table, replace(schema, id=None), plan.keys)
+        rows = [*zip(*(events.values(name, schema) for name in plan.keys), strict=True)]
+        wanted = _key(key, plan, [one for one in dict.fromkeys(rows) if None not in one])
+        assert events.ids is not None
+        table = table.take([place for place, one in zip(events.ids, rows, strict=True) if one == wanted])
+    return many_matches(table, query, names)
 
 
 # Keys -------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ class Furthest:
     ``events``: the number of its events; ``matches``: the number of matches found. ``state`` says in words how far
     the furthest partial match came, ``bound`` has the event ids that it bound by variable, ``failed`` the events that
     could not extend it, and ``ended`` says how it ended. ``key``: the partition attributes. ``registers``: of a
-    hand-written automaton, those that the furthest partial match holds.
+    hand-written automaton, those that the furthest partial match holds. ``shown``: these events, as lines of text.
 
     >>> one = Failure(9, "b", "b.price < a.price does not hold (b.price = 5, a.price = 4)")
     >>> print(Furthest(3, 0, "b is needed next", {"a": (0, 3)}, (one,), "the stream ended", {"k": "x"}))
@@ -50,6 +50,12 @@ class Furthest:
     ended: str
     key: dict[str, Any] = field(default_factory=dict)
     registers: dict[str, Any] = field(default_factory=dict)
+    shown: tuple[str, ...] = ()
+
+    @property
+    def ids(self) -> list[Id]:
+        """Return the ids of the events that are named: those bound, and the first that failed."""
+        return [*(one for ids in self.bound.values() for one in ids), *(one.id for one in self.failed[:_MOST])]
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -69,6 +75,7 @@ class Furthest:
         if len(self.failed) > _MOST:
             yield f"  ... and {len(self.failed) - _MOST:,} more"
         yield f"then {self.ended}"
+        yield from (f"  {line}" for line in self.shown)
 
 
 def furthest(plan: Plan, events: Events, key: tuple[Value, ...] = ()) -> Furthest:

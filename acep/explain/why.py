@@ -11,6 +11,7 @@ import pyarrow as pa
 from acep.errors import DataError, suggest
 from acep.events.tables import events_of, key_to_input, schema_of, to_table
 from acep.explain.closest_partial import Furthest, furthest
+from acep.explain.event_lines import event_lines
 from acep.pattern.asked import query_of
 from acep.pattern.automata import Automaton
 from acep.pattern.expressions import Value
@@ -48,6 +49,8 @@ def why(
     furthest: a=0; b is needed next
       event 1 is no b: b.x > a.x does not hold (b.x = 4, a.x = 5)
     then the stream ended
+      event 0: ts=1, type=A, k=u, x=5
+      event 1: ts=2, type=B, k=u, x=4
     """
     query = query_of(query)
     if key is not None and not isinstance(key, Mapping):
@@ -64,7 +67,9 @@ def explained(table: pa.Table, query: Query, choose: Callable[[Plan, list[Key]],
     events = events_of(table, schema, tuple(dict.fromkeys([*plan.columns, *plan.keys])))
     there = dict.fromkeys(zip(*(events.values(name, schema) for name in plan.keys), strict=True))
     key = choose(plan, [one for one in there if None not in one])
-    return replace(furthest(plan, events, key), key=key_to_input(key, plan.keys, schema))
+    found = furthest(plan, events, key)
+    lines = tuple(event_lines(table, schema, plan, sorted(set(found.ids), key=str if schema.id else None)))
+    return replace(found, key=key_to_input(key, plan.keys, schema), shown=() if found.matches else lines)
 
 
 def _key(key: Mapping[str, Any], plan: Plan, there: list[Key]) -> Key:

@@ -61,8 +61,8 @@ def test_a_found_match_is_said_to_be_there() -> None:
 def test_a_long_list_is_cut() -> None:
     found = look("SEQ(A a, B b) WHERE b.x > 100 WITHIN 99", "A" + "B" * 40, x=list(range(41)))
     lines = str(found).splitlines()
-    assert len(lines) == 14
-    assert lines[-2] == "  ... and 30 more"
+    assert lines[12] == "  ... and 30 more"
+    assert lines[14:] == [f"  event {n}: ts={n}, type={'B' if n else 'A'}, x={n}" for n in range(11)]
 
 
 # Keys -------------------------------------------------------------------------------------------
@@ -183,3 +183,20 @@ def check(found: Furthest, types: dict[Any, str], order: list[Any]) -> None:
 def test_what_is_no_query_or_key(query: Any, key: Any, message: str) -> None:
     with pytest.raises((QueryError, DataError), match=message):
         why({"ts": [1], "type": ["a"], "k": [1]}, query, key=key)
+
+
+# Events as lines ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("id", [None, "name"])
+def test_events_are_shown_with_what_the_query_reads(id: str | None) -> None:
+    rows = {"ts": [3, 1], "type": ["B", "A"], "name": ["two", "one"], "day": DAYS[:2], "x": [None, 2], "other": [0, 0]}
+    found = why(
+        rows, acep.parse("PATTERN SEQ(A a, B b) WHERE [day] AND b.x > a.x WITHIN 9"), key={"day": DAYS[0]}, id=id
+    )
+    names = ("one", "two") if id else (1, 0)
+    assert set(found.shown) == {
+        f"event {names[0]}: ts=1, type=A, day=2024-01-02, x=2",
+        f"event {names[1]}: ts=3, type=B, day=2024-01-02, x=null",
+    }
+    assert [f"  {line}" for line in found.shown] == str(found).splitlines()[-2:]

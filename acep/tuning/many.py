@@ -1,0 +1,261 @@
+"""Say what multiplies the matches of a query, and how many there would be under other choices: :func:`why_many`."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+
+from acep.errors import AcepError
+from acep.events.given import given_table
+from acep.events.tables import schema_of
+from acep.explain.event_lines import event_lines
+from acep.matches.records import Found
+from acep.pattern.asked import asked_for, query_of
+from acep.pattern.printing import expression_text
+from acep.pattern.times import window_text
+from acep.pattern.tree import Output, Query, Strategy, Within
+from acep.pattern.walk import mentioned, negated_variables, variables
+from acep.plan.compile import Plan, compile_query
+from acep.runtime.options import StreamOptions
+from acep.runtime.table_stream import TableStream
+from acep.training.match_points import Partitions
+from acep.tuning.cheaper import MOST_TIES, shared_attributes
+from acep.tuning.replay import Meter, replay, replayed
+from acep.tuning.result import table_lines
+from acep.tuning.sample import draw
+
+__all__ = ["MANY", "Fewer", "ManyMatches", "Spread", "many_matches", "why_many"]
+
+MANY = 20
+"""The matches of a key from which on ``acep why`` also says what multiplies them."""
+
+EFFORT = 20_000_000  # touches of all counts together
+LOOKED_AT = 20_000  # matches whose bindings are compared
+SHORTER = (Fraction(1, 2), Fraction(1, 4))  # windows that are tried, in parts of the window
+CHOSEN = 50_000  # matches among which an output may choose: it compares them with each other
+PART = 1024
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How a variable differs among matches: the mean number of its different bindings among matches of one bundle,
+    and among those of one first event; ``tied``: the conditions that tie it to other variables."""
+
+    variable: str
+    per_bundle: float
+    per_first: float
+    tied: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Fewer:
+    """A ``change`` of the query, and the ``matches`` that it has then (``None``: it was not counted, for want of
+    work)."""
+
+    change: str
+    matches: int | None
+
+
+@dataclass(frozen=True)
+class ManyMatches:
+    """The reasons for many matches of a query in ``events`` events.
+
+    ``looked_at``: the matches whose bindings were compared. ``firsts``: the first events of matches; ``most``: the
+    matches of the one that has the most, and its event as text. ``cut``: why not all events were looked at ("": all
+    were)."""
+
+    events: int
+    matches: int
+    points: int
+    bundles: int
+    keys: int
+    firsts: int
+    most: int
+    event: str
+    looked_at: int
+    spreads: tuple[Spread, ...] = ()
+    fewer: tuple[Fewer, ...] = ()
+    cut: str = ""
+
+    @property
+    def multiplies(self) -> Spread | None:
+        """Return the variable that differs the most among matches of a bundle; ``None`` if none does."""
+        most = max(self.spreads, key=lambda one: one.per_bundle, default=None)
+        return most if most is not None and most.per_bundle > 1 else None
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+def why_many(
+    events: Any,
+    query: Query | str,
+    *,
+    ts: str = "ts",
+    type: str | None = "type",
+    seq: str | None = None,
+    id: str | None = None,
+    unit: str | None = None,
+) -> ManyMatches:
+    """Say what multiplies the matches of a query, and count what changes of it would leave.
+
+    The arguments are those of :func:`acep.match`. Raises :class:`QueryError` or :class:`DataError` as that does.
+
+    >>> rows = {"ts": [1, 2, 3, 4], "type": list("abbb")}
+    >>> found = why_many(rows, "PATTERN SEQ(a p, b q) WITHIN 9")
+    >>> found.matches, found.multiplies.variable, [one.matches for one in found.fewer if "NON OVERLAP" in one.change]
+    (3, 'q', [1])
+    """
+    asked = query_of(query)
+    columns: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
+    table = given_table(events, asked_for(asked), **columns)
+    return many_matches(table, asked, columns)
+
+
+def many_matches(table: pa.Table, query: Query, columns: Mapping[str, Any]) -> ManyMatches:
+    """Do the same for a table, with the columns' roles in a dict."""
+    plan = compile_query(query, schema_of(table.schema, **columns))
+    whole = table.num_rows
+    table = draw(table, replace(plan, keys=()), max(1, whole)).table  # in stream order
+    meter = Meter(EFFORT)
+    fits = replayed(table, query, columns, meter, EFFORT // 4)
+    cut = ""
+    if fits < whole:
+        cut = f"only the first {fits:,} of {whole:,} events were looked at: more of them have too many matches to count"
+        table = table.slice(0, fits)
+    partitions = Partitions()
+    exact = replay(table, query, columns, partitions, meter)
+    found = _some(table, query, columns)
+    per_first = Counter(_first(one) for one in found)
+    first, most = per_first.most_common(1)[0] if per_first else (0, 0)
+    event = next(event_lines(table, replace(plan.schema, id=None), plan, [first]), "") if found else ""
+    if columns["id"] is not None and event:
+        event = f"event {table[columns['id']][first].as_py()}:{event.partition(':')[2]}"
+    fewer = tuple(_fewer(table, query, plan, columns, meter, exact.matches)) if exact.matches else ()
+    return ManyMatches(
+        table.num_rows, exact.matches, exact.points, exact.bundles, exact.keys, len(per_first), most, event,
+        len(found), tuple(_spreads(query, found)), fewer, cut,
+    )  # fmt: skip
+
+
+def _some(table: pa.Table, query: Query, columns: Mapping[str, Any]) -> list[Found]:
+    """Return some first matches, with row numbers as ids."""
+    stream = TableStream(query, StreamOptions(**{**columns, "id": None}))
+    stream.prepare(table.schema)
+    assert stream.stream is not None
+    found: list[Found] = []
+    for part in stream.batch(table).parts(PART):
+        (some,) = stream.stream.push(part)
+        found += some[: LOOKED_AT - len(found)]
+        if len(found) >= LOOKED_AT:
+            return found
+    (some,) = stream.stream.finish()
+    return found + list(some[: LOOKED_AT - len(found)])
+
+
+def _first(one: Found) -> Any:
+    return min(ids[0] for _, ids in one.bindings)
+
+
+def _spreads(query: Query, found: list[Found]) -> Iterator[Spread]:
+    """Yield how each variable differs, in the order of the pattern."""
+    bundles: dict[Any, dict[str, set[Any]]] = defaultdict(lambda: defaultdict(set))
+    firsts: dict[Any, dict[str, set[Any]]] = defaultdict(lambda: defaultdict(set))
+    for one in found:
+        for var, ids in one.bindings:
+            bundles[(one.key, one.bundle)][var].add(ids)
+            firsts[_first(one)][var].add(ids)
+    for var in variables(query.pattern):
+        if var in negated_variables(query.pattern) or not found:
+            continue
+        tied = tuple(
+            expression_text(expr) for expr in query.where if var in mentioned(expr) and len(mentioned(expr)) > 1
+        )
+        yield Spread(var, _mean(bundles, var), _mean(firsts, var), tied)
+
+
+def _mean(groups: Mapping[Any, Mapping[str, set[Any]]], var: str) -> float:
+    numbers = [len(one[var]) for one in groups.values() if var in one]
+    return sum(numbers) / len(numbers) if numbers else 0.0
+
+
+def _fewer(
+    table: pa.Table, query: Query, plan: Plan, columns: Mapping[str, Any], meter: Meter, matches: int
+) -> Iterator[Fewer]:
+    """Yield the changes after which the matches are fewer, with their number."""
+    for change, other in _changed(table, query, plan, columns):
+        if other.output is not Output.ALL and matches > CHOSEN:
+            yield Fewer(change, None)
+            continue
+        try:
+            if replayed(table, other, columns, meter, meter.left // 2) < table.num_rows:
+                yield Fewer(change, None)
+                continue
+            after = replay(table, other, columns, Partitions(), meter).matches
+            if after < matches:
+                yield Fewer(change, after)
+        except AcepError:
+            continue  # the query cannot be changed like that
+
+
+def _changed(table: pa.Table, query: Query, plan: Plan, columns: Mapping[str, Any]) -> Iterator[tuple[str, Query]]:
+    if query.graph is not None:
+        return
+    for output in Output:
+        if output is not Output.ALL and output is not query.output:
+            yield f"OUTPUT {output.value.replace('_', ' ').upper()}", replace(query, output=output)
+    if query.strategy is Strategy.SKIP_TILL_ANY_MATCH:
+        yield "skip_till_next_match", replace(query, strategy=Strategy.SKIP_TILL_NEXT_MATCH)
+    if query.strategy in (Strategy.SKIP_TILL_ANY_MATCH, Strategy.SKIP_TILL_NEXT_MATCH) and plan.keys:
+        yield "partition_contiguity", replace(query, strategy=Strategy.PARTITION_CONTIGUITY)
+    if not plan.sources:
+        for name, _ in shared_attributes(table, plan, columns)[:MOST_TIES]:
+            yield f"[{name}]", replace(query, ties=(*query.ties, name))
+    within = query.within
+    for part in SHORTER if within is not None else ():
+        assert within is not None
+        amount = within.amount * part
+        if within.unit != "ns":
+            amount = Fraction(int(amount))
+        if amount >= 1:
+            shorter = Within(amount, within.unit)
+            yield f"WITHIN {window_text(shorter)}", replace(query, within=shorter)
+    if query.errors:
+        yield "errors=0", replace(query, errors=Fraction(0))
+
+
+def _lines(found: ManyMatches) -> Iterator[str]:
+    if found.cut:
+        yield found.cut
+    yield (
+        f"{found.events:,} events: {found.matches:,} matches at {found.points:,} match points, in {found.bundles:,} "
+        f"bundles of {found.keys:,} key{'' if found.keys == 1 else 's'}"
+    )
+    if not found.matches:
+        return
+    some = "" if found.looked_at == found.matches else f" (of the first {found.looked_at:,} matches)"
+    yield f"matches a bundle: {found.matches / found.bundles:,.1f}; a match point: {found.matches / found.points:,.1f}"
+    yield f"matches a first event: {found.looked_at / found.firsts:,.1f}, at most {found.most:,}{some}"
+    yield f"  most begin with {found.event}"
+    yield ""
+    yield "# different bindings of each variable"
+    rows = [(one.variable, f"{one.per_bundle:,.1f}", f"{one.per_first:,.1f}") for one in found.spreads]
+    yield from table_lines(("variable", "in a bundle", "of a first event"), rows)
+    most = found.multiplies
+    if most is not None:
+        tied = (
+            f"tied to others by {' AND '.join(most.tied)}" if most.tied else "no condition ties it to another variable"
+        )
+        yield f"`{most.variable}` multiplies the matches the most: {tied}"
+    if found.fewer:
+        yield ""
+        yield "# matches that a change would leave, counted on these events"
+        counts = [
+            (one.change, "too many to count" if one.matches is None else f"{one.matches:,}") for one in found.fewer
+        ]
+        yield from table_lines(("change", "matches"), counts)

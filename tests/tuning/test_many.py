@@ -1,0 +1,126 @@
+"""What is said of many matches agrees with acep.match: counts, what differs, and what each change leaves."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import pytest
+
+import acep
+from acep.cli import main
+from acep.tuning.many import why_many
+
+
+def stream(seed: int, events: int = 400) -> dict[str, list[Any]]:
+    rng = random.Random(seed)
+    keys = [rng.randrange(4) for _ in range(events)]
+    return {
+        "ts": list(range(events)),
+        "type": rng.choices("abc", k=events),
+        "k": keys,
+        "owner": [f"o{key}" for key in keys],
+        "x": [rng.randrange(20) for _ in range(events)],
+    }
+
+
+PATTERN = "PATTERN SEQ(a p, b q, c r) WHERE {strategy} {{ [k] AND r.x > q.x }} WITHIN {window}{output}"
+PLAIN = {"strategy": "skip_till_any_match", "window": "40", "output": ""}
+CHANGES = {
+    "OUTPUT NON OVERLAP": {"output": " OUTPUT NON OVERLAP"},
+    "OUTPUT EARLIEST MAXIMAL": {"output": " OUTPUT EARLIEST MAXIMAL"},
+    "skip_till_next_match": {"strategy": "skip_till_next_match"},
+    "partition_contiguity": {"strategy": "partition_contiguity"},
+    "WITHIN 20": {"window": "20"},
+    "WITHIN 10": {"window": "10"},
+}
+
+
+def test_all_numbers_are_those_of_match(cases: Callable[[int], int]) -> None:
+    fewer = Counter[str]()
+    for seed in range(max(20, cases(20))):
+        rows = stream(seed, 200)
+        found = why_many(rows, PATTERN.format(**PLAIN))
+        exact = acep.match(rows, PATTERN.format(**PLAIN))
+        assert (found.matches, found.bundles) == (len(exact), len(exact.bundles()))
+        assert found.points == len({(one.key["k"], one.end) for one in exact})
+        assert found.keys == len({one.key["k"] for one in exact})
+        firsts = Counter(one.bindings["p"][0] for one in exact)
+        assert (found.firsts, found.most) == (len(firsts), max(firsts.values()))
+        assert found.event.startswith("event ")
+        for spread in found.spreads:
+            bound = defaultdict(set)
+            begun = defaultdict(set)
+            for one in exact:
+                bound[one.key["k"], one.bundle].add(one.bindings[spread.variable])
+                begun[one.bindings["p"]].add(one.bindings[spread.variable])
+            assert spread.per_bundle == pytest.approx(mean(map(len, bound.values())))
+            assert spread.per_first == pytest.approx(mean(map(len, begun.values())))
+        for one in found.fewer:
+            fewer[one.change] += 1
+            assert one.matches == len(acep.match(rows, PATTERN.format(**PLAIN | CHANGES[one.change])))
+            assert one.matches < found.matches
+    assert set(fewer) == set(CHANGES)
+
+
+def test_the_variable_that_multiplies_is_named_with_what_ties_it() -> None:
+    rows = {"ts": list(range(20)), "type": ["a"] + ["b"] * 18 + ["c"], "x": list(range(20))}
+    found = why_many(rows, "PATTERN SEQ(a p, b q, c r) WHERE r.x > q.x WITHIN 30")
+    assert found.multiplies is not None
+    assert (found.multiplies.variable, found.multiplies.per_bundle) == ("q", 18)
+    assert "tied to others by r.x > q.x" in str(found)
+    free = why_many(rows, "PATTERN SEQ(a p, b q, c r) WITHIN 30")
+    assert "no condition ties it to another variable" in str(free)
+
+
+def test_a_shared_attribute_is_proposed_only_if_it_leaves_less() -> None:
+    rng = random.Random(1)
+    rows: dict[str, list[Any]] = {"ts": [], "type": [], "who": [], "x": []}
+    for n in range(300):
+        for kind in "ab":
+            rows["ts"].append(len(rows["ts"]))
+            rows["type"].append(kind)
+            rows["who"].append(f"u{n if rng.random() < 0.999 else 0}")
+            rows["x"].append(n)
+    found = why_many(rows, "PATTERN SEQ(a p, b q) WHERE q.x <= p.x AND q.x >= p.x WITHIN 50")
+    assert all(one.matches is None or one.matches < found.matches for one in found.fewer)
+
+
+def test_matches_that_explode_are_cut_and_said() -> None:
+    rows = {"ts": list(range(400)), "type": ["a"] + ["b"] * 399}
+    found = why_many(rows, "PATTERN SEQ(a p, b+ q[]) WHERE skip_till_any_match(p, q[]) WITHIN 500")
+    assert "too many matches to count" in found.cut
+    assert found.events < 400
+    assert any(one.matches is None for one in found.fewer) or found.matches == 0
+    assert str(found).startswith("only the first")
+
+
+def test_no_match_and_the_reference_runtime() -> None:
+    none = why_many(stream(0), "PATTERN SEQ(a p, b q) WHERE p.x > 1000 WITHIN 5")
+    assert (none.matches, none.fewer, none.multiplies) == (0, (), None)
+    nested = "FROM (PATTERN SEQ(a p, b q) WITHIN 3) AS T PATTERN SEQ(T t, T u) WITHIN 9"
+    assert why_many(stream(0, 60), nested).matches == len(acep.match(stream(0, 60), nested)) > 0
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows, path = stream(3), tmp_path / "events.csv"
+    lines = [",".join(map(str, row)) for row in zip(*rows.values(), strict=True)]
+    path.write_text(",".join(rows) + "\n" + "\n".join(lines) + "\n")
+    query = PATTERN.format(**PLAIN)
+    exact = acep.match(rows, query)
+    own = [one for one in exact if one.key["k"] == 2]
+    assert main(["why", query, str(path), "--many"]) == 0
+    assert f"400 events: {len(exact):,} matches" in capsys.readouterr().out
+    assert main(["why", query, str(path), "--many", "--key", "2"]) == 0
+    assert f"{rows['k'].count(2)} events: {len(own):,} matches" in capsys.readouterr().out
+    assert main(["why", query, str(path), "--key", "2"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"k=2: {rows['k'].count(2)} events, {len(own):,} matches\n")
+    assert len(own) >= 20
+    assert f"{len(own):,} matches at" in printed
+    assert main(["why", query, str(path), "--many", "--key", "9"]) == 2
+    assert main(["why", query.replace("[k] AND ", ""), str(path), "--many", "--id", "ts"]) == 0
