@@ -36,7 +36,7 @@ ATTRIBUTE = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, 
 @dataclass(frozen=True)
 class Change:
     """A ``change`` of the query in words, why it was tried, and the exact replay of the sample ``after`` it. ``same``:
-    it finds the same match points on the sample."""
+    it finds as many matches, and they end at the same times."""
 
     change: str
     why: str

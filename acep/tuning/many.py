@@ -25,8 +25,8 @@ from acep.runtime.options import StreamOptions
 from acep.runtime.table_stream import TableStream
 from acep.training.match_points import Partitions
 from acep.tuning.cheaper import MOST_TIES, shared_attributes
-from acep.tuning.replay import Meter, replay, replayed
-from acep.tuning.result import table_lines
+from acep.tuning.replay import CHOSEN, Meter, replay, replayed
+from acep.tuning.result import count_text, table_lines
 from acep.tuning.sample import draw
 
 __all__ = ["MANY", "Fewer", "ManyMatches", "Spread", "many_matches", "why_many"]
@@ -37,7 +37,6 @@ MANY = 20
 EFFORT = 20_000_000  # touches of all counts together
 LOOKED_AT = 20_000  # matches whose bindings are compared
 SHORTER = (Fraction(1, 2), Fraction(1, 4))  # windows that are tried, in parts of the window
-CHOSEN = 50_000  # matches among which an output may choose: it compares them with each other
 PART = 1024
 
 
@@ -233,8 +232,9 @@ def _lines(found: ManyMatches) -> Iterator[str]:
     if found.cut:
         yield found.cut
     yield (
-        f"{found.events:,} events: {found.matches:,} matches at {found.points:,} match points, in {found.bundles:,} "
-        f"bundles of {found.keys:,} key{'' if found.keys == 1 else 's'}"
+        f"{count_text(found.events, 'event')}: {count_text(found.matches, 'match', 'matches')} at "
+        f"{count_text(found.points, 'match point')}, in {count_text(found.bundles, 'bundle')} of "
+        f"{count_text(found.keys, 'key')}"
     )
     if not found.matches:
         return

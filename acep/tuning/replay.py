@@ -19,12 +19,16 @@ from acep.runtime.options import StreamOptions
 from acep.runtime.table_stream import TableStream
 from acep.training.match_points import Ints, Partitions, points_of, recall_of
 
-__all__ = ["MATCHES", "Meter", "SampleRun", "bundles_in", "keys_in", "replay", "replayed"]
+__all__ = ["CHOSEN", "MATCHES", "Meter", "SampleRun", "bundles_in", "keys_in", "replay", "replayed"]
 
 PART = 1024  # events between two looks at the work
 MATCHES = 2_000_000
 """The most matches of a replay: beyond that the sample is cut."""
 
+CHOSEN = 200_000
+"""The most touches of a replay whose output is chosen among the matches: choosing may take longer than matching."""
+
+SLOWER = 40  # how much slower the reference runtime chooses
 BURST = 16  # how many times the mean work of the bound a part of the sample may need
 
 
@@ -107,7 +111,8 @@ def replay(
 def replayed(
     table: pa.Table, query: Query, columns: Mapping[str, Any], meter: Meter, most: int, engine: str = "auto"
 ) -> int:
-    """Return how many of the first events can be replayed exactly within ``most`` touches and :data:`MATCHES` matches.
+    """Return how many of the first events can be replayed exactly within ``most`` touches and :data:`MATCHES` matches;
+    within :data:`CHOSEN` touches (fewer on the reference runtime), if the query chooses among its matches.
 
     Matches are not made, so that there may be any number of them.
     """
@@ -116,6 +121,8 @@ def replayed(
     plain = _stream(table, query, columns, "bundles", {"engine": engine})
     plan = plain.plans[0]
     native = not plan.sources and chosen(plan, engine, "bundles").engine != "reference"
+    if plan.chooses:
+        most = min(most, CHOSEN if native else CHOSEN // SLOWER)
     stream, size = plain, 1
     if native:
         budget = Budget(work=max(BURST * most / table.num_rows, 1.0), estimate=0)

@@ -216,7 +216,11 @@ def _cheaper_lines(found: Tuning) -> Iterator[str]:
     yield "# what would make the query cheaper"
     for one in found.changes:
         less = f"{found.exact.work:.3g} to {one.after.work:.3g} touches an event"
-        same = "the same matches" if one.same else f"{one.after.matches:,} of {found.exact.matches:,} matches"
+        same = (
+            "as many matches, at the same times"
+            if one.same
+            else f"{one.after.matches:,} of {found.exact.matches:,} matches"
+        )
         yield f"{one.change}: {less}, {same}"
         yield f"  {one.why}"
     total = sum(found.by_variable.values())
@@ -240,7 +244,22 @@ def table_lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator
 
 def _found(one: SampleRun) -> str:
     few = f" (fewer than {ENOUGH} bundles say little)" if one.bundles < ENOUGH else ""
-    return f"{one.matches:,} matches, {one.points:,} match points, {one.bundles:,} bundles, {one.keys:,} keys{few}"
+    told = (
+        count_text(one.matches, "match", "matches"),
+        count_text(one.points, "match point"),
+        count_text(one.bundles, "bundle"),
+        count_text(one.keys, "key"),
+    )
+    return f"{', '.join(told)}{few}"
+
+
+def count_text(number: int, one: str, many: str | None = None) -> str:
+    """Return a number of things in words.
+
+    >>> count_text(1, "key"), count_text(2000, "match", "matches")
+    ('1 key', '2,000 matches')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def exact_is_cheap(exact: SampleRun) -> bool:

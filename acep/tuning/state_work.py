@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from acep.events.batch import Batch
+from acep.pattern.tree import Output
 from acep.plan.compile import Plan
 from acep.reference.engine import MatchNode, ReferenceEngine
 from acep.reference.runtime import ReferenceRuntime
@@ -45,6 +47,7 @@ def touches_by_variable(plan: Plan, batch: Batch, most: int = MOST) -> tuple[dic
     >>> touches_by_variable(plan, batch_of(table, schema, ()))
     ({'x': 3, '': 1}, 4)
     """
+    plan = replace(plan, query=replace(plan.query, output=Output.ALL))  # choosing evaluates no transitions
     runtime = ReferenceRuntime(plan)
     runtime.engine = engine = CountingEngine(plan)
     events = 0

@@ -95,7 +95,9 @@ def _tuned(
     most = max(meter.limit // ONE, 1)
     fits = replayed(drawn.table, query, columns, meter, most, engine)
     if fits < drawn.events:
-        meter.cut.append(f"the sample: all {drawn.events:,} events take more than {most:,} touches or too many matches")
+        meter.cut.append(
+            f"the sample: all {drawn.events:,} events take too many touches or matches to replay them often"
+        )
         drawn = drawn.cut(fits)
     exact = replay(drawn.table, query, columns, partitions, meter, engine=engine)
     found = Tuning(drawn, exact, target, of)
@@ -124,7 +126,7 @@ def _with_budget(
         return found
     if exact.bundles < ENOUGH:
         unsaid.append(
-            f"a resource budget and a policy: the sample has {exact.bundles} match bundles, fewer than {ENOUGH}: too "
+            f"a resource budget and a policy: the sample has {exact.bundles:,} of {ENOUGH} match bundles: too "
             "small to say anything of recall; take a larger sample"
         )
         return found

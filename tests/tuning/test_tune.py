@@ -19,6 +19,7 @@ from acep.plan.compile import compile_query
 from acep.training.match_points import Partitions
 from acep.tuning.replay import Meter, bundles_in, replay, replayed
 from acep.tuning.sample import draw
+from tests.random_cases import random_case
 
 TIED = "WHERE skip_till_any_match(p, q, r) { q.x > p.x AND r.x > q.x AND r.x > 60 + p.x }"
 
@@ -266,3 +267,37 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert [one["recall"] for one in told["curve"]] == found.to_pandas()["recall"].tolist()
     assert main(["tune", query(0), str(tmp_path / "events.parquet"), "--sample", "1.5"]) == 2
     assert "no size of a sample" in capsys.readouterr().err
+
+
+def test_a_query_that_chooses_among_many_matches_is_cut_earlier() -> None:
+    rng = random.Random(1)
+    rows = {"ts": list(range(16_000)), "type": rng.choices("ab", k=16_000)}
+    found = acep.tune(rows, "PATTERN SEQ(a p, b q) WITHIN 50 OUTPUT NON OVERLAP")
+    assert 5_000 < found.sample.events < 16_000
+    assert found.cut[0].startswith("the sample: all 16,000 events")
+    assert found.exact.matches == len(
+        acep.match(found.sample.table, "PATTERN SEQ(a p, b q) WITHIN 50 OUTPUT NON OVERLAP")
+    )
+
+
+def test_the_exact_replay_is_that_of_match_on_random_queries(cases: Callable[[int], int]) -> None:
+    counts = {"same": 0, "matched": 0, "changed": 0}
+    for seed in range(max(20, cases(40))):
+        case = random_case(seed)
+        table, query = case.table(), case.query()
+        exact = acep.match(table, query, **case.stream)
+        found = acep.tune(table, query, effort=2_000_000, **case.stream)
+        assert str(found)
+        if found.sample.events < len(table):
+            assert found.cut
+            continue
+        made = found.exact
+        assert (made.matches, made.touches, made.points, made.bundles) == (
+            len(exact), exact.report.work, len(exact.points()), len(exact.bundles())
+        )  # fmt: skip
+        counts["same"] += 1
+        counts["matched"] += made.matches > 0
+        counts["changed"] += any(one.after.touches < made.touches for one in found.changes)
+    assert counts["same"] >= 15
+    assert counts["matched"] >= 10
+    assert counts["changed"] >= 1
