@@ -26,7 +26,7 @@ from acep.training.match_points import Partitions
 from acep.tuning.cheaper import changes
 from acep.tuning.curve import CurvePoint, curve_of, knee_of, least_of
 from acep.tuning.replay import Meter, SampleRun, replay, replayed
-from acep.tuning.result import CpuShare, Tuning
+from acep.tuning.result import CpuShare, Tuning, count_text
 from acep.tuning.sample import Sample, draw
 from acep.tuning.state_work import touches_by_variable
 from acep.tuning.trials import ENOUGH, error_steps, policy_trials
@@ -126,8 +126,8 @@ def _with_budget(
         return found
     if exact.bundles < ENOUGH:
         unsaid.append(
-            f"a resource budget and a policy: the sample has {exact.bundles:,} of {ENOUGH} match bundles: too "
-            "small to say anything of recall; take a larger sample"
+            f"a resource budget and a policy: the sample has {count_text(exact.bundles, 'match bundle')}, "
+            f"and less than {ENOUGH} is too small to say anything of recall; take a larger sample"
         )
         return found
 
