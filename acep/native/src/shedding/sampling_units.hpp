@@ -47,7 +47,7 @@ public:
     double tokens() const { return allowance_.up_to(arrived) - static_cast<double>(behind_->work().touches); }
     int64_t withheld() const { return behind_->walks.withheld; }  // match points with matches left out
     int64_t dropped() const { return dropped_; }
-    int64_t passed_over() const { return passed_over_; }
+    int64_t skipped() const { return passed_over_; }
     // Sums over the admitted units. A unit is admitted with probability p; it has x match points and e events before
     // which nothing was skipped for a window. `x` and `e` sum x / p and e / p, `squares` the squares of x / p; `xx`,
     // `xe` and `ee` sum the squares and the product of x / p and e / p, times 1 - p.
