@@ -71,7 +71,7 @@ def lint(
     """
     asked = query_of(query)
     columns: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
-    table = given_table(events, asked_for(asked), **columns)
+    table, _ = given_table(events, asked_for(asked), **columns)
     return Findings([*dict.fromkeys(_findings(table, asked, columns))], table.num_rows)
 
 

@@ -126,7 +126,8 @@ def matches_page(matches: Matches) -> str:
 def group_line(group: Bundle | Point) -> str:
     """Return a match point or a match bundle as one line."""
     if hasattr(group, "point"):
-        changed = [] if group.change is None else [f"change={group.change:+}"]
+        change = getattr(group, "change", None)
+        changed = [] if change is None else [f"change={change:+}"]
         return "  ".join([*_named(group.key), f"match point {told(group.point)}", f"best={group.best}", *changed])
     parts = [*_named(group.key), f"match points {told(group.start)}..{told(group.end)}"]
     if group.matches is not None:
@@ -138,7 +139,8 @@ def _cells(group: Bundle | Point) -> list[tuple[str, str]]:
     key = [(clipped(name), told(value)) for name, value in group.key.items()]
     best = ("best (least error)", str(group.best))
     if hasattr(group, "point"):
-        changed = [] if group.change is None else [("change", f"{group.change:+}")]
+        change = getattr(group, "change", None)
+        changed = [] if change is None else [("change", f"{change:+}")]
         return [*key, ("point (last event)", told(group.point)), best, *changed]
     number = [] if group.matches is None else [("matches", f"{group.matches:,}")]
     points = [("start (first match point)", told(group.start)), ("end (last match point)", told(group.end))]

@@ -112,7 +112,7 @@ def why_many(
     """
     asked = query_of(query)
     columns: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
-    table = given_table(events, asked_for(asked), **columns)
+    table, _ = given_table(events, asked_for(asked), **columns)
     return many_matches(table, asked, columns)
 
 

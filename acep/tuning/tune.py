@@ -176,7 +176,7 @@ def _table(events: Any, query: Query, columns: dict[str, Any]) -> pa.Table:
 
             return read_events(events, ts=columns["ts"], type=columns["type"])
         except (AcepError, TypeError):
-            return given_table(events, asked_for(query), **columns)
+            return given_table(events, asked_for(query), **columns)[0]
     return to_table(events)
 
 
