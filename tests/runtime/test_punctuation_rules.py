@@ -119,6 +119,14 @@ def test_under_strict_contiguity_a_key_decides_lateness_only(engine: str) -> Non
     assert (matcher.held, matcher.report.late) == (6, 1)
 
 
+def test_under_a_budget_a_key_decides_lateness_only() -> None:
+    matcher = begun(budget=acep.Budget(work=100))
+    matcher.advance(100, key={"k": "x"})
+    assert matcher.held == 5
+    matcher.push(rows((4, "b", "x")))
+    assert matcher.late.num_rows == 1
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_without_a_window_nothing_is_freed(engine: str) -> None:
     matcher = begun(QUERY.replace(" WITHIN 5", ""), engine=engine)
