@@ -1,0 +1,137 @@
+"""Each row of the tables that set constructs of other languages beside ours has a query here, which finds something."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import acep
+from tests.test_docs import blocks
+
+HOWTO = Path(__file__).resolve().parents[1] / "docs/howto"
+BAR = "partition_contiguity"
+UP = f"PATTERN ANY+ b[] WHERE {BAR}(b[]) {{ [symbol] AND b[i].price > b[i-1].price }}"
+RUN = f"PATTERN SEQ(ANY a, ANY+ b[]) WHERE {BAR}(a, b[])"
+PAID = "skip_till_next_match"
+
+# By page: the beginning of the first cell of a row, and a query that has the construct of its second cell. A row whose
+# construct is not there has the nearest query, and one that is about the result or the call has the option it needs.
+ROWS: dict[str, dict[str, str]] = {
+    "from_match_recognize": {
+        "`PARTITION BY": "PATTERN SEQ(ANY a, ANY b) WHERE [symbol] WITHIN 1",
+        "`ORDER BY": "PATTERN ANY a",
+        "`PATTERN (A B+ C)`": f"PATTERN SEQ(ANY a, ANY+ b[], ANY c) WHERE {BAR}(a, b[], c) {{ [symbol] }}",
+        "`DEFINE B AS B.price < PREV": f"{RUN} {{ [symbol] AND b[1].price < a.price AND b[i].price < b[i-1].price "
+        "AND b[i].price < b[i-2].price }",
+        "`DEFINE B AS B.price < A": "PATTERN SEQ(ANY a, ANY b) WHERE [symbol] AND b.price < a.price WITHIN 3",
+        "`FIRST(B": f"{UP[:-2]} AND b[b.LEN].price > b[1].price }}",
+        "`AVG(B": f"{UP[:-2]} AND b[i].price > avg(b[..i-1].price) }} RETURN avg(b[].price) AS mean",
+        "`MEASURES": "PATTERN ANY a RETURN a.price AS p",
+        "`FINAL`": f"{UP} HAVING count(b[]) > 2 RETURN count(b[]) AS n",
+        "`ONE ROW": "PATTERN ANY a",
+        "`ALL ROWS": UP,
+        "`MATCH_NUMBER": UP,
+        "`AFTER MATCH SKIP PAST": f"{UP} OUTPUT LONGEST NON OVERLAP",
+        "`AFTER MATCH SKIP TO NEXT": f"{UP} OUTPUT EARLIEST MAXIMAL",
+        "`A{2,5}`": "PATTERN SEQ(ANY{2,5} a[], (ANY b, ANY c)+, ANY? d, ANY* e[], (ANY f | ANY g)) "
+        f"WHERE {BAR} {{ [symbol] }} WITHIN 9",
+        "`PERMUTE": "PATTERN {ANY a, ANY b} WHERE [symbol] AND a.price > 20 AND b.price < 15 WITHIN 5",
+        "`WITHIN INTERVAL": "PATTERN SEQ(ANY a, ANY b) WHERE [symbol] WITHIN 1 hour",
+        "`SUBSET": "PATTERN SEQ(ANY a, ANY b) WHERE [symbol] AND a.price > 5 AND b.price > 5 WITHIN 1",
+        "`AFTER MATCH SKIP TO FIRST": f"{UP} OUTPUT NON OVERLAP",
+        "`A+?`": f"{UP} OUTPUT NON OVERLAP",
+        "`^`": "PATTERN SEQ(~ANY n, ANY a) WHERE [symbol] WITHIN 5",
+        "`{- A -}`": "PATTERN SEQ(ANY a, ANY b) WHERE [symbol] WITHIN 1 RETURN b.price AS price",
+    },
+    "from_flink_cep": {
+        "`keyBy": "PATTERN SEQ(login a, pay b) WHERE [user]",
+        '`begin("a")': "PATTERN SEQ(ANY a, pay b) WHERE [user] AND a.n > 1",
+        "`.subtype": "PATTERN login a",
+        '`.next("b")`': f"PATTERN SEQ(fail a, fail b) WHERE {BAR}(a, b) {{ [user] }}",
+        '`.followedBy("b")`': f"PATTERN SEQ(login a, pay b) WHERE {PAID}(a, b) {{ [user] }}",
+        '`.followedByAny("b")`': "PATTERN SEQ(login a, pay b) WHERE skip_till_any_match(a, b) { [user] }",
+        '`.notNext("b")`': "PATTERN SEQ(fail a, ~ANY n, ANY x) WHERE [user] AND x.type != 'fail' WITHIN 60",
+        '`.notFollowedBy("b")`': "PATTERN SEQ(login a, ~pay b) WHERE [user] WITHIN 10",
+        "`.oneOrMore()`": f"PATTERN SEQ(login l, fail{{2,4}} a[], view? v, pay+ p[]) WHERE {PAID} {{ [user] }}",
+        "`.timesOrMore(2)": f"PATTERN fail{{2,}} a[] WHERE {BAR}(a[]) {{ [user] }}",
+        "`.allowCombinations": "PATTERN fail{2} a[] WHERE skip_till_any_match(a[]) { [user] }",
+        "`.greedy()`": f"PATTERN fail+ a[] WHERE {PAID}(a[]) {{ [user] }} OUTPUT LONGEST NON OVERLAP",
+        "`.until": f"PATTERN SEQ(login l, pay+ a[], ~view s, logout b) WHERE {PAID} {{ [user] }}",
+        "`.or(": "PATTERN SEQ(login a, (pay b | view c)) WHERE [user] AND (b.n > 1 OR b.n = 0) WITHIN 60",
+        "`.within": "PATTERN SEQ(login a, pay b) WHERE [user] WITHIN 5 min",
+        "time between two steps": "PATTERN SEQ(pay a, pay b) WHERE [user] AND b.ts - a.ts <= 10",
+        "`noSkip": "PATTERN SEQ(pay a, pay b) WHERE [user]",
+        "`skipPastLastEvent": "PATTERN SEQ(pay a, pay b) WHERE [user] OUTPUT NON OVERLAP",
+        "`skipToNext": "PATTERN SEQ(pay a, pay b) WHERE [user] OUTPUT EARLIEST MAXIMAL",
+        "`skipToFirst": "PATTERN SEQ(pay a, pay b) WHERE [user] OUTPUT NON OVERLAP",
+        "`select": "PATTERN SEQ(pay a, pay b) WHERE [user] RETURN a.n + b.n AS total",
+        "`TimedOut": "PATTERN SEQ(login a, ~pay b) WHERE [user] WITHIN 10",
+        "`sideOutputLateData`": "PATTERN login a",
+        "`DynamicPatternFunction`": "PATTERN login a",
+    },
+    "from_esper": {
+        "`every a=A -> b=B`": f"PATTERN SEQ(Order a, Pay b) WHERE {PAID}(a, b) {{ [user] }}",
+        "`every a=A -> every": "PATTERN SEQ(Order a, Pay b) WHERE skip_till_any_match(a, b) { [user] }",
+        "`a=A(price": "PATTERN Order a WHERE a.amount > 10",
+        "`b=B(user": "PATTERN SEQ(Order a, Pay b) WHERE b.user = a.user",
+        "`A -> B where": "PATTERN SEQ(Order a, Pay b) WHERE [user] WITHIN 10",
+        "`A -> (timer": "PATTERN SEQ(Order a, ~Pay b) WHERE [user] WITHIN 10",
+        "`A -> (B and not": "PATTERN SEQ(Order a, ~Cancel c, Pay b) WHERE [user] WITHIN 10",
+        "`A and B`": "PATTERN {Order a, Pay b} WHERE [user] WITHIN 10",
+        "`A or B`": "PATTERN (Order a | Pay b)",
+        "`[3] A`": f"PATTERN Order{{3}} a[] WHERE {PAID}(a[])",
+        "`[2:5] A`": f"PATTERN Order{{2,5}} a[] WHERE {PAID}(a[])",
+        "`A until B`": f"PATTERN SEQ(Order* a[], Pay b) WHERE {PAID} {{ [user] }}",
+        "`every-distinct": "PATTERN SEQ(~Order before, Order a) WHERE [user] WITHIN 100",
+        "`@Suppress": "PATTERN SEQ(Order a, Pay b) WHERE [user] OUTPUT NON OVERLAP",
+        "`prev(1": f"PATTERN Order{{2}} a[] WHERE {PAID}(a[]) {{ a[i].amount > a[i-1].amount }}",
+        "`timer:at": "PATTERN SEQ(Order a, ~Pay b) WHERE [user] WITHIN 10",
+        "`#time": f"PATTERN Order+ a[] WHERE {PAID}(a[]) WITHIN 30 HAVING sum(a[].amount) > 50",
+        "`insert into": "FROM (PATTERN SEQ(Order a, Pay b) WHERE [user]) AS Paid PATTERN Paid p",
+        "`select": "PATTERN Order a RETURN a.amount AS p",
+        "`create context": "PATTERN SEQ(Order a, Pay b) WHERE [user]",
+    },
+}
+
+
+def constructs(page: str) -> list[str]:
+    """The first cells of the table of constructs of a page."""
+    text = (HOWTO / f"{page}.md").read_text(encoding="utf-8")
+    table = text[text.index("## Construct by construct") : text.index("\n## ", text.index("## Construct by") + 1)]
+    rows = re.findall(r"^\| (.+?) (?<!\\)\| .+ \|$", table, re.MULTILINE)
+    return [row for row in rows[1:] if row.strip("-")]
+
+
+def stream_of(page: str) -> dict[str, list[Any]]:
+    """The events of a page, from its own code."""
+    names: dict[str, Any] = {}
+    block = next(b for b in blocks(HOWTO / f"{page}.md") if b.runs and ">>>" not in b.text)
+    with contextlib.suppress(KeyError):
+        exec(block.text, names)  # noqa: S102 - the page is ours
+    found: dict[str, list[Any]] = names.get("events") or names["ticker"]
+    return found
+
+
+@pytest.mark.parametrize("page", ROWS)
+def test_each_construct_of_a_page_has_a_query(page: str) -> None:
+    there = constructs(page)
+    assert len(there) > 15
+    named = {beginning: [row for row in there if row.startswith(beginning)] for beginning in ROWS[page]}
+    assert [name for name, rows in named.items() if len(rows) != 1] == []
+    assert sorted(rows[0] for rows in named.values()) == sorted(there)
+
+
+@pytest.mark.parametrize(("page", "construct"), [(page, row) for page, rows in ROWS.items() for row in rows])
+def test_the_query_of_a_construct_finds_the_same_on_both_engines(page: str, construct: str) -> None:
+    events, query = stream_of(page), ROWS[page][construct]
+    options: dict[str, Any] = {"type": None} if page == "from_match_recognize" else {}
+    if "hour" in query or " min" in query:
+        options["unit"] = "s"
+    ours, theirs = (acep.match(events, query, engine=engine, **options) for engine in ("auto", "reference"))
+    told = [[(m.key, m.start, m.end, m.bindings, m.values) for m in found] for found in (ours, theirs)]
+    assert told[0] == told[1]
+    assert told[0]
