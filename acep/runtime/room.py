@@ -57,7 +57,7 @@ class Room:
 
 
 class Bounded(Protocol):
-    """A plan over a stream that may be revised (:mod:`acep.runtime.revised_stream`), as this module uses it."""
+    """A plan over a stream that may be revised (:mod:`acep.runtime.revised_plan`), as this module uses it."""
 
     log: EventLog
     given: GivenColumns

@@ -199,7 +199,7 @@ def random_events(rng: Random) -> list[Row]:
 
 
 def forget_often(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("acep.runtime.revised_stream.SELDOM", 32 if seed % 4 == 0 else 1)  # 1: with every call
+    monkeypatch.setattr("acep.runtime.revised_plan.SELDOM", 32 if seed % 4 == 0 else 1)  # 1: with every call
 
 
 def test_the_equation_holds_with_punctuations_of_keys_and_types(

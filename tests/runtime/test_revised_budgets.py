@@ -103,7 +103,7 @@ def test_no_match_is_given_that_is_none(cases: Callable[[int], int], monkeypatch
     each, seen = max(60, cases(80)), Counter[str]()
     for seed in range(each):
         case, rng = drawn(seed), Random(seed)
-        monkeypatch.setattr("acep.runtime.revised_stream.SELDOM", 1 + 31 * (seed % 3))
+        monkeypatch.setattr("acep.runtime.revised_plan.SELDOM", 1 + 31 * (seed % 3))
         budget = tight(rng)
         run = Run(case, rng, budget)
         try:
@@ -198,7 +198,7 @@ def test_with_little_memory_no_match_is_given_that_is_none(
         rows = [dict.fromkeys(COLUMNS) | row | {"ts": n // 2, "seq": n % 3} for n, row in enumerate(drawn_rows)]
         case = Case(seed, False, f"PATTERN {text}", {}, rows, rng.choice(({}, {"seq": "seq"})))
         most = rng.choice((1_500, 2_500, 5_000))
-        monkeypatch.setattr("acep.runtime.revised_stream.Room", lambda _, waiting, most=most: Room(most, waiting))
+        monkeypatch.setattr("acep.runtime.revised_plan.Room", lambda _, waiting, most=most: Room(most, waiting))
         run = Run(case, rng, acep.Budget(memory="1 MB"), policy="newest-per-state")
         for _ in run.pushes():
             if rng.random() < 0.1:

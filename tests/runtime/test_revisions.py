@@ -187,7 +187,7 @@ def test_what_is_given_less_what_is_taken_back_is_the_exact_result(
     each = cases(100)
     for seed in range(chunk * each, (chunk + 1) * each):
         case = drawn(seed)
-        monkeypatch.setattr("acep.runtime.revised_stream.SELDOM", 1 + 31 * (seed % 3))  # 1: forget with every push
+        monkeypatch.setattr("acep.runtime.revised_plan.SELDOM", 1 + 31 * (seed % 3))  # 1: forget with every push
         query = case.query()
         for engine in ENGINES:
             rng = Random(seed)
