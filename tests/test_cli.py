@@ -600,6 +600,8 @@ def test_why_of_an_automaton(capsys: pytest.CaptureFixture[str]) -> None:
         "furthest: events=0; state two (at = 3); an arc to end is needed next\n"
         "  event 1 takes no arc two -> end: e.type = 'd' does not hold (e.type = b)\n"
         "then event 1 took no arc\n"
+        "  event 0: ts=3, type=a\n"
+        "  event 1: ts=4, type=b\n"
     )
 
 

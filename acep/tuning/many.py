@@ -108,7 +108,7 @@ def why_many(
     >>> rows = {"ts": [1, 2, 3, 4], "type": list("abbb")}
     >>> found = why_many(rows, "PATTERN SEQ(a p, b q) WITHIN 9")
     >>> found.matches, found.multiplies.variable, [one.matches for one in found.fewer if "NON OVERLAP" in one.change]
-    (3, 'q', [1])
+    (3, 'q', [1, 1])
     """
     asked = query_of(query)
     columns: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}

@@ -43,6 +43,9 @@ def test_the_event_that_took_no_arc_is_named_with_all_values() -> None:
         "  event 2 takes no arc falling -> falling: e.price < r.low does not hold (e.price = 8.5, r.low = 8.0)",
         "  event 2 takes no arc falling -> end: r.downs >= 2 does not hold (r.downs = 1)",
         "then event 2 took no arc",
+        "  event 0: ts=0, symbol=S, price=9.0",
+        "  event 1: ts=1, symbol=S, price=8.0",
+        "  event 2: ts=2, symbol=S, price=8.5",
     ]
     assert found.registers == {"low": 8.0, "downs": 1}
     assert found.bound == {"first": (0,), "events": (1,)}

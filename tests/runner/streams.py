@@ -18,7 +18,7 @@ from acep.matches.json_records import match_record
 from acep.matches.writing import write_table
 from acep.streaming import live
 
-__all__ = ["Stream", "fast_disk", "lines_of", "put", "results", "the_same"]
+__all__ = ["Stream", "fast_disk", "final", "lines_of", "put", "results", "the_same"]
 
 FIRST = 1_700_000_000
 
@@ -96,3 +96,8 @@ def the_same(found: Sequence[dict[str, Any]], exact: Sequence[dict[str, Any]]) -
     """Whether both hold the same rows, in whatever order."""
     one, other = (sorted(json.dumps(row, sort_keys=True) for row in rows) for rows in (found, exact))
     return one == other
+
+
+def final(one: Any) -> dict[str, Any]:
+    """The fields of a match point or bundle of matches that are not taken back."""
+    return {name: value for name, value in vars(one).items() if name != "change"}

@@ -18,7 +18,7 @@ from acep.errors import AcepError, DataError, QueryError, SnapshotError
 from acep.runner import journal
 from tests.corpus import Case, load_all
 from tests.random_cases import random_case
-from tests.runner.streams import Stream, fast_disk, lines_of, the_same
+from tests.runner.streams import Stream, fast_disk, final, lines_of, the_same
 
 GOOD = [case for case in load_all() if case.raises is None]
 AB = acep.regex("ab", within=5)
@@ -86,7 +86,7 @@ def test_other_outputs_are_those_of_one_process(output: str, tmp_path: Path) -> 
     if output == "count":
         assert sum(row["count"] for row in stream.lines()) == exact > 0
     else:
-        assert the_same(stream.lines(), [json.loads(json.dumps(vars(one))) for one in exact])
+        assert the_same(stream.lines(), [json.loads(json.dumps(final(one))) for one in exact])
         assert stream.lines()
 
 

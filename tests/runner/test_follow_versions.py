@@ -16,8 +16,8 @@ from acep.cli import main
 from acep.errors import DataError, QueryError, SnapshotError
 from acep.runner import follower
 from tests.random_automata import random_rows
+from tests.random_versions import Chain, accepted, random_chain, told_of
 from tests.runner.streams import fast_disk, put
-from tests.runtime.test_versions import Chain, accepted, random_chain
 
 ABC, ABD = (f"PATTERN SEQ(A a, B b, {last} c) WITHIN 9" for last in "CD")
 PARTS = 4
@@ -31,10 +31,10 @@ def found_in(folder: Path) -> list[Row]:
 
 
 def given(rows: list[Row]) -> Counter[str]:
-    """How often each match was given and not taken back, by its bindings."""
+    """How often each match was given and not taken back, by its bindings and its error."""
     found: Counter[str] = Counter()
     for row in rows:
-        found[str([(v, ids[0]) for v, ids in sorted(row["bindings"].items())])] += row.get("op", 1)
+        found[told_of(row["bindings"], row["error"])] += row.get("op", 1)
     return +found
 
 

@@ -97,8 +97,8 @@ def test_a_point_whose_matches_stay_as_many_is_left_out(engine: str) -> None:
     moved = matcher.push({"ts": [1, 2], "type": ["a", "a"], "id": [1, 3], "op": [-1, 1]})
     assert [m.op for m in moved] == [-1, 1]
     assert moved.points() == []
-    assert repr(matcher.push({"ts": [5], "type": ["b"], "id": [2], "op": [-1]}).points()) == (
-        "[Point(key={}, point=5, best=0, change=-1)]"
+    assert str(matcher.push({"ts": [5], "type": ["b"], "id": [2], "op": [-1]}).points()) == (
+        "1 match point\n  match point 5  best=0  change=-1"
     )
 
 

@@ -12,6 +12,7 @@ import acep
 from acep.streaming.job import Job
 from tests.corpus import Case, load_all
 from tests.random_cases import Case as RandomCase
+from tests.runner.streams import final
 from tests.spark.by_hand import as_rows, numbered, rows_of, the_job
 
 __all__ = ["GOOD", "Streamed", "of_corpus", "of_random", "shuffled_within", "split"]
@@ -56,7 +57,7 @@ def of_random(case: RandomCase, seed: int, output: str = "matches") -> Streamed:
     elif output == "count":
         exact = [{"count": acep.match(case.table(), query, output="count", **options)}]
     else:
-        exact = [vars(one) for one in acep.match(case.table(), query, output=output, **options)]
+        exact = [final(one) for one in acep.match(case.table(), query, output=output, **options)]
         exact = [{name: value for name, value in row.items() if value or name != "key"} for row in exact]
     table = numbered(case.table(), **{name: value for name, value in options.items() if name != "unit"})
     named = {name: value for name, value in options.items() if name != "seq"}

@@ -16,6 +16,7 @@ from acep.errors import DataError, EngineError, QueryError
 from acep.spark import match
 from acep.streaming.job import OUTPUTS
 from tests.corpus import load_all
+from tests.runner.streams import final
 from tests.spark.by_hand import as_rows, numbered, same, the_job
 from tests.spark.streams import as_dicts, quiet_match
 
@@ -83,7 +84,7 @@ def test_outputs(spark: Any) -> None:
     frame = spark.createDataFrame(table)
     query = acep.regex("ab", within=5, by="k")
     for output in ("points", "bundles"):
-        exact = [vars(one) for one in acep.match(table, query, output=output)]
+        exact = [final(one) for one in acep.match(table, query, output=output)]
         assert same(as_dicts(quiet_match(frame, query, output=output)), exact)
     exact_count = acep.match(table, query, output="count")
     assert as_dicts(quiet_match(frame, query, output="count")) == [{"count": exact_count}]

@@ -32,6 +32,7 @@ PATTERN = "PATTERN SEQ(a p, b q, c r) WHERE {strategy} {{ [k] AND r.x > q.x }} W
 PLAIN = {"strategy": "skip_till_any_match", "window": "40", "output": ""}
 CHANGES = {
     "OUTPUT NON OVERLAP": {"output": " OUTPUT NON OVERLAP"},
+    "OUTPUT LONGEST NON OVERLAP": {"output": " OUTPUT LONGEST NON OVERLAP"},
     "OUTPUT EARLIEST MAXIMAL": {"output": " OUTPUT EARLIEST MAXIMAL"},
     "skip_till_next_match": {"strategy": "skip_till_next_match"},
     "partition_contiguity": {"strategy": "partition_contiguity"},
