@@ -73,6 +73,8 @@ def of_key(table: pa.Table, key: Mapping[str, Any]) -> Bools:
         column = column_of(table, name)
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
+        if pa.types.is_string_view(column.type):  # which older versions of Arrow do not compare
+            column = column.cast(pa.large_string())
         try:
             wanted = pa.scalar(value, column.type)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
