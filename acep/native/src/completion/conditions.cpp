@@ -28,8 +28,7 @@ void Suspects::cut(size_t width) {
     head = 0;
 }
 
-Conditions::Conditions(const Tables& tables, EventClassifier& classifier)
-    : tables_(tables), classifier_(classifier) {
+Conditions::Conditions(const Tables& tables, EventClassifier& classifier) : tables_(tables), classifier_(classifier) {
     change();
 }
 

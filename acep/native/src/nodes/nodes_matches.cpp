@@ -231,9 +231,8 @@ int64_t NodeEngine::first_position(uint32_t cell) const {
 
 // Pass complete runs through more steps from now on.
 void NodeEngine::complete_in_steps() {
-    completion_ = std::make_unique<Completion>(
-        tables_, classifier_, partitions_, arena_, output_, work_,
-        [this](uint32_t p, int64_t low, Alive& found) { alive(p, low, found); });
+    completion_ = std::make_unique<Completion>(tables_, classifier_, partitions_, arena_, output_, work_,
+                                               [this](uint32_t p, int64_t low, Alive& found) { alive(p, low, found); });
     tells_live_ = false;
 }
 
