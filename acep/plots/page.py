@@ -39,7 +39,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 @dataclass(frozen=True)
 class Drawn:
-    """What a page shows: ``facts`` (names and texts), some ``matches`` of ``total``, and matches over the column
+    """The content of a page: ``facts`` (names and texts), some ``matches`` of ``total``, and matches over the column
     ``value`` with the events around each; ``ts`` names the time. ``heading`` is for a picture, which has no facts."""
 
     heading: str

@@ -266,7 +266,7 @@ class RevisedPlan:
         told = [state, self.matches, self.retracted, self.clock]
         if self.limits is None:
             return told
-        # What was shed cannot be found again from the events.
+        # Shed partial matches cannot be found again from the events.
         room = None if self.room is None else {**self.room.dump(), "waiting": _events(self.room.waiting)}
         stream = np.frombuffer(self.stream.snapshot(), np.uint8)
         more = {"stream": stream, "given": [plain_of(part) for part in self.given.whole()], "room": room}

@@ -106,7 +106,7 @@ def test_a_picture_has_the_same_plots(form: str) -> None:
 
 
 def around(args: list[str], monkeypatch: pytest.MonkeyPatch) -> Drawn:
-    """What a run of ``acep match --plot`` draws."""
+    """The page that a run of ``acep match --plot`` draws."""
     drawn: list[Drawn] = []
     monkeypatch.setattr(plotting, "as_file", lambda one, form: drawn.append(one) or b"")
     assert main(["match", *args, "--plot", "p.html", "--output", "out.jsonl"]) == 0

@@ -1,4 +1,4 @@
-"""What is said of many matches agrees with acep.match: counts, what differs, and what each change leaves."""
+"""The report on many matches agrees with acep.match: counts, differences, and the matches that each change leaves."""
 
 from __future__ import annotations
 

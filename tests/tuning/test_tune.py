@@ -1,4 +1,4 @@
-"""What tune says is what acep.match finds with the same budget; samples are whole partitions; too little says so."""
+"""The figures of tune are those of acep.match with the same budget, and samples are whole partitions."""
 
 from __future__ import annotations
 

@@ -483,7 +483,7 @@ void NodeEngine::forget(uint32_t partition) {
     if (completion_) completion_->forget(partition);
 }
 
-// What becomes of partial matches that are forgotten is not known, and their shadow-sampled unit is given up.
+// The end of partial matches that are forgotten is not known, so their shadow-sampled unit is given up.
 void NodeEngine::restart(uint32_t partition) {
     if (shed_ && partition < parts_.size()) {
         Part& part = parts_[partition];

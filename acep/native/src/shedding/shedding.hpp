@@ -55,8 +55,8 @@ public:
         changed_ = true;
     }
 
-    // Start an event. `arrived` events have come, including it, and `touches` touches were spent before it. What is
-    // matched `again` is not logged, and its match points were counted.
+    // Start an event. `arrived` events have come, including it, and `touches` touches were spent before it. Events
+    // that are matched `again` are not logged, and their match points were counted.
     void arrive(uint32_t partition, int64_t arrived, int64_t touches, bool again) {
         here_ = partition;
         again_ = again;
