@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -67,6 +67,10 @@ class Chain:
         both = [one for one in self.conditions if one[0] in bound and one[2] in bound]
         return all(compared(bound[one]["x"], op, bound[other]["x"]) for one, op, other in both)
 
+    def unweighed(self) -> Chain:
+        """The chain with no negation that is ``cheap``."""
+        return replace(self, negations=tuple(replace(one, cheap=False) for one in self.negations))
+
     def same(self, one: Negated, before: Chain) -> bool:
         """Whether the version before has an equal negation: variable, type, conditions and weight are equal, and both
         stand at the beginning, at the end or between."""
@@ -105,7 +109,7 @@ def random_chain(rng: Random, like: Chain | None = None, *, edges: bool = True) 
         kept = rng.randrange(1, len(like.letters) + 1)
         letters[:kept] = like.letters[:kept]
     names = [name for name, _ in letters]
-    drawn = {(one, rng.choice((">", "<=")), other) for one in names for other in names if one < other}
+    drawn = [(one, rng.choice((">", "<=")), other) for one in names for other in names if one < other]
     conditions = {one for one in drawn if rng.random() < 0.3}
     old = set(names[:kept])
     if like is not None and rng.random() < 0.7:
@@ -153,6 +157,10 @@ class Oracle:
     within: int | None
     errors: int = 0
     seen: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        if not self.errors:  # the text of a query has no weights
+            self.versions = [(since, chain.unweighed()) for since, chain in self.versions]
 
     def all(self) -> list[Accepted]:
         """All matches: partial matches go along the chain of the time of each event, as long as they are shared."""
