@@ -71,12 +71,12 @@ class GivenColumns:
 
     def revise(
         self,
-        found: FoundColumns,
+        found: FoundColumns | Sequence[Found],
         cut: int | None,
         buckets: Buckets,
         stays: Stays | None = None,
         cuts: Cuts | None = None,
-    ) -> FoundColumns:
+    ) -> Sequence[Found]:
         """Compare ``found``, which has all matches that began at ``cut`` or later in some partitions (``None``: in all)
         as they are now, with those that were given. Return the difference, which is given from now on, with matches of
         other partitions, which are new. ``stays`` says which matches stay given, though they are not found again.
@@ -90,18 +90,20 @@ class GivenColumns:
         at = np.flatnonzero(there)
         if cuts is not None:
             at = at[self._start.now[at] >= self._cuts(at, cuts)]
-        first = np.full(len(found), GONE if cut is None else max(cut, GONE))
-        if cuts is not None:
-            first = np.maximum(first, _cuts_of(found.keys, len(found), cuts))
-        if (early := found.start < first).any():
-            if buckets is not None:
-                early &= buckets[bucket_of(hashes_of_columns(found.keys, len(found)))]
-            found = found.take(np.flatnonzero(~early))
-        old, new = self._hash.now[at], _contents(found)
+        taken, new = list[FoundColumns](), np.zeros(0, np.int64)
+        if isinstance(found, FoundColumns):
+            first = np.full(len(found), GONE if cut is None else max(cut, GONE))
+            if cuts is not None:
+                first = np.maximum(first, _cuts_of(found.keys, len(found), cuts))
+            if (early := found.start < first).any():
+                if buckets is not None:
+                    early &= buckets[bucket_of(hashes_of_columns(found.keys, len(found)))]
+                found = found.take(np.flatnonzero(~early))
+            new = _contents(found)
+        old = self._hash.now[at]
         come, gone = _native.missing(new, old), at[_native.missing(old, new)]
-        if len(come) < len(found):
+        if isinstance(found, FoundColumns) and len(come) < len(found):
             found, new = found.take(come), new[come]
-        taken = []
         for part in sorted({*self._part.now[gone].tolist()}):
             places, lost = self._among(part, gone)
             if stays is not None and (away := ~stays(lost)).any():
@@ -110,10 +112,11 @@ class GivenColumns:
                 continue
             self._start.now[places] = GONE
             taken.append(replace(lost, ops=np.full(len(lost), -1)))
-        if len(found):
+        if isinstance(found, FoundColumns) and len(found):
             self._add(found, new)
             self._held += found_bytes(found)
-        return concatenate([*taken, found]) if taken else found
+            taken.append(found)
+        return concatenate(taken) if taken else found
 
     def forget(self, cut: int) -> None:
         """Forget the matches that began before ``cut``."""

@@ -544,6 +544,17 @@ def test_a_query_is_not_revised_from_a_time_that_is_yet_to_come() -> None:
     assert len(matcher.push({"ts": [3], "type": ["C"]})) == 1
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_query_is_revised_when_all_events_are_taken_back(engine: str) -> None:
+    matcher = acep.Matcher(
+        ABC, id="id", op="op", lateness="inf", speculation="inf", dynamic=True, seq="seq", engine=engine
+    )
+    matcher.push({"ts": [1, 1], "type": ["A", "A"], "id": ["x", "x"], "seq": [0, 0], "op": [1, -1]})
+    assert list(matcher.revise(ABD, 2)) == []
+    more = {"ts": [3, 4, 5], "type": ["A", "B", "D"], "id": ["a", "b", "d"], "seq": [1, 2, 3], "op": [1, 1, 1]}
+    assert len(matcher.push(more)) == 1
+
+
 def test_a_revision_that_the_native_core_refuses_changes_nothing() -> None:
     names = "stuvwxyz"
     sums = " + ".join(f"b[i].{name}" for name in names)
