@@ -235,7 +235,7 @@ class BatchCall:
         carrying = seconds
         if self.paced:  # the workers bound the time of matching themselves
             lines = [json.loads(text) for text in told if not text.startswith(POINTS)]
-            carrying = spent_of(lines, seconds).spark
+            carrying = spent_of(lines, seconds).carrying
         load = decision.load.paced(seconds) if self.paced else decision.load
         load = load.after(Measured(int(seen["rows"]), int(seen["needed"]), went, carrying))
         utility = decision.utility

@@ -69,6 +69,15 @@ class Spent:
             self.busiest + other.busiest,
         )
 
+    @property
+    def carrying(self) -> float:
+        """All but the seconds of matching.
+
+        >>> Spent(spark=3, transfer=0.5, matching=0.5).carrying
+        3.5
+        """
+        return self.spark + self.transfer
+
     def __str__(self) -> str:
         """Format the shares.
 
