@@ -152,7 +152,7 @@ class Follower:
             return ()
         found = versions_in_folder(self._newer, self._job.names, self._done.get("version", 0))
         if found:
-            bucket_of(micro_batch, 0).replace(found, micro_batch.since)
+            bucket_of(micro_batch, 0).replace(found, micro_batch.since, micro_batch.final)
         return tuple(found)
 
     def sum_up(self, batches: int, seconds: float) -> Followed:

@@ -80,10 +80,10 @@ def follow(
     ``versions`` is a folder with newer versions of the queries: files whose names begin with their numbers, such as
     ``0002-lower.sase``, or ``0002.toml`` for an automaton, and go on with the name of the query if there are several.
     They are taken in the order of their numbers, before the next micro-batch, and hold from the first millisecond after
-    the latest event so far, or from a later time in their first line: ``-- since: 2026-01-31 10:00``. The rules for
-    changes, and for partial matches that go on, are those of :meth:`acep.Matcher.replace`. A version that cannot take
-    the place of the one before stops the stream, with nothing of it taken in; so does another file. All columns of the
-    files are read then.
+    the latest event so far, or from a later time in their first line: ``-- since: 2026-01-31 10:00``; with
+    ``speculation``, also from an earlier one that is not final. The rules for changes, and for partial matches that go
+    on, are those of :meth:`acep.Matcher.replace`. A version that cannot take the place of the one before stops the
+    stream, with nothing of it taken in; so does another file. All columns of the files are read then.
 
     ``state`` is a folder on a disk, for this query and these files only. The results are written to the folder
     ``into``: a file for each micro-batch that has some, named by its number, in ``into_format`` (``"jsonl"``,

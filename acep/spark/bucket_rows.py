@@ -44,8 +44,8 @@ class SortedRows:
 class PartitionRows:
     """The rows of a partition by bucket: ``there`` in memory, and others in ``files``, which have no name and so vanish
     with the process. ``mark`` is the number in the row without a hash (``None`` without such a row), and ``now`` is
-    when the micro-batch began. ``versions`` are new ones of queries. ``spans`` are the beginnings and ends of sorting
-    and writing, in seconds since 1970."""
+    when the micro-batch began. ``versions`` are new ones of queries, in rows of the buckets ``told``. ``spans`` are the
+    beginnings and ends of sorting and writing, in seconds since 1970."""
 
     job: SentJob
     there: Mapping[int, SortedRows] = field(default_factory=dict)
@@ -53,12 +53,13 @@ class PartitionRows:
     mark: int | None = None
     now: int | None = None
     versions: list[NewVersion] = field(default_factory=list)
+    told: set[int] = field(default_factory=set)
     spans: list[list[float]] = field(default_factory=list)
 
     @property
     def numbers(self) -> set[int]:
-        """The numbers of the buckets that have rows."""
-        return {*self.there, *self.files}
+        """The numbers of the buckets that have rows, or a row with a version."""
+        return {*self.there, *self.files, *self.told}
 
     def of(self, number: int) -> SortedRows | None:
         """Return the rows of a bucket; its file can be read only once."""
@@ -113,6 +114,7 @@ def rows_of_partition(job: SentJob, batches: Iterable[pa.RecordBatch], *, marked
         if VERSION in rows.schema.names:
             texts = rows.column(VERSION)
             found.versions += versions_in_rows(texts.drop_null().to_pylist(), job.names)
+            found.told |= {*rows.column(BUCKET).filter(texts.is_valid()).to_pylist()}
             rows = rows.filter(texts.is_null()).select([name for name in rows.schema.names if name != VERSION])
         if not rows.num_rows:
             continue

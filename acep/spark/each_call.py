@@ -39,12 +39,12 @@ from acep.streaming.job import EXACT
 from acep.streaming.latest import Latest
 from acep.streaming.load import Measured
 from acep.streaming.needed import uses_of
-from acep.streaming.query_versions import RunningQueries
+from acep.streaming.query_versions import RunningQueries, Times
 from acep.streaming.sampled import POINTS, points_in, tally_of, with_shed
 from acep.streaming.spent import spent_of
 from acep.streaming.step import MicroBatch, bucket_of
 from acep.streaming.time_bound import TimeBound
-from acep.streaming.times import before, passed
+from acep.streaming.times import before, begin_after, passed
 from acep.streaming.totals import TOLD
 from acep.streaming.utility import share_of
 from acep.streaming.versions import Versions
@@ -94,14 +94,19 @@ class BatchCall:
         bound = None if self.latest is None else self.latest.bound(round(time.time() * 1000), self.job.tick_ms)
         return dataclasses.replace(decided, latest=bound)
 
-    def queries(self, batch: int, decision: Decision) -> tuple[RunningQueries, int | None]:
-        """Return the queries of the stream with all versions before a micro-batch, and the tick from which on versions
-        hold that come with it (``None``: from the beginning)."""
+    def queries(self, batch: int, decision: Decision) -> tuple[RunningQueries, Times]:
+        """Return the queries of the stream with all versions before a micro-batch, and the times of versions that come
+        with it."""
         there, seen = self.versions.before(batch), decision.carried.seen
         micro_batch = MicroBatch(self.job, self.versions, batch, there, self.place.delay_ms, None, seen)
         found = bucket_of(micro_batch, 0).queries
         assert found is not None
-        return found, micro_batch.since
+        return found, (micro_batch.since, None, self.job.back_to(micro_batch.final))
+
+    def times(self, seen: int | None) -> Times:
+        """Return the times of versions that come with a micro-batch, if ``seen`` is the greatest tick before it."""
+        final = before(passed(seen, self.place.delay_ms, self.job.tick_ms), self.job.tick_ms)
+        return begin_after(seen, self.job.tick_ms), None, self.job.back_to(final)
 
     @property
     def _once(self) -> bool:

@@ -21,8 +21,7 @@ from acep.spark.each_call import BatchCall, call_of
 from acep.spark.flat import flattened
 from acep.spark.metrics import Progress
 from acep.streaming.batch_log import Decision
-from acep.streaming.query_versions import NewVersion, RunningQueries, text_of_version
-from acep.streaming.times import begin_after
+from acep.streaming.query_versions import NewVersion, RunningQueries, Times, text_of_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -112,7 +111,7 @@ class ForEachBatch:
         self._behind = False
         self._waiting: list[tuple[str, str]] = []  # names and texts of new versions of queries
         self._queries: RunningQueries | None = None  # with all versions that were recorded
-        self._since: int | None = None  # when versions hold at the earliest that come with the next one, in ticks
+        self._times: Times = (None, None, None)  # of versions that come with the next micro-batch
         self._lock = threading.Lock()
 
     def replace(self, new: Query | str | Path, *, query: str = "") -> None:
@@ -134,17 +133,17 @@ class ForEachBatch:
         with self._lock:
             waiting = [*self._waiting, (query, text)]
             if self._queries is not None:
-                copy.copy(self._queries).take(_numbered(waiting, self._queries.newest), self._since, None)
+                copy.copy(self._queries).take(_numbered(waiting, self._queries.newest), *self._times)
             self._waiting = waiting
 
     def _with_versions(self, call: BatchCall, batch: int, decision: Decision) -> Decision:
         """Return a decision with the versions that wait, which must fit the queries."""
         with self._lock:
             if self._queries is None or self._waiting:
-                self._queries, self._since = call.queries(batch, decision)
+                self._queries, self._times = call.queries(batch, decision)
             found = _numbered(self._waiting, self._queries.newest)
             self._waiting = []
-            self._queries.take(found, self._since, None)
+            self._queries.take(found, *self._times)
         return dataclasses.replace(decision, versions=tuple(found), version=self._queries.newest)
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
@@ -173,7 +172,7 @@ class ForEachBatch:
         seconds = self._ended - began + min(self._gaps, default=0.0)
         done = call.log.end(batch, call.after(decision, seen, told, seconds))
         with self._lock:
-            self._since = begin_after(done.carried.seen, call.job.tick_ms)
+            self._times = call.times(done.carried.seen)
         if call.bound is not None:
             self._say(call, done, seconds)
         if self._progress is not None:

@@ -84,7 +84,8 @@ def match(
     ``versions``, for a stream: newer versions of the queries, as a folder of files as of :func:`acep.follow`, or as a
     streaming DataFrame with the columns ``number``, ``text`` and, if there are several queries, ``name``. A version
     reaches every bucket with the micro-batch that brings it, and holds from the first millisecond after the latest
-    event of earlier micro-batches, or from a later time that its first line gives. The rules for changes are those of
+    event of earlier micro-batches, or from a later time that its first line gives; with ``speculation``, also from an
+    earlier one that is not final. The rules for changes are those of
     :meth:`acep.Matcher.replace`. All columns travel then.
 
     ``buckets`` is the number of parts into which the keys are hashed. It is the number of rows of state, and the

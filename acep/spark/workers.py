@@ -21,7 +21,7 @@ from acep.streaming.live import keep_live, live_place, take_live
 from acep.streaming.query_versions import versions_in_rows
 from acep.streaming.spent import Stopwatch
 from acep.streaming.step import BUCKET, by_bucket, decided, events_only, plain, take_in, telling, told
-from acep.streaming.times import after, passed
+from acep.streaming.times import after, before, passed
 from acep.streaming.totals import TOLD
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def step(
         if texts:
             # Spark does not tell a bucket the time before its watermark has moved: it is at most the delay then.
             since = after(max(watermark, 0) + delay_ms, job.tick_ms) if state.exists else None
-            watch.went_on += bucket.replace(versions_in_rows(texts, job.names), since)
+            watch.went_on += bucket.replace(versions_in_rows(texts, job.names), since, before(watermark, job.tick_ms))
         out = decided(bucket, watermark, delay_ms, ended=ended)
     data = bucket.dumps()
     state.update((data,))

@@ -38,6 +38,7 @@ from acep.streaming.results import (
     late_rows,
     match_rows,
     number_of,
+    without_pairs,
 )
 from acep.streaming.revised_rows import RevisedRows
 from acep.streaming.totals import MOST, Totals
@@ -83,6 +84,7 @@ class Bucket:
         self.groups = [WaitingGroups(plan, job.output == "bundles") for plan in now] if grouped else []
         self.totals = Totals(queries=[Counts() for _ in job.queries])
         self.refused: list[pa.Table] = []  # late rows that are yet to be given, if the job gives them
+        self.changed: list[pa.Table] = []  # rows of queries that changed for events before, yet to be given
         self.ended = False
         self.mostly_late = False  # of the last micro-batch with rows; not part of the state
         self.pace = BatchPace.of(job.budget, job.buckets, job.schema.tick_ns)
@@ -107,9 +109,10 @@ class Bucket:
         """Return the plan of a query with all versions so far."""
         return self.every[number] if self.queries is None else self.queries.plan(number)
 
-    def replace(self, news: Sequence[NewVersion], since: int | None) -> int:
-        """Replace queries by newer versions, valid from the tick ``since`` on (``None``: from the beginning); return
-        the number of partial matches that go on.
+    def replace(self, news: Sequence[NewVersion], since: int | None, final: int | None) -> int:
+        """Replace queries by newer versions, valid from the tick ``since`` on (``None``: from the beginning), or where
+        matches may be revised from an earlier one that a version gives, if no event from it on is final: those before
+        the tick ``final`` are (``None``: none is). Return the number of partial matches that go on.
 
         Raises :class:`QueryError` or :class:`DataError`, with nothing replaced.
         """
@@ -118,14 +121,23 @@ class Bucket:
         if self.queries is None:
             raise QueryError("the queries of this job do not change", hint="make the job dynamic")
         certain = self.stream.certain if isinstance(self.stream, RevisedRows) else self.held.released
-        changed, went_on = self.queries.take(news, since, certain), 0
+        changed, went_on = self.queries.take(news, since, certain, self.job.back_to(final)), 0
+        found = list[Sequence[Found]]()
         for place, number in enumerate(self.part.queries):
-            if number in changed:
-                plan = self._plan_now(number)
+            found.append([])
+            if number not in changed:
+                continue
+            plan, reached = self._plan_now(number), changed[number]
+            if reached is None:
                 self.stream.change(place, plan)
-                if self.groups:
-                    self.groups[place].change(plan)
-                went_on += self.stream.live_of(place)
+            else:
+                assert isinstance(self.stream, RevisedRows)
+                found[place] = self.stream.change_since(place, plan, reached)
+            if self.groups:
+                self.groups[place].change(plan)
+            went_on += self.stream.live_of(place)
+        if any(map(len, found)):
+            self.changed += self._given(found, lambda groups: [])
         return went_on
 
     def begin(self, now: int) -> None:
@@ -186,7 +198,13 @@ class Bucket:
         assert isinstance(self.stream, RevisedRows)
         rows = self.held.drain()
         out = self._push(rows) if rows is not None else []
-        return out + self._given(self.stream.advance(before, self.held.greatest, at_once=at_once), lambda groups: [])
+        out += self._given(self.stream.advance(before, self.held.greatest, at_once=at_once), lambda groups: [])
+        return self._with_changed(out)
+
+    def _with_changed(self, rows: list[pa.Table]) -> list[pa.Table]:
+        """Return rows of the result after those that changed before them in this micro-batch."""
+        changed, self.changed = self.changed, []
+        return without_pairs(changed, rows) if changed else rows
 
     def advance(self, before: int) -> list[pa.Table]:
         """Return the rows of the result that are certain once no event with ``ts < before`` (ticks) can come."""
@@ -205,6 +223,7 @@ class Bucket:
         rows = self.held.drain()
         out = self._push(rows) if rows is not None else []
         out += self._given(self.stream.finish(), WaitingGroups.finish)
+        out = self._with_changed(out)
         self._count()
         if self.waiting is not None:
             out = [self._marked(number, table) for number, table in self.waiting]

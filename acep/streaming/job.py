@@ -105,6 +105,13 @@ class Job:
         """Whether events are taken back, or matched before they are final; the result has the columns op and id."""
         return self.op is not None or self.ahead != 0
 
+    def back_to(self, final: int | None) -> int | None:
+        """Return the earliest tick from which on a version of a query may hold that comes now (``None``: for no event
+        that has come), if events before the tick ``final`` are final (``None``: none are)."""
+        if self.ahead == 0:
+            return None
+        return -(2**63) if final is None else final
+
     def at_once(self, delay_ms: int) -> bool:
         """Return whether each event is matched at once, if the watermark has this delay."""
         return self.ahead is None or (self.ahead > 0 and self.ahead * self.tick_ms[0] >= delay_ms * self.tick_ms[1])

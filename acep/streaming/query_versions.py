@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from acep.errors import AcepError, DataError, QueryError, suggest
 from acep.pattern import expressions as ex
@@ -20,11 +20,12 @@ from acep.plan.compile import Plan
 from acep.plan.compile_graph import tick_of
 from acep.plan.schema import Schema
 from acep.plan.versions import QueryVersion
-from acep.runtime.changing import compiled, replaced, text_of, versions_data, versions_of, with_errors
+from acep.runtime.changing import compiled, replaced, revised, text_of, versions_data, versions_of, with_errors
 
 __all__ = [
     "NewVersion",
     "RunningQueries",
+    "Times",
     "in_order",
     "text_of_version",
     "version_in_file",
@@ -32,6 +33,9 @@ __all__ = [
     "versions_in_rows",
     "with_columns",
 ]
+
+Times: TypeAlias = tuple[int | None, int | None, int | None]
+"""The arguments of :meth:`RunningQueries.take` after the versions: ``since``, ``certain`` and ``back``."""
 
 _SINCE = re.compile(r"\s*(?:--|#)\s*since(?::|\s(?=[\d+-]))\s*([^\n]*?)\s*(?:\n|$)", re.IGNORECASE)
 _FILE = re.compile(r"(\d{1,18})(?:[-_.](.*))?\.(?:acep|sase|sql|txt|query|q|toml)", re.IGNORECASE | re.DOTALL)
@@ -171,7 +175,7 @@ class RunningQueries:
     >>> from acep.pattern.sase import parse
     >>> running = RunningQueries((parse("PATTERN SEQ(A a, B b) WITHIN 9"),), ("",), Schema(()))
     >>> running.take([NewVersion(1, "", "PATTERN SEQ(A a, C c) WITHIN 9")], since=5, certain=None)
-    [0]
+    {0: None}
     >>> [version.since for version in running.versions[0]], running.newest
     ([None, 5], 1)
     """
@@ -184,14 +188,17 @@ class RunningQueries:
         self.newest = 0
         self.over: int | None = None
 
-    def take(self, news: Iterable[NewVersion], since: int | None, certain: int | None) -> list[int]:
-        """Take in newer versions, valid from the tick ``since`` on (``None``: from the beginning), or from a later time
-        that they give; return the places of the queries that changed. No event before the tick ``certain`` is matched
-        any more.
+    def take(
+        self, news: Iterable[NewVersion], since: int | None, certain: int | None, back: int | None = None
+    ) -> dict[int, int | None]:
+        """Take in newer versions, valid from the tick ``since`` on (``None``: from the beginning), or from another time
+        that they give: a later one, or an earlier one that is not before ``back`` (``None``: none). Return the places
+        of the queries that changed, each with the earliest tick of a version that reaches back. No event before the
+        tick ``certain`` is matched any more.
 
         Raises :class:`QueryError` or :class:`DataError`, with nothing taken in.
         """
-        versions, newest, changed = list(self.versions), self.newest, set[int]()
+        versions, newest, changed = list(self.versions), self.newest, dict[int, int | None]()
         for one in in_order(one for one in news if one.number > self.newest):
             newest = one.number
             if one.name not in self._names:
@@ -200,14 +207,19 @@ class RunningQueries:
             place = self._names.index(one.name)
             try:
                 query = _parsed(one.text, versions[place][-1].query)
-                begin = _begin(one, since, versions[place][-1], self._schema)
-                versions[place] = replaced(versions[place], query, begin, self._schema, certain)
+                begin = _begin(one, since, versions[place][-1], self._schema, back)
+                if begin is not None and since is not None and begin < since:
+                    versions[place] = revised(versions[place], query, begin, self._schema, certain)
+                    earliest = changed.get(place)
+                    changed[place] = begin if earliest is None else min(begin, earliest)
+                else:
+                    versions[place] = replaced(versions[place], query, begin, self._schema, certain)
+                    changed.setdefault(place, None)
                 compiled(versions[place], self._schema, certain)
             except AcepError as bad:
                 raise QueryError(f"version {one.number} of the query: {bad.message}", hint=bad.hint) from None
-            changed.add(place)
         self.versions, self.newest, self.over = versions, newest, certain
-        return sorted(changed)
+        return changed
 
     def plan(self, place: int) -> Plan:
         """Return the plan of a query as it is now."""
@@ -230,10 +242,16 @@ class RunningQueries:
         self.newest = int(newest)
 
 
-def _begin(new: NewVersion, since: int | None, last: QueryVersion, schema: Schema) -> int | None:
+def _begin(new: NewVersion, since: int | None, last: QueryVersion, schema: Schema, back: int | None) -> int | None:
     """Return the tick from which on a version holds. Raises :class:`QueryError` if that is too early."""
     moment = new.since
     begin = since if moment is None else tick_of(moment, schema)
+    if back is not None and begin is not None and since is not None and begin < since:
+        if begin < back:
+            raise QueryError(
+                "it would hold for events that are final", hint="give a later time, or a longer delay of the watermark"
+            )
+        return begin
     least = max((tick for tick in (since, last.since) if tick is not None), default=None)
     if least is not None and (begin is None or begin < least):
         if moment is not None:

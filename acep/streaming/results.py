@@ -24,7 +24,16 @@ from acep.plan.compile import Plan
 from acep.plan.schema import Schema
 from acep.streaming.job import EXACT, Job
 
-__all__ = ["WaitingGroups", "change_rows", "group_rows", "late_rows", "match_rows", "number_of", "result_schema"]
+__all__ = [
+    "WaitingGroups",
+    "change_rows",
+    "group_rows",
+    "late_rows",
+    "match_rows",
+    "number_of",
+    "result_schema",
+    "without_pairs",
+]
 
 
 KIND, EVENT = "kind", "event"  # columns of a job that gives late events
@@ -36,6 +45,44 @@ MATCH, LATE = "match", "late"  # values of KIND
 def match_rows(job: Job, plans: Sequence[Plan], query: int, found: Sequence[Found]) -> pa.Table:
     """Return matches of one query as rows of the result."""
     return _fitted(job, query, _table(job, plans[query], found))
+
+
+def without_pairs(first: Sequence[pa.Table], then: Sequence[pa.Table]) -> list[pa.Table]:
+    """Return rows of the result one after the other, without matches that come in the first ones and go in the next: a
+    table that is kept by ``id`` could not tell which of the two was last.
+
+    >>> come, go = (pa.table({"id": ids, "op": ops}) for ids, ops in (("ab", [1, 1]), ("ac", [-1, 1])))
+    >>> [table.to_pylist() for table in without_pairs([come], [go])]
+    [[{'id': 'b', 'op': 1}], [{'id': 'c', 'op': 1}]]
+    """
+    if not {"id", "op"} <= {*first[0].column_names}:  # as changes of points and counts, which are summed
+        return [*first, *then]
+    come, gone = _ids_of(first, 1), _ids_of(then, -1)
+    rest = [_without(table, 1, gone) for table in first] + [_without(table, -1, come) for table in then]
+    return [table for table in rest if table.num_rows]
+
+
+def _ids_of(tables: Sequence[pa.Table], op: int) -> dict[str | None, pa.Table]:
+    """Return the ids of the matches of each query that come or go."""
+    found = dict[str | None, list[pa.Table]]()
+    for table in tables:
+        found.setdefault(_query_of(table), []).append(table.filter(pc.equal(table.column("op"), op)).select(["id"]))
+    return {name: pa.concat_tables(parts) for name, parts in found.items()}
+
+
+def _without(rows: pa.Table, op: int, ids: dict[str | None, pa.Table]) -> pa.Table:
+    """Leave out the matches of these ids that come or go."""
+    among = ids.get(_query_of(rows))
+    if among is None:
+        return rows
+    there = pc.is_in(rows.column("id"), value_set=among.column("id").combine_chunks())
+    return rows.filter(pc.invert(pc.and_(pc.equal(rows.column("op"), op), there)))
+
+
+def _query_of(rows: pa.Table) -> str | None:
+    """Return the name of the query of rows, if they have one."""
+    named = "query" in rows.column_names and rows.num_rows > 0
+    return rows.column("query")[0].as_py() if named else None
 
 
 def late_rows(job: Job, rows: pa.Table) -> pa.Table:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep.errors import DataError, SnapshotError
+from acep.errors import DataError, QueryError, SnapshotError
 from acep.events.arrivals import Arrivals, Due
 from acep.events.tables import batch_of
 from acep.matches.records import Counts, Found
@@ -88,6 +88,19 @@ class RevisedRows:
         """Go on with another plan in place of plan ``number``: a query that was replaced."""
         self.stream.change(number, plan)
         self.plans = self.stream.plans
+
+    def change_since(self, number: int, plan: Plan, since: int) -> Sequence[Found]:
+        """Go on with another plan in place of plan ``number``, which is another one for events from the tick ``since``
+        on; return the matches that come and go.
+
+        Raises :class:`QueryError` if some of these events are final.
+        """
+        assert isinstance(self.stream, RevisedStream)
+        if self._arrivals is not None and self._arrivals.final is not None and since < self._arrivals.final:
+            raise QueryError("a version would hold for events that are final", hint="give it a later time")
+        found = self.stream.change_since(number, plan, since)
+        self.plans = self.stream.plans
+        return found
 
     def live_of(self, number: int) -> int:
         """Return how many partial matches of a plan that may change are in states of its last version."""

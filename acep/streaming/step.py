@@ -167,6 +167,11 @@ class MicroBatch:
         return max((one for one in every if one is not None), default=None)
 
     @property
+    def final(self) -> int | None:
+        """The tick before which events are final when this micro-batch begins; ``None``: none is."""
+        return before(self.watermark, self.job.tick_ms)
+
+    @property
     def since(self) -> int | None:
         """The tick from which on versions hold that come with this micro-batch, the same in all buckets."""
         return begin_after(self._greatest, self.job.tick_ms)
@@ -197,7 +202,7 @@ def step_bucket(
         bucket.begin(micro_batch.now)
     with watch.matching():
         if given.versions:
-            watch.went_on += bucket.replace(given.versions, micro_batch.since)
+            watch.went_on += bucket.replace(given.versions, micro_batch.since, micro_batch.final)
         if given.rows is not None and given.rows.num_rows:
             take_in(bucket, given.rows, watermark, micro_batch.now, watch)
         if given.greatest is not None:

@@ -33,6 +33,7 @@ from tests.spark.by_hand_files import FileStream
 ROLES = {"seq": "came", "id": "id"}
 ROUTES = ("own", "files")
 PARTS = 4
+DELAY = 4
 FIRST = 1000  # the first time of a stream, greater than each delay
 ABC, ABD = (f"PATTERN SEQ(A a, B b, {last} c) WHERE [k] WITHIN 9" for last in "CD")
 SCHEMA = pa.schema(
@@ -85,18 +86,31 @@ def given(rows: list[Row]) -> Counter[str]:
     return +found
 
 
+def kept_by_id(rows: list[Row]) -> Counter[str]:
+    """The matches in a table that is kept by their ids, or all of them, where none is taken back."""
+    if any("op" not in row for row in rows):
+        return given(rows)
+    table = dict[Any, Row]()
+    for row in rows:
+        if row["op"] > 0:
+            table[row["id"]] = row
+        else:
+            table.pop(row["id"], None)
+    return given([row | {"op": 1} for row in table.values()])
+
+
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_each_version_holds_in_its_time_in_all_buckets(
     part: int, route: str, tmp_path: Path, cases: Callable[[int], int]
 ) -> None:
-    replaced = 0
+    replaced = back = 0
     for seed in range(part * 10_000, part * 10_000 + max(20, cases(40))):
         rng = Random(seed)
-        within, chain = rng.choice((2, 4, 8)), random_chain(rng)
+        within, chain, speculation = rng.choice((2, 4, 8)), random_chain(rng), rng.choice((0, 2, "inf"))
         rows = keyed(rng, 3, 14)
         versions, batches, texts, greatest = [(0, chain)], list[pa.Table](), list[list[str]](), None
-        waiting = rows
+        waiting, many = rows, 1
         while waiting:
             some, waiting = waiting[: (size := rng.randrange(1, 12))], waiting[size:]
             new = list[str]()
@@ -104,13 +118,18 @@ def test_each_version_holds_in_its_time_in_all_buckets(
                 chain = random_chain(rng, like=chain)
                 now = 0 if greatest is None else greatest + 1
                 later = max(versions[-1][0], now) + rng.randrange(4) if rng.random() < 0.4 else None
+                if speculation and greatest is not None and rng.random() < 0.5:
+                    later = greatest - rng.randrange(DELAY + 1)
+                    versions = [one for one in versions if one[0] < later]
+                    back += 1
                 versions.append((max(versions[-1][0], now) if later is None else later, chain))
-                new = [row_of(len(versions), text_of(chain, within), later)] * rng.choice((1, 2))
+                many += 1
+                new = [row_of(many, text_of(chain, within), later)] * rng.choice((1, 2))
             batches.append(pa.Table.from_pylist(some, SCHEMA))
             texts.append(new)
             greatest = max([row["ts"] for row in some] + ([] if greatest is None else [greatest]))
         table = pa.Table.from_pylist(rows, SCHEMA)
-        options = {"speculation": rng.choice((0, 2, "inf")), "buckets": rng.choice((1, 3))} | ROLES
+        options = {"speculation": speculation, "buckets": rng.choice((1, 3))} | ROLES
         if rng.random() < 0.3:
             options["op"] = "op"
             batches = [batch.append_column("op", pa.array([1] * batch.num_rows, pa.int8())) for batch in batches]
@@ -118,16 +137,54 @@ def test_each_version_holds_in_its_time_in_all_buckets(
         job = the_job(table, text_of(versions[0][1], within), dynamic=True, **options)
         live.forget_live()
         if route == "own":
-            found, _, _ = stream(job, batches, 4, rng=rng, versions=texts)
+            found, _, _ = stream(job, batches, DELAY, rng=rng, versions=texts)
         else:
-            files = FileStream(job, tmp_path / str(seed), 4, rng=rng)
+            files = FileStream(job, tmp_path / str(seed), DELAY, rng=rng)
             found = [
                 row for batch, new in zip(batches, texts, strict=True) for row in files.push(batch, new)
             ] + files.end()
         want = wanted(versions, rows, within)
-        assert given(found) == want, f"seed {seed}: {[(since, one.text(within)) for since, one in versions]}"
+        assert given(found) == want == kept_by_id(found), (
+            f"seed {seed}: {[(since, one.text(within)) for since, one in versions]}"
+        )
         replaced += len(want) > 0 and len(versions) > 1
-    assert replaced > 0
+    assert replaced
+    assert back
+
+
+REACHING = "PATTERN SEQ(A a, {} b) WHERE [k] WITHIN 9"
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize(("removed", "many"), [(False, 1), (True, 0)])
+def test_a_version_reaches_back_in_the_micro_batch_that_brings_it(
+    removed: bool, many: int, kept: bool, tmp_path: Path
+) -> None:
+    """A match that comes with the version and goes with a row of the same micro-batch is not given."""
+    schema = SCHEMA.append(pa.field("op", pa.int8()))
+    first = [{"ts": 1001, "type": "A", "k": 1, "id": 1, "op": 1}, {"ts": 1003, "type": "B", "k": 1, "id": 2, "op": 1}]
+    then = [first[1] | {"op": -1}] if removed else [{"ts": 1005, "type": "X", "k": 2, "id": 3, "op": 1}]
+    batches = [
+        pa.Table.from_pylist([row | {"came": came + 10 * part} for came, row in enumerate(rows)], schema)
+        for part, rows in enumerate((first, then))
+    ]
+    options = ROLES | {"op": "op", "speculation": "inf"}
+    files = FileStream(the_job(batches[0], REACHING.format("C"), dynamic=True, buckets=2, **options), tmp_path, DELAY)
+    assert files.push(batches[0]) == []
+    if not kept:
+        live.forget_live()
+    found = files.push(batches[1], [row_of(2, REACHING.format("B"), 1002)])
+    assert [(row["op"], dict(row["bindings"])) for row in found] == [(1, {"a": [1], "b": [2]})] * many
+    assert given(found + files.end()) == given(found)
+
+
+def test_a_version_does_not_reach_back_behind_what_is_final(tmp_path: Path) -> None:
+    job = the_job(tables()[1], ABC, dynamic=True, buckets=2, speculation="inf", **ROLES)
+    files = FileStream(job, tmp_path, DELAY)
+    files.push(tables()[1])  # up to 1004
+    with pytest.raises(QueryError, match="version 2 of the query: it would hold for events that are final"):
+        files.push(tables()[2], [row_of(2, ABD, 999)])
+    files.push(tables()[2], [row_of(2, ABD, 1000)])
 
 
 def tables() -> list[pa.Table]:
