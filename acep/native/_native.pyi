@@ -82,7 +82,9 @@ class Session:
         classes: Sequence[EventClass],
         columns: int,
         arrays: dict[str, Words],
+        more: bool = False,
     ) -> None: ...
+    def renew(self, engine: int, words: list[int]) -> None: ...
     def push(
         self,
         ts: Words,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -121,24 +122,44 @@ class NativeSession:
 
         Raises :class:`EngineError`, and changes nothing, where the core cannot run it.
         """
+        tables = self._taken(number, plan, more=False)
+        self._added[number] = (self._added[number][0], self._arrays(tables))
+        self.plans = (*self.plans[:number], plan, *self.plans[number + 1 :])
+        self._decoders[number] = Decoder(plan, tables.return_kinds, self._codes, self._encoder.names)
+
+    def extend(self, number: int, plan: Plan) -> Plan:
+        """Take the arcs of a plan besides those of plan ``number``, a hand-written automaton that has the same states.
+        Return that plan with the columns of both.
+
+        Raises :class:`EngineError`, and changes nothing, where the core cannot run it.
+        """
+        self._taken(number, plan, more=True)
+        before = self.plans[number]
+        after = replace(before, columns=tuple(sorted({*before.columns, *plan.columns})))
+        self.plans = (*self.plans[:number], after, *self.plans[number + 1 :])
+        return after
+
+    def renew(self, number: int, words: list[int]) -> None:
+        """Set the times of arcs of plan ``number``, as :meth:`acep.runtime.stream.Stream.renew` describes them."""
+        self._session.renew(number, words)
+
+    def _taken(self, number: int, plan: Plan, *, more: bool) -> PlanTables:
+        """Give the core the tables of a plan, in place of those of plan ``number`` or besides them, and return them."""
         shared, tables = self._lowered(plan)
         programs, classes = self._parts(shared, *self._made[:2])
         before, self._shared = self._shared, shared
         try:
-            arrays = self._arrays(tables)
-            self._session.change(number, programs, classes, len(shared.columns), arrays)
+            self._session.change(number, programs, classes, len(shared.columns), self._arrays(tables), more)
         except BaseException:
             self._shared = before
             raise
         self.width = len(shared.columns)
         self._made = programs, classes, self.width, self._made[3]
-        self._added[number] = (self._added[number][0], arrays)
-        self.plans = (*self.plans[:number], plan, *self.plans[number + 1 :])
         self._encoder.columns = shared.columns
         if plan.window.span is None:
             self._encoder.lasting |= {*plan.columns}
-        self._decoders[number] = Decoder(plan, tables.return_kinds, self._codes, self._encoder.names)
         self._codes.pin()
+        return tables
 
     def check(self, plan: Plan) -> None:
         """Raise :class:`EngineError` for a plan that the core cannot run in place of another one."""

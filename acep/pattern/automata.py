@@ -40,7 +40,8 @@ _ARC: Final = ("from", "to", "fence", "transfer", "bind", "epsilon", "ignorable"
 _PARTS: Final = ("start", "final", "registers", "keys", "window", "arc")
 _PREFIX: Final = "PATTERN ANY x RETURN "
 KEPT: Final = 4096
-"""The number of expressions that are kept parsed, as changes write the same ones again."""
+"""The number of expressions that are kept parsed, and of arcs, as changes write the same ones again."""
+_TEXT: Final = (str, type(None))
 Moment = int | str | date
 
 
@@ -69,6 +70,29 @@ def arc(
     >>> down.var, [name for name, _ in down.transfer]
     ('down', ['low', 'downs'])
     """
+    plain = not (transfer or epsilon or ignorable) and since is None and until is None
+    if plain and type(source) is type(target) is str and type(fence) in _TEXT and type(bind) in _TEXT:
+        return _plain_arc(source, target, fence, bind)
+    return _made_arc(source, target, fence, transfer or {}, bind, epsilon, ignorable, since, until)
+
+
+@lru_cache(KEPT)
+def _plain_arc(source: str, target: str, fence: str | None, bind: str | None) -> GraphArc:
+    """Make an arc that is no more than its fence; the same arc is the same object."""
+    return _made_arc(source, target, fence, {}, bind, False, False, None, None)
+
+
+def _made_arc(
+    source: str,
+    target: str,
+    fence: str | None,
+    transfer: Mapping[str, str | bool | float | None],
+    bind: str | None,
+    epsilon: bool,
+    ignorable: bool,
+    since: Moment | None,
+    until: Moment | None,
+) -> GraphArc:
     for name in (source, target):
         if not isinstance(name, str) or not name:
             raise QueryError(f"a state has a name, which {name!r} is not")
@@ -82,7 +106,7 @@ def arc(
         raise QueryError(f"{where}: an ignorable arc changes nothing and binds nothing", hint=hint)
     condition = None if fence is None else _expression(fence, f"{where}, fence")
     sets = []
-    for name, value in (transfer or {}).items():
+    for name, value in transfer.items():
         told = f"{where}, transfer to `{name}`"
         sets.append((name, _expression(value, told) if isinstance(value, str) else ex.Literal(_constant(value, told))))
     if epsilon and any(leaf.var == EVENT for one in (condition, *(v for _, v in sets)) for leaf in references(one)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Generic, Literal, Unpack, overload
@@ -16,8 +16,6 @@ from acep.matches.compressed import Compressed
 from acep.matches.matches import Matches, Report
 from acep.pattern.asked import Queries, query_of
 from acep.pattern.automata import Automaton, moment_of
-from acep.pattern.changes import changed
-from acep.pattern.expressions import Expr
 from acep.pattern.tree import GraphArc, Query
 from acep.runtime.one_table import some_matches, whole_result
 from acep.runtime.options import MatcherKeywords, MatchKeywords, StreamKeywords, StreamOptions, lists_options
@@ -266,11 +264,8 @@ class Matcher(Generic[Result]):
         [7]
         """
         names = (final,) if isinstance(final, str) else tuple(final)
-
-        def edit(old: Query, since: Expr | None, over: Callable[[Expr], bool]) -> Query:
-            return changed(old, add, remove, names, since, over)
-
-        return self._tables.change(query, edit, None if since is None else moment_of(since, "since"))
+        moment = None if since is None else moment_of(since, "since")
+        return self._tables.change(query, tuple(add), tuple(remove), names, moment)
 
     def replace(self, new: Query | Automaton | str, *, query: str = "") -> int:
         """Replace a query by another version from now on; return the number of partial matches that go on.

@@ -26,6 +26,7 @@ __all__ = [
     "as_dynamic",
     "compiled",
     "edited",
+    "moment_at",
     "replaced",
     "revised",
     "text_of",
@@ -77,7 +78,7 @@ def edited(query: Query, edit: Edit, since: int | None, schema: Schema | None, c
 
     Raises :class:`QueryError` if it cannot change so.
     """
-    moment = None if since is None or schema is None else _moment_of(since, schema)
+    moment = None if since is None or schema is None else moment_at(since, schema)
 
     def over(moment: ex.Expr) -> bool:
         return certain is not None and schema is not None and tick_of(moment, schema) <= certain
@@ -185,10 +186,10 @@ def with_errors(query: Query, old: Query, weights: Mapping[str, Fraction | None]
     return replace(query, errors=old.errors, weights=checked_weights(given, variables(query.pattern)))
 
 
-def _moment_of(tick: int, schema: Schema) -> ex.Expr:
+def moment_at(tick: int, schema: Schema) -> ex.Expr:
     """Return the expression of a time in ticks.
 
-    >>> _moment_of(7, Schema(()))
+    >>> moment_at(7, Schema(()))
     Literal(value=7, span=None, exact=None)
     """
     if not schema.instants:

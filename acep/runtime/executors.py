@@ -210,6 +210,10 @@ class NativeExecutor:
         self.session.change(self.number, plan)
         self.natives.plans[self.number] = plan
 
+    def extend(self, plan: Plan) -> Plan:
+        self.natives.plans[self.number] = plan = self.session.extend(self.number, plan)
+        return plan
+
     def check(self, plan: Plan) -> None:
         self.session.check(plan)
 

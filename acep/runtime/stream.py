@@ -117,6 +117,25 @@ class Stream:
             self._cores[number].change(plan)
             self.plans = (*self.plans[:number], plan, *self.plans[number + 1 :])
 
+    def extend(self, number: int, plan: Plan) -> None:
+        """Give the native core the arcs of an automaton in addition to those of plan ``number``, which has the same
+        states; they are valid at no time until :meth:`renew`. The columns that they read are added to the plan."""
+        with self._at_once():
+            core = self._cores[number]
+            assert isinstance(core, NativeExecutor)
+            after = core.extend(plan)
+            self.plans = (*self.plans[:number], after, *self.plans[number + 1 :])
+
+    def renew(self, number: int, words: list[int]) -> None:
+        """Set the times at which arcs of plan ``number`` are valid in the native core: four words each, the number of
+        the arc, that of an arc that it is like in all else, and the first and the last tick."""
+        self._check_whole()
+        assert self._session is not None
+        try:  # without a context manager, which would take as long as the call
+            self._session.renew(number, words)
+        except MemoryError as error:
+            raise self._lost(error) from None
+
     def check(self, number: int, plan: Plan) -> None:
         """Raise :class:`EngineError` for a plan that :meth:`change` would refuse."""
         self._cores[number].check(plan)
@@ -130,16 +149,23 @@ class Stream:
     def _at_once(self) -> Iterator[None]:
         """Guard one call. After a call that ran out of memory, or whose blocks were not all read, the state is
         undefined and every call raises :class:`EngineError`."""
-        if self._halfway:
-            raise EngineError(self._halfway, hint="make a new Matcher, or restore a snapshot")
+        self._check_whole()
         try:
             yield
         except MemoryError as error:
-            self._halfway = "memory was too small for an earlier call, of which only a part was done"
-            self._natives.session = None  # to free memory
-            self._cores.clear()
-            clear_frames(error.__traceback__)
-            raise memory_error() from None
+            raise self._lost(error) from None
+
+    def _check_whole(self) -> None:
+        if self._halfway:
+            raise EngineError(self._halfway, hint="make a new Matcher, or restore a snapshot")
+
+    def _lost(self, error: MemoryError) -> Exception:
+        """Give up the state after a call that ran out of memory, and return the error to raise."""
+        self._halfway = "memory was too small for an earlier call, of which only a part was done"
+        self._natives.session = None  # to free memory
+        self._cores.clear()
+        clear_frames(error.__traceback__)
+        return memory_error()
 
     def blocks(self, batch: Batch, most: int = ROWS, together: int | None = None) -> Iterator[list[Sequence[Found]]]:
         """Push like :meth:`push`, but yield about ``most`` matches at a time, with at most ``together`` of one
@@ -204,9 +230,10 @@ class Stream:
 
     def live_of(self, number: int) -> int:
         """Return how many partial matches of a plan that may change are in states of its last version."""
-        plan = self.plans[number]
-        states = plan.current if plan.parts else range(len(plan.arcs.states))
-        return 0 if self._finished else self._cores[number].live_in(list(states))
+        if self._finished:
+            return 0
+        plan, core = self.plans[number], self._cores[number]
+        return core.live_in(plan.current) if plan.parts else core.live()
 
     def epochs(self, events: int) -> int:
         """Return how many epochs of policies end within the next ``events``."""

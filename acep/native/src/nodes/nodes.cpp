@@ -52,16 +52,25 @@ void NodeEngine::find_frames() {
     }
 }
 
-void NodeEngine::change(Tables tables) {
-    const size_t before = tables_.states.size(), after = tables.states.size();
-    bool same = tables_.dynamic && tables.dynamic && after >= before && tables.variables >= tables_.variables &&
-                tables.span == tables_.span && tables.counted == tables_.counted && tables.strict == tables_.strict &&
-                tables.told == tables_.told && tables.partitions == tables_.partitions && !unfinished() && !shed_ &&
-                !resting_ && tables.choice == tables_.choice && tables.firsts == tables_.firsts &&
+// Return whether partial matches can go on with other tables.
+bool NodeEngine::goes_on_as(const Tables& tables) const {
+    bool same = tables_.dynamic && tables.dynamic && tables.states.size() >= tables_.states.size() &&
+                tables.variables >= tables_.variables && tables.span == tables_.span &&
+                tables.counted == tables_.counted && tables.strict == tables_.strict && tables.told == tables_.told &&
+                tables.partitions == tables_.partitions && !unfinished() && !shed_ && !resting_ &&
+                tables.choice == tables_.choice && tables.firsts == tables_.firsts &&
                 tables.kept.size() >= tables_.kept.size() && tables.negations.size() >= tables_.negations.size() &&
                 tables.returns.size() == tables_.returns.size();
-    for (size_t s = 0; same && s < before; ++s) same = tables.states[s].slots == tables_.states[s].slots;
-    if (!same) throw std::invalid_argument("tables: of another plan");
+    for (size_t s = 0; same && s < tables_.states.size(); ++s) {
+        same = tables.states[s].slots == tables_.states[s].slots;
+    }
+    return same;
+}
+
+void NodeEngine::change(Tables tables) {
+    if (!goes_on_as(tables)) throw std::invalid_argument("tables: of another plan");
+    const size_t after = tables.states.size();
+    places_.clear();
     tables_ = std::move(tables);
     made_.resize(after);
     merging_.likes.resize(after);
@@ -78,6 +87,75 @@ void NodeEngine::change(Tables tables) {
             if (!lists->empty()) lists->resize(after);
         }
     }
+}
+
+// Add an arc in a state; what refers to the arcs of the state must be made anew.
+void NodeEngine::add_arc(Arc arc) {
+    auto& arcs = tables_.states[arc.source].arcs;
+    arc.number = static_cast<uint16_t>(places_.size());
+    places_.emplace_back(arc.source, static_cast<uint32_t>(arcs.size()));
+    arcs.push_back(std::move(arc));
+}
+
+void NodeEngine::extend(Tables tables) {
+    // Only hand-written automata: their arcs keep no lists of frames and pass no negations.
+    const auto ignores = [](const State& s) { return !s.ignoring.empty(); };
+    const bool plain = tables_.told != 0 && tables_.frames.empty() && tables.frames.empty() && !tables_.completes() &&
+                       std::none_of(tables.states.begin(), tables.states.end(), ignores);
+    if (!plain || !goes_on_as(tables) || tables.states.size() != tables_.states.size()) {
+        throw std::invalid_argument("tables: of another plan");
+    }
+    find_places();
+    if (places_.size() + tables.arcs() > most_arcs) throw std::invalid_argument("tables: number of arcs");
+    const auto assigned = static_cast<int64_t>(tables_.assigns.size());
+    for (State& state : tables.states) {
+        for (Arc& arc : state.arcs) {
+            for (Put& put : arc.puts) {
+                if (put.write == Write::assign) put.extra += assigned;
+            }
+            add_arc(std::move(arc));
+        }
+    }
+    tables_.assigns.insert(tables_.assigns.end(), tables.assigns.begin(), tables.assigns.end());
+    tables_.classes = tables.classes;
+    tables_.columns = tables.columns;
+    tables_.variables = tables.variables;
+    forget_patterns();
+}
+
+void NodeEngine::renew(const std::vector<ArcTimes>& times) {
+    find_places();
+    const size_t before = places_.size();
+    size_t many = before;
+    bool fits = tables_.dynamic && tables_.told != 0 && !unfinished();
+    for (const ArcTimes& one : times) {
+        fits = fits && one.number <= many && one.like < many;
+        many += fits && one.number == many ? 1 : 0;
+    }
+    if (!fits || many > most_arcs) throw std::invalid_argument("arcs: no such number");
+    for (const ArcTimes& one : times) {
+        if (one.number == places_.size()) {
+            const auto [state, place] = places_[one.like];
+            add_arc(tables_.states[state].arcs[place]);
+        }
+        const auto [state, place] = places_[one.number];
+        tables_.states[state].arcs[place].lifetime = one.lifetime;
+    }
+    if (many != before) forget_patterns();
+}
+
+// Find the place of each arc by its number. The numbers are those from 0 on.
+void NodeEngine::find_places() {
+    if (!places_.empty()) return;
+    std::vector<std::pair<uint32_t, uint32_t>> found(tables_.arcs());
+    for (uint32_t s = 0; s < tables_.states.size(); ++s) {
+        const auto& arcs = tables_.states[s].arcs;
+        for (uint32_t i = 0; i < arcs.size(); ++i) {
+            if (arcs[i].number >= found.size()) throw std::invalid_argument("arcs: no such number");
+            found[arcs[i].number] = {s, i};
+        }
+    }
+    places_ = std::move(found);
 }
 
 const std::vector<NodeEngine::Turn>& NodeEngine::turns(uint32_t pattern) {

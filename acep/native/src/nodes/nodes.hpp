@@ -53,6 +53,8 @@ public:
     bool takes_partition(int64_t clock) override;
     void used_texts(std::vector<uint8_t>& codes) const override;
     void change(Tables tables) override;
+    void extend(Tables tables) override;
+    void renew(const std::vector<ArcTimes>& times) override;
     bool changes() const override { return tables_.dynamic; }
     void forget_patterns() override {
         Engine::forget_patterns();
@@ -114,6 +116,9 @@ private:
     static constexpr int64_t part_bytes = 2 * sizeof(Part) + 2 + Shedding::unit_bytes;
 
     const std::vector<Turn>& turns(uint32_t pattern);
+    bool goes_on_as(const Tables& tables) const;
+    void find_places();
+    void add_arc(Arc arc);
     void compact(int64_t oldest = NEVER + 1);
     void free_expired(int64_t clock);
     void look(Part& part, uint32_t partition, const Event& event);
@@ -250,6 +255,8 @@ private:
     uint32_t bound(const Event& event);
 
     std::vector<std::vector<Turn>> turns_;  // by pattern
+    std::vector<std::pair<uint32_t, uint32_t>>
+        places_;  // by number of an arc, once asked for: its state, and its place
     std::vector<Part> parts_;
     std::vector<Made> made_;  // by state
     std::vector<uint32_t> touched_;  // states with nodes made by the current event

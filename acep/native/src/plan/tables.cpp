@@ -218,7 +218,7 @@ struct Builder {
         auto accept_cost = arrays.at("accept_cost", accepts, 0, FAR);
         auto accept_crossings = lists(arrays, "accept_crossings", accepts, 0, crossed);
         size_t arcs = arrays.at("arc_target").size();
-        if (arcs > 0xFFFE) bad("number of arcs");
+        if (arcs > most_arcs) bad("number of arcs");
         auto arc_at = arrays.offsets("arc_at", n, arcs);
         auto number = arrays.at("arc_number", arcs, 0, 0xFFFE);
         std::vector<uint8_t> numbered(0xFFFE, 0);

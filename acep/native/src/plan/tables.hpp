@@ -75,6 +75,12 @@ struct Lifetime {
     bool has(int64_t ts) const { return ts >= first && ts <= last; }
 };
 
+// The times of an arc that has a number. If it is a new arc, it is `like` another one in all but its times.
+struct ArcTimes {
+    size_t number, like;
+    Lifetime lifetime;
+};
+
 // An ignorable arc: an event of the class for which the checks hold passes, and a partial match stays as it is.
 struct Ignore {
     uint32_t event_class;
@@ -189,6 +195,7 @@ struct Whole {
     std::vector<Ref> refs;
 };
 
+constexpr size_t most_arcs = 0xFFFE;
 constexpr int most_of_frame = 6;  // values that a frame has room for (acep/plan/lower/tables.py, MOST_OF_FRAME)
 
 struct Tables {

@@ -95,9 +95,9 @@ Arrays arrays_of(const nb::dict& arrays) {
     return found;
 }
 
-// Change a plan: see Session::change. The lists of programs, classes and columns only grow.
+// Change a plan: see Session::change, or Session::extend. The lists of programs, classes and columns only grow.
 void change(BoundSession& self, size_t engine, const nb::sequence& programs, const nb::sequence& classes,
-            size_t columns, const nb::dict& arrays) {
+            size_t columns, const nb::dict& arrays, bool more) {
     Given given = given_of(programs, classes, columns);
     if (given.leaves.size() < self.leaves.size() || given.classes.size() < self.classes || columns < self.columns ||
         !std::equal(self.leaves.begin(), self.leaves.end(), given.leaves.begin())) {
@@ -107,8 +107,9 @@ void change(BoundSession& self, size_t engine, const nb::sequence& programs, con
     after.session.swap(self.session);
     try {
         Tables tables = tables_of(after, arrays_of(arrays));
-        after.session->change(self.engine(engine), std::move(tables), std::move(given.programs),
-                              std::move(given.classes));
+        const auto with = more ? &Session::extend : &Session::change;
+        ((*after.session).*with)(self.engine(engine), std::move(tables), std::move(given.programs),
+                                 std::move(given.classes));
     } catch (...) {
         self.session.swap(after.session);
         throw;
@@ -117,6 +118,19 @@ void change(BoundSession& self, size_t engine, const nb::sequence& programs, con
     self.leaves = std::move(given.leaves);
     self.columns = columns;
     self.classes = after.classes;
+}
+
+// Set the times of arcs, of which each has four words: its number, that of an arc that it is like, and the first and the
+// last time of an event that may take it.
+void renew(BoundSession& self, size_t engine, const std::vector<int64_t>& words) {
+    if (words.size() % 4 != 0) throw std::invalid_argument("arcs: four words each");
+    std::vector<ArcTimes> times;
+    for (size_t i = 0; i < words.size(); i += 4) {
+        if (words[i] < 0 || words[i + 1] < 0) throw std::invalid_argument("arcs: no such number");
+        const Lifetime lifetime{words[i + 2], words[i + 3]};
+        times.push_back({static_cast<size_t>(words[i]), static_cast<size_t>(words[i + 1]), lifetime});
+    }
+    self.engine(engine).renew(times);
 }
 
 // Names of combined engines: "windows+nodes" is the node engine behind match windows, and likewise with the others;
@@ -338,7 +352,8 @@ void bind_session(nb::module_& m) {
     nb::class_<Self> session(m, "Session");
     session.def("__init__", &make, "texts"_a, "programs"_a, "classes"_a, "columns"_a, "keys"_a);
     session.def("add", &add, "engine"_a, "arrays"_a);
-    session.def("change", &change, "engine"_a, "programs"_a, "classes"_a, "columns"_a, "arrays"_a);
+    session.def("change", &change, "engine"_a, "programs"_a, "classes"_a, "columns"_a, "arrays"_a, "more"_a = false);
+    session.def("renew", &renew, "engine"_a, "words"_a);
     session.def("push", &push, "ts"_a.noconvert(), "types"_a.none(), "types_valid"_a.none(), "ids"_a.none(),
                 "columns"_a, "start"_a = 0, "enough"_a = 0, "hold"_a = false, "again"_a = 0);
     session.def("begin_again", [](Self& self, int64_t fresh) { self.session->begin_again(fresh); }, "fresh"_a);

@@ -58,6 +58,12 @@ public:
     // Take other tables of the same plan, to which arcs, states and variables were added or from which arcs were
     // removed; the partial matches stay. Throw std::invalid_argument if the engine cannot.
     virtual void change(Tables) { throw std::invalid_argument("the plan of this engine cannot change"); }
+    // Take the arcs of other tables with the same states as well; their numbers follow those of the arcs before.
+    virtual void extend(Tables) { throw std::invalid_argument("the plan of this engine cannot change"); }
+    // Set the times of events for which arcs are valid. An arc with the number after the last one is a copy of another.
+    virtual void renew(const std::vector<ArcTimes>&) {
+        throw std::invalid_argument("the plan of this engine cannot change");
+    }
     // Return whether the engine knows nothing by the numbers of patterns once `forget_patterns` was called.
     virtual bool changes() const { return false; }
     virtual void forget_patterns() { wanted_.clear(); }

@@ -28,10 +28,25 @@ Engine& Session::add(std::unique_ptr<Engine> engine) {
 
 void Session::change(Engine& engine, Tables tables, std::vector<BlockProgram> programs,
                      std::vector<EventClass> classes) {
+    check_changes();
+    engine.change(std::move(tables));
+    classify_by(std::move(programs), std::move(classes));
+}
+
+void Session::extend(Engine& engine, Tables tables, std::vector<BlockProgram> programs,
+                     std::vector<EventClass> classes) {
+    check_changes();
+    engine.extend(std::move(tables));
+    classify_by(std::move(programs), std::move(classes));
+}
+
+void Session::check_changes() const {
     for (const auto& one : engines_) {
         if (!one->changes()) throw std::invalid_argument("a plan of this session cannot change");
     }
-    engine.change(std::move(tables));
+}
+
+void Session::classify_by(std::vector<BlockProgram> programs, std::vector<EventClass> classes) {
     classifier_.renew(std::move(programs), std::move(classes));
     for (auto& one : engines_) one->forget_patterns();
 }

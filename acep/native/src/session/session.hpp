@@ -30,6 +30,8 @@ public:
     Engine& add(std::unique_ptr<Engine> engine);
     // Change a plan, and with it the programs and event classes of the session, to which only new ones may be added.
     void change(Engine& engine, Tables tables, std::vector<BlockProgram> programs, std::vector<EventClass> classes);
+    // The same, with tables that an engine takes in addition (Engine::extend).
+    void extend(Engine& engine, Tables tables, std::vector<BlockProgram> programs, std::vector<EventClass> classes);
     EventClassifier& front() { return classifier_; }
     Partitions& partitions(size_t key_table) { return tables_.at(key_table)->partitions; }
     size_t key_tables() const { return tables_.size(); }
@@ -69,6 +71,8 @@ public:
     void load(Reader& in);
 
 private:
+    void check_changes() const;
+    void classify_by(std::vector<BlockProgram> programs, std::vector<EventClass> classes);
     static void fields(auto& self, auto& archive);
     void sweep(int64_t clock);
     void forget_idle(KeyTable& table, int64_t clock);

@@ -1,0 +1,203 @@
+"""Change the arcs of an automaton in the native core itself: an arc of a form that is known only gets other times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+from typing import TypeAlias
+
+from acep.pattern import expressions as ex
+from acep.pattern.tree import GraphArc, StateGraph
+
+__all__ = ["EARLIEST", "LATEST", "ArcsInCore"]
+
+EARLIEST, LATEST = -(2**63), 2**63 - 1
+"""The least and the greatest time of an event, in ticks."""
+MOST = 60_000
+"""The number of arcs from which on all are compiled."""
+SPARE = 256
+"""The number of arcs, beyond four times those that matter, from which on all are compiled before the core gets more."""
+
+_Key: TypeAlias = tuple[str, str, str, int, tuple[tuple[str, int], ...]]
+_Numbers: TypeAlias = tuple[int, ...]
+
+
+@dataclass(slots=True, eq=False)
+class _Form:
+    """What arcs have in common that differ in their times only: an ``arc`` without times. ``like`` are the numbers of
+    one of them in the core, ``free`` those of arcs that are valid at no time any more. ``valid`` are the arcs, in the
+    order in which they were added, that may still end earlier."""
+
+    arc: GraphArc
+    like: _Numbers
+    free: list[_Numbers] = field(default_factory=list)
+    valid: list[_Valid] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class _Valid:
+    """An arc of a form, valid from the tick ``since`` on and before ``until`` (:data:`LATEST`: without end). ``begins``
+    and ``ends`` are these times as they were given (``None``: as ticks)."""
+
+    form: _Form
+    numbers: _Numbers
+    since: int
+    until: int
+    begins: ex.Expr | None
+    ends: ex.Expr | None
+
+
+@dataclass
+class ArcsInCore:
+    """The arcs of an automaton by their numbers in the core, which has ``many``. ``graph`` is the automaton as it was
+    compiled, and ``arcs`` are those it has now, by their first number in the order in which they were added.
+    ``ended`` is a heap of the times at which arcs end, with their first numbers. ``apart``: the arcs have changed since
+    the automaton was compiled."""
+
+    graph: StateGraph
+    many: int
+    forms: dict[_Key, _Form] = field(default_factory=dict)
+    arcs: dict[int, _Valid] = field(default_factory=dict)
+    ended: list[tuple[int, int]] = field(default_factory=list)
+    apart: bool = False
+
+    @classmethod
+    def of(cls, graph: StateGraph, many: int, tick: Callable[[ex.Expr], int]) -> ArcsInCore | None:
+        """Return the arcs of an automaton whose plan has ``many``; ``None`` for one with epsilon arcs, whose chains are
+        known together only. ``tick`` returns the first tick that is not before a time."""
+        if any(one.epsilon for one in graph.arcs):
+            return None
+        found = cls(graph, 0)
+        for one, numbers in found._numbered(graph.arcs):
+            since = EARLIEST if one.since is None else tick(one.since)
+            until = LATEST if one.until is None else tick(one.until)
+            if not EARLIEST <= since <= LATEST or not EARLIEST <= until <= LATEST:
+                return None
+            key = _key(one)
+            form = found.forms.get(key)
+            if form is None:
+                form = found.forms[key] = _Form(replace(one, since=None, until=None), numbers)
+            own = found.arcs[numbers[0]] = _Valid(form, numbers, since, until, one.since, one.until)
+            form.valid.append(own)
+            if one.until is not None:
+                heappush(found.ended, (until, numbers[0]))
+        return found if found.many == many else None
+
+    def _numbered(self, arcs: Sequence[GraphArc]) -> Iterable[tuple[GraphArc, _Numbers]]:
+        """Yield the arcs that bind an event with their numbers, which follow those of the arcs so far: by the number of
+        the state that they leave. Those from the start leave both state 0 and the state of its name."""
+        leaving: dict[str, list[int]] = {}
+        for place, one in enumerate(arcs):
+            if not one.ignorable:
+                leaving.setdefault(one.source, []).append(place)
+        numbers: list[list[int]] = [[] for _ in arcs]
+        for name in (self.graph.start, *self.graph.states):
+            for place in leaving.get(name, ()):
+                numbers[place].append(self.many)
+                self.many += 1
+        for one, own in zip(arcs, numbers, strict=True):
+            if own:
+                yield one, tuple(own)
+
+    def changed(
+        self,
+        add: Sequence[GraphArc],
+        remove: Sequence[GraphArc],
+        since: int,
+        moment: ex.Expr | None,
+        extend: Callable[[StateGraph], None],
+    ) -> list[int] | None:
+        """Add arcs and remove others from the tick ``since`` on, which was given as ``moment`` (``None``: as the tick).
+        ``extend`` gives the core arcs of other forms besides, valid at no time yet, and may raise an error.
+
+        Return the times of arcs as the core takes them: four words each (the number of an arc, that of one that it is
+        like, the first and the last tick). Return ``None``, and change nothing, where all arcs must be compiled."""
+        gone: list[_Valid] = []
+        for one in remove:
+            form = self.forms.get(_key(one))
+            if form is None or one.ignorable or one.epsilon:
+                return None
+            for own in form.valid:
+                if own.since <= since < own.until and own not in gone:
+                    break
+            else:
+                return None
+            gone.append(own)
+        for one in add:
+            if one.ignorable or one.epsilon or one.since is not None or one.until is not None:
+                return None
+        forms = [self.forms.get(_key(one)) for one in add]
+        if self.many > min(4 * len(self.arcs) + SPARE, MOST) and not all(form and form.free for form in forms):
+            return None  # to be rid of those that are valid at no time any more
+        if None in forms:
+            fresh = {_key(one): one for one, form in zip(add, forms, strict=True) if form is None}
+            graph = self.graph
+            alone = replace(graph, arcs=tuple(fresh.values()), named=graph.states, bound=graph.variables)
+            if alone.states != graph.states or alone.variables != graph.variables:
+                return None
+            extend(alone)
+            for one, numbers in self._numbered(alone.arcs):
+                self.forms[_key(one)] = _Form(one, numbers, [numbers])
+            forms = [self.forms[_key(one)] for one in add]
+        self.apart = True
+        words: list[int] = []
+        for own in gone:
+            own.form.valid.remove(own)
+            for number in own.numbers:
+                words += (number, number, own.since, since - 1)
+            if own.since < since:
+                own.until, own.ends = since, moment
+                heappush(self.ended, (since, own.numbers[0]))
+            else:  # it was valid at no time
+                del self.arcs[own.numbers[0]]
+                own.form.free.append(own.numbers)
+        for form in forms:
+            assert form is not None
+            self._add(form, since, moment, words)
+        return words
+
+    def _add(self, form: _Form, since: int, moment: ex.Expr | None, words: list[int]) -> None:
+        """Add an arc of a form, and its times to the words for the core."""
+        like = form.like
+        if form.free:
+            numbers = form.free.pop()
+        else:
+            numbers = tuple(range(self.many, self.many + len(like)))
+            self.many += len(like)
+        own = self.arcs[numbers[0]] = _Valid(form, numbers, since, LATEST, moment, None)
+        form.valid.append(own)
+        for number, other in zip(numbers, like, strict=True):
+            words += (number, other, since, LATEST)
+
+    def forget(self, certain: int | None) -> None:
+        """Forget the arcs that end at a tick before which no event is matched any more."""
+        while certain is not None and self.ended and self.ended[0][0] <= certain:
+            until, number = heappop(self.ended)
+            own = self.arcs.get(number)
+            if own is None or own.until != until:
+                continue  # it ended earlier than it was to end at first
+            del self.arcs[number]
+            own.form.free.append(own.numbers)
+            if own in own.form.valid:
+                own.form.valid.remove(own)
+
+    def graph_now(self, moment: Callable[[int], ex.Expr]) -> StateGraph:
+        """Return the automaton with its arcs as they are now. ``moment`` returns the expression of a tick."""
+
+        def told(given: ex.Expr | None, tick: int) -> ex.Expr | None:
+            return given if given is not None or tick in (EARLIEST, LATEST) else moment(tick)
+
+        now = [
+            replace(own.form.arc, since=told(own.begins, own.since), until=told(own.ends, own.until))
+            for own in self.arcs.values()
+        ]
+        passing = [one for one in self.graph.arcs if one.ignorable]
+        graph = self.graph
+        return replace(graph, arcs=(*passing, *now), named=graph.states, bound=graph.variables)
+
+
+def _key(one: GraphArc) -> _Key:
+    """Return the form of an arc, by the identities of its expressions, which are the same for the same text."""
+    transfer = tuple([(name, id(value)) for name, value in one.transfer]) if one.transfer else ()
+    return one.source, one.target, one.var, id(one.fence), transfer
