@@ -141,11 +141,13 @@ def _place(arcs: Sequence[GraphArc], gone: GraphArc, since: ex.Expr | None) -> i
     places = [i for i, one in enumerate(arcs) if (one.source, one.target) == ends and _lasts(one, since)]
     begun = [i for i in places if _begun(arcs[i], since)]
     plain = replace(gone, since=None, until=None)
-    for i in begun:  # a fence that was written before is the same object, so that no text need be made
-        if arcs[i].fence is gone.fence and not gone.transfer and replace(arcs[i], since=None, until=None) == plain:
-            return i
     text = arc_text(plain)
-    return next((i for i in (*begun, *places) if _plain(arcs[i]) == text), None)
+
+    def same(one: GraphArc) -> bool:  # a fence that was written before is the same object, so that no text need be made
+        at_once = one.fence is gone.fence and not gone.transfer and replace(one, since=None, until=None) == plain
+        return at_once or _plain(one) == text
+
+    return next((i for i in (*begun, *places) if same(arcs[i])), None)
 
 
 def _begun(one: GraphArc, since: ex.Expr | None) -> bool:

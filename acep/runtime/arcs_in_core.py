@@ -8,6 +8,7 @@ from heapq import heappop, heappush
 from typing import TypeAlias
 
 from acep.pattern import expressions as ex
+from acep.pattern.printing import arc_text
 from acep.pattern.tree import GraphArc, StateGraph
 
 __all__ = ["EARLIEST", "LATEST", "ArcsInCore"]
@@ -15,7 +16,7 @@ __all__ = ["EARLIEST", "LATEST", "ArcsInCore"]
 EARLIEST, LATEST = -(2**63), 2**63 - 1
 """The least and the greatest time of an event, in ticks."""
 MOST = 60_000
-"""The number of arcs from which on all are compiled."""
+"""The number of arcs, or of forms, from which on all are compiled."""
 SPARE = 256
 """The number of arcs, beyond four times those that matter, from which on all are compiled before the core gets more."""
 
@@ -26,11 +27,12 @@ _Numbers: TypeAlias = tuple[int, ...]
 @dataclass(slots=True, eq=False)
 class _Form:
     """What arcs have in common that differ in their times only: an ``arc`` without times. ``like`` are the numbers of
-    one of them in the core, ``free`` those of arcs that are valid at no time any more. ``valid`` are the arcs, in the
-    order in which they were added, that may still end earlier."""
+    one of them in the core, ``free`` those of arcs that are valid at no time any more. ``valid`` are those that matter,
+    in the order in which they were added. ``same`` are arcs of other expressions with the same text."""
 
     arc: GraphArc
     like: _Numbers
+    same: list[GraphArc] = field(default_factory=list)
     free: list[_Numbers] = field(default_factory=list)
     valid: list[_Valid] = field(default_factory=list)
 
@@ -51,33 +53,32 @@ class _Valid:
 @dataclass
 class ArcsInCore:
     """The arcs of an automaton by their numbers in the core, which has ``many``. ``graph`` is the automaton as it was
-    compiled, and ``arcs`` are those it has now, by their first number in the order in which they were added.
+    compiled, and ``arcs`` are those it has now, by their first number in the order in which they were added. ``forms``
+    are known by the identities of their expressions, and ``texts`` by their text.
     ``ended`` is a heap of the times at which arcs end, with their first numbers. ``apart``: the arcs have changed since
     the automaton was compiled."""
 
     graph: StateGraph
     many: int
     forms: dict[_Key, _Form] = field(default_factory=dict)
+    texts: dict[str, _Form] = field(default_factory=dict)
     arcs: dict[int, _Valid] = field(default_factory=dict)
     ended: list[tuple[int, int]] = field(default_factory=list)
     apart: bool = False
 
     @classmethod
-    def of(cls, graph: StateGraph, many: int, tick: Callable[[ex.Expr], int]) -> ArcsInCore | None:
+    def of(cls, graph: StateGraph, many: int, tick: Callable[[ex.Expr], int | None]) -> ArcsInCore | None:
         """Return the arcs of an automaton whose plan has ``many``; ``None`` for one with epsilon arcs, whose chains are
-        known together only. ``tick`` returns the first tick that is not before a time."""
+        known together only. ``tick`` returns the tick of a time, or ``None`` for one between two ticks."""
         if any(one.epsilon for one in graph.arcs):
             return None
         found = cls(graph, 0)
         for one, numbers in found._numbered(graph.arcs):
             since = EARLIEST if one.since is None else tick(one.since)
             until = LATEST if one.until is None else tick(one.until)
-            if not EARLIEST <= since <= LATEST or not EARLIEST <= until <= LATEST:
+            if since is None or until is None or not EARLIEST <= since <= LATEST or not EARLIEST <= until <= LATEST:
                 return None
-            key = _key(one)
-            form = found.forms.get(key)
-            if form is None:
-                form = found.forms[key] = _Form(replace(one, since=None, until=None), numbers)
+            form = found._form(one) or found._new_form(one, numbers)
             own = found.arcs[numbers[0]] = _Valid(form, numbers, since, until, one.since, one.until)
             form.valid.append(own)
             if one.until is not None:
@@ -100,6 +101,19 @@ class ArcsInCore:
             if own:
                 yield one, tuple(own)
 
+    def _new_form(self, one: GraphArc, numbers: _Numbers) -> _Form:
+        plain = replace(one, since=None, until=None)
+        form = self.forms[_key(one)] = self.texts[arc_text(plain)] = _Form(plain, numbers)
+        return form
+
+    def _form(self, one: GraphArc) -> _Form | None:
+        """Return the form of an arc, if it is known."""
+        form = self.forms.get(key := _key(one))
+        if form is None and (form := self.texts.get(arc_text(replace(one, since=None, until=None)))) is not None:
+            self.forms[key] = form
+            form.same.append(one)
+        return form
+
     def changed(
         self,
         add: Sequence[GraphArc],
@@ -115,8 +129,8 @@ class ArcsInCore:
         like, the first and the last tick). Return ``None``, and change nothing, where all arcs must be compiled."""
         gone: list[_Valid] = []
         for one in remove:
-            form = self.forms.get(_key(one))
-            if form is None or one.ignorable or one.epsilon:
+            form = None if one.ignorable or one.epsilon else self._form(one)
+            if form is None:
                 return None
             for own in form.valid:
                 if own.since <= since < own.until and own not in gone:
@@ -124,34 +138,35 @@ class ArcsInCore:
             else:
                 return None
             gone.append(own)
+        forms: list[_Form | None] = []
         for one in add:
             if one.ignorable or one.epsilon or one.since is not None or one.until is not None:
                 return None
-        forms = [self.forms.get(_key(one)) for one in add]
+            forms.append(self._form(one))
         if self.many > min(4 * len(self.arcs) + SPARE, MOST) and not all(form and form.free for form in forms):
             return None  # to be rid of those that are valid at no time any more
+        if len(self.forms) > MOST:
+            return None
         if None in forms:
-            fresh = {_key(one): one for one, form in zip(add, forms, strict=True) if form is None}
+            fresh = {arc_text(one): one for one, form in zip(add, forms, strict=True) if form is None}
             graph = self.graph
             alone = replace(graph, arcs=tuple(fresh.values()), named=graph.states, bound=graph.variables)
             if alone.states != graph.states or alone.variables != graph.variables:
                 return None
             extend(alone)
             for one, numbers in self._numbered(alone.arcs):
-                self.forms[_key(one)] = _Form(one, numbers, [numbers])
-            forms = [self.forms[_key(one)] for one in add]
+                self._new_form(one, numbers).free.append(numbers)
+            forms = [self._form(one) for one in add]
         self.apart = True
         words: list[int] = []
         for own in gone:
-            own.form.valid.remove(own)
             for number in own.numbers:
                 words += (number, number, own.since, since - 1)
             if own.since < since:
                 own.until, own.ends = since, moment
                 heappush(self.ended, (since, own.numbers[0]))
             else:  # it was valid at no time
-                del self.arcs[own.numbers[0]]
-                own.form.free.append(own.numbers)
+                self._free(own)
         for form in forms:
             assert form is not None
             self._add(form, since, moment, words)
@@ -177,10 +192,12 @@ class ArcsInCore:
             own = self.arcs.get(number)
             if own is None or own.until != until:
                 continue  # it ended earlier than it was to end at first
-            del self.arcs[number]
-            own.form.free.append(own.numbers)
-            if own in own.form.valid:
-                own.form.valid.remove(own)
+            self._free(own)
+
+    def _free(self, own: _Valid) -> None:
+        del self.arcs[own.numbers[0]]
+        own.form.valid.remove(own)
+        own.form.free.append(own.numbers)
 
     def graph_now(self, moment: Callable[[int], ex.Expr]) -> StateGraph:
         """Return the automaton with its arcs as they are now. ``moment`` returns the expression of a tick."""

@@ -32,6 +32,7 @@ __all__ = [
     "text_of",
     "versions_data",
     "versions_of",
+    "whole_tick",
     "with_errors",
 ]
 
@@ -196,3 +197,13 @@ def moment_at(tick: int, schema: Schema) -> ex.Expr:
         return ex.Literal(tick)
     assert schema.tick_ns is not None
     return ex.Timestamp(int(tick * schema.tick_ns))
+
+
+def whole_tick(moment: ex.Expr, schema: Schema) -> int | None:
+    """Return the tick of a time; ``None`` for a time between two ticks.
+
+    >>> whole_tick(ex.Literal(7), Schema(()))
+    7
+    """
+    tick = tick_of(moment, schema)
+    return tick if moment_at(tick, schema) == moment else None

@@ -40,7 +40,17 @@ from acep.plan.schema import Schema
 from acep.plan.versions import QueryVersion
 from acep.runtime.absent import Absent
 from acep.runtime.arcs_in_core import LATEST, ArcsInCore
-from acep.runtime.changing import as_dynamic, compiled, edited, moment_at, replaced, revised, versions_data, versions_of
+from acep.runtime.changing import (
+    as_dynamic,
+    compiled,
+    edited,
+    moment_at,
+    replaced,
+    revised,
+    versions_data,
+    versions_of,
+    whole_tick,
+)
 from acep.runtime.changing_automata import ChangingAutomaton
 from acep.runtime.options import StreamOptions
 from acep.runtime.revised_stream import RevisedStream
@@ -303,7 +313,9 @@ class TableStream:
         """Change arcs from the tick ``first`` on in the native core, without compiling the others; return whether that
         was possible. ``since`` is that time as it was given."""
         stream, schema = self.stream, self.schema
-        if stream is None or schema is None or number in self._waiting or first is None or not first <= LATEST:
+        if stream is None or schema is None or number in self._waiting or first is None or first > LATEST:
+            return False
+        if since is not None and whole_tick(since, schema) is None:
             return False
         arcs = self._arcs_in_core(number)
         if arcs is None:
@@ -331,7 +343,7 @@ class TableStream:
             known = None
             if plan.query.graph is query.graph and query.graph is not None and self.stream.natively:
                 many = sum(map(len, plan.arcs.arcs))
-                known = ArcsInCore.of(query.graph, many, partial(tick_of, schema=self.schema))
+                known = ArcsInCore.of(query.graph, many, partial(whole_tick, schema=self.schema))
             self._arcs[number] = known
         return self._arcs[number]
 

@@ -81,3 +81,34 @@ def test_changes_to_tables_that_make_no_sense_are_refused_or_run(cases: Callable
         empty(session)
 
     refused_or_run(max(cases(400), 60), attempt)
+
+
+def test_arcs_and_times_that_make_no_sense_are_refused_or_run(cases: Callable[[int], int]) -> None:
+    query = as_dynamic(TIED.query)
+    assert query.graph is not None
+    plan = compile_query(query, SCHEMA)
+    alone = replace(query.graph, arcs=tuple(ARCS[:2]), named=query.graph.states, bound=query.graph.variables)
+    more = compile_query(replace(query, pattern=alone), SCHEMA)
+    arcs = sum(map(len, plan.arcs.arcs))
+
+    def attempt(rng: Random) -> None:
+        session = session_of(plan, "nodes")
+        session.push(stream(rng, 40))
+        if rng.random() < 0.5:
+            session.extend(0, more)
+        elif rng.random() < 0.7:
+            arrays = {name: array.copy() for name, array in session._added[0][1].items()}
+            name = rng.choice([name for name, array in sorted(arrays.items()) if len(array)])
+            arrays[name][rng.randrange(len(arrays[name]))] = rng.choice(ODD)
+            programs, classes, width, _ = session._made
+            session._session.change(0, programs, classes, width, arrays, True)
+        words = [word for at in range(rng.randrange(4)) for word in (arcs + at, rng.randrange(arcs), 45, 2**63 - 1)]
+        words += [word for _ in range(3) for word in (rng.randrange(arcs), 0, rng.randrange(50), rng.randrange(99))]
+        if rng.random() < 0.5:
+            words[rng.randrange(len(words))] = rng.choice((*ODD, arcs, arcs + 2))
+        session._session.renew(0, words if rng.random() < 0.9 else words[1:])
+        session.push(stream(rng, 40, 60))
+        session.finish()
+        empty(session)
+
+    refused_or_run(max(cases(400), 60), attempt)

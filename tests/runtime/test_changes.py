@@ -294,18 +294,126 @@ def test_changes_that_are_declared_ahead_hold_from_their_times_on(engine: str, p
     assert all(m.bindings["events"][0] % 2 == 1 - m.start // 5 % 2 for m in found if 0 < m.start < 40)
 
 
-def test_changes_between_two_pushes_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[int] = []
-    change = Stream.change
-    monkeypatch.setattr(Stream, "change", lambda self, number, plan: made.append(number) or change(self, number, plan))
+def counted_calls(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """Count how often plans are compiled, arcs added and times set for the engines of streams."""
+    many = {"change": 0, "extend": 0, "renew": 0}
+
+    def counting(name: str) -> None:
+        call = getattr(Stream, name)
+
+        def counted(*arguments: Any) -> Any:
+            many[name] += 1
+            return call(*arguments)
+
+        monkeypatch.setattr(Stream, name, counted)
+
+    for name in many:
+        counting(name)
+    return many
+
+
+def test_changes_of_arcs_that_are_known_compile_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = counted_calls(monkeypatch)
     matcher = acep.Matcher(acep.Automaton([A], final="1"), dynamic=True)
     matcher.push({"ts": [0], "type": ["x"]})
     for since in range(1, 9):
         new, old = (B, A) if since % 2 else (A, B)
         matcher.change([new], [old], since=since)
-    assert not made
     assert [m.start for m in matcher.push({"ts": [*range(9)], "type": [*"ababababa"]})] == [*range(9)]
-    assert made == [0]
+    assert many == {"change": 0, "extend": 1, "renew": 8}
+    matcher.snapshot()
+    assert many == {"change": 1, "extend": 1, "renew": 8}
+
+
+def test_changes_of_more_than_arcs_are_compiled_once_with_the_next_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = counted_calls(monkeypatch)
+    matcher = acep.Matcher(acep.Automaton([A], final="1"), dynamic=True)
+    matcher.push({"ts": [0], "type": ["x"]})
+    for state in "23":
+        matcher.change([acep.arc("0", state, f"e.type = '{state}'")], final=state)
+    assert many["change"] == 0
+    assert [m.values["state"] for m in matcher.push({"ts": [1, 2], "type": ["2", "3"]})] == ["2", "3"]
+    assert many == {"change": 1, "extend": 0, "renew": 0}
+
+
+POOL = [
+    acep.arc("s", "t", "e.type = 'A'"), acep.arc("s", "t", "e.x > 1", {"n": "e.x"}, bind="a"), acep.arc("s", "s"),
+    acep.arc("t", "s", "e.x >= r.n", {"n": "r.n + 1"}), acep.arc("t", "t", "e.type != r.who", {"who": "e.type"}),
+    acep.arc("t", "u", "e.type IN ('A', 'B') AND r.n != 1"), acep.arc("t", "u", "e.s LIKE 'a%' OR e.x = 2", bind="a"),
+    acep.arc("u", "t", "e.f > 1.5", {"n": "0"}), acep.arc("u", "u", "e.x > r.n"), acep.arc("t", "u", "e.x > r.n"),
+]  # fmt: skip
+
+
+def test_arcs_that_come_back_match_as_in_the_reference_engine(
+    monkeypatch: pytest.MonkeyPatch, cases: Callable[[int], int]
+) -> None:
+    many, found, kept = counted_calls(monkeypatch), 0, 0
+    for seed in range(max(40, cases(400))):
+        rng = Random(seed)
+        first = [*rng.sample(POOL, 5), replace(POOL[0], until=acep.arc("x", "y", until=9).until), POOL[2]]
+        first += [acep.arc("t", "t", "e.x = 0", ignorable=True)] if rng.random() < 0.3 else []
+        automaton = acep.Automaton(
+            [POOL[0], *first, POOL[9], POOL[8]], start="s", final="u", registers={"n": 0, "who": "A"}, window=6,
+            keys=rng.choice(((), "k")),
+        )  # fmt: skip
+        asked = {"id": "id", "seq": "seq", "dynamic": True, "lateness": rng.choice((None, 2))}
+        pair = [acep.Matcher(automaton, engine=engine, **asked) for engine in ("native", "reference")]
+        rows = random_rows(rng, 30)
+        newest, there = None, list(automaton.arcs)
+        while rows:
+            push, rows = rows[: (size := rng.randrange(1, 7))], rows[size:]
+            native, reference = ([*matcher.push(table(push))] for matcher in pair)
+            assert sorted(map(shown, native)) == sorted(map(shown, reference)), f"seed {seed}"
+            found += len(native)
+            newest = max(row["ts"] for row in push)
+            for _ in range(rng.randrange(4)):
+                remove = [one for one in rng.sample(there, min(2, len(there))) if rng.random() < 0.6]
+                add = rng.sample(POOL, rng.randrange(3))
+                since = newest + rng.randrange(1, 4) if rng.random() < 0.4 else None
+                told = [changed_to(matcher, add, remove, since) for matcher in pair]
+                assert told[0] == told[1], f"seed {seed}"
+                if isinstance(told[0], int):
+                    kept += told[0]
+                    for gone in remove:
+                        there.remove(gone)
+                    there += add
+            if rng.random() < 0.1:
+                states = [matcher.snapshot() for matcher in pair]
+                pair = [acep.Matcher(automaton, engine=engine, **asked) for engine in ("native", "reference")]
+                for matcher, state in zip(pair, states, strict=True):
+                    matcher.restore(state)
+        assert sorted(map(shown, pair[0].finish())) == sorted(map(shown, pair[1].finish())), f"seed {seed}"
+    assert found
+    assert kept
+    assert many["renew"] > many["extend"] > 20
+
+
+def shown(match: Any) -> str:
+    return repr((match.key, match.start, match.end, match.bindings, match.values))
+
+
+def changed_to(matcher: acep.Matcher[Any], add: list[GraphArc], remove: list[GraphArc], since: int | None) -> int | str:
+    """The partial matches that go on, or why the change is refused."""
+    try:
+        return matcher.change(add, remove, since=since)
+    except QueryError as refused:
+        return str(refused)
+
+
+def test_arcs_that_are_valid_no_more_do_not_pile_up_in_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    many, most = counted_calls(monkeypatch), 0
+    matcher, last = acep.Matcher(acep.Automaton([A], final="1"), dynamic=True), A
+    for ts in range(700):  # each with an arc of a form that never comes again
+        last, old = acep.arc("0", "1", f"e.x = {ts}"), last
+        assert len(matcher.push({"ts": [ts], "type": ["b"], "x": [ts - 1]})) == (ts > 0)
+        matcher.change([last], [old])
+        for _ in range(3):  # valid at no time
+            matcher.change([B])
+            matcher.change([], [B])
+        known = matcher._tables._arcs.get(0)
+        most = max(most, 0 if known is None else known.many)
+    assert 100 < most < 600
+    assert 1 <= many["change"] < 10
 
 
 def test_a_change_can_be_declared_before_the_first_event() -> None:
