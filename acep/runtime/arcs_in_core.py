@@ -20,6 +20,9 @@ MOST = 60_000
 SPARE = 256
 """The number of arcs, beyond four times those that matter, from which on all are compiled before the core gets more."""
 
+MOST_SAME = 4
+"""The number of arcs of a form that are known by their identity; others are known by that of their expressions."""
+
 _Key: TypeAlias = tuple[str, str, str, int, tuple[tuple[str, int], ...]]
 _Numbers: TypeAlias = tuple[int, ...]
 
@@ -28,7 +31,7 @@ _Numbers: TypeAlias = tuple[int, ...]
 class _Form:
     """What arcs have in common that differ in their times only: an ``arc`` without times. ``like`` are the numbers of
     one of them in the core, ``free`` those of arcs that are valid at no time any more. ``valid`` are those that matter,
-    in the order in which they were added. ``same`` are arcs of other expressions with the same text."""
+    in the order in which they were added. ``same`` are arcs as they were given, which are known by their identity."""
 
     arc: GraphArc
     like: _Numbers
@@ -54,7 +57,7 @@ class _Valid:
 class ArcsInCore:
     """The arcs of an automaton by their numbers in the core, which has ``many``. ``graph`` is the automaton as it was
     compiled, and ``arcs`` are those it has now, by their first number in the order in which they were added. ``forms``
-    are known by the identities of their expressions, and ``texts`` by their text.
+    are known by the identities of their expressions, ``texts`` by their text, and ``seen`` by the identities of arcs.
     ``ended`` is a heap of the times at which arcs end, with their first numbers. ``apart``: the arcs have changed since
     the automaton was compiled."""
 
@@ -62,6 +65,7 @@ class ArcsInCore:
     many: int
     forms: dict[_Key, _Form] = field(default_factory=dict)
     texts: dict[str, _Form] = field(default_factory=dict)
+    seen: dict[int, _Form] = field(default_factory=dict)
     arcs: dict[int, _Valid] = field(default_factory=dict)
     ended: list[tuple[int, int]] = field(default_factory=list)
     apart: bool = False
@@ -107,11 +111,16 @@ class ArcsInCore:
         return form
 
     def _form(self, one: GraphArc) -> _Form | None:
-        """Return the form of an arc, if it is known."""
+        """Return the form of an arc, if it is known. The same object is known the next time."""
+        if one.ignorable or one.epsilon:
+            return None
         form = self.forms.get(key := _key(one))
-        if form is None and (form := self.texts.get(arc_text(replace(one, since=None, until=None)))) is not None:
+        fresh = form is None
+        if fresh and (form := self.texts.get(arc_text(replace(one, since=None, until=None)))) is not None:
             self.forms[key] = form
+        if form is not None and (fresh or len(form.same) < MOST_SAME):
             form.same.append(one)
+            self.seen[id(one)] = form
         return form
 
     def changed(
@@ -127,9 +136,10 @@ class ArcsInCore:
 
         Return the times of arcs as the core takes them: four words each (the number of an arc, that of one that it is
         like, the first and the last tick). Return ``None``, and change nothing, where all arcs must be compiled."""
+        seen = self.seen
         gone: list[_Valid] = []
         for one in remove:
-            form = None if one.ignorable or one.epsilon else self._form(one)
+            form = seen.get(id(one)) or self._form(one)
             if form is None:
                 return None
             for own in form.valid:
@@ -142,7 +152,7 @@ class ArcsInCore:
         for one in add:
             if one.ignorable or one.epsilon or one.since is not None or one.until is not None:
                 return None
-            forms.append(self._form(one))
+            forms.append(seen.get(id(one)) or self._form(one))
         if self.many > min(4 * len(self.arcs) + SPARE, MOST) and not all(form and form.free for form in forms):
             return None  # to be rid of those that are valid at no time any more
         if len(self.forms) > MOST:
@@ -169,21 +179,17 @@ class ArcsInCore:
                 self._free(own)
         for form in forms:
             assert form is not None
-            self._add(form, since, moment, words)
+            like = form.like
+            if form.free:
+                numbers = form.free.pop()
+            else:
+                numbers = tuple(range(self.many, self.many + len(like)))
+                self.many += len(like)
+            own = self.arcs[numbers[0]] = _Valid(form, numbers, since, LATEST, moment, None)
+            form.valid.append(own)
+            for number, other in zip(numbers, like, strict=True):
+                words += (number, other, since, LATEST)
         return words
-
-    def _add(self, form: _Form, since: int, moment: ex.Expr | None, words: list[int]) -> None:
-        """Add an arc of a form, and its times to the words for the core."""
-        like = form.like
-        if form.free:
-            numbers = form.free.pop()
-        else:
-            numbers = tuple(range(self.many, self.many + len(like)))
-            self.many += len(like)
-        own = self.arcs[numbers[0]] = _Valid(form, numbers, since, LATEST, moment, None)
-        form.valid.append(own)
-        for number, other in zip(numbers, like, strict=True):
-            words += (number, other, since, LATEST)
 
     def forget(self, certain: int | None) -> None:
         """Forget the arcs that end at a tick before which no event is matched any more."""

@@ -30,26 +30,22 @@ from acep.native.compiled import warn_if_missing
 from acep.pattern import expressions as ex
 from acep.pattern.asked import Queries, asked_for
 from acep.pattern.changes import changed
-from acep.pattern.graph_check import check_registers
 from acep.pattern.printing import canonical
-from acep.pattern.tree import GraphArc, Query, StateGraph
+from acep.pattern.tree import GraphArc, Query
 from acep.plan.compile import Plan, compile_query
 from acep.plan.compile_graph import tick_of
 from acep.plan.reactions import attributes_of_input, types_of_all
 from acep.plan.schema import Schema
 from acep.plan.versions import QueryVersion
 from acep.runtime.absent import Absent
-from acep.runtime.arcs_in_core import LATEST, ArcsInCore
 from acep.runtime.changing import (
     as_dynamic,
     compiled,
     edited,
-    moment_at,
     replaced,
     revised,
     versions_data,
     versions_of,
-    whole_tick,
 )
 from acep.runtime.changing_automata import ChangingAutomaton
 from acep.runtime.options import StreamOptions
@@ -90,7 +86,6 @@ class TableStream:
         self.schema: Schema | None = None
         self._waiting: set[int] = set()  # automata whose last changes are not compiled yet
         self._automata: dict[int, ChangingAutomaton] = {}
-        self._arcs: dict[int, ArcsInCore | None] = {}  # of automata that may change in the core
         self._checked: pa.Schema | None = None  # of the last table whose columns were found to fit
         self.plans: tuple[Plan, ...] = ()
         self.stream: Stream | None = None
@@ -283,9 +278,19 @@ class TableStream:
                     hint="revise() reaches back to them",
                 )
             first = tick
-        if not final and newest is not None and self._changed_in_core(number, add, remove, first, since, certain):
-            assert self.stream is not None
-            return self.stream.live_of(number)
+        query, stream, schema = self.asked.queries[number], self.stream, self.schema
+        if (
+            not final
+            and newest is not None
+            and first is not None
+            and number not in self._waiting
+            and stream is not None
+        ):
+            assert schema is not None
+            automaton = self._automaton(number)
+            if automaton.changed_in_core(stream, number, query, schema, (add, remove), (first, since, certain)):
+                self.plans = stream.plans
+                return stream.live_of(number)
         self._settled(number)
         query = self.asked.queries[number]
         if number in self._waiting:
@@ -301,61 +306,13 @@ class TableStream:
         )
         return self._become(number, (QueryVersion(after, None),))
 
-    def _changed_in_core(
-        self,
-        number: int,
-        add: Sequence[GraphArc],
-        remove: Sequence[GraphArc],
-        first: int | None,
-        since: ex.Expr | None,
-        certain: int | None,
-    ) -> bool:
-        """Change arcs from the tick ``first`` on in the native core, without compiling the others; return whether that
-        was possible. ``since`` is that time as it was given."""
-        stream, schema = self.stream, self.schema
-        if stream is None or schema is None or number in self._waiting or first is None or first > LATEST:
-            return False
-        if since is not None and whole_tick(since, schema) is None:
-            return False
-        arcs = self._arcs_in_core(number)
-        if arcs is None:
-            return False
-
-        def extend(alone: StateGraph) -> None:
-            check_registers(alone, alone.arcs)
-            plan = self._automaton(number).compiled(replace(self.asked.queries[number], pattern=alone), schema)
-            stream.extend(number, plan)
-            self.plans = stream.plans
-
-        arcs.forget(certain)
-        words = arcs.changed(add, remove, first, since, extend)
-        if words is None:
-            return False
-        stream.renew(number, words)
-        return True
-
-    def _arcs_in_core(self, number: int) -> ArcsInCore | None:
-        """Return the arcs of an automaton as the native core has them; ``None`` where all arcs must be compiled."""
-        if number not in self._arcs:
-            plan, query = self.plans[number], self.asked.queries[number]
-            assert self.stream is not None
-            assert self.schema is not None
-            known = None
-            if plan.query.graph is query.graph and query.graph is not None and self.stream.natively:
-                many = sum(map(len, plan.arcs.arcs))
-                known = ArcsInCore.of(query.graph, many, partial(whole_tick, schema=self.schema))
-            self._arcs[number] = known
-        return self._arcs[number]
-
     def _settled(self, number: int) -> bool:
-        """Take into the query what has changed in the core only; return whether there was something."""
-        arcs = self._arcs.get(number)
-        if arcs is None or not arcs.apart:
-            return False
-        assert self.schema is not None
-        graph = arcs.graph_now(partial(moment_at, schema=self.schema))
-        self._now(number, (QueryVersion(replace(self.asked.queries[number], pattern=graph, text=""), None),))
-        return True
+        """Take into the query what has changed in the native core only; return whether there was something."""
+        automaton, query = self._automata.get(number), self.asked.queries[number]
+        after = None if automaton is None or self.schema is None else automaton.settled(query, self.schema)
+        if after is not None:
+            self._now(number, (QueryVersion(after, None),))
+        return after is not None
 
     def replace(self, name: str, query: Query) -> int:
         """Replace a query by another version from now on; return the number of partial matches that go on."""
@@ -439,7 +396,8 @@ class TableStream:
                 self._waiting.add(number)
             else:
                 self._go_on(number, versions)
-        self._arcs.pop(number, None)
+        if number in self._automata:
+            self._automata[number].in_core = None
         self._now(number, versions)
         return 0 if source is None else source.live_of(number)
 
@@ -456,11 +414,11 @@ class TableStream:
             plan = compiled(versions, schema, self._times()[1])
         else:
             plan = self._automaton(number).compiled(query, schema)
+            self._automaton(number).in_core = None
         source.change(number, self._with_columns(number, plan))
         if query.graph is not None:
             self._automaton(number).prove(query.graph)
         self.plans = source.plans
-        self._arcs.pop(number, None)
         self._waiting.discard(number)
 
     def changes_made(self) -> None:
@@ -664,7 +622,7 @@ class TableStream:
 
     def snapshot(self) -> bytes:
         """Return the state so far as bytes."""
-        self._waiting |= {number for number in self._arcs if self._settled(number)}
+        self._waiting |= {number for number in self._automata if self._settled(number)}
         self.changes_made()
         source = self.stream or self.revised
         if self.revised is not None and self.arrivals is not None:
