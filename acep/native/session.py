@@ -139,9 +139,10 @@ class NativeSession:
         self.plans = (*self.plans[:number], after, *self.plans[number + 1 :])
         return after
 
-    def renew(self, number: int, words: list[int]) -> None:
+    def renew(self, number: int, words: list[int]) -> int:
         """Set the times of arcs of plan ``number``, as :meth:`acep.runtime.stream.Stream.renew` describes them."""
-        self._session.renew(number, words)
+        clock = self._encoder.clock
+        return self._session.renew(number, words, -LATEST if clock is None else clock)
 
     def _taken(self, number: int, plan: Plan, *, more: bool) -> PlanTables:
         """Give the core the tables of a plan, in place of those of plan ``number`` or besides them, and return them."""

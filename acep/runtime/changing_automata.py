@@ -47,20 +47,21 @@ class ChangingAutomaton:
         schema: Schema,
         arcs: tuple[Sequence[GraphArc], Sequence[GraphArc]],
         times: tuple[int, ex.Expr | None, int | None],
-    ) -> bool:
-        """Add and remove arcs in the native core without compiling the others; return whether that was possible.
+    ) -> int | None:
+        """Add and remove arcs in the native core without compiling the others; return the number of partial matches
+        that go on, or ``None`` where that is not possible.
         ``times``: the tick from which the change holds, that time as it was given (``None``: as the tick), and the tick
         before which no event is matched any more. Raises :class:`QueryError` for an arc that is not right."""
         since, moment, certain = times
         if self.in_core is None:
             plan = stream.plans[number]
             if query.graph is None or plan.query.graph is not query.graph or not stream.natively:
-                return False
+                return None
             self.in_core = ArcsInCore.of(query.graph, sum(map(len, plan.arcs.arcs)), partial(whole_tick, schema=schema))
             if self.in_core is None:
-                return False
+                return None
         if since > LATEST or (moment is not None and whole_tick(moment, schema) is None):
-            return False
+            return None
 
         def extend(alone: StateGraph) -> None:
             check_registers(alone, alone.arcs)
@@ -68,9 +69,7 @@ class ChangingAutomaton:
 
         self.in_core.forget(certain)
         words = self.in_core.changed(*arcs, since, moment, extend)
-        if words is not None:
-            stream.renew(number, words)
-        return words is not None
+        return None if words is None else stream.renew(number, words)
 
     def settled(self, query: Query, schema: Schema) -> Query | None:
         """Return the automaton as it is in the native core; ``None`` if it has not changed there."""

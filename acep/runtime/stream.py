@@ -126,13 +126,14 @@ class Stream:
             after = core.extend(plan)
             self.plans = (*self.plans[:number], after, *self.plans[number + 1 :])
 
-    def renew(self, number: int, words: list[int]) -> None:
+    def renew(self, number: int, words: list[int]) -> int:
         """Set the times at which arcs of plan ``number`` are valid in the native core: four words each, the number of
-        the arc, that of an arc that it is like in all else, and the first and the last tick."""
+        the arc, that of an arc that it is like in all else, and the first and the last tick. Return the number of
+        partial matches, as :meth:`live_of` does."""
         self._check_whole()
         assert self._session is not None
         try:  # without a context manager, which would take as long as the call
-            self._session.renew(number, words)
+            return self._session.renew(number, words)
         except MemoryError as error:
             raise self._lost(error) from None
 

@@ -279,18 +279,13 @@ class TableStream:
                 )
             first = tick
         query, stream, schema = self.asked.queries[number], self.stream, self.schema
-        if (
-            not final
-            and newest is not None
-            and first is not None
-            and number not in self._waiting
-            and stream is not None
-        ):
-            assert schema is not None
-            automaton = self._automaton(number)
-            if automaton.changed_in_core(stream, number, query, schema, (add, remove), (first, since, certain)):
+        alone = not final and number not in self._waiting  # the change concerns no more than arcs
+        if alone and first is not None and stream is not None and schema is not None:
+            times = first, since, certain
+            live = self._automaton(number).changed_in_core(stream, number, query, schema, (add, remove), times)
+            if live is not None:
                 self.plans = stream.plans
-                return stream.live_of(number)
+                return live
         self._settled(number)
         query = self.asked.queries[number]
         if number in self._waiting:

@@ -106,7 +106,7 @@ def test_arcs_and_times_that_make_no_sense_are_refused_or_run(cases: Callable[[i
         words += [word for _ in range(3) for word in (rng.randrange(arcs), 0, rng.randrange(50), rng.randrange(99))]
         if rng.random() < 0.5:
             words[rng.randrange(len(words))] = rng.choice((*ODD, arcs, arcs + 2))
-        session._session.renew(0, words if rng.random() < 0.9 else words[1:])
+        session._session.renew(0, words if rng.random() < 0.9 else words[1:], 50)
         session.push(stream(rng, 40, 60))
         session.finish()
         empty(session)

@@ -121,8 +121,8 @@ void change(BoundSession& self, size_t engine, const nb::sequence& programs, con
 }
 
 // Set the times of arcs, of which each has four words: its number, that of an arc that it is like, and the first and the
-// last time of an event that may take it.
-void renew(BoundSession& self, size_t engine, const std::vector<int64_t>& words) {
+// last time of an event that may take it. Return the number of partial matches whose window is not over at `clock`.
+int64_t renew(BoundSession& self, size_t engine, const std::vector<int64_t>& words, int64_t clock) {
     if (words.size() % 4 != 0) throw std::invalid_argument("arcs: four words each");
     std::vector<ArcTimes> times;
     for (size_t i = 0; i < words.size(); i += 4) {
@@ -131,6 +131,7 @@ void renew(BoundSession& self, size_t engine, const std::vector<int64_t>& words)
         times.push_back({static_cast<size_t>(words[i]), static_cast<size_t>(words[i + 1]), lifetime});
     }
     self.engine(engine).renew(times);
+    return self.engine(engine).partial_matches(clock);
 }
 
 // Names of combined engines: "windows+nodes" is the node engine behind match windows, and likewise with the others;
@@ -353,7 +354,7 @@ void bind_session(nb::module_& m) {
     session.def("__init__", &make, "texts"_a, "programs"_a, "classes"_a, "columns"_a, "keys"_a);
     session.def("add", &add, "engine"_a, "arrays"_a);
     session.def("change", &change, "engine"_a, "programs"_a, "classes"_a, "columns"_a, "arrays"_a, "more"_a = false);
-    session.def("renew", &renew, "engine"_a, "words"_a);
+    session.def("renew", &renew, "engine"_a, "words"_a, "clock"_a);
     session.def("push", &push, "ts"_a.noconvert(), "types"_a.none(), "types_valid"_a.none(), "ids"_a.none(),
                 "columns"_a, "start"_a = 0, "enough"_a = 0, "hold"_a = false, "again"_a = 0);
     session.def("begin_again", [](Self& self, int64_t fresh) { self.session->begin_again(fresh); }, "fresh"_a);
