@@ -285,8 +285,8 @@ def _cell(text: str) -> Cell:
         return None
     if text in ("true", "false"):
         return text == "true"
-    if text == "''":
-        return ""
+    if len(text) > 1 and text[0] == text[-1] == "'":  # a text, also where it is a number
+        return text[1:-1]
     if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
         return dt.date.fromisoformat(text)
     if re.fullmatch(r"\d{4}-\d\d-\d\dT.*", text):

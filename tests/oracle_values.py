@@ -70,6 +70,9 @@ def value(expr: x.Expr, look: Look) -> Any:
                 if value(pairs[n], look) is True:
                     return value(pairs[n + 1], look)
             return value(other, look)
+        case x.Call(name="cast integer" | "cast float" | "cast text" | "cast boolean"):
+            operand = value(expr.args[0], look)
+            return None if operand is None else cast(expr.name.split()[1], operand)
         case x.Call():
             return call(expr.name, [value(arg, look) for arg in expr.args])
         case x.In():
@@ -169,6 +172,27 @@ def call(name: str, args: list[Any]) -> Any:
         case "concat":
             return "".join(args)
     raise NotImplementedError(name)
+
+
+def cast(target: str, a: Any) -> Any:
+    """CAST of what is no null."""
+    text = a.strip(" \t\r\n") if isinstance(a, str) else ""
+    match target:
+        case "integer" if isinstance(a, str):
+            number = int(text) if re.fullmatch("[+-]?[0-9]+", text) else None
+            return number if number is not None and -(2**63) <= number < 2**63 else None
+        case "integer":
+            return int(a)
+        case "float" if isinstance(a, str):
+            number = re.fullmatch(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?", text)
+            return None if number is None else float(text)
+        case "float":
+            return float(a)
+        case "boolean" if isinstance(a, str):
+            return {"true": True, "false": False}.get(text.lower())
+        case "boolean":
+            return a != 0
+    return str(a).lower() if isinstance(a, bool) else str(a)
 
 
 def like_pattern(pattern: str) -> str:

@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 from acep.pattern import expressions as ex
+from acep.pattern.casts import CASTS, TIMESTAMP_TEXT
 from acep.pattern.walk import leaves_of
 
 __all__ = ["CASE", "EXACT", "FUNCTIONS", "Compiled", "compile_expression", "like"]
@@ -93,7 +94,7 @@ def _build(expr: ex.Expr, index: dict[ex.Leaf, int], tick_ns: Fraction | None) -
         case ex.Call(name=name, args=args):
             _, _, function, strict = FUNCTIONS.get(name) or EXACT[name]
             runs = tuple(sub(a) for a in args)
-            if name in TIME_PARTS:
+            if name in (*TIME_PARTS, TIMESTAMP_TEXT):
                 in_ticks(0, tick_ns, ex.Timestamp(0, expr.span))
                 assert tick_ns is not None
                 ns = tick_ns
@@ -306,8 +307,8 @@ def _case(*args: Any) -> Any:
 CASE = "case"
 """The name of the call that CASE is: conditions and values in turn, and the value of ELSE."""
 
-# CASE, and functions for decimals (acep.plan.decimals), none of which a query can name. A decimal is an integer that
-# counts units of 10**-places.
+# CASE, CAST, and functions for decimals (acep.plan.decimals), none of which a query can name. A decimal is an integer
+# that counts units of 10**-places.
 EXACT: dict[str, tuple[int, int, Callable[..., Any], bool]] = {
     # -1, 0 or 1 as x / 10**places is below, equal to or above y / 10**others; y may be a float
     "decimal order": (4, 4, _order, True),
@@ -316,4 +317,5 @@ EXACT: dict[str, tuple[int, int, Callable[..., Any], bool]] = {
     "decimal floor": (2, 2, lambda x, places: x // 10**places, True),
     CASE: (3, 10**6, _case, False),
     "decimal ceil": (2, 2, lambda x, places: -(-x // 10**places), True),
+    **CASTS,
 }

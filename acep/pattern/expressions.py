@@ -137,7 +137,8 @@ class Binary:
 @dataclass(frozen=True)
 class Call:
     """A call of a scalar function: abs, sqrt, floor, ceil, round, exp, ln, log10, power, sign, least, greatest, lower,
-    upper, length, trim, substring, concat, coalesce, hour, minute, second, day, month, year, dayofweek; or ``case``."""
+    upper, length, trim, substring, concat, coalesce, hour, minute, second, day, month, year, dayofweek; ``case``, or
+    a cast (:mod:`acep.pattern.casts`)."""
 
     name: str
     args: tuple[Expr, ...]

@@ -7,9 +7,10 @@ rest with the schema.
 from __future__ import annotations
 
 from acep.pattern import expressions as ex
+from acep.pattern.casts import cast_type
 from acep.pattern.evaluation import CASE, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
 
-__all__ = ["TIME_ARITHMETIC", "check_condition", "kind_of"]
+__all__ = ["CAST_HINTS", "TIME_ARITHMETIC", "check_condition", "kind_of"]
 
 ANY = "any"
 QUANTITY = "quantity"
@@ -30,6 +31,13 @@ TIME_ARITHMETIC = {
     ("%", "duration", "duration"): "duration",
 }
 """The kind of each operation on times that is possible, by its operator and the kinds of its operands."""
+
+
+CAST_HINTS = {
+    "duration": "divide it by one: (b.ts - a.ts) / 1 s is a number of seconds",
+    "timestamp": "subtract another one: (b.ts - TIMESTAMP '1970-01-01') / 1 s is a number of seconds",
+}
+"""The ways to get a number from each kind of time."""
 
 
 def check_condition(expr: ex.Expr) -> None:
@@ -126,6 +134,8 @@ def _call(expr: ex.Call) -> str:
     if expr.name == CASE:
         for condition in expr.args[:-1:2]:
             check_condition(condition)
+    if (target := cast_type(expr.name)) is not None:
+        return _cast(expr.args[0], target)
     name = expr.name
     kinds = [kind_of(a) for a in (expr.args if name != CASE else (*expr.args[1::2], expr.args[-1]))]
     if name in (*SAME_FUNCTIONS, CASE):
@@ -150,3 +160,11 @@ def _call(expr: ex.Call) -> str:
     if name == "abs":
         return "duration" if kinds[0] == "duration" else QUANTITY
     return "text" if name in TEXT_FUNCTIONS and name != "length" else "number"
+
+
+def _cast(arg: ex.Expr, target: str) -> str:
+    kind = kind_of(arg)
+    refused = ("duration",) if target == "text" else ("duration", "timestamp")
+    if kind in refused:
+        raise ex.error_at(f"a {kind} cannot be cast to {target}", arg, CAST_HINTS[kind])
+    return "number" if target in ("integer", "float") else target

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from acep.errors import slip
 from acep.pattern import expressions as ex
+from acep.pattern.casts import CAST_TYPES
 from acep.pattern.evaluation import CASE, FUNCTIONS
 from acep.pattern.literals import LITERALS
 from acep.pattern.parameters import constant, given_values
@@ -20,11 +21,16 @@ AGGREGATES = ("avg", "sum", "min", "max", "count", "first", "last")
 _SCALAR = {"min": "least", "max": "greatest"}
 _ALIASES = {"average": "avg", "mean": "avg", "pow": "power", "ceiling": "ceil", "substr": "substring"}
 _ELSEWHERE = {
+    "cast": "write CAST(x AS type)",
     "log": "write ln(x) or log10(x)",
     "if": "write the alternatives with AND and OR",
     "classifier": "the bindings of a match say which variable an event is bound to",
     "match_number": "number the matches that are given",
     **{s.value: "a strategy stands directly after WHERE" for s in Strategy},
+}
+_NO_CAST = {
+    **dict.fromkeys(("timestamp", "date"), "read the column as one: cast={'t': 'timestamp'}, or --cast t=timestamp"),
+    **dict.fromkeys(("decimal", "numeric"), "read the column as one: cast={'x': 'decimal(18,2)'}"),
 }
 _COMPARE = {
     "==": "=",
@@ -147,6 +153,17 @@ def _case(branch: Branch) -> ex.Expr:
     return ex.Call(CASE, tuple(args), span(branch))
 
 
+def _cast(branch: Branch) -> ex.Expr:
+    function, *named = tokens(branch)
+    if function.lower() != "cast":
+        raise fail(f"`AS` has no place in {quoted(function)}", named[0], "it stands in CAST(x AS type)")
+    name = " ".join(str(word).lower() for word in named)
+    if name not in CAST_TYPES:
+        hint = _NO_CAST.get(name) or f"the types are {', '.join(dict.fromkeys(CAST_TYPES.values()))}"
+        raise fail(f"CAST has no type {quoted(' '.join(named))}", named[0], hint)
+    return ex.Call(f"cast {CAST_TYPES[name]}", (expression(branches(branch)[0]),), span(branch))
+
+
 def _call(branch: Branch) -> ex.Expr:
     (token,) = tokens(branch)
     args = branches(branch)
@@ -188,6 +205,7 @@ _BUILD: dict[str, Callable[[Branch], ex.Expr]] = {
     "reference": scalar,
     "tie": _tie,
     "call": _call,
+    "cast": _cast,
     "searched": _case,
     "simple": _case,
 }

@@ -6,6 +6,7 @@ import re
 from fractions import Fraction
 
 from acep.pattern import expressions as ex
+from acep.pattern.casts import cast_type
 from acep.pattern.times import decimal_text, duration_text, timestamp_text
 from acep.pattern.tree import Strategy
 
@@ -108,6 +109,8 @@ def _written(expr: ex.Expr) -> tuple[str, int]:
             pairs = zip(args[:-1:2], args[1::2], strict=True)
             words = [f"WHEN {_expression(when, _OR)} THEN {_expression(then, _OR)}" for when, then in pairs]
             return f"CASE {' '.join(words)} ELSE {_expression(args[-1], _OR)} END", _ATOM
+        case ex.Call(name=name, args=(arg,)) if (target := cast_type(name)) is not None:
+            return f"CAST({_expression(arg, _OR)} AS {target})", _ATOM
         case ex.Call(name=name, args=args):
             return f"{name}({', '.join(_expression(a, _OR) for a in args)})", _ATOM
         case ex.In(operand=operand, values=values, negated=negated):
@@ -156,7 +159,7 @@ def value_name(expr: ex.Expr) -> str | None:
             parts = [value_name(arg) for arg in args if not isinstance(arg, ex.Literal)]
             if not parts or None in parts:
                 return None
-            words = [name, *(part for part in parts if part is not None)]
+            words = [name.split()[0], *(part for part in parts if part is not None)]
         case _:
             return None
     return re.sub(r"\W", "_", "_".join(words))

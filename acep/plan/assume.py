@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from acep.errors import QueryError
 from acep.pattern import expressions as ex
+from acep.pattern.casts import cast_type
 from acep.pattern.closure import partition_attributes
 from acep.pattern.evaluation import CASE, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
 from acep.pattern.tree import Query, StateGraph
@@ -232,6 +233,9 @@ class _Reader:
             for condition in expr.args[:-1:2]:
                 self.condition(condition)
             return self.alike(*expr.args[1::2], expr.args[-1])
+        if (target := cast_type(expr.name)) is not None:
+            self.term(expr.args[0])
+            return {"text": Kind.STRING, "boolean": Kind.BOOL}.get(target, Kind.FLOAT)
         if expr.name in SAME_FUNCTIONS:
             return self.alike(*expr.args)
         if expr.name in TIME_PARTS:

@@ -15,11 +15,12 @@ from acep.automaton.versions import VersionPart
 from acep.errors import AcepError, QueryError
 from acep.pattern import expressions as ex
 from acep.pattern.automata import STATE
+from acep.pattern.casts import cast_type
 from acep.pattern.closure import close_equalities, partition_attributes
 from acep.pattern.evaluation import Compiled, compile_expression
 from acep.pattern.printing import canonical
 from acep.pattern.tree import Output, Query, StateGraph, Strategy
-from acep.pattern.walk import attributes, steps_back, variables
+from acep.pattern.walk import attributes, children, levels, steps_back, variables
 from acep.plan.compile_graph import KnownParts, compile_graph
 from acep.plan.decimals import DECIMAL, Typed
 from acep.plan.kinds import column, resolve
@@ -161,7 +162,7 @@ def _compile(query: Query, schema: Schema, known: KnownParts | None) -> Plan:
         resolved = resolve(conjunct, schema, condition=True).expr
         if _implied_by_partition(resolved, keys):
             continue
-        made = compile_expression(resolved, schema.tick_ns, conjunct if schema.scales else None)
+        made = compile_expression(resolved, schema.tick_ns, conjunct if schema.scales or _has_cast(conjunct) else None)
         mentioned = {leaf.var for leaf in made.leaves}
         (against if mentioned & negative else positive).append(made)
     arcs = compose(automaton)
@@ -197,6 +198,10 @@ def _compile(query: Query, schema: Schema, known: KnownParts | None) -> Plan:
         return_times=tuple(_time_of(given, schema) for _, given in named),
         sources=sources,
     )
+
+
+def _has_cast(expr: ex.Expr) -> bool:
+    return any(isinstance(part, ex.Call) and cast_type(part.name) for part, _ in levels(expr, children))
 
 
 def _compile_graph(query: Query, graph: StateGraph, schema: Schema, known: KnownParts | None) -> Plan:

@@ -13,6 +13,7 @@ from fractions import Fraction
 
 from acep.automaton.graph import OF_REGISTER
 from acep.pattern import expressions as ex
+from acep.pattern.casts import CASTS
 from acep.pattern.evaluation import TEXT_FUNCTIONS, Compiled, compile_expression
 from acep.pattern.spelling import expression_text
 from acep.pattern.walk import children, leaves_of, with_children
@@ -74,7 +75,9 @@ def _is_logic(expr: ex.Expr) -> bool:
 
 
 def _has_texts(expr: ex.Expr) -> bool:
-    own = isinstance(expr, ex.Like) or (isinstance(expr, ex.Call) and expr.name in TEXT_FUNCTIONS)
+    own = isinstance(expr, ex.Like) or (
+        isinstance(expr, ex.Call) and (expr.name in TEXT_FUNCTIONS or expr.name in CASTS)
+    )
     return own or any(map(_has_texts, children(expr)))
 
 

@@ -7,8 +7,9 @@ from datetime import datetime
 
 from acep.errors import suggest
 from acep.pattern import expressions as ex
-from acep.pattern.evaluation import CASE, FUNCTIONS, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
-from acep.pattern.operands import TIME_ARITHMETIC
+from acep.pattern.casts import DECIMAL_TEXT, TIMESTAMP_TEXT, cast_type
+from acep.pattern.evaluation import CASE, EXACT, FUNCTIONS, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
+from acep.pattern.operands import CAST_HINTS, TIME_ARITHMETIC
 from acep.pattern.times import ns_of
 from acep.plan import decimals
 from acep.plan.decimals import DECIMAL, Typed
@@ -222,9 +223,51 @@ def _written_as_float(value: Typed) -> Typed:
     return value
 
 
+_OF_EXACT = {"decimal quotient": "float", DECIMAL_TEXT: "string", TIMESTAMP_TEXT: "string"}
+_CAST_KINDS = {"integer": "int", "float": "float", "text": "string", "boolean": "bool"}
+
+
+def _cast(expr: ex.Call, target: str, x: Typed) -> Typed:
+    """Resolve CAST. All casts but those from texts and to texts become operations of numbers."""
+    kind, span = _CAST_KINDS[target], expr.span
+    if x.kind == "null" or x.kind == kind != "float":
+        return Typed(x.expr, kind if x.kind != "null" else "null")
+    allowed = {"text": ("bool", "timestamp", *NUMBERS), "boolean": ("int", "string")}
+    if x.kind not in allowed.get(target, ("bool", "string", *NUMBERS)):
+        hint = CAST_HINTS.get(x.kind) or "compare it with a number, as in x != 0"
+        raise ex.error_at(f"a {x.named} cannot be cast to {target}", x.expr.span or span, hint)
+    if x.kind == "string" or (target == "text" and x.kind in ("bool", "int")):
+        return Typed(replace(expr, args=(x.expr,)), kind)
+    number = decimals.as_float(x) if x.kind == DECIMAL else ex.Binary("/", x.expr, ex.Literal(1), span)
+    match target, x.kind:
+        case "text", "timestamp":
+            return Typed(ex.Call(TIMESTAMP_TEXT, (x.expr,), span), kind)
+        case "text", "decimal":
+            return Typed(ex.Call(DECIMAL_TEXT, (x.expr, ex.Literal(x.scale)), span), kind)
+        case "text", _:
+            return Typed(replace(expr, args=(number,)), kind)
+        case "boolean", _:
+            return Typed(ex.Binary("!=", x.expr, ex.Literal(0), span), kind)
+        case _, "bool":
+            one, zero = (ex.Literal(1), ex.Literal(0)) if target == "integer" else (ex.Literal(1.0), ex.Literal(0.0))
+            no = ex.Unary("not", x.expr, span)
+            return Typed(ex.Call(CASE, (x.expr, one, no, zero, ex.Literal(None)), span), kind)
+        case "float", _:
+            return Typed(number, kind)
+    places = (ex.Literal(x.scale),) if x.kind == DECIMAL else ()
+    up, down = ("decimal ceil", "decimal floor") if places else ("ceil", "floor")
+    below = ex.Binary("<", x.expr, ex.Literal(0), span)
+    towards_zero = (ex.Call(up, (x.expr, *places), span), ex.Call(down, (x.expr, *places), span))
+    return Typed(ex.Call(CASE, (below, *towards_zero), span), kind)
+
+
 def _call(expr: ex.Call, schema: Schema) -> Typed:
     if expr.name == CASE:
         return _case(expr, schema)
+    if (target := cast_type(expr.name)) is not None:
+        return _cast(expr, target, _resolve(expr.args[0], schema))
+    if expr.name in EXACT:  # in an expression that was resolved before
+        return Typed(expr, _OF_EXACT.get(expr.name, "int"))
     low, high, _, _ = FUNCTIONS[expr.name]
     if not low <= len(expr.args) <= high:
         wanted = str(low) if low == high else f"{low} to {high}"

@@ -63,6 +63,11 @@ EXPRESSIONS = [
         "CASE WHEN a.p THEN a.i ELSE a.j END",
         "CASE WHEN a.n THEN NULL END",
     ),
+    *(
+        f"CAST({x} AS {kind}) IS NULL"
+        for x in ("'7'", "' -2.5 '", "7", "NULL")
+        for kind in ("integer", "float", "text")
+    ),
     *("sqrt(greatest(a.i, a.f))", "-least(a.i, a.f) < 3", "greatest(a.i, a.f) IN (1, 2.5, NULL)"),
     *("coalesce(least(a.i, a.f), greatest(a.j, a.g)) % 7 = 1", "round(greatest(a.f, a.i), -2) > 100"),
     *("coalesce(a.n, NULL)", "coalesce(a.i, 9) + 1", "least(a.f, 9007199254740993) > 9007199254740992"),

@@ -196,6 +196,7 @@ NUMBERS = st.recursive(
         st.builds(Unary, st.just("-"), st.one_of(ATTRIBUTES, AGGREGATES)),
         st.builds(Call, st.just("abs"), st.tuples(inner)),
         st.builds(Call, st.just("greatest"), st.tuples(inner, inner)),
+        st.builds(Call, st.sampled_from(["cast integer", "cast float"]), st.tuples(inner)),
     ),
     max_leaves=6,
 )

@@ -230,6 +230,12 @@ def test_values_of_several_scales_are_given_the_greatest(engine: str) -> None:
         "CASE WHEN y.c > 2 THEN y.i ELSE x.i END + x.c": Decimal("3.25"),
         "CASE WHEN x.i = 2 THEN x.c ELSE y.i END": Decimal("1.25"),
         "CASE WHEN y.i > 2 THEN y.i ELSE x.c END": None,
+        "CAST(x.d AS text)": "1.2500",
+        "concat(CAST(y.d AS text), '')": "-3.0001",
+        "CAST(x.c AS integer)": 1,
+        "CAST(y.d AS integer)": -3,
+        "CAST(x.c AS float)": 1.25,
+        "CASE WHEN floor(x.c) = 1 THEN lower('ONE') END": "one",
         # Beyond 64 bits on the way to the scale: null, and not the other value.
         "least(x.c, y.i)": None,
         "coalesce(y.i, x.d)": None,

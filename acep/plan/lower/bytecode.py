@@ -13,6 +13,7 @@ from functools import reduce
 from typing import Final
 
 from acep.pattern import expressions as ex
+from acep.pattern.casts import CASTS, TIMESTAMP_TEXT
 from acep.pattern.evaluation import CASE, EXACT, FUNCTIONS, TIME_PARTS, in_ticks
 from acep.plan.decimals import EXCHANGED
 from acep.plan.lower.bytecode_values import WHOLE, Constant, Mixed, Operand, Single, Values, Vector, constant
@@ -182,10 +183,10 @@ class _ExpressionLowering:
     def _call(self, call: ex.Call) -> Operand:
         if call.name == CASE:
             return self._case(call)
-        if call.name in EXACT:
+        if call.name in EXACT and call.name not in CASTS:
             return self._exact(call)
         args = [self.lower(arg) for arg in call.args]
-        if call.name in TIME_PARTS:
+        if call.name in (*TIME_PARTS, TIMESTAMP_TEXT):
             in_ticks(0, self.tick_ns, ex.Timestamp(0, call.span))
         if call.name in ("least", "greatest"):
             return reduce(lambda x, y: self.values.extreme(call.name, x, y), args)
@@ -227,7 +228,7 @@ class _ExpressionLowering:
         if len(literals) == len(args):
             return self.values.fold(ex.Call(name, literals))
         if name not in (*_OF_FLOATS, *TIME_PARTS, "abs", "sign", "floor", "ceil", "round"):
-            assert name in FUNCTIONS
+            assert name in FUNCTIONS or name in CASTS
             raise CannotLower(f"{name} looks into texts")
         for x in args:
             self._number(x, name)
