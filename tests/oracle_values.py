@@ -214,6 +214,14 @@ def aggregate(function: str, events: list[Any]) -> Any:
     known = [e for e in events if e is not None]
     if function == "count":
         return len(known)
+    if function == "count distinct":
+        return len(dict.fromkeys(known))
+    if function in ("stddev", "stddev_pop"):
+        by = len(known) - (function == "stddev")
+        if by <= 0:
+            return None
+        mean = Fraction(sum(map(Fraction, known)), len(known))
+        return math.sqrt(sum((one - mean) ** 2 for one in map(Fraction, known)) / by)
     if not known:
         return None
     match function:

@@ -1,4 +1,5 @@
-"""Engines against the oracle on random cases whose text is changed: ``a[i-n]`` for n above 1, and CASE."""
+"""Engines against the oracle on random cases whose text is changed: ``a[i-n]`` for n above 1, CASE and CAST, and
+aggregates of complete matches."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import pytest
 
 import acep
 from acep.errors import AcepError, QueryError
+from acep.pattern.walk import negated_variables, repeated_variables
 from tests.random_cases import Case, random_case
 from tests.test_random import ENGINES, complaint, found, manageable
 
@@ -38,6 +40,28 @@ _COMPARED = re.compile(
 )
 
 
+_HAVING = re.compile(r"\nHAVING .*")
+
+
+def with_wholes(seed: int) -> Case | None:
+    """The random case of a seed with another HAVING, or none if no variable binds several events."""
+    case, rng = random_case(seed), Random(seed)
+    if case.letters:
+        return None
+    known = sorted(repeated_variables(case.query().pattern) - negated_variables(case.query().pattern))
+    if not known:
+        return None
+    var, attribute, op = rng.choice(known), rng.choice("xyf"), rng.choice(("<", ">=", "!="))
+    condition = rng.choice(
+        (
+            f"count(DISTINCT {var}[].{attribute}) {op} {rng.choice((1, 2))}",
+            f"stddev({var}[].{attribute}) {op} {rng.choice((0.3, 0.9))}",
+            f"coalesce(stddev_pop({var}[].{attribute}), 2.1) {op} 0.4",
+        )
+    )
+    return replace(case, text=f"{_HAVING.sub('', case.text)}\nHAVING {condition}")
+
+
 def with_cases(seed: int) -> Case | None:
     """The random case of a seed with CASE in its comparisons with numbers, or none if it has none."""
     case, rng = random_case(seed), Random(seed)
@@ -45,6 +69,8 @@ def with_cases(seed: int) -> Case | None:
         "CASE WHEN {r} {op} {n} THEN {r} + 1 ELSE {r} END {op} {n}",
         "CASE WHEN {r} {op} {n} THEN TRUE WHEN {r} > 1 THEN {r} = {n} END",
         "CASE {r} WHEN {n} THEN 0 WHEN {n} + 1 THEN {r} ELSE 1.5 END {op} {n}",
+        "CAST({r} + 0.5 AS integer) {op} {n}",
+        "CAST(CAST({r} AS text) AS float) {op} {n}",
     )
 
     def written(found: re.Match[str]) -> str:
@@ -75,6 +101,24 @@ def test_engines_agree_with_the_oracle_on_case(chunk: int, cases: Callable[[int]
     assert matched >= tried // 3
     assert native >= tried // 2
     assert decided >= tried // 20
+
+
+@pytest.mark.parametrize("chunk", range(2))
+def test_engines_agree_with_the_oracle_on_aggregates_of_matches(chunk: int, cases: Callable[[int], int]) -> None:
+    tried = matched = native = decided = 0
+    for given in islice(those(count(chunk, 2), with_wholes), max(30, cases(100))):
+        case, wanted = manageable(given)
+        for engine in ENGINES:
+            if found(case, engine) != wanted:
+                pytest.fail(complaint(case, engine), pytrace=False)
+        tried += 1
+        matched += bool(wanted)
+        native += runs_natively(case)
+        decided += manageable(replace(case, text=_HAVING.sub("", case.text)))[1] != wanted
+    assert tried >= 20
+    assert matched >= tried // 3
+    assert native >= tried // 2
+    assert decided >= tried // 4
 
 
 def runs_natively(case: Case) -> bool:

@@ -151,6 +151,9 @@ def _check_conjunct(expr: ex.Expr, most: Most, negated: Collection[str]) -> None
             raise ex.error_at(message, leaf, f"write {leaf.var}.attribute")
         if _walks(leaf):
             walking.add(leaf.var)
+        if isinstance(leaf, ex.Aggregate) and leaf.function in ex.WHOLE_ONLY:
+            hint = "write it in HAVING, where all events are bound"
+            raise ex.error_at(f"`{leaf.function}` looks at complete matches", leaf, hint)
     if len(walking) > 1:
         first, second = sorted(walking)
         hint = f"plain {second}.x already means each event of {second}[]"

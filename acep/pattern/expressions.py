@@ -17,6 +17,8 @@ from typing import TypeAlias
 from acep.errors import QueryError
 
 __all__ = [
+    "COUNT_DISTINCT",
+    "WHOLE_ONLY",
     "Aggregate",
     "Attribute",
     "Between",
@@ -42,6 +44,10 @@ __all__ = [
 Value: TypeAlias = bool | int | float | str | None
 Index: TypeAlias = int | str | None
 """``None``, ``"i"``, ``"i-1"``, ``"i-2"``, ..., ``"last"``, or the number of an event."""
+
+COUNT_DISTINCT = "count distinct"
+WHOLE_ONLY = (COUNT_DISTINCT, "stddev", "stddev_pop")
+"""Aggregates of complete matches: a partial match does not keep all values of a repetition."""
 
 Scope: TypeAlias = OneOf["before", "all"]
 
@@ -104,7 +110,8 @@ class Length:
 class Aggregate:
     """``function(a[..i-1].name)`` (scope ``before``) or ``function(a[].name)`` (scope ``all``).
 
-    ``function`` is one of avg, sum, min, max, count, first, last. ``name`` is ``None`` only for ``count(a[..i-1])`` and
+    ``function`` is one of avg, sum, min, max, count, first, last, or of complete matches only ``count distinct``,
+    stddev, stddev_pop. ``name`` is ``None`` only for ``count(a[..i-1])`` and
     ``count(a[])``, which count events; with a name, ``count`` counts non-null values.
     """
 

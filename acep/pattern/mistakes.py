@@ -47,6 +47,7 @@ _WORDS = {
     "DOT": "`.`",
     "RANGE": "`..`",
     "SEMICOLON": "",
+    "DISTINCT": "",
     "LETTER": "a letter",
     "TYPE": "a letter",
     "ANY_LETTER": "`.`",

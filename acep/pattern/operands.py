@@ -64,7 +64,7 @@ def kind_of(expr: ex.Expr) -> str:
             return "duration"
         case ex.Timestamp():
             return "timestamp"
-        case ex.Length() | ex.Aggregate(function="count" | "avg" | "sum"):
+        case ex.Length() | ex.Aggregate(function="count" | "avg" | "sum" | "count distinct" | "stddev" | "stddev_pop"):
             return "number"
         case ex.Attribute() | ex.Aggregate():
             return ANY

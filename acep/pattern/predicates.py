@@ -17,9 +17,16 @@ from acep.pattern.tree import Strategy
 
 __all__ = ["AGGREGATES", "conjuncts", "expression"]
 
-AGGREGATES = ("avg", "sum", "min", "max", "count", "first", "last")
+AGGREGATES = ("avg", "sum", "min", "max", "count", "first", "last", *ex.WHOLE_ONLY)
 _SCALAR = {"min": "least", "max": "greatest"}
-_ALIASES = {"average": "avg", "mean": "avg", "pow": "power", "ceiling": "ceil", "substr": "substring"}
+_ALIASES = {
+    "average": "avg",
+    "mean": "avg",
+    "pow": "power",
+    "ceiling": "ceil",
+    "substr": "substring",
+    "stddev_samp": "stddev",
+}
 _ELSEWHERE = {
     "cast": "write CAST(x AS type)",
     "log": "write ln(x) or log10(x)",
@@ -164,6 +171,13 @@ def _cast(branch: Branch) -> ex.Expr:
     return ex.Call(f"cast {CAST_TYPES[name]}", (expression(branches(branch)[0]),), span(branch))
 
 
+def _distinct(branch: Branch) -> ex.Expr:
+    function, word = tokens(branch)
+    if function.lower() != "count":
+        raise fail("DISTINCT belongs in `count`", word, "write count(DISTINCT a[].x)")
+    return aggregate(branch, ex.COUNT_DISTINCT, branches(branch))
+
+
 def _call(branch: Branch) -> ex.Expr:
     (token,) = tokens(branch)
     args = branches(branch)
@@ -174,7 +188,7 @@ def _call(branch: Branch) -> ex.Expr:
         return aggregate(branch, function, args)
     function = _SCALAR.get(function, function)
     if function not in FUNCTIONS:
-        known = [*FUNCTIONS, *AGGREGATES, "prev"]
+        known = [*FUNCTIONS, *(name for name in AGGREGATES if name != ex.COUNT_DISTINCT), "prev"]
         hint = _ELSEWHERE.get(function) or slip(function[:60], known) or f"the functions are {', '.join(sorted(known))}"
         raise fail(f"unknown function {quoted(token)}", token, hint)
     least, most, _, _ = FUNCTIONS[function]
@@ -206,6 +220,7 @@ _BUILD: dict[str, Callable[[Branch], ex.Expr]] = {
     "tie": _tie,
     "call": _call,
     "cast": _cast,
+    "distinct": _distinct,
     "searched": _case,
     "simple": _case,
 }

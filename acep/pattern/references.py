@@ -121,13 +121,14 @@ def previous(branch: Branch, args: list[Branch]) -> ex.Expr:
 def aggregate(branch: Branch, function: str, args: list[Branch]) -> ex.Expr:
     """Return an aggregate: ``avg(a[].x)`` and ``avg(a.x)`` use all events, ``avg(a[..i-1].x)`` the earlier ones."""
     if len(args) != 1 or args[0].data != "reference":
-        raise fail(
-            f"`{function}` goes over the events of one variable", branch, f"{function}(a[].x) or {function}(a[..i-1].x)"
-        )
+        shown = "count(DISTINCT a[].x)" if function == ex.COUNT_DISTINCT else f"{function}(a[].x)"
+        hint = shown if function in ex.WHOLE_ONLY else f"{shown} or {function}(a[..i-1].x)"
+        raise fail(f"`{function}` goes over the events of one variable", branch, hint)
     ref = _reference(args[0])
     if ref.index is not None:
         hint = f"write {ref.var}[..i-1] for the events before it, {ref.var}[] for all"
         raise fail(f"`{function}` goes over many events, not one", args[0], hint)
     if ref.name is None and function != "count":
-        raise fail(f"`{function}` needs an attribute", args[0], f"{function}({ref.var}[].x)")
+        hint = f"count(DISTINCT {ref.var}[].x)" if function == ex.COUNT_DISTINCT else f"{function}({ref.var}[].x)"
+        raise fail(f"`{function}` needs an attribute", args[0], hint)
     return ex.Aggregate(function, ref.var, "before" if ref.scope == "before" else "all", ref.name, span(branch))

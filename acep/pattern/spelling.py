@@ -93,7 +93,8 @@ def _written(expr: ex.Expr) -> tuple[str, int]:
             return f"{name_text(var)}.LEN", _ATOM
         case ex.Aggregate(function=function, var=var, scope=scope, name=name):
             of = "" if name is None else f".{_attribute_text(name)}"
-            return f"{function}({name_text(var)}[{'..i-1' if scope == 'before' else ''}]{of})", _ATOM
+            function, word = ("count", "DISTINCT ") if function == "count distinct" else (function, "")
+            return f"{function}({word}{name_text(var)}[{'..i-1' if scope == 'before' else ''}]{of})", _ATOM
         case ex.Unary(op="not", operand=operand):
             return f"NOT {_expression(operand, _NOT)}", _NOT
         case ex.Unary(operand=operand):

@@ -211,9 +211,9 @@ class _Reader:
         if expr.name is None:
             return Kind.FLOAT
         column = self.column(expr.name)
-        if expr.function in ("avg", "sum"):
+        if expr.function in ("avg", "sum", "stddev", "stddev_pop"):
             self.slots.same(column, Kind.FLOAT)
-        return Kind.FLOAT if expr.function in ("avg", "count") else column
+        return column if expr.function in ("sum", "min", "max", "first", "last") else Kind.FLOAT
 
     def arithmetic(self, op: str, left: ex.Expr, right: ex.Expr) -> Term:
         """Return the term of an operation. Time plus or minus a duration is a time; other differences are unknown."""

@@ -114,12 +114,14 @@ def _aggregate(expr: ex.Aggregate, schema: Schema) -> Typed:
     if expr.name is None:
         return Typed(expr, "int")
     x = _of_column(expr, expr.name, schema)
-    if expr.function == "count":
+    if expr.function in ("count", ex.COUNT_DISTINCT):
         return Typed(x.expr, "int")
-    if expr.function in ("avg", "sum") and x.kind not in (*NUMBERS, "null"):
+    if expr.function in ("avg", "sum", *ex.WHOLE_ONLY) and x.kind not in (*NUMBERS, "null"):
         raise ex.error_at(f"{expr.function} needs a number, and `{expr.name}` is a {x.named}", expr)
     if expr.function in ("min", "max") and x.kind == "bool":
         raise ex.error_at(f"{expr.function} needs a number, text or a timestamp, and `{expr.name}` is a bool", expr)
+    if expr.function in ex.WHOLE_ONLY:
+        return Typed(decimals.as_float(x), "float")
     return Typed(x.expr, "float") if expr.function == "avg" else x
 
 

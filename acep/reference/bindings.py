@@ -5,6 +5,7 @@ Predicates on arcs run on registers; these functions look at the events themselv
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
@@ -65,6 +66,10 @@ def aggregate(function: str, values: list[Any], scale: int) -> Any:
     known = [v for v in values if v is not None]
     if function == "count":
         return len(known)
+    if function == ex.COUNT_DISTINCT:
+        return len(set(known))
+    if function in ex.WHOLE_ONLY:
+        return _deviation(known, len(known) - (function == "stddev"))
     if not known:
         return None
     if function == "min":
@@ -79,6 +84,24 @@ def aggregate(function: str, values: list[Any], scale: int) -> Any:
     if function == "avg":
         return total / (len(known) * 10**scale)
     return None if isinstance(total, int) and not -INT_LIMIT <= total < INT_LIMIT else total
+
+
+def _deviation(values: list[Any], by: int) -> float | None:
+    """Return the square root of the sum of squared differences from the mean, divided by ``by``.
+
+    It goes twice over the differences from the first value, in doubles, as the native core does.
+    """
+    if by <= 0:
+        return None
+    off = [float(value - values[0]) for value in values]
+    total = squares = 0.0
+    for one in off:
+        total += one
+    mean = total / len(off)
+    for one in off:
+        squares += (one - mean) * (one - mean)
+    found = math.sqrt(squares / by)
+    return None if found != found else found  # from infinities; NaN is null
 
 
 def crossings_of(history: CrossingHistory | None) -> list[tuple[int, Crossing]]:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import acep
 from acep.errors import QueryError
 from acep.pattern.expressions import (
+    WHOLE_ONLY,
     Aggregate,
     Attribute,
     Between,
@@ -183,6 +184,7 @@ ATTRIBUTES = st.one_of(
 AGGREGATES = st.builds(
     Aggregate, st.sampled_from(["avg", "sum", "count"]), st.just("a"), st.sampled_from(["all", "before"]), NAMES
 )
+WHOLES = st.builds(Aggregate, st.sampled_from(WHOLE_ONLY), st.just("a"), st.just("all"), NAMES)
 NUMBERS = st.recursive(
     st.one_of(
         ATTRIBUTES,
@@ -234,6 +236,14 @@ def test_random_conditions_are_read_as_they_are_written(conditions: list[Expr]) 
     assert canonical(again) == canonical(query)
     if not any(" OR " in expression_text(e) for e in conditions):  # a chain of ORs may be grouped in another way
         assert tuple(bare(e) for e in again.where) == query.where
+
+
+@given(WHOLES)
+def test_aggregates_of_complete_matches_are_read_as_they_are_written(whole: Expr) -> None:
+    query = Query("", Repeat(Component("a", ("A",)), 1, None), having=Binary(">", whole, Literal(1)))
+    again = acep.parse(canonical(query))
+    assert again.having is not None
+    assert bare(again.having) == query.having
 
 
 TYPES = st.sampled_from([(), ("A",), ("A", "B"), ("my type",), ("where",)])

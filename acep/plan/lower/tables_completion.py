@@ -22,7 +22,7 @@ __all__ = ["Negations", "completes", "needs_firsts", "write_output"]
 
 CHOICES = (Output.ALL, Output.NON_OVERLAP, Output.EARLIEST_MAXIMAL, Output.LONGEST_NON_OVERLAP)
 
-LENGTH, NTH, LAST, COUNT, SUM, ADD, LEAST, GREATEST, AVERAGE, MEAN, EACH, PREVIOUS = range(12)
+LENGTH, NTH, LAST, COUNT, SUM, ADD, LEAST, GREATEST, AVERAGE, MEAN, EACH, PREVIOUS, DISTINCT, SPREAD = range(14)
 """Ways in which a reference to the events of a variable gets its value (``How`` in tables.hpp)."""
 
 LIMIT = 2**63
@@ -208,6 +208,9 @@ def _ref(writer: Writer, kept: _Kept, leaf: ex.Leaf, var: int | None, loops: dic
                 "avg": (AVERAGE if whole else MEAN, writer.plan.schema.scale(leaf.name) or 0),
                 "min": (LEAST, order),
                 "max": (GREATEST, order),
+                ex.COUNT_DISTINCT: (DISTINCT, 0),
+                "stddev": (SPREAD, 0 if whole else 2),
+                "stddev_pop": (SPREAD, 1 if whole else 3),
             }[function]
     place = -1 if name is None else kept.place(name)
     number = writer.plan.variables.index(leaf.var) if var is None else var

@@ -117,9 +117,9 @@ class Writer:
         match leaf:
             case ex.Attribute(name=name):
                 return self._held(name)
-            case ex.Length() | ex.Aggregate(function="count"):
+            case ex.Length() | ex.Aggregate(function="count" | "count distinct"):
                 return Kind.INT
-            case ex.Aggregate(function="avg"):
+            case ex.Aggregate(function="avg" | "stddev" | "stddev_pop"):
                 return Kind.FLOAT
             case ex.Aggregate(name=name):
                 assert name is not None

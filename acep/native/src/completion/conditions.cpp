@@ -44,6 +44,28 @@ void Conditions::change() {
     seen_.resize(tables_.variables, 0);
 }
 
+// Two passes over the differences from the first value, in doubles, as in acep/reference/bindings.py.
+Conditions::Word Conditions::deviation(std::span<const int64_t> words, bool floats, bool population) {
+    const auto n = static_cast<double>(words.size());
+    const double by = population ? n : n - 1;
+    if (by <= 0) return {0, false};
+    const auto from_first = [&](int64_t word) {
+        if (floats) return std::bit_cast<double>(word) - std::bit_cast<double>(words[0]);
+        return static_cast<double>(static_cast<int128>(word) - words[0]);
+    };
+    double mean = 0;
+    for (const int64_t word : words) mean += from_first(word);
+    mean /= n;
+    double squares = 0;
+    for (const int64_t word : words) {
+        const double off = from_first(word) - mean;
+        const double square = off * off;
+        squares += square;
+    }
+    const double result = std::sqrt(squares / by);
+    return {std::bit_cast<int64_t>(result), !std::isnan(result)};  // NaN, from infinities, is null
+}
+
 Conditions::Word Conditions::summary(const Ref& ref, std::span<const uint32_t> events, const Rows& rows) const {
     const auto n = static_cast<int64_t>(events.size());
     if (ref.how == How::length) return {n, true};
@@ -92,6 +114,21 @@ Conditions::Word Conditions::summary(const Ref& ref, std::span<const uint32_t> e
                 if (!found.valid || (ref.how == How::least ? order < 0 : order > 0)) found = w;
             }
             return found;
+        case How::distinct: {
+            std::vector<int64_t> words;
+            for (int64_t i = 0; i < n; ++i) {
+                if (const Word w = at(i); w.valid) words.push_back(w.word);
+            }
+            std::sort(words.begin(), words.end());
+            return {std::unique(words.begin(), words.end()) - words.begin(), true};
+        }
+        case How::spread: {
+            std::vector<int64_t> words;
+            for (int64_t i = 0; i < n; ++i) {
+                if (const Word w = at(i); w.valid) words.push_back(w.word);
+            }
+            return deviation(words, ref.n >= 2, ref.n % 2 == 1);
+        }
         default: return n != 0 ? at(n - 1) : none;
     }
 }

@@ -97,6 +97,7 @@ private:
     // The value of a reference that is the same for all candidates, or its values for each index of its loop.
     using Prepared = std::vector<Word>;
 
+    static Word deviation(std::span<const int64_t> words, bool floats, bool population);
     Word summary(const Ref& ref, std::span<const uint32_t> events, const Rows& rows) const;
     void spread(const Binding& binding);
     void load(const Whole& whole, const Binding& binding);

@@ -294,7 +294,7 @@ struct Builder {
         for (size_t i = 0; i < words.size(); i += 7) {
             if (words[i] < (candidate ? -1 : 0) || words[i] >= static_cast<int64_t>(t.variables))
                 bad("variable of a reference");
-            if (words[i + 1] < 0 || words[i + 1] > 11) bad("kind of a reference");
+            if (words[i + 1] < 0 || words[i + 1] > 13) bad("kind of a reference");
             if (words[i + 4] < -1 || words[i + 4] >= static_cast<int64_t>(loops.size())) bad("loop of a reference");
             const Ref r{static_cast<int32_t>(words[i]),
                         static_cast<How>(words[i + 1]),
@@ -309,6 +309,7 @@ struct Builder {
             if (r.how == How::average && (r.n < 0 || r.n > most_places)) bad("decimal places of a reference");
             if (r.how == How::nth && r.n < 1) bad("index of a reference");
             if ((r.how == How::least || r.how == How::greatest) && (r.n < 0 || r.n > 2)) bad("order of a reference");
+            if (r.how == How::spread && (r.n < 0 || r.n > 3)) bad("standard deviation of a reference");
             const bool at = r.how == How::each || r.how == How::previous;
             if (at && r.loop < 0) bad("loop of a reference");
             if (r.loop >= 0) {

@@ -151,6 +151,8 @@ enum class How : int64_t {
     mean = 9,      // of floats
     each = 10,     // value of the current event of loop `loop`
     previous = 11, // value of the event before it
+    distinct = 12, // number of different values that are not null
+    spread = 13,   // standard deviation; n: 0 of a sample, 1 of a population; 2 and 3: the same of floats
 };
 
 struct Ref {
