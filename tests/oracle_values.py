@@ -171,6 +171,8 @@ def call(name: str, args: list[Any]) -> Any:
             return len(args[0])
         case "concat":
             return "".join(args)
+        case "regexp_like":
+            return re.search(args[1].replace("$", r"\Z"), args[0], re.ASCII) is not None
     raise NotImplementedError(name)
 
 

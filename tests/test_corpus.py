@@ -63,6 +63,7 @@ RULINGS = {
     "conjuncts": "WHERE is a conjunction; each conjunct must hold",
     "three-valued": "a conjunct holds only when it is true",
     "whole-aggregates": "count(DISTINCT), stddev, stddev_pop of all events bound, in HAVING and RETURN",
+    "regexp": "regexp_like finds a pattern of RE2 anywhere in a text",
     "cast": "CAST to integer, float, text or boolean; null if the value does not fit",
     "dropped-conjunct": "a conjunct that mentions an unbound variable is dropped whole",
     "equality-closure": "equalities are closed before that",

@@ -139,7 +139,7 @@ def derived_of(column: Column, derived: Derived) -> Column:
         distinct = Column(column.kind, found).to_list()
     if column.valid is not None:
         places = np.where(column.valid == 0, len(distinct), places)
-    results = [derived.compiled.run([value]) for value in [*distinct, None]]
+    results = derived.of([*distinct, None])
     return column_of_values(results, derived.kind).at(places)
 
 

@@ -48,6 +48,11 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     (r"(final|running)\s+(?=[^\W\d])", "", "leave it out: RETURN and HAVING see the whole match"),
     (r"match_recognize\b", "MATCH_RECOGNIZE", "write PATTERN SEQ(A a, B b) WHERE ... WITHIN ..."),
     (r"select\b|insert\s+into\b|create\b", "", "a query begins with PATTERN, and RETURN says what it gives"),
+    (
+        r"(not\s+)?(rlike|regexp|matches|similar\s+to)\b(?=\s*['\"])",
+        "",
+        "write regexp_like(a.path, '^/admin'), and NOT before it",
+    ),
     (r"limit\s+\d+", "LIMIT", _OPTIONS),
     (r"every\b(\s*\(|\s+\w+\s*(?=[\w=]))", "EVERY", "leave it out: each event may begin a match"),
     (r"(where\s+)?timer\s*:\s*\w+", "", "write WITHIN 5 sec at the end"),

@@ -18,6 +18,7 @@ from typing import Any
 
 from acep.pattern import expressions as ex
 from acep.pattern.casts import CASTS, TIMESTAMP_TEXT
+from acep.pattern.regular_expressions import REGEXP_LIKE, regexp_like
 from acep.pattern.walk import leaves_of
 
 __all__ = ["CASE", "EXACT", "FUNCTIONS", "Compiled", "compile_expression", "like"]
@@ -256,7 +257,7 @@ def _part(name: str) -> Callable[[Any, Fraction], int]:
 
 
 TIME_PARTS = ("hour", "minute", "second", "day", "month", "year", "dayofweek")
-TEXT_FUNCTIONS = ("lower", "upper", "length", "trim", "substring", "concat")
+TEXT_FUNCTIONS = ("lower", "upper", "length", "trim", "substring", "concat", REGEXP_LIKE)
 SAME_FUNCTIONS = ("least", "greatest", "coalesce")
 """The functions that return one of their arguments."""
 
@@ -280,6 +281,7 @@ FUNCTIONS: dict[str, tuple[int, int, Callable[..., Any], bool]] = {
     "trim": (1, 1, str.strip, True),
     "substring": (2, 3, _substring, True),
     "concat": (1, 64, lambda *parts: "".join(parts), True),
+    REGEXP_LIKE: (2, 2, regexp_like, True),
     "coalesce": (1, 64, lambda *args: next(iter(_known(args)), None), False),
     **{name: (1, 1, _part(name), True) for name in TIME_PARTS},
 }

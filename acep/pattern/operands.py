@@ -9,6 +9,7 @@ from __future__ import annotations
 from acep.pattern import expressions as ex
 from acep.pattern.casts import cast_type
 from acep.pattern.evaluation import CASE, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
+from acep.pattern.regular_expressions import REGEXP_LIKE
 
 __all__ = ["CAST_HINTS", "TIME_ARITHMETIC", "check_condition", "kind_of"]
 
@@ -159,6 +160,8 @@ def _call(expr: ex.Call) -> str:
             raise ex.error_at(f"`{name}` needs a {wanted} here, not a {kind}", arg)
     if name == "abs":
         return "duration" if kinds[0] == "duration" else QUANTITY
+    if name == REGEXP_LIKE:
+        return "boolean"
     return "text" if name in TEXT_FUNCTIONS and name != "length" else "number"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from acep.errors import slip
 from acep.pattern import expressions as ex
@@ -12,8 +13,10 @@ from acep.pattern.literals import LITERALS
 from acep.pattern.parameters import constant, given_values
 from acep.pattern.reading import Tree
 from acep.pattern.references import aggregate, previous, scalar
+from acep.pattern.regular_expressions import REGEXP_LIKE, check_pattern
 from acep.pattern.syntax import Branch, Leaf, branches, fail, quoted, span, tokens
 from acep.pattern.tree import Strategy
+from acep.pattern.walk import leaves_of
 
 __all__ = ["AGGREGATES", "conjuncts", "expression"]
 
@@ -195,7 +198,27 @@ def _call(branch: Branch) -> ex.Expr:
     if not least <= len(args) <= most:
         wanted = str(least) if least == most else f"{least} {'or' if most == least + 1 else 'to'} {most}"
         raise fail(f"`{function}` takes {wanted} argument{'s' if wanted != '1' else ''}, not {len(args)}", branch)
-    return ex.Call(function, tuple(expression(a) for a in args), span(branch))
+    call = ex.Call(function, tuple(expression(a) for a in args), span(branch))
+    if function == REGEXP_LIKE:
+        _check_regexp(call)
+    return call
+
+
+def _check_regexp(call: ex.Call) -> None:
+    """Raise :class:`QueryError` unless the pattern is a constant, and the text one of a single event."""
+    operand, pattern = call.args
+    if not isinstance(pattern, ex.Literal) or not isinstance(pattern.value, str):
+        hint = "regexp_like(a.path, '^/admin'), or a parameter"
+        raise ex.error_at(f"`{REGEXP_LIKE}` needs a pattern in quotes", pattern, hint)
+    leaves = {replace(leaf, span=None) for leaf in leaves_of(operand)}
+    if len(leaves) != 1 or not all(isinstance(leaf, ex.Attribute) for leaf in leaves):
+        hint = "write a condition for each attribute"
+        raise ex.error_at(f"`{REGEXP_LIKE}` looks at one attribute of one event", operand, hint)
+    if pattern.span is None:
+        check_pattern(pattern.value)
+        return
+    with ex.placed(pattern.span):
+        check_pattern(pattern.value)
 
 
 _BUILD: dict[str, Callable[[Branch], ex.Expr]] = {

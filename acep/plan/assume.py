@@ -14,6 +14,7 @@ from acep.pattern import expressions as ex
 from acep.pattern.casts import cast_type
 from acep.pattern.closure import partition_attributes
 from acep.pattern.evaluation import CASE, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
+from acep.pattern.regular_expressions import REGEXP_LIKE
 from acep.pattern.tree import Query, StateGraph
 from acep.pattern.walk import attributes
 from acep.plan.compile import Plan, compile_query
@@ -248,7 +249,7 @@ class _Reader:
             for i, arg in enumerate(expr.args):
                 wanted = Kind.INT if expr.name == "substring" and i else Kind.STRING
                 self.slots.same(self.term(arg), wanted)
-            return Kind.FLOAT if expr.name == "length" else Kind.STRING
+            return {"length": Kind.FLOAT, REGEXP_LIKE: Kind.BOOL}.get(expr.name, Kind.STRING)
         for arg in expr.args:
             self.number(arg)
         return Kind.FLOAT

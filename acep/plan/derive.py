@@ -15,6 +15,7 @@ from acep.automaton.graph import OF_REGISTER
 from acep.pattern import expressions as ex
 from acep.pattern.casts import CASTS
 from acep.pattern.evaluation import TEXT_FUNCTIONS, Compiled, compile_expression
+from acep.pattern.regular_expressions import REGEXP_LIKE, matching
 from acep.pattern.spelling import expression_text
 from acep.pattern.walk import children, leaves_of, with_children
 from acep.plan.kinds import resolve
@@ -31,6 +32,15 @@ class Derived:
     source: str
     kind: Kind
     compiled: Compiled
+
+    def of(self, values: Sequence[ex.Value]) -> list[ex.Value]:
+        """Return the value of the column for each of some values of its source."""
+        match self.compiled.expr:
+            case ex.Call(name=name, args=(ex.Attribute(), ex.Literal(value=str(pattern)))) if name == REGEXP_LIKE:
+                texts = [value for value in values if isinstance(value, str)]
+                found = iter(matching(texts, pattern))
+                return [next(found) if isinstance(value, str) else None for value in values]
+        return [self.compiled.run([value]) for value in values]
 
 
 def derive(

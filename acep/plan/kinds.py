@@ -10,6 +10,7 @@ from acep.pattern import expressions as ex
 from acep.pattern.casts import DECIMAL_TEXT, TIMESTAMP_TEXT, cast_type
 from acep.pattern.evaluation import CASE, EXACT, FUNCTIONS, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
 from acep.pattern.operands import CAST_HINTS, TIME_ARITHMETIC
+from acep.pattern.regular_expressions import REGEXP_LIKE
 from acep.pattern.times import ns_of
 from acep.plan import decimals
 from acep.plan.decimals import DECIMAL, Typed
@@ -281,7 +282,7 @@ def _call(expr: ex.Call, schema: Schema) -> Typed:
     if name in TEXT_FUNCTIONS:
         for i, arg in enumerate(args):
             _need(arg, ("int",) if name == "substring" and i else ("string",), name)
-        return Typed(result, "int" if name == "length" else "string")
+        return Typed(result, {"length": "int", REGEXP_LIKE: "bool"}.get(name, "string"))
     if name in TIME_PARTS:
         _need(args[0], ("timestamp",) if schema.instants else ("timestamp", "int"), name)
         return Typed(result, "int")

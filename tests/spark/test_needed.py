@@ -109,6 +109,8 @@ class Conditions:
                 "a.r = 0.1",
                 "a.n = 1.5", "a.n != 0.5", "a.n > 1e300", "a.b < 128.5", "a.n + 1 > 0", "a.n * 2 = 2", "a.n / 0 > 1",
                 "a.i % 0 = 1", "sqrt(a.n) > 1", "ln(a.d) < 0", "a.price > 0.5", "a.price = a.n", "a.price IS NULL",
+                "regexp_like(a.s, '^a')", "NOT regexp_like(a.s, '(?i)A$')", "CAST(a.s AS integer) = 10", "CAST(a.d AS integer) = 1",
+                "CAST(a.i AS boolean)", "CAST(a.n AS text) != '1'",
                 "a.s LIKE 'a%'", "a.s LIKE '\\\\%'", "upper(a.s) = 'A'", "length(a.s) = 1", "a.s IN ('a', NULL)",
                 "a.n NOT IN (1, NULL)", "a.n IN (1, 2.5)", "a.ts > 100", "a.type = 'A'", "coalesce(a.n, 1) = 1",
                 "a.n = a.i + 1", "substring(a.s, 5) = ''", "-a.n > 0", "abs(a.n) = 1", "(1 = 2 OR a.n > 0)",
