@@ -30,6 +30,10 @@ ROWS: dict[str, dict[str, str]] = {
         "`DEFINE B AS B.price < A": "PATTERN SEQ(ANY a, ANY b) WHERE [symbol] AND b.price < a.price WITHIN 3",
         "`FIRST(B": f"{UP[:-2]} AND b[b.LEN].price > b[1].price }}",
         "`AVG(B": f"{UP[:-2]} AND b[i].price > avg(b[..i-1].price) }} RETURN avg(b[].price) AS mean",
+        "`COUNT(DISTINCT": f"{UP} HAVING count(DISTINCT b[].volume) > 2 AND stddev(b[].price) < 4 "
+        "RETURN stddev_pop(b[].price) AS spread",
+        "`CAST": "PATTERN ANY a WHERE CAST(a.volume AS varchar) = '400'",
+        "`REGEXP_LIKE": "PATTERN ANY a WHERE regexp_like(a.symbol, '^G')",
         "`MEASURES": "PATTERN ANY a RETURN a.price AS p",
         "`FINAL`": f"{UP} HAVING count(b[]) > 2 RETURN count(b[]) AS n",
         "`ONE ROW": "PATTERN ANY a",
@@ -62,6 +66,9 @@ ROWS: dict[str, dict[str, str]] = {
         "`.greedy()`": f"PATTERN fail+ a[] WHERE {PAID}(a[]) {{ [user] }} OUTPUT LONGEST NON OVERLAP",
         "`.until": f"PATTERN SEQ(login l, pay+ a[], ~view s, logout b) WHERE {PAID} {{ [user] }}",
         "`.or(": "PATTERN SEQ(login a, (pay b | view c)) WHERE [user] AND (b.n > 1 OR b.n = 0) WITHIN 60",
+        "a condition with": "PATTERN login a WHERE regexp_like(a.user, '^a.*$') "
+        "AND CAST(CAST(a.n AS text) AS integer) = 0",
+        "an `IterativeCondition`": f"PATTERN fail+ a[] WHERE {PAID}(a[]) {{ [user] }} HAVING count(DISTINCT a[].n) > 2",
         "`.within": "PATTERN SEQ(login a, pay b) WHERE [user] WITHIN 5 min",
         "time between two steps": "PATTERN SEQ(pay a, pay b) WHERE [user] AND b.ts - a.ts <= 10",
         "`noSkip": "PATTERN SEQ(pay a, pay b) WHERE [user]",
@@ -92,6 +99,10 @@ ROWS: dict[str, dict[str, str]] = {
         "`timer:at": "PATTERN SEQ(Order a, ~Pay b) WHERE [user] WITHIN 10",
         "`#time": f"PATTERN Order+ a[] WHERE {PAID}(a[]) WITHIN 30 HAVING sum(a[].amount) > 50",
         "`insert into": "FROM (PATTERN SEQ(Order a, Pay b) WHERE [user]) AS Paid PATTERN Paid p",
+        "`cast": "PATTERN Order a WHERE CAST(a.amount AS text) = '70'",
+        "`a.user regexp": "PATTERN Order a WHERE regexp_like(a.user, '^(ann|eve)$')",
+        "`count(distinct": f"PATTERN Order+ a[] WHERE {PAID}(a[]) {{ [user] }} "
+        "HAVING count(DISTINCT a[].amount) = 2 AND stddev(a[].amount) > 30",
         "`select": "PATTERN Order a RETURN a.amount AS p",
         "`create context": "PATTERN SEQ(Order a, Pay b) WHERE [user]",
     },
