@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from acep.errors import AcepError
+from acep.errors import AcepError, DataError
 
 __all__ = ["main", "ticker"]
 
@@ -125,7 +125,7 @@ def _stream(args: argparse.Namespace) -> tuple[pa.Table, str, str, Any, str]:
         try:
             text, weights, words = Path(args.query).read_text(encoding="utf-8").strip(), {}, ""
         except OSError as bad:
-            raise AcepError(f"`{args.query}` cannot be read: {bad.strerror}") from None
+            raise DataError(f"`{args.query}` cannot be read: {bad.strerror}", code="file_read") from None
     return (table.slice(0, args.rows) if args.rows else table), what, text, weights, words
 
 

@@ -7,9 +7,12 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from traceback import clear_frames
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 __all__ = [
+    "CODES",
     "AcepError",
+    "Code",
     "DataError",
     "DataWarning",
     "EngineError",
@@ -31,6 +34,37 @@ LONGEST = 400
 
 UNSHOWN = "\ufffd"
 
+Code: TypeAlias = Literal[
+    "query_syntax",
+    "query_name",
+    "query_type",
+    "query_size",
+    "query_change",
+    "query_invalid",
+    "option_invalid",
+    "file_read",
+    "file_write",
+    "data_column",
+    "data_type",
+    "data_null",
+    "data_value",
+    "data_order",
+    "data_invalid",
+    "state_damaged",
+    "state_version",
+    "state_used",
+    "state_other",
+    "engine_missing",
+    "engine_memory",
+    "engine_workers",
+    "engine_unable",
+    "policy_contract",
+]
+"""The kind of an error, by a name that stays the same from version to version (docs/reference/errors.md)."""
+
+CODES: tuple[Code, ...] = get_args(Code)
+"""All codes, in the order of the reference."""
+
 MEMORY_HINT = (
     'output="count", "points" or "bundles" makes no matches, limit= makes a few, blocks of matches come some at a time;'
     " a shorter window or a Budget keeps fewer partial matches"
@@ -38,15 +72,18 @@ MEMORY_HINT = (
 
 
 class AcepError(Exception):
-    """An error that the user can correct: a message of one line, and for a query the place in its text.
+    """An error that the user can correct: a message of one line, its code, and for a query the place in its text.
 
     >>> print(QueryError("unknown column `pirce`", text="a.pirce > 1", start=2, end=7,
-    ...                  hint="did you mean `price`?").render())
-    unknown column `pirce` (line 1, column 3)
+    ...                  hint="did you mean `price`?", code="query_name").render())
+    unknown column `pirce` [query_name] (line 1, column 3)
       a.pirce > 1
         ^^^^^
     hint: did you mean `price`?
     """
+
+    usual: ClassVar[Code] = "data_invalid"
+    """The code of an error that is created without one."""
 
     def __init__(
         self,
@@ -56,6 +93,7 @@ class AcepError(Exception):
         start: int | None = None,
         end: int | None = None,
         hint: str | None = None,
+        code: Code | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -63,6 +101,7 @@ class AcepError(Exception):
         self.start = start
         self.end = end
         self.hint = hint
+        self.code: Code = code or self.usual
 
     @property
     def line(self) -> int | None:
@@ -84,9 +123,11 @@ class AcepError(Exception):
             self.text = text
         return self
 
-    def render(self) -> str:
-        """Return the error as text: the message, the line of the query with carets below it, and the hint."""
-        lines = [_one_line(self.message)]
+    def render(self, *, coded: bool = True) -> str:
+        """Return the error as text: message and code, the line of the query with carets below it, and the hint.
+
+        With ``coded=False`` the code is left out."""
+        lines = [_one_line(self.message) + (f" [{self.code}]" if coded else "")]
         if self.text is not None and self.start is not None:
             lines[0] += f" (line {self.line}, column {self.column})"
             lines += self._marked(self.text, self.start)
@@ -126,6 +167,8 @@ def _one_line(text: str) -> str:
 class QueryError(AcepError, ValueError):
     """An error for an invalid query."""
 
+    usual = "query_invalid"
+
 
 class DataError(AcepError, ValueError):
     """An error for invalid events: a missing column, a wrong type, a null time, a batch out of order."""
@@ -134,13 +177,19 @@ class DataError(AcepError, ValueError):
 class SnapshotError(AcepError, ValueError):
     """An error for a state that cannot be restored: damaged, foreign, of another version or another query."""
 
+    usual = "state_other"
+
 
 class EngineError(AcepError, RuntimeError):
     """An error for an engine that is not available or cannot run a query."""
 
+    usual = "engine_unable"
+
 
 class PolicyError(AcepError, ValueError):
     """An error for a policy that does not keep its contract."""
+
+    usual = "policy_contract"
 
 
 class DataWarning(UserWarning):
@@ -206,4 +255,6 @@ def memory_error() -> EngineError:
     >>> str(memory_error()).splitlines()[0]
     'memory is too small for the matches and partial matches of this query'
     """
-    return EngineError("memory is too small for the matches and partial matches of this query", hint=MEMORY_HINT)
+    return EngineError(
+        "memory is too small for the matches and partial matches of this query", hint=MEMORY_HINT, code="engine_memory"
+    )

@@ -69,4 +69,4 @@ class Ring:
                     ring.bundles[:] = bundles
                     ring._next, ring._slots = at, {b: slot for slot, b in enumerate(held)}
                     return ring
-        raise SnapshotError("the ring is damaged: its content makes no sense")
+        raise SnapshotError("the ring is damaged: its content makes no sense", code="state_damaged")

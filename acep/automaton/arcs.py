@@ -177,6 +177,7 @@ def _walks(
             raise QueryError(
                 "there are too many ways through the pattern",
                 hint="fewer components that may be left out or be missing, or a smaller error budget",
+                code="query_size",
             )
         gaps = reached[label]
         for edge in leaving[label.place]:

@@ -90,7 +90,9 @@ def steps_of(graph: StateGraph, tick: Callable[[ex.Expr], int]) -> GraphSteps:
             for walk in walks.epsilon(after):
                 many += 1
                 if many > MOST_WALKS:
-                    raise QueryError("there are too many chains of epsilon arcs", hint=f"at most {MOST_WALKS}")
+                    raise QueryError(
+                        "there are too many chains of epsilon arcs", hint=f"at most {MOST_WALKS}", code="query_size"
+                    )
                 ends = number, names[walk.state]
                 values = tuple(walk.values.items())
                 taking[number].append(GraphStep(*ends, walk.fence, values, arc.var, walk.since, walk.until))
@@ -123,7 +125,9 @@ class _Walks:
             one = stack.pop()
             many += 1
             if many > MOST_WALKS:
-                raise QueryError("there are too many chains of epsilon arcs", hint=f"at most {MOST_WALKS}")
+                raise QueryError(
+                    "there are too many chains of epsilon arcs", hint=f"at most {MOST_WALKS}", code="query_size"
+                )
             yield one
             further = [self.along(one, arc) for arc in reversed(self.leaving.get(one.state, ())) if arc.epsilon]
             stack += [walk for walk in further if walk.since is None or walk.until is None or walk.since < walk.until]

@@ -281,6 +281,7 @@ class _Builder:
             raise QueryError(
                 f"a set of {len(items)} items needs more than {SET_PLACES} places",
                 hint="use fewer items, smaller repetitions, or split the set",
+                code="query_size",
             )
         inner = (*around.inside, (instance, True))
         zero = (0,) * len(items)

@@ -81,7 +81,9 @@ class Budget:
         if self.memory is not None:
             size = size_in_bytes(self.memory)
             if size < LEAST_MEMORY:
-                raise QueryError(f"memory={self.memory!r} is less than a query needs", hint="at least 1 MB")
+                raise QueryError(
+                    f"memory={self.memory!r} is less than a query needs", hint="at least 1 MB", code="option_invalid"
+                )
             object.__setattr__(self, "memory", size)
 
     def _recovering(self) -> float:
@@ -90,10 +92,14 @@ class Budget:
         else:
             share = _share("recover", self.recover)
         if share > 0 and self.memory is not None:
-            raise QueryError("recover= keeps windows of the stream, to which no bound on memory applies")
+            raise QueryError(
+                "recover= keeps windows of the stream, to which no bound on memory applies", code="option_invalid"
+            )
         if share > 0 and self.work is None and self.cpu is None and self.latency is None:
             raise QueryError(
-                "recover= takes a share of an allowance, and there is none", hint="set work=, cpu= or latency="
+                "recover= takes a share of an allowance, and there is none",
+                hint="set work=, cpu= or latency=",
+                code="option_invalid",
             )
         return share
 
@@ -106,21 +112,21 @@ class Budget:
 def _positive(name: str, value: object) -> float:
     number = _number(name, value)
     if not math.isfinite(number) or number <= 0:
-        raise QueryError(f"{name}={_shown(value)} is not a positive number", hint=AS[name])
+        raise QueryError(f"{name}={_shown(value)} is not a positive number", hint=AS[name], code="option_invalid")
     return min(max(number, LEAST), MOST)
 
 
 def _share(name: str, value: object) -> float:
     share = _positive(name, value) if _number(name, value) != 0 else 0.0
     if share >= 1:
-        raise QueryError(f"{name}={_shown(value)} is no share", hint=AS[name])
+        raise QueryError(f"{name}={_shown(value)} is no share", hint=AS[name], code="option_invalid")
     return share
 
 
 def _number(name: str, value: object) -> float:
     """Return a number as a float, infinite if it is too large; NumPy's numbers are accepted too."""
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
-        raise QueryError(f"{name}={_shown(value)} is not a number", hint=AS[name])
+        raise QueryError(f"{name}={_shown(value)} is not a number", hint=AS[name], code="option_invalid")
     try:
         return float(value)
     except OverflowError:
@@ -143,7 +149,7 @@ def size_in_bytes(given: object) -> int:
     """
     if not isinstance(given, bool) and isinstance(given, Integral):
         if given <= 0:
-            raise QueryError(f"memory={given} is not a positive number of bytes", hint=SIZE)
+            raise QueryError(f"memory={given} is not a positive number of bytes", hint=SIZE, code="option_invalid")
         return int(given)
     if isinstance(given, str):
         found = re.fullmatch(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([KMGT]?)(?:i?B)?\s*", given, re.IGNORECASE)
@@ -151,7 +157,7 @@ def size_in_bytes(given: object) -> int:
             size = math.ceil(Fraction(found[1]) * Fraction(1024) ** UNITS[found[2].upper()])
             if size > 0:
                 return size
-    raise QueryError(f"memory={given!r} is no size", hint=SIZE)
+    raise QueryError(f"memory={given!r} is no size", hint=SIZE, code="option_invalid")
 
 
 def tolerant(query: Query, budget: Budget | None) -> Query:
@@ -167,10 +173,12 @@ def tolerant(query: Query, budget: Budget | None) -> Query:
     if budget is None:
         return query
     if not isinstance(budget, Budget):
-        raise QueryError(f"budget= takes an acep.Budget, not {type(budget).__name__}")
+        raise QueryError(f"budget= takes an acep.Budget, not {type(budget).__name__}", code="option_invalid")
     if query.graph is not None and (budget.errors or budget.weights):
         raise QueryError(
-            "no event of a hand-written automaton may be missing", hint="say in an arc what may be missing"
+            "no event of a hand-written automaton may be missing",
+            hint="say in an arc what may be missing",
+            code="option_invalid",
         )
     if budget.errors is not None:
         query = replace(query, errors=checked_errors(budget.errors))

@@ -177,6 +177,7 @@ def pace_of(budget: Budget, tick_ns: int | Fraction | None) -> Pace | None:
         raise QueryError(
             "cpu= is a share of a core against the clock of the events, and the ticks of an integer ts have no length",
             hint='unit=, as in unit="ms"',
+            code="option_invalid",
         )
     tick = 0.0 if tick_ns is None else float(Fraction(tick_ns) / 10**9) / budget.speed
     return Pace(budget.cpu, budget.latency, tick)

@@ -61,7 +61,9 @@ def policy_of(policy: Any) -> Maker:
     """
     if isinstance(policy, str):
         if policy not in POLICIES:
-            raise QueryError(f"there is no policy {policy!r}", hint=suggest(policy, tuple(POLICIES)))
+            raise QueryError(
+                f"there is no policy {policy!r}", hint=suggest(policy, tuple(POLICIES)), code="option_invalid"
+            )
         return POLICIES[policy]
     missing = [name for name in ("begin", "learn", "state", "restore") if not callable(getattr(policy, name, None))]
     named = getattr(policy, "name", None)
@@ -71,11 +73,14 @@ def policy_of(policy: Any) -> Maker:
         raise QueryError(
             f"policy= takes a name or an object with the methods of a policy, not {what}",
             hint=f"it has no {', '.join(missing)}" if missing and not isinstance(policy, type) else "an object of it",
+            code="option_invalid",
         )
     try:
         copy.deepcopy(policy)
     except Exception as error:  # noqa: BLE001  # a user's policy may raise anything
         raise QueryError(
-            f"the policy `{named}` cannot be copied: {error}", hint="each query has one of its own, by copy.deepcopy"
+            f"the policy `{named}` cannot be copied: {error}",
+            hint="each query has one of its own, by copy.deepcopy",
+            code="option_invalid",
         ) from None
     return partial(copy.deepcopy, policy)

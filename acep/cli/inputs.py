@@ -49,7 +49,9 @@ def load_query(args: argparse.Namespace) -> Query:
     if text.startswith(LETTERS):
         if parameters:
             raise QueryError(
-                "--set is not for letter expressions", hint="write the query as text: PATTERN SEQ(A a, B b)"
+                "--set is not for letter expressions",
+                hint="write the query as text: PATTERN SEQ(A a, B b)",
+                code="option_invalid",
             )
         return _letters(text[len(LETTERS) :], args, errors, weights)
     bare = not re.search(r"\s|pattern", text, re.IGNORECASE)
@@ -59,6 +61,7 @@ def load_query(args: argparse.Namespace) -> Query:
             raise QueryError(
                 f"--{option} is for letter expressions ({LETTERS}...)",
                 hint=marked if bare else f"say it in the query: {_IN_TEXT[option]}",
+                code="option_invalid",
             )
     from acep.pattern.sase import parse
 
@@ -87,17 +90,23 @@ def _query_text(given: str) -> str:
     except (OSError, ValueError):  # a long text is not a file name
         there = False
     if there and EVENTS_NAME.search(given):
-        raise DataError(f"`{given}` is a file of events, not a query", hint="the query comes first, then the events")
+        raise DataError(
+            f"`{given}` is a file of events, not a query",
+            hint="the query comes first, then the events",
+            code="file_read",
+        )
     if not there:
         if FILE_NAME.fullmatch(given):
-            raise DataError(f"there is no file `{given}` with a query")
+            raise DataError(f"there is no file `{given}` with a query", code="file_read")
         return given
     try:
         return path.read_text(encoding="utf-8").strip()
     except OSError as bad:
-        raise DataError(f"`{given}` cannot be read: {bad.strerror}") from None
+        raise DataError(f"`{given}` cannot be read: {bad.strerror}", code="file_read") from None
     except UnicodeDecodeError:
-        raise DataError(f"`{given}` is not a text in UTF-8", hint="a query comes first, then the events") from None
+        raise DataError(
+            f"`{given}` is not a text in UTF-8", hint="a query comes first, then the events", code="file_read"
+        ) from None
 
 
 def _automaton(text: str, args: argparse.Namespace) -> Query:
@@ -106,7 +115,11 @@ def _automaton(text: str, args: argparse.Namespace) -> Query:
 
     for option in ("errors", "weights", "set", "within", "by", "strategy"):
         if getattr(args, option) is not None:
-            raise QueryError(f"--{option} is not for hand-written automata", hint="say in the file what it shall do")
+            raise QueryError(
+                f"--{option} is not for hand-written automata",
+                hint="say in the file what it shall do",
+                code="option_invalid",
+            )
     return Automaton.from_toml(text).query
 
 
@@ -148,7 +161,9 @@ def _errors(text: str | None) -> Fraction:
     number = _number(text)
     if number is None or number < 0:
         raise QueryError(
-            f"--errors {text} is not a number of errors", hint="a number that is not negative, such as 2 or 0.5"
+            f"--errors {text} is not a number of errors",
+            hint="a number that is not negative, such as 2 or 0.5",
+            code="option_invalid",
         )
     return number
 
@@ -159,7 +174,11 @@ def _weights(text: str | None) -> dict[str, Fraction | None]:
         name, equals, value = (piece.strip() for piece in part.partition("="))
         number = _number(value)
         if not name or not equals or (number is None and value.lower() != "inf"):
-            raise QueryError(f"--weights {text}: `{part}` is no weight", hint="as in --weights a=2,b=0.5,c=inf")
+            raise QueryError(
+                f"--weights {text}: `{part}` is no weight",
+                hint="as in --weights a=2,b=0.5,c=inf",
+                code="option_invalid",
+            )
         weights[name] = number
     return weights
 
@@ -172,9 +191,9 @@ def _parameters(given: list[str]) -> dict[str, Any]:
         name, equals, value = pair.partition("=")
         name = name.strip().removeprefix(":")
         if not name or not equals:
-            raise QueryError(f"--set {pair}: no value", hint="as in --set threshold=3")
+            raise QueryError(f"--set {pair}: no value", hint="as in --set threshold=3", code="option_invalid")
         if name in parameters:
-            raise QueryError(f"--set gives `{name}` twice")
+            raise QueryError(f"--set gives `{name}` twice", code="option_invalid")
         parameters[name] = parameter_of_text(value)
     return parameters
 
@@ -251,7 +270,7 @@ def write_text(path: str, text: str) -> None:
     try:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as bad:
-        raise DataError(f"`{path}` cannot be written: {bad.strerror or bad}") from None
+        raise DataError(f"`{path}` cannot be written: {bad.strerror or bad}", code="file_write") from None
 
 
 def shown(paths: list[str]) -> str:
@@ -274,7 +293,9 @@ def casts_of(args: argparse.Namespace) -> dict[str, str]:
     for text in args.cast or ():
         name, equals, held = text.rpartition("=")
         if not equals or not name or not held:
-            raise DataError(f"--cast {text} is no cast", hint="a column and a type, as in --cast zip=string")
+            raise DataError(
+                f"--cast {text} is no cast", hint="a column and a type, as in --cast zip=string", code="option_invalid"
+            )
         if casts.setdefault(name, held) != held:
-            raise DataError(f"--cast gives `{name}` two types", hint="cast it once")
+            raise DataError(f"--cast gives `{name}` two types", hint="cast it once", code="option_invalid")
     return casts

@@ -13,7 +13,7 @@ from acep.errors import DataError
 def run(args: argparse.Namespace) -> None:
     """Learn, and write the history."""
     if Path(args.output).is_dir():  # report the error before the work
-        raise DataError(f"`{args.output}` is a directory, not a file")
+        raise DataError(f"`{args.output}` is a directory, not a file", code="file_write")
     query = load_query(args)
     from acep.matches.writing import opened
     from acep.training.learn import learn

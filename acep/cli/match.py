@@ -69,13 +69,15 @@ def _check(args: argparse.Namespace) -> None:
     """Raise :class:`QueryError` for options that do not go together, before any work is done."""
     if args.kind in ("count", "exists") and (args.output is not None or args.limit is not None):
         said = "one number" if args.kind == "count" else "true or false"
-        raise QueryError(f"--{args.kind} prints {said}", hint="leave out --output and --limit")
+        raise QueryError(f"--{args.kind} prints {said}", hint="leave out --output and --limit", code="option_invalid")
     if args.kind in ("count", "exists") and args.flat:
-        raise QueryError(f"--{args.kind} has no columns", hint="leave out --flat")
+        raise QueryError(f"--{args.kind} has no columns", hint="leave out --flat", code="option_invalid")
     if args.no_counts and args.kind != "bundles":
-        raise QueryError("--no-counts is about the matches of bundles", hint="give it with --bundles")
+        raise QueryError(
+            "--no-counts is about the matches of bundles", hint="give it with --bundles", code="option_invalid"
+        )
     if args.plot_value is not None and args.plot is None:
-        raise QueryError("--plot-value is for a plot", hint="give it with --plot FILE.html")
+        raise QueryError("--plot-value is for a plot", hint="give it with --plot FILE.html", code="option_invalid")
     if args.output is not None:
         from acep.matches.writing import output_format
 

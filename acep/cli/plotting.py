@@ -38,7 +38,7 @@ MOST_ROWS = 1_000_000
 def check(args: argparse.Namespace) -> None:
     """Raise :class:`AcepError` if the options of a plot do not go together, or matplotlib is missing."""
     if args.kind != "matches":
-        raise QueryError("--plot draws matches", hint=f"leave out --{args.kind}")
+        raise QueryError("--plot draws matches", hint=f"leave out --{args.kind}", code="option_invalid")
     one_name(args.plot, FORMS, "a plot")
     needs_matplotlib()
     try:
@@ -46,7 +46,7 @@ def check(args: argparse.Namespace) -> None:
     except ValueError:  # a name with a null character
         there = False
     if not there:
-        raise DataError(f"`{args.plot}` cannot be written: there is no such folder")
+        raise DataError(f"`{args.plot}` cannot be written: there is no such folder", code="file_write")
 
 
 @dataclass
@@ -89,9 +89,16 @@ class MatchPlot:
         columns = fields_of(schema)
         if self.asked is not None:
             if self.asked not in columns:
-                raise DataError(f"--plot-value: there is no column `{self.asked}`", hint=suggest(self.asked, columns))
+                raise DataError(
+                    f"--plot-value: there is no column `{self.asked}`",
+                    hint=suggest(self.asked, columns),
+                    code="option_invalid",
+                )
             if not is_numeric(columns[self.asked]):
-                raise DataError(f"--plot-value: column `{self.asked}` is {columns[self.asked]}, and no number")
+                raise DataError(
+                    f"--plot-value: column `{self.asked}` is {columns[self.asked]}, and no number",
+                    code="option_invalid",
+                )
             self.value = self.asked
             return
         others = {*self.query.ties, *(names[role] for role in ("ts", "type", "seq", "id"))}

@@ -48,5 +48,9 @@ def _size(text: str) -> float:
     except ValueError:
         share = 0.0
     if not 0 < share < 1:
-        raise QueryError(f"--sample {text} is no size of a sample", hint="--sample 50000, or a share: --sample 0.1")
+        raise QueryError(
+            f"--sample {text} is no size of a sample",
+            hint="--sample 50000, or a share: --sample 0.1",
+            code="option_invalid",
+        )
     return share

@@ -66,7 +66,7 @@ def _key(text: str | None, plan: Plan, there: list[Key]) -> Key:
     """Return the values of the partition attributes that the user means."""
     if not plan.keys:
         if text is not None:
-            raise DataError("the query has no partition attribute", hint="leave out --key")
+            raise DataError("the query has no partition attribute", hint="leave out --key", code="option_invalid")
         return ()
     from acep.events.tables import key_to_input
     from acep.events.times import value_text
@@ -75,13 +75,17 @@ def _key(text: str | None, plan: Plan, there: list[Key]) -> Key:
     shown = {", ".join(value_text(v) for v in key_to_input(key, plan.keys, schema).values()): key for key in there}
     if text is None:
         some = ", ".join(list(shown)[:3])
-        raise DataError(f"--key must say which {' and '.join(plan.keys)}", hint=f"such as {some}" if some else None)
+        raise DataError(
+            f"--key must say which {' and '.join(plan.keys)}",
+            hint=f"such as {some}" if some else None,
+            code="option_invalid",
+        )
     parts = _parts(text, plan.keys)
     wanted = tuple(_value(part, name, schema) for part, name in zip(parts, plan.keys, strict=True))
     if wanted not in there:
         near = suggest(", ".join(parts), shown)
         named = ", ".join(f"{name}={part}" for name, part in zip(plan.keys, parts, strict=True))
-        raise DataError(f"there is no event with {named}", hint=near)
+        raise DataError(f"there is no event with {named}", hint=near, code="option_invalid")
     return wanted
 
 
@@ -97,7 +101,9 @@ def _parts(text: str, keys: tuple[str, ...]) -> list[str]:
         named = {keys[0]: text}
     if set(named) != set(keys):
         example = ",".join(f"{key}=..." for key in keys)
-        raise DataError(f"--key {text} does not name {' and '.join(keys)}", hint=f"write --key {example}")
+        raise DataError(
+            f"--key {text} does not name {' and '.join(keys)}", hint=f"write --key {example}", code="option_invalid"
+        )
     return [named[key] for key in keys]
 
 
@@ -121,5 +127,5 @@ def _value(text: str, name: str, schema: Schema) -> Any:
         if kind is Kind.TIMESTAMP and tick is not None:
             return int(Fraction(ns_of(datetime.fromisoformat(text))) / tick)
     except (ValueError, KeyError):
-        raise DataError(f"--key: {text!r} is no {kind.value}") from None
+        raise DataError(f"--key: {text!r} is no {kind.value}", code="option_invalid") from None
     return text

@@ -50,15 +50,16 @@ def span_ticks(name: str, span: Any, schema: InputSchema) -> int | None:
         return 0
     given = window_of(span)
     if given is None or given.unit == "events":
-        raise DataError(f"{name}={span!r} is no span of time", hint=f'write {name}="10 s"')
+        raise DataError(f"{name}={span!r} is no span of time", hint=f'write {name}="10 s"', code="option_invalid")
     if given.unit == "ticks":
         if schema.instants:
-            raise DataError(f"{name}={span!r} has no unit of time", hint=f'write {name}="10 s"')
+            raise DataError(f"{name}={span!r} has no unit of time", hint=f'write {name}="10 s"', code="option_invalid")
         return -int(-given.amount // 1)
     if schema.tick_ns is None:
         raise DataError(
             f"{name}={span!r} needs to know how long a tick of the integer `{schema.ts}` is",
             hint=f'name the unit (unit="s"), or give {name} in ticks',
+            code="option_invalid",
         )
     return -int(-given.amount // schema.tick_ns)
 
@@ -125,7 +126,11 @@ class Arrivals:
         self._arrow = selectable(pa.schema(columns).empty_table()).schema
         for name in (schema.ts, schema.seq, schema.id):
             if name is not None and name not in self._arrow.names:
-                raise DataError(f"column `{name}` is a field of another, and events are held by columns", hint=FLATTEN)
+                raise DataError(
+                    f"column `{name}` is a field of another, and events are held by columns",
+                    hint=FLATTEN,
+                    code="data_type",
+                )
         then = [] if schema.seq is None else [schema.seq]
         self._held = HoldBack(schema.ts, [*then, ARRIVAL], schema.tick_ns or 1, unique=True)
         self.late: pa.Table | None = None
@@ -294,14 +299,16 @@ class Arrivals:
             if not self._at.keys() <= self._ids.keys() | self._waiting.keys():
                 raise ValueError("at")
         except (KeyError, TypeError, ValueError, pa.ArrowException):
-            raise SnapshotError("the snapshot does not hold a state of this stream") from None
+            raise SnapshotError("the snapshot does not hold a state of this stream", code="state_damaged") from None
 
     def time(self, ts: Any) -> pa.Array:
         """Return a time, in the form of the time column, as an Arrow value. Raises :class:`DataError` for another."""
         try:
             return pa.array([ts], self._arrow.field(self.schema.ts).type)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            raise DataError(f"{ts!r} is no time like those of column `{self.schema.ts}`") from None
+            raise DataError(
+                f"{ts!r} is no time like those of column `{self.schema.ts}`", code="option_invalid"
+            ) from None
 
     def _same(self, rows: pa.Table) -> pa.Table:
         """Return the rows with the columns of the first push. Raises :class:`DataError` if these do not fit."""
@@ -309,17 +316,25 @@ class Arrivals:
             same = rows.select(self._arrow.names)
             return same if same.schema.equals(self._arrow) else same.cast(self._arrow)
         except KeyError as missing:
-            raise DataError(f"the events have other columns than before: {missing.args[0]}") from None
+            raise DataError(
+                f"the events have other columns than before: {missing.args[0]}", code="data_column"
+            ) from None
         except pa.ArrowException as bad:
-            raise DataError(f"the events have other types than before: {str(bad).splitlines()[0]}") from None
+            raise DataError(
+                f"the events have other types than before: {str(bad).splitlines()[0]}", code="data_type"
+            ) from None
 
     def _ticks(self, rows: pa.Table) -> Any:
         ticks, null = ticks_of(self.schema.ts, rows.column(self.schema.ts), self.schema.tick_ns or 1)
         if null is not None and null.any():
-            raise DataError(f"column `{self.schema.ts}` is null in some event", hint="fill it in, or drop the row")
+            raise DataError(
+                f"column `{self.schema.ts}` is null in some event", hint="fill it in, or drop the row", code="data_null"
+            )
         for name in (self.schema.seq, self.schema.id):
             if name is not None and rows.column(name).null_count:
-                raise DataError(f"column `{name}` is null in some event", hint="fill it in, or drop the row")
+                raise DataError(
+                    f"column `{name}` is null in some event", hint="fill it in, or drop the row", code="data_null"
+                )
         return ticks
 
     def _fresh(self, ticks: Any) -> Any:
@@ -430,7 +445,11 @@ class Arrivals:
                 stay[at] = False
             elif sign > 0:
                 if name in ids:
-                    raise DataError(f"the event with id {name!r} comes twice", hint="retract it first, with op -1")
+                    raise DataError(
+                        f"the event with id {name!r} comes twice",
+                        hint="retract it first, with op -1",
+                        code="data_order",
+                    )
                 ids[name] = (int(numbers[at]), tick)
                 if self._keys is not None:
                     kept_at[name] = places[at]
@@ -442,7 +461,7 @@ class Arrivals:
                 if number < self._arrived and self._was_given(known):
                     given.add(number)
             elif name in waiting:
-                raise DataError(f"the event with id {name!r} is retracted twice")
+                raise DataError(f"the event with id {name!r} is retracted twice", code="data_order")
             else:
                 waiting[name] = tick
                 if self._keys is not None:
@@ -456,17 +475,21 @@ class Arrivals:
 
 def _signs(op: str, rows: pa.Table) -> Any:
     if op not in rows.column_names:
-        raise DataError(f"there is no column `{op}`", hint="op= names the column with +1 and -1")
+        raise DataError(f"there is no column `{op}`", hint="op= names the column with +1 and -1", code="data_column")
     column = rows.column(op)
     values = column.to_numpy() if pa.types.is_integer(column.type) and not column.null_count else np.zeros(1)
     if not np.isin(values, (1, -1)).all():
-        raise DataError(f"column `{op}` must hold the integers +1 and -1", hint="+1 is an event, -1 takes one back")
+        raise DataError(
+            f"column `{op}` must hold the integers +1 and -1",
+            hint="+1 is an event, -1 takes one back",
+            code="data_type",
+        )
     return values.astype(np.int64)
 
 
 def _same_time(name: Any, tick: int, known: int) -> None:
     if tick != known:
-        raise DataError(f"the retraction of id {name!r} has another time than its event")
+        raise DataError(f"the retraction of id {name!r} has another time than its event", code="data_order")
 
 
 def _tick(value: Any) -> int | None:

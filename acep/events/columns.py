@@ -125,6 +125,7 @@ def ticks_of(name: str, column: pa.ChunkedArray, tick_ns: Fraction | int) -> tup
         raise DataError(
             f"column `{name}` has an integer beyond 64 bits with sign: {int(numbers.max())}",
             hint="cast it to float or to text",
+            code="data_value",
         )
     numbers = numbers.astype(np.int64, copy=False)
     if pa.types.is_integer(held):
@@ -142,6 +143,7 @@ def _scaled(name: str, numbers: Array, factor: Fraction) -> Array:
         raise DataError(
             f"column `{name}` has a time that does not fit the finest unit among the time columns",
             hint="cast the time columns to one coarser unit",
+            code="data_value",
         )
     numbers = numbers * factor.numerator
     if factor.denominator > 1:
@@ -149,6 +151,7 @@ def _scaled(name: str, numbers: Array, factor: Fraction) -> Array:
             raise DataError(
                 f"column `{name}` has times that fall between the ticks of an integer ts",
                 hint="make ts a timestamp, or an integer of a finer unit",
+                code="data_value",
             )
         numbers = numbers // factor.denominator
     return numbers
@@ -173,7 +176,9 @@ def column_of(
         if scale is not None:
             before = f"decimals with {scale} places"
         raise DataError(
-            f"column `{name}` {what}, where {before} were seen before", hint="give every batch the same types"
+            f"column `{name}` {what}, where {before} were seen before",
+            hint="give every batch the same types",
+            code="data_type",
         )
     if nothing:
         held: Any = np.float64 if kind is Kind.FLOAT else np.int64
@@ -184,7 +189,7 @@ def column_of(
         try:
             return _texts(decoded(column, keep_dictionary=True))
         except UnicodeDecodeError:
-            raise DataError(f"column `{name}` is not UTF-8 text") from None
+            raise DataError(f"column `{name}` is not UTF-8 text", code="data_value") from None
     if kind is Kind.FLOAT and found is Kind.FLOAT:
         numbers, null = joined(decoded(column))
         numbers = numbers.astype(np.float64, copy=False)
@@ -213,6 +218,7 @@ def _as_floats(name: str, numbers: Array) -> Array:
         raise DataError(
             f"column `{name}` holds {numbers[np.argmax(bad)]}, which is no float, where floats were seen before",
             hint="give every batch the same types",
+            code="data_value",
         )
     return floats
 

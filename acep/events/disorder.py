@@ -132,7 +132,9 @@ class HoldBack:
         try:
             rows = pa.ipc.open_stream(data).read_all() if data else None
         except (pa.ArrowException, OSError, ValueError):
-            raise SnapshotError("the rows held back cannot be read: the state is damaged") from None
+            raise SnapshotError(
+                "the rows held back cannot be read: the state is damaged", code="state_damaged"
+            ) from None
         self._held = [] if rows is None else [(rows, self._ticks(rows))]
 
     def _joined(self) -> tuple[pa.Table, Ticks]:
@@ -142,7 +144,9 @@ class HoldBack:
     def _ticks(self, rows: pa.Table) -> Ticks:
         ticks, null = ticks_of(self.ts, rows.column(self.ts), self.tick_ns)
         if null is not None and null.any():
-            raise DataError(f"column `{self.ts}` is null in some event", hint="fill it in, or drop the row")
+            raise DataError(
+                f"column `{self.ts}` is null in some event", hint="fill it in, or drop the row", code="data_null"
+            )
         return np.asarray(ticks, np.int64)
 
     def _ordered(self, rows: pa.Table, ticks: Ticks) -> pa.Table:

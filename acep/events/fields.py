@@ -17,17 +17,23 @@ def check_names(*, unit: object = None, **roles: object) -> None:
     for role, name in (*roles.items(), ("unit", unit)):
         if not isinstance(name, str) and (name is not None or role == "ts"):
             what = "a unit of time" if role == "unit" else "the name of a column"
-            raise DataError(f"{role}= takes {what}, not {name.__class__.__name__}")
+            raise DataError(f"{role}= takes {what}, not {name.__class__.__name__}", code="option_invalid")
 
 
 def null_error(name: str, row: int) -> DataError:
     """Return the error for a null in the time, seq or id column."""
-    return DataError(f"column `{name}` is null in row {row} (rows count from 0)", hint="fill it in, or drop the row")
+    return DataError(
+        f"column `{name}` is null in row {row} (rows count from 0)",
+        hint="fill it in, or drop the row",
+        code="data_null",
+    )
 
 
 def twice_error(name: str, id: int | str) -> DataError:
     """Return the error for an id that two events have."""
-    return DataError(f"the id {id!r} comes twice in column `{name}`", hint="leave id out to use row positions")
+    return DataError(
+        f"the id {id!r} comes twice in column `{name}`", hint="leave id out to use row positions", code="data_order"
+    )
 
 
 def fields_of(schema: pa.Schema) -> dict[str, pa.DataType]:

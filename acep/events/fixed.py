@@ -97,6 +97,7 @@ def units_of(name: str, column: pa.ChunkedArray, scale: int) -> tuple[npt.NDArra
             f"column `{name}` is {shown}, and its {column[row].as_py()} in row {row} (rows count from 0) does not fit "
             f"into 64 bits with {scale} decimal places",
             hint="cast it to a decimal of fewer places, to text for a key, or to double",
+            code="data_type",
         )
     return numbers * unit if unit > 1 else numbers, null
 
@@ -115,4 +116,5 @@ def _of_fewer_places(name: str, column: pa.ChunkedArray, scale: int) -> pa.Chunk
         f"column `{name}` is {held}, of which {scale} decimal places are held, and its {bad} in row {row} (rows count "
         "from 0) has more",
         hint=f"cast it to a decimal of at most {DIGITS} digits, to text for a key, or to double",
+        code="data_type",
     )

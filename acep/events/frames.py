@@ -41,7 +41,9 @@ def to_table(events: Any) -> pa.Table:
         return _guarded(events.read_all)
     if is_swapped(events):
         raise QueryError(
-            "a query stands where the events should", hint="the events come first: acep.match(events, query)"
+            "a query stands where the events should",
+            hint="the events come first: acep.match(events, query)",
+            code="option_invalid",
         )
     home = type(events).__module__.partition(".")[0]
     if home == "pandas" and hasattr(events, "columns"):
@@ -53,9 +55,15 @@ def to_table(events: Any) -> pa.Table:
             _no_objects(name, held)
         return _guarded(events.to_arrow)
     if home == "pyspark":
-        raise DataError("these events are a Spark DataFrame", hint="use acep.spark.match(df, query)")
+        raise DataError(
+            "these events are a Spark DataFrame", hint="use acep.spark.match(df, query)", code="option_invalid"
+        )
     if isinstance(events, str | bytes) or hasattr(events, "__fspath__"):
-        raise DataError(f"events are a table, not {type(events).__name__}", hint="acep.read_events(path) reads a file")
+        raise DataError(
+            f"events are a table, not {type(events).__name__}",
+            hint="acep.read_events(path) reads a file",
+            code="option_invalid",
+        )
     if hasattr(events, "__arrow_c_stream__"):
         return _guarded(lambda: pa.RecordBatchReader.from_stream(events).read_all())
     if hasattr(events, "__arrow_c_array__"):
@@ -69,6 +77,7 @@ def to_table(events: Any) -> pa.Table:
     raise DataError(
         f"events cannot be read from a {type(events).__name__}",
         hint="give a pandas, polars or pyarrow table, a list of dicts, or a dict of columns",
+        code="option_invalid",
     )
 
 
@@ -76,14 +85,18 @@ def _guarded(read: Callable[[], pa.Table]) -> pa.Table:
     try:
         return read()
     except (pa.ArrowException, TypeError, ValueError) as bad:
-        raise DataError(f"the events cannot be read: {_first_line(bad)}") from None
+        raise DataError(f"the events cannot be read: {_first_line(bad)}", code="file_read") from None
 
 
 def _no_objects(name: str, held: Any) -> None:
     """Refuse a polars column of Python objects: some polars releases crash or hang when exporting one."""
     inside = [getattr(held, "inner", None), *(field.dtype for field in getattr(held, "fields", ()))]
     if str(held) == "Object":
-        raise DataError(f"column `{name}` holds Python objects", hint="cast it to text or numbers, or leave it out")
+        raise DataError(
+            f"column `{name}` holds Python objects",
+            hint="cast it to text or numbers, or leave it out",
+            code="data_type",
+        )
     for part in inside:
         if part is not None:
             _no_objects(name, part)
@@ -98,7 +111,7 @@ def _from_pandas(frame: Any) -> pa.Table:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         hint = "rename one of them, or keep the first: df.loc[:, ~df.columns.duplicated()]"
-        raise DataError(f"two columns are called `{twice}`", hint=hint)
+        raise DataError(f"two columns are called `{twice}`", hint=hint, code="data_column")
     if not all(isinstance(name, str) for name in frame.columns):
         frame = frame.set_axis(names, axis=1)
     index = [name for name in frame.index.names if name is not None]
@@ -111,7 +124,7 @@ def _from_pandas(frame: Any) -> pa.Table:
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         for name in frame.columns:
             _array(name, frame[name])
-        raise DataError("the frame cannot be read as a table") from None
+        raise DataError("the frame cannot be read as a table", code="file_read") from None
     extra = [name for name in table.column_names if name.startswith("__index_level_")]
     return table.drop_columns(extra) if extra else table
 
@@ -121,7 +134,7 @@ def _from_columns(columns: Mapping[Any, Any]) -> pa.Table:
     sizes = {name: len(array) for name, array in arrays.items()}
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"`{name}` {size}" for name, size in sizes.items())
-        raise DataError(f"the columns differ in length: {listed}")
+        raise DataError(f"the columns differ in length: {listed}", code="data_type")
     return pa.Table.from_arrays(list(arrays.values()), names=list(arrays))
 
 
@@ -132,6 +145,7 @@ def _from_rows(rows: list[Any]) -> pa.Table:
             raise DataError(
                 f"row {number} of the events is a {type(row).__name__}, not a dict",
                 hint="give a list of dicts, or a dict of columns",
+                code="data_type",
             )
         names.update(dict.fromkeys(row))
     arrays = [_array(_name(name), [row.get(name) for row in rows]) for name in names]
@@ -143,7 +157,9 @@ def _name(name: Any) -> str:
     try:
         str(name).encode()
     except UnicodeEncodeError:
-        raise DataError(f"the column name {str(name)!r} is no text", hint="rename the column") from None
+        raise DataError(
+            f"the column name {str(name)!r} is no text", hint="rename the column", code="data_column"
+        ) from None
     return str(name)
 
 
@@ -152,7 +168,7 @@ def _array(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
         return values
     single = isinstance(values, np.ndarray) and not values.ndim
     if single or isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise DataError(f"column `{name}` is a {type(values).__name__}, not a list of values")
+        raise DataError(f"column `{name}` is a {type(values).__name__}, not a list of values", code="data_type")
     built = array_of(values)
     if built is not None:
         return built
@@ -167,9 +183,11 @@ def _array(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as bad:
         kinds = sorted({type(v).__name__ for v in values if v is not None})
         if len(kinds) > 1:
-            raise DataError(f"column `{name}` mixes {' and '.join(kinds)}", hint="give it one type") from None
+            raise DataError(
+                f"column `{name}` mixes {' and '.join(kinds)}", hint="give it one type", code="data_type"
+            ) from None
         hint = "integers have 64 bits: make it text, or float" if isinstance(bad, OverflowError) else None
-        raise DataError(f"column `{name}` cannot be read: {_first_line(bad)}", hint=hint) from None
+        raise DataError(f"column `{name}` cannot be read: {_first_line(bad)}", hint=hint, code="data_type") from None
 
 
 def _one_sort_of_time(name: str, values: Iterable[Any]) -> None:
@@ -183,4 +201,6 @@ def _one_sort_of_time(name: str, values: Iterable[Any]) -> None:
     }
     if len(sorts) > 1:
         listed = " and ".join(sorted(sorts))
-        raise DataError(f"column `{name}` mixes {listed}", hint="times all with a zone, or all without")
+        raise DataError(
+            f"column `{name}` mixes {listed}", hint="times all with a zone, or all without", code="data_type"
+        )

@@ -53,6 +53,7 @@ class NumberedArrivals(Arrivals):
             raise DataError(
                 f"column `{self._seq}` is {held}, and seq_gaps= is for numbers of events",
                 hint="cast it to integers, or leave seq_gaps= out",
+                code="data_type",
             )
         self._held = HoldBack(self._seq, unique=True)  # in the order of the numbers, which is that of the stream
         self._newest: int | None = None
@@ -121,7 +122,7 @@ class NumberedArrivals(Arrivals):
             if not len(self._numbers) == len(self._times) == len(self._held):
                 raise ValueError("waits")
         except (KeyError, TypeError, ValueError, OverflowError):
-            raise SnapshotError("the snapshot does not hold a state of this stream") from None
+            raise SnapshotError("the snapshot does not hold a state of this stream", code="state_damaged") from None
 
     def _merged(self, numbers: Ints, ticks: Ints, fresh: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
         """Return the numbers and the times of the held events and of those that come, in the order of the numbers."""
@@ -130,6 +131,7 @@ class NumberedArrivals(Arrivals):
             raise DataError(
                 f"column `{self._seq}` has the number {number}, and the first is {self.first}",
                 hint=f"seq_gaps={number}" if number >= 0 else "numbers count from 0 on",
+                code="data_order",
             )
         before = numbers < self._next
         came = before if self._lost is None else before & (numbers > self._lost)
@@ -153,12 +155,14 @@ class NumberedArrivals(Arrivals):
         return DataError(
             f"the number {number} of column `{self._seq}` comes twice",
             hint="with seq_gaps= each event has a number of its own",
+            code="data_order",
         )
 
     def _disordered(self, number: int) -> DataError:
         return DataError(
             f"number {number} of column `{self._seq}` is not in the order of time",
             hint="with seq_gaps= a greater number is no earlier",
+            code="data_order",
         )
 
     def _passed(self, certain: int | None) -> pa.Table | None:

@@ -43,10 +43,14 @@ class OwnRows:
 
             table = read_events(self.paths, **self.options)
             if _stamps(self.paths) != self.stamps:
-                raise DataError("the files have changed since they were matched", hint=f"match them again, or {GIVE}")
+                raise DataError(
+                    "the files have changed since they were matched",
+                    hint=f"match them again, or {GIVE}",
+                    code="file_read",
+                )
             self.rows = table
         if self.rows is None:
-            raise DataError("these events could be read only once, and were not kept", hint=GIVE)
+            raise DataError("these events could be read only once, and were not kept", hint=GIVE, code="file_read")
         if self.index is not None and not self.index.is_(self.rows.index):
             raise changed("the index is another")
         return self.rows

@@ -138,21 +138,25 @@ def key_values(key: Any, known: Sequence[str], arrow: pa.Schema, schema: Schema)
     Raises :class:`QueryError` for other columns, :class:`DataError` for values that do not fit their column.
     """
     if not isinstance(key, Mapping) or not key:
-        raise QueryError(f"key={key!r} names no columns with their values", hint='key={"user": "ann"}')
+        raise QueryError(
+            f"key={key!r} names no columns with their values", hint='key={"user": "ann"}', code="option_invalid"
+        )
     found: dict[str, Value] = {}
     for name, value in key.items():
         if name not in known:
             listed = ", ".join(f"`{one}`" for one in known)
             hint = f"key= may name {listed}" if known else "the queries have none; leave key= out"
-            raise QueryError(f"`{name}` is no partition attribute of the queries", hint=hint)
+            raise QueryError(f"`{name}` is no partition attribute of the queries", hint=hint, code="option_invalid")
         held, kind = fields_of(arrow)[name], schema.held(name)
         try:
             values = pa.chunked_array([pa.array([value], held)])
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            raise DataError(f"{value!r} is no value of column `{name}`, which is {held}") from None
+            raise DataError(f"{value!r} is no value of column `{name}`, which is {held}", code="data_type") from None
         (found[name],) = column_of(name, values, kind, attribute_tick(schema) or 1, schema.scale(name)).to_list()
         if found[name] is None:
-            raise DataError(f"column `{name}` is null in no partition", hint="key= names a value that is not null")
+            raise DataError(
+                f"column `{name}` is null in no partition", hint="key= names a value that is not null", code="data_null"
+            )
     return found
 
 
@@ -161,7 +165,9 @@ def type_names(type: Any, schema: Schema) -> list[str]:
     else, and for a stream without types."""
     names = [type] if isinstance(type, str) else list(type) if isinstance(type, Iterable) else []
     if not names or not all(isinstance(name, str) for name in names):
-        raise QueryError(f"type={type!r} names no event types", hint='type="A", or type=["A", "B"]')
+        raise QueryError(
+            f"type={type!r} names no event types", hint='type="A", or type=["A", "B"]', code="option_invalid"
+        )
     if schema.type is None:
-        raise QueryError("the stream has no type column", hint="leave type= out of advance()")
+        raise QueryError("the stream has no type column", hint="leave type= out of advance()", code="query_type")
     return names

@@ -73,7 +73,7 @@ def schema_of(
     check_names(ts=ts, type=type, seq=seq, id=id, unit=unit)
     names = table_schema.names
     if two := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        raise DataError(f"two columns are called `{two[0]}`", hint="rename one of them")
+        raise DataError(f"two columns are called `{two[0]}`", hint="rename one of them", code="data_column")
     held, ambiguous = fields_of(table_schema), twice(table_schema)
     names = [name for name in held if name not in ambiguous]
     held = {name: held[name] for name in names}
@@ -83,7 +83,7 @@ def schema_of(
         if name is not None and name not in names:
             near = suggest(name, names) or "the events have no columns"
             hint = near if name != role else f"name the column with {role}=; {near}"
-            raise DataError(f"there is no column `{name}`", hint=hint)
+            raise DataError(f"there is no column `{name}`", hint=hint, code="data_column")
     kinds = tuple((name, kind) for name, of in held.items() if (kind := kind_of(of)) is not None)
     times = tuple((name, plain_type(of)) for name, of in held.items() if name == ts or tick_of(of))
     decimals = [(name, plain_type(of)) for name, of in held.items() if scale_of(of) is not None]
@@ -103,15 +103,22 @@ def schema_of(
             raise DataError(
                 f"the {role} column `{name}` must hold {' or '.join(words[k] for k in wanted)}, not {held[name]}",
                 hint=f'cast it, where files are read by cast={{"{name}": "{"string" if role == "type" else "int"}"}}',
+                code="data_type",
             )
     tick: Fraction | None = None
     if instants:
         if unit is not None:
-            raise DataError(f"unit={unit!r} is for an integer ts, but `{ts}` is {held[ts]}", hint="leave unit out")
+            raise DataError(
+                f"unit={unit!r} is for an integer ts, but `{ts}` is {held[ts]}",
+                hint="leave unit out",
+                code="option_invalid",
+            )
         tick = Fraction(_finest(held.values()) or 1)
     elif unit is not None:
         if unit not in UNIT_NS:
-            raise DataError(f"unit={unit!r} is not a unit of time", hint=f"one of {', '.join(UNIT_NS)}")
+            raise DataError(
+                f"unit={unit!r} is not a unit of time", hint=f"one of {', '.join(UNIT_NS)}", code="option_invalid"
+            )
         tick = Fraction(UNIT_NS[unit])
     scales = tuple((name, scale) for name, of in decimals if (scale := scale_of(of)) is not None)
     named: Any = {"ts": ts, "type": type, "seq": seq, "id": id, "tick_ns": tick, "instants": instants}
@@ -131,7 +138,9 @@ def _check_ts(name: str, held: pa.DataType) -> bool:
         hint = "parse it to timestamps, or cast it to integers"
     elif pa.types.is_struct(plain) and plain.names:
         hint = f"name one of its fields, as in {name}.{plain.names[0]}"
-    raise DataError(f"the time column `{name}` must hold integers, timestamps or dates, not {held}", hint=hint)
+    raise DataError(
+        f"the time column `{name}` must hold integers, timestamps or dates, not {held}", hint=hint, code="data_type"
+    )
 
 
 def _finest(held: Iterable[pa.DataType]) -> int | None:
@@ -246,7 +255,9 @@ def batch_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base:
             continue
         there[name] = column_at(table, name)
         if there[name] is None:
-            raise DataError(f"there is no column `{name}`", hint=suggest(name, [*fields_of(table.schema)]))
+            raise DataError(
+                f"there is no column `{name}`", hint=suggest(name, [*fields_of(table.schema)]), code="data_column"
+            )
         _same_zone(name, there[name].type, schema)
     size = table.num_rows
     tick = attribute_tick(schema) or _finest(fields_of(table.schema).values()) or 1
@@ -262,7 +273,9 @@ def batch_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base:
     def attribute(name: str) -> Column:
         kind = schema.kind(name)
         if kind is None:
-            raise DataError(f"column `{name}` is {there[name].type}, which cannot be used as an attribute")
+            raise DataError(
+                f"column `{name}` is {there[name].type}, which cannot be used as an attribute", code="data_type"
+            )
         column = column_of(name, there[name], kind, tick, schema.scale(name))
         return column if order is None else column.at(order)
 
@@ -290,7 +303,9 @@ def _same_zone(name: str, held: pa.DataType, schema: Schema) -> None:
         return
     if (held.tz is None) is not (before.tz is None):
         seen = f"times with{'out' if before.tz is None else ''} a zone were seen before"
-        raise DataError(f"column `{name}` is {held}, where {seen}", hint="give every batch the same types")
+        raise DataError(
+            f"column `{name}` is {held}, where {seen}", hint="give every batch the same types", code="data_type"
+        )
 
 
 def _no_nulls(name: str, column: pa.ChunkedArray, tick: Fraction | int, base: int) -> Any:
@@ -305,7 +320,7 @@ def _ids(name: str, held: pa.ChunkedArray, base: int, *, unique: bool) -> Any:
     kind = kind_of(held.type)
     other = kind not in (Kind.INT, Kind.STRING) or scale_of(held.type) is not None or tick_of(held.type) is not None
     if other and not pa.types.is_null(held.type):
-        raise DataError(f"the id column `{name}` must hold integers or texts, not {held.type}")
+        raise DataError(f"the id column `{name}` must hold integers or texts, not {held.type}", code="data_type")
     column = column_of(name, held, kind or Kind.INT, 1)
     if column.valid is not None:
         raise null_error(name, int(np.argmin(column.valid)) + base)

@@ -54,7 +54,11 @@ def why(
     """
     query = query_of(query)
     if key is not None and not isinstance(key, Mapping):
-        raise DataError(f"key= is a dict of attributes and values, not {key.__class__.__name__}", hint='key={"k": 1}')
+        raise DataError(
+            f"key= is a dict of attributes and values, not {key.__class__.__name__}",
+            hint='key={"k": 1}',
+            code="option_invalid",
+        )
     names: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
     return explained(to_table(events), query, lambda plan, there: _key(key or {}, plan, there), **names)
 
@@ -77,20 +81,24 @@ def _key(key: Mapping[str, Any], plan: Plan, there: list[Key]) -> Key:
     for name in key:
         if name not in plan.keys:
             hint = suggest(str(name), plan.keys) or "the query has no partition attribute: leave key out"
-            raise DataError(f"`{name}` is no partition attribute", hint=hint)
+            raise DataError(f"`{name}` is no partition attribute", hint=hint, code="option_invalid")
     if not plan.keys:
         return ()
     shown = {one: key_to_input(one, plan.keys, plan.schema) for one in there}
     some = ", ".join(str(values) for values in list(shown.values())[:3])
     missing = [name for name in plan.keys if name not in key]
     if missing:
-        raise DataError(f"the key needs a value for {' and '.join(missing)}", hint=f"such as {some}" if some else None)
+        raise DataError(
+            f"the key needs a value for {' and '.join(missing)}",
+            hint=f"such as {some}" if some else None,
+            code="option_invalid",
+        )
     for same in (_equal, lambda a, b: str(a) == str(b)):
         for one, values in shown.items():
             if all(same(values[name], key[name]) for name in plan.keys):
                 return one
     named = ", ".join(f"{name}={key[name]}" for name in plan.keys)
-    raise DataError(f"there is no event with {named}", hint=f"such as {some}" if some else None)
+    raise DataError(f"there is no event with {named}", hint=f"such as {some}" if some else None, code="option_invalid")
 
 
 def _equal(value: Any, given: Any) -> bool:

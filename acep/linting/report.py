@@ -62,7 +62,7 @@ class DataFinding:
         shown = QueryError(
             f"{self.severity}: {self.message} [{self.code}]", text=self.text, start=start, end=end, hint=self.hint
         )
-        return shown.render()
+        return shown.render(coded=False)
 
 
 class Findings(Sequence[DataFinding]):

@@ -99,16 +99,20 @@ def own_events(matches: Matches, match: Match | None, frame: Any, variable: str,
         one = getattr(match, "_found", None)
         if not isinstance(one, Found):
             raise QueryError(
-                f"events() takes one of these matches, not {type(match).__name__}", hint="events(found[0])"
+                f"events() takes one of these matches, not {type(match).__name__}",
+                hint="events(found[0])",
+                code="option_invalid",
             )
         found = [one]
     added = (variable,) if match is not None else (number, variable)
     there = {name.lower() for name in column_names(given)}
     for name, word in ((variable, "variable"), (number, "number")):
         if not isinstance(name, str):
-            raise QueryError(f"{word}= is the name of a column, not {type(name).__name__}")
+            raise QueryError(f"{word}= is the name of a column, not {type(name).__name__}", code="option_invalid")
         if name in added and (name.lower() in there or added.count(name) > 1):
-            raise DataError(f"the events have a column `{name}` already", hint=f'{word}="another name"')
+            raise DataError(
+                f"the events have a column `{name}` already", hint=f'{word}="another name"', code="data_column"
+            )
     bound = bound_events(found)
     places = places_of(given, bound.ids, matches.schema.id)
     _check_times(given, places, bound, found, matches)

@@ -212,7 +212,7 @@ def _bound(chunk: pa.MapArray, layout: Layout) -> dict[tuple[str, str], pa.Array
 def check_flat(flat: Any, *, dynamic: bool) -> None:
     """Raise :class:`QueryError` if ``flat`` is no bool, or if the queries of a flat result change."""
     if not isinstance(flat, bool):
-        raise QueryError("flat= is True or False", hint="flat=True")
+        raise QueryError("flat= is True or False", hint="flat=True", code="option_invalid")
     if flat and dynamic:
         raise QueryError(
             "the columns of a flat result are those of the variables, which a new version may change",

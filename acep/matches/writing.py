@@ -56,7 +56,9 @@ def output_format(path: str | os.PathLike[str]) -> str:
     if found is None and is_special(path):
         return "jsonl"
     if found is None:
-        raise DataError(f"no format of output is named like `{path}`", hint="use .jsonl, .parquet or .csv")
+        raise DataError(
+            f"no format of output is named like `{path}`", hint="use .jsonl, .parquet or .csv", code="file_write"
+        )
     return found
 
 
@@ -248,10 +250,10 @@ def _sink(
     """Open an output; ``empty`` makes a table with its columns, for Parquet without any part."""
     if form is None:
         if not isinstance(target, str | os.PathLike):
-            raise DataError("a stream needs a format", hint='form="jsonl", "csv" or "parquet"')
+            raise DataError("a stream needs a format", hint='form="jsonl", "csv" or "parquet"', code="option_invalid")
         form = output_format(target)
     if form not in FORMATS.values():
-        raise DataError(f"there is no format {form!r}", hint="jsonl, csv or parquet")
+        raise DataError(f"there is no format {form!r}", hint="jsonl, csv or parquet", code="option_invalid")
     with opened(target, binary=form == "parquet") as stream:
         sink = _Sink(stream, form, heads, columns)
         yield sink
@@ -276,7 +278,7 @@ def opened(target: Target, *, binary: bool) -> Iterator[IO[Any]]:
         return
     mode, encoding = ("xb", None) if binary else ("x", "utf-8")
     if Path(target).is_dir():
-        raise DataError(f"`{target}` is a directory, not a file")
+        raise DataError(f"`{target}` is a directory, not a file", code="file_write")
     if is_special(target):
         try:
             with Path(target).open(mode.replace("x", "w"), encoding=encoding, newline=None if binary else "") as stream:
@@ -284,7 +286,7 @@ def opened(target: Target, *, binary: bool) -> Iterator[IO[Any]]:
         except BrokenPipeError:
             raise
         except OSError as bad:
-            raise DataError(f"`{target}` cannot be written: {bad.strerror or bad}") from None
+            raise DataError(f"`{target}` cannot be written: {bad.strerror or bad}", code="file_write") from None
         return
     path = Path(os.path.realpath(target))
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -294,7 +296,7 @@ def opened(target: Target, *, binary: bool) -> Iterator[IO[Any]]:
                 yield stream
             draft.replace(path)
         except OSError as bad:
-            raise DataError(f"`{target}` cannot be written: {bad.strerror or bad}") from None
+            raise DataError(f"`{target}` cannot be written: {bad.strerror or bad}", code="file_write") from None
     except BaseException:
         draft.unlink(missing_ok=True)
         raise

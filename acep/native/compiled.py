@@ -77,7 +77,7 @@ def chosen(plan: Plan, engine: str = "auto", output: str = "matches") -> EngineC
         return EngineChoice("reference", "it was asked for")
     if _REASON is not None:
         if engine == "native":
-            raise EngineError(_REASON, hint='engine="reference" runs every query')
+            raise EngineError(_REASON, hint='engine="reference" runs every query', code="engine_missing")
         return EngineChoice("reference", _REASON)
     choice = choose(plan, output)
     if engine == "native" and choice.engine == "reference":

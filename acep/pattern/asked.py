@@ -38,6 +38,7 @@ def query_of(query: object) -> Query:
         raise QueryError(
             f"a query is a text, or what acep.parse, acep.regex or acep.Automaton gives, not {type(query).__name__}",
             hint='the query comes after the events: acep.match(events, "PATTERN SEQ(A a, B b) WITHIN 5")',
+            code="option_invalid",
         )
     if query.startswith(LETTERS):
         raise QueryError(
@@ -47,6 +48,7 @@ def query_of(query: object) -> Query:
         raise QueryError(
             f"`{query}` is the name of a file, not a query",
             hint="of a query, give its text; of events, give them first",
+            code="file_read",
         )
     from acep.pattern.sase import parse
 
@@ -99,7 +101,9 @@ def asked_for(query: object) -> Asked:
     else:
         items = [("", query)]
     if not items:
-        raise QueryError("there is no query", hint="give one query, a list of them, or a dict of name to query")
+        raise QueryError(
+            "there is no query", hint="give one query, a list of them, or a dict of name to query", code="query_name"
+        )
     queries = tuple(query_of(one) for _, one in items)
     several = isinstance(query, Mapping | Sequence) and not isinstance(query, str)
     return Asked(tuple(name for name, _ in items), queries, several, named)

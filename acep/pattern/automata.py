@@ -185,9 +185,9 @@ class Automaton:
             text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
             data = tomllib.loads(text)
         except OSError as error:
-            raise QueryError(f"the automaton cannot be read: {error.strerror or error}") from None
+            raise QueryError(f"the automaton cannot be read: {error.strerror or error}", code="file_read") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise QueryError(f"this is no TOML: {error}") from None
+            raise QueryError(f"this is no TOML: {error}", code="query_syntax") from None
         _known(data, _PARTS, "an automaton")
         arcs = data.get("arc", [])
         if not isinstance(arcs, list) or not all(isinstance(one, dict) for one in arcs):
@@ -222,7 +222,7 @@ class Automaton:
 def _known(data: Mapping[str, Any], names: Several[str], what: str) -> None:
     for name in data:
         if name not in names:
-            raise QueryError(f"{what} has no `{name}`", hint=suggest(name, names))
+            raise QueryError(f"{what} has no `{name}`", hint=suggest(name, names), code="query_name")
 
 
 def _arc_of(data: dict[str, Any]) -> GraphArc:
@@ -243,7 +243,7 @@ def _declared(name: str, value: Any) -> Any:
     if isinstance(value, str):
         if value not in _NAMED:
             hint = f"a type ({', '.join(_NAMED)}), a number, true or false, or a text in brackets"
-            raise QueryError(f"register `{name}`: `{value}` is no type", hint=hint)
+            raise QueryError(f"register `{name}`: `{value}` is no type", hint=hint, code="query_type")
         return _NAMED[value]
     return value
 
@@ -266,7 +266,9 @@ def _register(name: str, value: Any) -> GraphRegister:
 def _constant(value: Any, where: str) -> bool | int | float | str | None:
     known = value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value))
     if not known or (isinstance(value, int) and not -(2**63) <= value < 2**63):
-        raise QueryError(f"{where}: {value!r} is no value of a register", hint="a number, a text, true or false")
+        raise QueryError(
+            f"{where}: {value!r} is no value of a register", hint="a number, a text, true or false", code="query_type"
+        )
     found: bool | int | float | str | None = value
     return found
 
@@ -274,13 +276,13 @@ def _constant(value: Any, where: str) -> bool | int | float | str | None:
 def _expression(text: Any, where: str) -> ex.Expr:
     """Parse an expression over ``e`` and ``r``."""
     if not isinstance(text, str):
-        raise QueryError(f"{where}: an expression is a text, not {text!r}")
+        raise QueryError(f"{where}: an expression is a text, not {text!r}", code="option_invalid")
     try:
         return _parsed(text)
     except QueryError as error:
-        raise QueryError(f"{where}: {error.message}", hint=error.hint) from None
+        raise QueryError(f"{where}: {error.message}", hint=error.hint, code=error.code) from None
     except ValueError:
-        raise QueryError(f"{where}: `{text[:60]}` is no expression") from None
+        raise QueryError(f"{where}: `{text[:60]}` is no expression", code="query_syntax") from None
 
 
 @lru_cache(KEPT)

@@ -40,21 +40,26 @@ def changed(
     for gone in remove:
         at = _place(arcs, gone, since)
         if at is None:
-            raise QueryError(f"there is no arc {arc_text(gone)}", hint="remove= takes arcs as they were added")
+            raise QueryError(
+                f"there is no arc {arc_text(gone)}", hint="remove= takes arcs as they were added", code="query_change"
+            )
         arcs[at : at + 1] = [] if since is None else [replace(arcs[at], until=since)]
     for one in add:
         if since is not None and one.since is not None and _at(one.since) < _at(since):
             raise QueryError(
                 f"arc {one.source} -> {one.target} begins before the change",
                 hint="events that have come take the arcs as they were; revise() reaches back to them",
+                code="query_change",
             )
     fresh = [one if one.since is not None else replace(one, since=since) for one in add]
     for name in final:
         if not isinstance(name, str) or not name:
-            raise QueryError(f"a state has a name, which {name!r} is not")
+            raise QueryError(f"a state has a name, which {name!r} is not", code="query_change")
         if name in graph.states and name not in graph.final:
             raise QueryError(
-                f"state `{name}` is not new, so it cannot become final", hint="give a state of another name"
+                f"state `{name}` is not new, so it cannot become final",
+                hint="give a state of another name",
+                code="query_change",
             )
     return _with_arcs(query, [*arcs, *fresh], fresh, final, since)
 
@@ -111,7 +116,7 @@ def difference(query: Query, other: Query) -> tuple[list[GraphArc], list[GraphAr
     """
     old, new = query.graph, other.graph
     if old is None or new is None:
-        raise QueryError("only an automaton can replace an automaton")
+        raise QueryError("only an automaton can replace an automaton", code="query_change")
     for name, one, two in (
         ("registers", old.registers, new.registers),
         ("start", old.start, new.start),
@@ -119,10 +124,16 @@ def difference(query: Query, other: Query) -> tuple[list[GraphArc], list[GraphAr
         ("window", query.within, other.within),
     ):
         if one != two:
-            raise QueryError(f"the automaton has another value of `{name}`", hint="only arcs and states may change")
+            raise QueryError(
+                f"the automaton has another value of `{name}`",
+                hint="only arcs and states may change",
+                code="query_change",
+            )
     for name in old.states:
         if name in new.states and (name in old.final) != (name in new.final):
-            raise QueryError(f"state `{name}` is final in one of both only", hint="give a state of another name")
+            raise QueryError(
+                f"state `{name}` is final in one of both only", hint="give a state of another name", code="query_change"
+            )
     there = [_plain(one) for one in old.arcs if one.until is None]
     wanted = [_plain(one) for one in new.arcs]
     add = [one for one in new.arcs if _plain(one) not in there]

@@ -61,14 +61,14 @@ def _check_size(query: Query) -> None:
     if not walk.binds(query.pattern):
         raise QueryError("the pattern binds no event", hint="add a component that is not negated")
     if any(depth > DEEPEST for _, depth in walk.levels(query.pattern, walk.parts)):
-        raise QueryError("the pattern is nested too deeply", hint=f"at most {DEEPEST} levels")
+        raise QueryError("the pattern is nested too deeply", hint=f"at most {DEEPEST} levels", code="query_size")
     if walk.positions(query.pattern) > MOST_POSITIONS:
         hint = f"at most {MOST_POSITIONS} components, repetitions written out"
-        raise QueryError("the pattern is too large", hint=hint)
+        raise QueryError("the pattern is too large", hint=hint, code="query_size")
     for expr in (*query.where, *query.results):
         if any(depth > DEEPEST for _, depth in walk.levels(expr, walk.children)):
             hint = f"at most {DEEPEST} levels, or terms of one sum"
-            raise ex.error_at("this expression is nested too deeply", expr, hint)
+            raise ex.error_at("this expression is nested too deeply", expr, hint, code="query_size")
 
 
 # ---- declarations
@@ -91,7 +91,9 @@ def _declare(node: Node, before: set[str], seen: dict[str, int], places: Places)
             seen[var] = seen.get(var, 0) + 1
             if var in before:
                 hint = "use another name; only the alternatives of a choice may share one"
-                raise ex.error_at(f"`{var}` is declared twice", _place(places, var, seen[var] - 1), hint)
+                raise ex.error_at(
+                    f"`{var}` is declared twice", _place(places, var, seen[var] - 1), hint, code="query_name"
+                )
             before.add(var)
             return {var}
         case _:
@@ -170,7 +172,9 @@ def _walks(leaf: ex.Leaf) -> bool:
 def _check_known(expr: ex.Expr, most: Most, negated: Collection[str]) -> None:
     for leaf in walk.leaves_of(expr):
         if leaf.var not in (known := {*most, *negated}):
-            raise ex.error_at(f"unknown variable `{leaf.var}`", leaf, suggest(leaf.var, sorted(known)))
+            raise ex.error_at(
+                f"unknown variable `{leaf.var}`", leaf, suggest(leaf.var, sorted(known)), code="query_name"
+            )
 
 
 def _check_number(leaf: ex.Leaf, most: int | None) -> None:
@@ -234,7 +238,9 @@ def checked_errors(errors: object) -> Fraction:
     """
     number = _exact(errors)
     if number is None or number < 0:
-        raise QueryError(f"errors={errors!r} is not an error budget", hint="a number, at least 0 and finite")
+        raise QueryError(
+            f"errors={errors!r} is not an error budget", hint="a number, at least 0 and finite", code="option_invalid"
+        )
     return number
 
 
@@ -247,11 +253,11 @@ def checked_weights(weights: object, known: tuple[str, ...]) -> tuple[tuple[str,
     (('a', Fraction(2, 1)), ('b', None))
     """
     if not isinstance(weights, Mapping):
-        raise QueryError(f"weights={weights!r} is not a mapping", hint='weights={"a": 2}')
+        raise QueryError(f"weights={weights!r} is not a mapping", hint='weights={"a": 2}', code="option_invalid")
     found: dict[str, Fraction | None] = {}
     for var, weight in weights.items():
         if var not in known:
-            raise QueryError(f"weights: unknown variable `{var}`", hint=suggest(str(var), known))
+            raise QueryError(f"weights: unknown variable `{var}`", hint=suggest(str(var), known), code="option_invalid")
         if weight is None or (isinstance(weight, float | Decimal) and weight == math.inf):
             found[var] = None
             continue

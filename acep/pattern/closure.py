@@ -122,7 +122,7 @@ def close_equalities(query: Query) -> tuple[ex.Expr, ...]:
         n = len(group.members)
         if len(implied) + n * (n - 1) // 2 > MOST_PAIRS:
             hint = "tie an attribute of all events by [attribute]"
-            raise QueryError("too many equalities follow from each other", hint=hint)
+            raise QueryError("too many equalities follow from each other", hint=hint, code="query_size")
         pairs = list(combinations(group.members, 2))
         if not of_negated and all(isinstance(m, ex.Attribute) for m in group.members):
             each = [m for m in group.members if _is_each(m, kleene - groups) and _ties(group, m.var)]

@@ -66,7 +66,7 @@ def in_ticks(ns: Fraction | int, tick_ns: Fraction | None, expr: ex.Duration | e
     """Return a time in ticks, as an integer if it is whole."""
     if tick_ns is None:
         hint = 'name the unit of an integer ts: unit="s" (ns, us, ms, s, min, h, d)'
-        raise ex.error_at("a time needs to know how long a tick of `ts` is", expr, hint)
+        raise ex.error_at("a time needs to know how long a tick of `ts` is", expr, hint, code="query_type")
     ticks = Fraction(ns) / tick_ns
     return int(ticks) if ticks.denominator == 1 else float(ticks)
 

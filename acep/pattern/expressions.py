@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Literal as OneOf
 from typing import TypeAlias
 
-from acep.errors import QueryError
+from acep.errors import Code, QueryError
 
 __all__ = [
     "COUNT_DISTINCT",
@@ -198,10 +198,10 @@ Leaf: TypeAlias = Attribute | Length | Aggregate
 Expr: TypeAlias = Literal | Duration | Timestamp | Leaf | Unary | Binary | Call | In | Between | Like | IsNull
 
 
-def error_at(message: str, at: Expr | Span | None, hint: str | None = None) -> QueryError:
+def error_at(message: str, at: Expr | Span | None, hint: str | None = None, code: Code | None = None) -> QueryError:
     """Return an error at a place, if that is known. The text is added later (:meth:`AcepError.located`)."""
     span = at if isinstance(at, Span) or at is None else at.span
-    return QueryError(message, start=span.start if span else None, end=span.end if span else None, hint=hint)
+    return QueryError(message, start=span.start if span else None, end=span.end if span else None, hint=hint, code=code)
 
 
 @contextmanager
@@ -210,4 +210,4 @@ def placed(at: Span) -> Iterator[None]:
     try:
         yield
     except QueryError as error:
-        raise error if error.start is not None else error_at(error.message, at, error.hint) from None
+        raise error if error.start is not None else error_at(error.message, at, error.hint, code=error.code) from None

@@ -47,14 +47,16 @@ def check_registers(graph: StateGraph, arcs: Iterable[GraphArc]) -> None:
         for name, _ in one.transfer:
             if name not in known:
                 where = f"arc {one.source} -> {one.target}"
-                raise QueryError(f"{where}: there is no register `{name}`", hint=suggest(name, known))
+                raise QueryError(
+                    f"{where}: there is no register `{name}`", hint=suggest(name, known), code="query_name"
+                )
         for expr in (one.fence, *(value for _, value in one.transfer)):
             for leaf in references(expr):
                 assert isinstance(leaf, ex.Attribute)
                 if leaf.var == REGISTER and leaf.name not in known:
                     hint = suggest(leaf.name, known) or "declare it in registers="
                     where = f"arc {one.source} -> {one.target}"
-                    raise QueryError(f"{where}: there is no register `{leaf.name}`", hint=hint)
+                    raise QueryError(f"{where}: there is no register `{leaf.name}`", hint=hint, code="query_name")
 
 
 def check_cycles(arcs: Iterable[GraphArc]) -> None:

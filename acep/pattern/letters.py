@@ -55,7 +55,7 @@ def regex(
     ('user',)
     """
     if not isinstance(text, str):
-        raise QueryError(f"a letter expression is a text, not {type(text).__name__}")
+        raise QueryError(f"a letter expression is a text, not {type(text).__name__}", code="option_invalid")
     try:
         node = _alternatives(read("letters", text))
         query = Query(
@@ -74,7 +74,7 @@ def regex(
     try:
         check_query(query)
     except QueryError as error:
-        raise QueryError(error.message, text=text, start=0, end=len(text), hint=error.hint) from None
+        raise QueryError(error.message, text=text, start=0, end=len(text), hint=error.hint, code=error.code) from None
     return query
 
 
@@ -104,7 +104,9 @@ def _attributes(by: str | Many[str] | None) -> tuple[str, ...]:
     except TypeError:  # a NumPy array without dimensions
         names = (given,)
     if not all(isinstance(n, str) and n for n in names):
-        raise QueryError(f"by={by!r} is not a list of attributes", hint='by="symbol" or by=["symbol", "user"]')
+        raise QueryError(
+            f"by={by!r} is not a list of attributes", hint='by="symbol" or by=["symbol", "user"]', code="option_invalid"
+        )
     return tuple(dict.fromkeys(names))
 
 
@@ -114,5 +116,7 @@ def _member(kind: type[Selection], value: str | Selection, wanted: str) -> Selec
         return value
     known = {member.value: member for member in kind}
     if wanted not in known:
-        raise QueryError(f"unknown {kind.__name__.lower()} `{wanted[:60]}`", hint=suggest(wanted[:60], known))
+        raise QueryError(
+            f"unknown {kind.__name__.lower()} `{wanted[:60]}`", hint=suggest(wanted[:60], known), code="option_invalid"
+        )
     return known[wanted]

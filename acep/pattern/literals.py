@@ -20,7 +20,9 @@ def _number(branch: Branch) -> ex.Expr:
     if token.isdecimal() and len(token) < 40:
         value = int(token)
         if value > _INT_LIMIT:  # 2**63 itself is allowed: -2**63 is a 64-bit integer
-            raise fail("this integer does not fit into 64 bits", token, "write it with a decimal point")
+            raise fail(
+                "this integer does not fit into 64 bits", token, "write it with a decimal point", code="query_size"
+            )
         return ex.Literal(value, span(branch))
     return _float(branch, token, 1)
 
@@ -30,7 +32,7 @@ def _float(branch: Branch, token: Token, divisor: int) -> ex.Literal:
         with ex.placed(span(token)):
             return number_literal(exact_number(token.rstrip("%")) / divisor, span(branch))
     except OverflowError:
-        raise fail("this number is too large", token) from None
+        raise fail("this number is too large", token, code="query_size") from None
 
 
 def number_literal(exact: Fraction, where: ex.Span | None) -> ex.Literal:

@@ -112,7 +112,7 @@ class Spot:
     def error(self, message: str, hint: str | None, length: int = 1) -> QueryError:
         """Return an error at this place."""
         end = self.at + length if self.token is None else self.token.end_pos
-        return QueryError(message, text=self.text, start=self.at, end=end, hint=hint)
+        return QueryError(message, text=self.text, start=self.at, end=end, hint=hint, code="query_syntax")
 
 
 def explain(text: str, at: int, token: Token | None, accepted: Collection[str]) -> QueryError:
@@ -162,7 +162,7 @@ def _elsewhere(spot: Spot) -> QueryError | None:
     if found is None:
         return None
     message = f"{found.name} is not in the language"
-    return QueryError(message, text=spot.text, start=found.start, end=found.end, hint=found.hint)
+    return QueryError(message, text=spot.text, start=found.start, end=found.end, hint=found.hint, code="query_syntax")
 
 
 def _typography(spot: Spot) -> str | None:
@@ -200,7 +200,9 @@ def _strategy(spot: Spot) -> QueryError | None:
         if close and word.lower() not in STRATEGIES:
             start, end = found.span(1)
             hint = f"did you mean {close[0]}?"
-            return QueryError(f"unknown strategy `{word[:40]}`", text=spot.text, start=start, end=end, hint=hint)
+            return QueryError(
+                f"unknown strategy `{word[:40]}`", text=spot.text, start=start, end=end, hint=hint, code="query_name"
+            )
     return None
 
 
@@ -246,7 +248,9 @@ def _unit(spot: Spot) -> str | QueryError | None:
         try:
             unit_ns(spot.word)
         except QueryError as error:
-            return spot.error(error.message, error.hint)
+            wrong = spot.error(error.message, error.hint)
+            wrong.code = error.code
+            return wrong
     return hint
 
 

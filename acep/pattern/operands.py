@@ -46,7 +46,7 @@ def check_condition(expr: ex.Expr) -> None:
     kind = kind_of(expr)
     if kind not in ("boolean", ANY):
         hint = "write an attribute, as in a.x" if isinstance(expr, ex.Literal) else "compare it with something"
-        raise ex.error_at(f"a condition is needed here, not a {kind}", expr, hint)
+        raise ex.error_at(f"a condition is needed here, not a {kind}", expr, hint, code="query_type")
 
 
 def kind_of(expr: ex.Expr) -> str:
@@ -88,7 +88,7 @@ def kind_of(expr: ex.Expr) -> str:
             _comparable(high, operand, high)
         case ex.Like(operand=operand):
             if kind_of(operand) not in ("text", ANY):
-                raise ex.error_at(f"LIKE looks at texts, not at a {kind_of(operand)}", operand)
+                raise ex.error_at(f"LIKE looks at texts, not at a {kind_of(operand)}", operand, code="query_type")
         case ex.IsNull(operand=operand):
             kind_of(operand)
         case ex.Call():
@@ -99,7 +99,7 @@ def kind_of(expr: ex.Expr) -> str:
 def _minus(operand: ex.Expr) -> str:
     kind = kind_of(operand)
     if kind not in ("number", "duration", QUANTITY, ANY):
-        raise ex.error_at(f"a {kind} has no sign", operand)
+        raise ex.error_at(f"a {kind} has no sign", operand, code="query_type")
     return QUANTITY if kind == ANY else kind
 
 
@@ -110,25 +110,29 @@ def _arithmetic(expr: ex.Expr, op: str, left: str, right: str) -> str:
         if kind in kinds:
             hint = "join texts by concat(a.x, b.x)" if kind == "text" and op == "+" else None
             message = f"`{op}` with NULL is always NULL" if kind == "null" else f"`{op}` cannot take a {kind}"
-            raise ex.error_at(message, expr, hint)
+            raise ex.error_at(message, expr, hint, code="query_type")
     if kinds & {ANY, QUANTITY}:
         return QUANTITY
     if kinds == {"number"}:
         return "number"
     if (op, left, right) not in TIME_ARITHMETIC:
         times = "number" in kinds and kinds <= {"number", "duration", "timestamp"}
-        raise ex.error_at(f"`{op}` cannot take a {left} and a {right}", expr, _UNIT if times else None)
+        raise ex.error_at(
+            f"`{op}` cannot take a {left} and a {right}", expr, _UNIT if times else None, code="query_type"
+        )
     return TIME_ARITHMETIC[op, left, right]
 
 
 def _comparable(at: ex.Expr, left: ex.Expr, right: ex.Expr, *, null: bool = False) -> None:
     kinds = (kind_of(left), kind_of(right))
     if "null" in kinds and not null:
-        raise ex.error_at("a comparison with NULL is never true", at, "write x IS NULL or x IS NOT NULL")
+        raise ex.error_at(
+            "a comparison with NULL is never true", at, "write x IS NULL or x IS NOT NULL", code="query_type"
+        )
     known = {k for k in kinds if k not in (ANY, "null")}
     if len(known) > 1 and not (QUANTITY in known and known <= _QUANTITIES):
         hint = _UNIT if known == {"number", "duration"} else None
-        raise ex.error_at(f"a {kinds[0]} cannot be compared with a {kinds[1]}", at, hint)
+        raise ex.error_at(f"a {kinds[0]} cannot be compared with a {kinds[1]}", at, hint, code="query_type")
 
 
 def _call(expr: ex.Call) -> str:
@@ -145,7 +149,7 @@ def _call(expr: ex.Call) -> str:
             return QUANTITY
         if len(known) > 1:
             what = "CASE needs values" if name == CASE else f"`{name}` needs arguments"
-            raise ex.error_at(f"{what} of one kind, not a {' and a '.join(sorted(known))}", expr)
+            raise ex.error_at(f"{what} of one kind, not a {' and a '.join(sorted(known))}", expr, code="query_type")
         return ANY if ANY in kinds or not known else known.pop()
     for i, (arg, kind) in enumerate(zip(expr.args, kinds, strict=True)):
         if name in TEXT_FUNCTIONS:
@@ -157,7 +161,7 @@ def _call(expr: ex.Call) -> str:
         else:
             wanted = "number"
         if kind not in (wanted, ANY, "null") and not (kind == QUANTITY and wanted in _QUANTITIES):
-            raise ex.error_at(f"`{name}` needs a {wanted} here, not a {kind}", arg)
+            raise ex.error_at(f"`{name}` needs a {wanted} here, not a {kind}", arg, code="query_type")
     if name == "abs":
         return "duration" if kinds[0] == "duration" else QUANTITY
     if name == REGEXP_LIKE:

@@ -57,10 +57,14 @@ def fill(tree: Branch, parameters: object) -> None:
     that no constant has.
     """
     if not isinstance(parameters, Mapping):
-        raise QueryError(f"parameters={parameters!r} is not a mapping", hint='parameters={"threshold": 3}')
+        raise QueryError(
+            f"parameters={parameters!r} is not a mapping", hint='parameters={"threshold": 3}', code="option_invalid"
+        )
     for name in parameters:
         if not isinstance(name, str):
-            raise QueryError(f"parameters: {name!r} is no name", hint='parameters={"threshold": 3}')
+            raise QueryError(
+                f"parameters: {name!r} is no name", hint='parameters={"threshold": 3}', code="option_invalid"
+            )
     used: set[str] = set()
     stack = [(tree, place) for place in reversed(range(len(tree.children)))]
     while stack:  # in the order of the text, so that the first mistake is told
@@ -80,13 +84,15 @@ def fill(tree: Branch, parameters: object) -> None:
     for name in parameters:
         if name not in used:
             hint = suggest(name, sorted(used)) if used else "a parameter is written with a colon: a.x > :threshold"
-            raise QueryError(f"the query has no parameter `:{name[:40]}`", hint=hint)
+            raise QueryError(f"the query has no parameter `:{name[:40]}`", hint=hint, code="query_name")
 
 
 def missing(branch: Branch, hint: str | None = None) -> QueryError:
     """Return the error for a parameter without a value."""
     name = tokens(branch)[0][1:]
-    return fail(f"`:{name}` has no value", branch, hint or f'give it one: parameters={{"{name}": 3}}')
+    return fail(
+        f"`:{name}` has no value", branch, hint or f'give it one: parameters={{"{name}": 3}}', code="query_name"
+    )
 
 
 def given_values(branch: Branch) -> tuple[Constant, ...]:
@@ -101,7 +107,7 @@ def constant(branch: Branch) -> Constant:
     if not isinstance(branch, Given):
         raise missing(branch)
     if isinstance(branch.value, tuple):
-        raise fail("a list belongs behind IN", branch, f"x IN {tokens(branch)[0]}")
+        raise fail("a list belongs behind IN", branch, f"x IN {tokens(branch)[0]}", code="query_type")
     return branch.value
 
 
@@ -123,7 +129,7 @@ def given_window(branch: Branch, events: bool) -> Within:
             number = exact if exact is not None else Fraction(repr(value))
             return checked_window(Within(number, "events" if events else "ticks"))
     wanted = "a number of events" if events else "a timedelta, a text such as '1 hour', or a number"
-    raise fail(f"`{tokens(branch)[0]}` is no window", branch, wanted)
+    raise fail(f"`{tokens(branch)[0]}` is no window", branch, wanted, code="query_type")
 
 
 def _placed(value: Constant | tuple[Constant, ...], where: ex.Span) -> Constant | tuple[Constant, ...]:
@@ -160,7 +166,7 @@ def _constant(name: str, value: object) -> Constant:
     number = _number(name, value)
     if number is None:
         kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
-        raise QueryError(f"`:{name}` cannot be a value of type {kind}", hint=_HINT)
+        raise QueryError(f"`:{name}` cannot be a value of type {kind}", hint=_HINT, code="query_type")
     return number
 
 
@@ -179,7 +185,7 @@ def _number(name: str, value: object) -> ex.Literal | None:
         _, digits, exponent = value.as_tuple()
         assert isinstance(exponent, int)
         if max(len(digits), abs(exponent)) > _DIGITS:
-            raise QueryError(f"`:{name}` has too many digits", hint=f"at most {_DIGITS}")
+            raise QueryError(f"`:{name}` has too many digits", hint=f"at most {_DIGITS}", code="query_size")
         exact = Fraction(value)
         if exponent != 0:
             return _decimal(name, exact)
@@ -195,7 +201,9 @@ def _number(name: str, value: object) -> ex.Literal | None:
     else:
         return None
     if not -_LARGEST <= exact < _LARGEST:
-        raise QueryError(f"`:{name}` does not fit into 64 bits", hint="give it as a float or a Decimal")
+        raise QueryError(
+            f"`:{name}` does not fit into 64 bits", hint="give it as a float or a Decimal", code="query_type"
+        )
     return ex.Literal(int(exact))
 
 
@@ -209,7 +217,7 @@ def _decimal(name: str, exact: Fraction) -> ex.Literal:
     try:
         return number_literal(exact, None)
     except OverflowError:
-        raise QueryError(f"`:{name}` is too large a number") from None
+        raise QueryError(f"`:{name}` is too large a number", code="query_size") from None
 
 
 def parameter_of_text(text: str) -> object:
@@ -237,7 +245,7 @@ def parameter_of_text(text: str) -> object:
         try:
             return number_literal(exact, None)
         except OverflowError:
-            raise QueryError(f"{text} is too large a number") from None
+            raise QueryError(f"{text} is too large a number", code="query_size") from None
     if found := _TEXT.fullmatch(text):
         return ex.Literal(text[1:-1].replace(text[0] * 2, text[0]))
     if found := _MOMENT.fullmatch(text):

@@ -38,7 +38,7 @@ def pattern(branch: Branch, places: Places) -> Node:
     for option in options:
         items = branches(option)
         if len(items) > 1 and any(item.data != "set" for item in items):
-            raise fail("several components need SEQ", option, "write PATTERN SEQ(A a, B b)")
+            raise fail("several components need SEQ", option, "write PATTERN SEQ(A a, B b)", code="query_syntax")
     node = _alternatives(branch, places)
     if not binds(node):
         raise fail("the pattern binds no event", branch, "add a component that is not negated")
@@ -115,13 +115,13 @@ def _declared(branch: Branch, types: tuple[str, ...], kind: Branch, places: Plac
     var = name(named)
     if is_reserved(var) and tokens(named)[0].type == "NAME":
         hint = f"choose another name, or write `{var}` in backquotes"
-        raise fail(f"{quoted(var)} is a word of the language", named, hint)
+        raise fail(f"{quoted(var)} is a word of the language", named, hint, code="query_name")
     component = Component(places.declare(var, span(named)), types)
     second = quantifier_of(variable)
     if quantifier is None or second is None:
         if quantifier is second and branches(variable, "brackets"):
             hint = f"write + after the type, or {quoted(var)} without []"
-            raise fail(f"{quoted(var + '[]')} is not repeated", branch, hint)
+            raise fail(f"{quoted(var + '[]')} is not repeated", branch, hint, code="query_syntax")
         return with_quantifier(component, quantifier or second)
     if tokens(quantifier) != ["+"] or second.data == "sign":
         raise fail("two repetitions of one component", second, "keep one of them")
@@ -148,7 +148,7 @@ def _union(branch: Branch) -> tuple[str, ...]:
         elif len(items) == 1 and items[0].data == "group" and len(parts) == 1:
             types = _union(parts[0])
         else:
-            raise fail("only types can stand in parentheses before a variable", option, "(A|B) x")
+            raise fail("only types can stand in parentheses before a variable", option, "(A|B) x", code="query_syntax")
         if not types:
             return ()
         found.extend(types)

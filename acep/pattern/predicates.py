@@ -137,7 +137,7 @@ def _between(branch: Branch) -> ex.Expr:
 def _like(branch: Branch) -> ex.Expr:
     operand, pattern = (expression(c) for c in branch.children)
     if not isinstance(pattern, ex.Literal) or not isinstance(pattern.value, str):
-        raise fail("LIKE needs a text in quotes", branch.children[1], "x LIKE 'A%'")
+        raise fail("LIKE needs a text in quotes", branch.children[1], "x LIKE 'A%'", code="query_type")
     return ex.Like(operand, pattern.value, branch.data == "not_like", span(branch))
 
 
@@ -193,11 +193,15 @@ def _call(branch: Branch) -> ex.Expr:
     if function not in FUNCTIONS:
         known = [*FUNCTIONS, *(name for name in AGGREGATES if name != ex.COUNT_DISTINCT), "prev"]
         hint = _ELSEWHERE.get(function) or slip(function[:60], known) or f"the functions are {', '.join(sorted(known))}"
-        raise fail(f"unknown function {quoted(token)}", token, hint)
+        raise fail(f"unknown function {quoted(token)}", token, hint, code="query_name")
     least, most, _, _ = FUNCTIONS[function]
     if not least <= len(args) <= most:
         wanted = str(least) if least == most else f"{least} {'or' if most == least + 1 else 'to'} {most}"
-        raise fail(f"`{function}` takes {wanted} argument{'s' if wanted != '1' else ''}, not {len(args)}", branch)
+        raise fail(
+            f"`{function}` takes {wanted} argument{'s' if wanted != '1' else ''}, not {len(args)}",
+            branch,
+            code="query_type",
+        )
     call = ex.Call(function, tuple(expression(a) for a in args), span(branch))
     if function == REGEXP_LIKE:
         _check_regexp(call)
@@ -209,11 +213,11 @@ def _check_regexp(call: ex.Call) -> None:
     operand, pattern = call.args
     if not isinstance(pattern, ex.Literal) or not isinstance(pattern.value, str):
         hint = "regexp_like(a.path, '^/admin'), or a parameter"
-        raise ex.error_at(f"`{REGEXP_LIKE}` needs a pattern in quotes", pattern, hint)
+        raise ex.error_at(f"`{REGEXP_LIKE}` needs a pattern in quotes", pattern, hint, code="query_type")
     leaves = {replace(leaf, span=None) for leaf in leaves_of(operand)}
     if len(leaves) != 1 or not all(isinstance(leaf, ex.Attribute) for leaf in leaves):
         hint = "write a condition for each attribute"
-        raise ex.error_at(f"`{REGEXP_LIKE}` looks at one attribute of one event", operand, hint)
+        raise ex.error_at(f"`{REGEXP_LIKE}` looks at one attribute of one event", operand, hint, code="query_type")
     if pattern.span is None:
         check_pattern(pattern.value)
         return

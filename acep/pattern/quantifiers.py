@@ -54,7 +54,12 @@ def bounds(branch: Branch) -> tuple[int, int | None]:
             low, high = numbers[0], numbers[0]
         case "at_least":
             if len(words) == 2 and words[1] != "+":
-                raise fail("this is not a repetition", branch, f"write {{{words[0]},}} for {words[0]} or more")
+                raise fail(
+                    "this is not a repetition",
+                    branch,
+                    f"write {{{words[0]},}} for {words[0]} or more",
+                    code="query_syntax",
+                )
             return numbers[0], None
         case "at_most":
             low, high = 0, numbers[0]
@@ -71,5 +76,5 @@ def _count(branch: Branch, word: str) -> int:
     if not word.isdecimal():
         raise fail("a number of repetitions is a whole number", branch)
     if len(word) > 6 or int(word) > HIGHEST:
-        raise fail("too many repetitions", branch, f"at most {HIGHEST}; write {{m,}} for no limit")
+        raise fail("too many repetitions", branch, f"at most {HIGHEST}; write {{m,}} for no limit", code="query_size")
     return int(word)

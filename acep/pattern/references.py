@@ -48,7 +48,7 @@ def _index(branch: Branch, var: str) -> tuple[ex.Index, str | None]:
     places = branches(branch)
     if not places:
         if ranged:
-            raise fail("`a[..]` needs an end", branch, f"write {var}[..i-1] or {var}[]")
+            raise fail("`a[..]` needs an end", branch, f"write {var}[..i-1] or {var}[]", code="query_syntax")
         return None, "all"
     words = [str(t) for t in tokens(places[0])]
     types = [t.type for t in tokens(places[0])]
@@ -79,7 +79,7 @@ def _index(branch: Branch, var: str) -> tuple[ex.Index, str | None]:
             hint = f"write {var}[{var}.LEN]"
         case _:
             hint = f"an index is a number, i, i-1 or {var}.LEN; a range is ..i-1"
-    raise fail("this is not an index", places[0], hint)
+    raise fail("this is not an index", places[0], hint, code="query_syntax")
 
 
 def scalar(branch: Branch) -> ex.Expr:
@@ -93,7 +93,7 @@ def scalar(branch: Branch) -> ex.Expr:
         hint = f"write an attribute of it, {ref.var}.x; or, if it is one, its variable before it, a.{ref.var}"
         if ref.index is not None:
             hint = "write an attribute behind it, as in a[1].x"
-        raise fail(f"{quoted(ref.var)} is not a value", branch, hint)
+        raise fail(f"{quoted(ref.var)} is not a value", branch, hint, code="query_type")
     if ref.index is None and ref.name == "LEN" and _plain(branch):
         return ex.Length(ref.var, ref.span)
     return ex.Attribute(ref.var, ref.index, ref.name, ref.span)
@@ -109,12 +109,19 @@ def previous(branch: Branch, args: list[Branch]) -> ex.Expr:
     """Return ``a[i-1].x`` for ``prev(a.x)`` (the 2012 paper, section 3), and ``a[i-n].x`` for ``prev(a.x, n)``."""
     ref = _reference(args[0]) if args and args[0].data == "reference" else None
     if ref is None or ref.name is None or ref.scope is not None or ref.index not in (None, "i") or len(args) > 2:
-        raise fail("`prev` takes one attribute", branch, "prev(a.x), the same as a[i-1].x, or prev(a.x, 2)")
+        raise fail(
+            "`prev` takes one attribute", branch, "prev(a.x), the same as a[i-1].x, or prev(a.x, 2)", code="query_type"
+        )
     if len(args) == 1:
         return ex.Attribute(ref.var, "i-1", ref.name, span(branch))
     back = str(tokens(args[1])[0]) if args[1].data == "number" else ""
     if not back.isdecimal() or not 1 <= int(back[:9]) <= MOST_BACK:
-        raise fail("`prev` goes back by a number of events", args[1], f"1 to {MOST_BACK}, as in prev(a.x, 2)")
+        raise fail(
+            "`prev` goes back by a number of events",
+            args[1],
+            f"1 to {MOST_BACK}, as in prev(a.x, 2)",
+            code="query_type",
+        )
     return ex.Attribute(ref.var, f"i-{int(back)}", ref.name, span(branch))
 
 
@@ -130,5 +137,5 @@ def aggregate(branch: Branch, function: str, args: list[Branch]) -> ex.Expr:
         raise fail(f"`{function}` goes over many events, not one", args[0], hint)
     if ref.name is None and function != "count":
         hint = f"count(DISTINCT {ref.var}[].x)" if function == ex.COUNT_DISTINCT else f"{function}({ref.var}[].x)"
-        raise fail(f"`{function}` needs an attribute", args[0], hint)
+        raise fail(f"`{function}` needs an attribute", args[0], hint, code="query_type")
     return ex.Aggregate(function, ref.var, "before" if ref.scope == "before" else "all", ref.name, span(branch))

@@ -49,7 +49,7 @@ def parse(
     3
     """
     if not isinstance(text, str):
-        raise QueryError(f"a query is a text, not {type(text).__name__}")
+        raise QueryError(f"a query is a text, not {type(text).__name__}", code="option_invalid")
     try:
         tree = read("sase", text)
         fill(tree, {} if parameters is None else parameters)
@@ -70,7 +70,7 @@ def _query(branch: Branch, text: str, errors: Fraction, weights: Weights) -> Que
     node = pattern(whole, places)
     for var, where_it_is in bound:
         if var not in places.declared:
-            raise fail(f"unknown variable {quoted(var)}", where_it_is, suggest(var, places.declared))
+            raise fail(f"unknown variable {quoted(var)}", where_it_is, suggest(var, places.declared), code="query_name")
     query = Query(
         text=text,
         pattern=node,
@@ -103,7 +103,7 @@ def _clauses(branch: Branch) -> dict[str, Branch]:
         if kind in found:
             word = "RETURN" if kind == "returns" else kind.upper()
             hint = "join conditions by AND" if kind in ("where", "having") else None
-            raise fail(f"a second {word} clause", clause, hint)
+            raise fail(f"a second {word} clause", clause, hint, code="query_syntax")
         found[kind] = clause
     return found
 
@@ -151,10 +151,10 @@ def _returns(branch: Branch | None) -> tuple[tuple[str, Expr], ...]:
         expr = expression(value)
         called = name(branches(part)[1]) if label else value_name(expr)
         if called is None:
-            raise fail("this value needs a name", value, "write AS and a name behind it")
+            raise fail("this value needs a name", value, "write AS and a name behind it", code="query_syntax")
         if called in found:
             hint = None if label else "write AS and another name behind it"
-            raise fail(f"RETURN names {quoted(called)} twice", label[0] if label else value, hint)
+            raise fail(f"RETURN names {quoted(called)} twice", label[0] if label else value, hint, code="query_name")
         found[called] = expr
     return tuple(found.items())
 

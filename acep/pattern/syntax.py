@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TypeAlias
 
-from acep.errors import QueryError
+from acep.errors import Code, QueryError
 from acep.pattern.expressions import Span, error_at
 from acep.pattern.reading import ReadingError, Token, Tree, parser
 
@@ -42,10 +42,12 @@ def read(name: str, text: str) -> Branch:
     """Parse ``text`` by the grammar ``name`` to a tree. Raises :class:`QueryError` at the place of a mistake."""
     if len(text) > LONGEST:
         hint = "are the query and the events swapped?"
-        raise QueryError(f"the query is longer than {LONGEST} characters", hint=hint)
+        raise QueryError(f"the query is longer than {LONGEST} characters", hint=hint, code="query_size")
     if half := _SURROGATE.search(text):
         message = f"`\\u{ord(half[0]):04x}` is no character"
-        raise QueryError(message, start=half.start(), end=half.end(), hint="is the query in another encoding?")
+        raise QueryError(
+            message, start=half.start(), end=half.end(), hint="is the query in another encoding?", code="query_syntax"
+        )
     try:
         tree = parser(name).parse(text)
     except ReadingError as found:
@@ -62,7 +64,7 @@ def _check_depth(tree: Branch) -> None:
     while stack:
         branch, depth = stack.pop()
         if depth > _DEEPEST:
-            raise fail("this is nested too deeply", branch)
+            raise fail("this is nested too deeply", branch, code="query_size")
         stack.extend((child, depth + 1) for child in branch.children if isinstance(child, Tree))
 
 
@@ -73,9 +75,11 @@ def span(leaf: Leaf) -> Span:
     return Span(*(leaf.span or (0, 0)))
 
 
-def fail(message: str, at: Leaf | Span | None = None, hint: str | None = None) -> QueryError:
+def fail(
+    message: str, at: Leaf | Span | None = None, hint: str | None = None, code: Code = "query_invalid"
+) -> QueryError:
     """Return a :class:`QueryError` at a place; the front end adds the text."""
-    return error_at(message, at if isinstance(at, Span) or at is None else span(at), hint)
+    return error_at(message, at if isinstance(at, Span) or at is None else span(at), hint, code)
 
 
 def branches(branch: Branch, *names: str) -> list[Branch]:
@@ -114,5 +118,5 @@ def name(branch: Branch) -> str:
     """Return the text of a subtree with one name, type or label. Raises :class:`QueryError` if it is empty."""
     found = unquote(tokens(branch)[0])
     if not found:
-        raise fail("an empty name", branch, "write something between the quotes")
+        raise fail("an empty name", branch, "write something between the quotes", code="query_syntax")
     return found

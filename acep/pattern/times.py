@@ -62,7 +62,7 @@ def exact_number(text: str) -> Fraction:
         raise QueryError(f"`{text[:40]}` is not a number")
     exponent = found.group(1)
     if len(text) > _DIGITS or (exponent is not None and abs(int(exponent)) > _DIGITS):
-        raise QueryError("this number is too long", hint=f"at most {_DIGITS} digits")
+        raise QueryError("this number is too long", hint=f"at most {_DIGITS} digits", code="query_size")
     return Fraction(text)
 
 
@@ -83,7 +83,7 @@ def unit_ns(name: str) -> int:
 
     close = difflib.get_close_matches(key[:40], UNITS, n=1)
     hint = f"did you mean `{close[0]}`?" if close else "the units are ns, us, ms, s, min, h, d and w"
-    raise QueryError(f"unknown unit `{name[:40]}`", hint=hint)
+    raise QueryError(f"unknown unit `{name[:40]}`", hint=hint, code="query_name")
 
 
 def read_duration(amounts: Sequence[tuple[str, str]]) -> Fraction:
@@ -129,7 +129,9 @@ def checked_window(within: Within) -> Within:
     if within.unit == "events" and within.amount.denominator != 1:
         raise QueryError("WITHIN needs a whole number of events")
     if within.amount > _LARGEST:
-        raise QueryError("this window is too long", hint="at most 2**63 - 1 nanoseconds, ticks or events")
+        raise QueryError(
+            "this window is too long", hint="at most 2**63 - 1 nanoseconds, ticks or events", code="query_size"
+        )
     return within
 
 
@@ -161,7 +163,9 @@ def window_of(value: object) -> Within | None:
             return checked_window(Within(Fraction(value), "ticks"))
         case float() if math.isfinite(value):
             return checked_window(Within(Fraction(str(value)), "ticks"))
-    raise QueryError(f"within={value!r} is not a window", hint='write "1 hour", "5 EVENTS" or a number')
+    raise QueryError(
+        f"within={value!r} is not a window", hint='write "1 hour", "5 EVENTS" or a number', code="option_invalid"
+    )
 
 
 def ns_of(moment: datetime) -> int:
@@ -185,13 +189,13 @@ def read_timestamp(text: str) -> int:
     found = _TIMESTAMP.fullmatch(text.strip()[:80])
     hint = "write '2024-01-31', '2024-01-31 10:00:00.25' or '2024-01-31T10:00:00+01:00'"
     if found is None:
-        raise QueryError(f"`{text[:40]}` is not a timestamp", hint=hint)
+        raise QueryError(f"`{text[:40]}` is not a timestamp", hint=hint, code="query_type")
     *numbers, fraction, zone = found.groups()
     year, month, day, hour, minute, second = (int(number or 0) for number in numbers)
     try:
         moment = datetime(year, month, day, hour, minute, second)
     except ValueError as error:
-        raise QueryError(f"`{text[:40]}` is not a timestamp: {error}", hint=hint) from None
+        raise QueryError(f"`{text[:40]}` is not a timestamp: {error}", hint=hint, code="query_type") from None
     seconds = ns_of(moment) // 1_000_000_000
     if zone and zone not in "Zz":
         offset = int(zone[1:3]) * 3600 + int(zone[-2:]) * 60

@@ -249,7 +249,9 @@ def _check_types(query: Query, schema: Schema, automaton: Thompson) -> None:
         word = re.search(rf"(?<!\w){re.escape(typed)}(?!\w)", query.text)
         at = word.start() if word else 0
         message = f"the stream has no type column, but the pattern asks for type `{typed}`"
-        raise ex.error_at(message, ex.Span(at, at + len(typed)), "name the column with type=, or use ANY")
+        raise ex.error_at(
+            message, ex.Span(at, at + len(typed)), "name the column with type=, or use ANY", code="query_type"
+        )
 
 
 def _implied_by_partition(expr: ex.Expr, keys: tuple[str, ...]) -> bool:
@@ -285,7 +287,7 @@ def _open_window(query: Query, schema: Schema) -> Window:
 
 def _at_within(query: Query, message: str, hint: str) -> QueryError:
     at = query.text.upper().rfind("WITHIN")
-    return ex.error_at(message, None if at < 0 else ex.Span(at, len(query.text.rstrip())), hint)
+    return ex.error_at(message, None if at < 0 else ex.Span(at, len(query.text.rstrip())), hint, code="query_type")
 
 
 def _column_kind(kind: str) -> Kind:
@@ -309,6 +311,7 @@ def _derived(sources: tuple[tuple[Plan, str], ...], base: Schema) -> Schema:
                 raise QueryError(
                     f"the inner queries give `{name}` as a {_said(*kinds[name])} and as a {_said(*kind)}",
                     hint="rename it in RETURN",
+                    code="query_type",
                 )
     kinds |= {"ts": (time, None), "type": (Kind.STRING, None)}
     return Schema(

@@ -115,7 +115,7 @@ def _told(expr: ex.Expr) -> Iterator[None]:
     try:
         yield
     except QueryError as error:
-        raise QueryError(f"`{expression_text(expr)}`: {error.message}", hint=error.hint) from None
+        raise QueryError(f"`{expression_text(expr)}`: {error.message}", hint=error.hint, code=error.code) from None
 
 
 def tick_of(moment: ex.Expr, schema: Schema) -> int:
@@ -123,11 +123,15 @@ def tick_of(moment: ex.Expr, schema: Schema) -> int:
     than those of the stream."""
     if isinstance(moment, ex.Literal) and isinstance(moment.value, int):
         if schema.instants:
-            raise QueryError("the times of this stream are timestamps", hint="give since= and until= as such")
+            raise QueryError(
+                "the times of this stream are timestamps", hint="give since= and until= as such", code="query_type"
+            )
         return moment.value
     assert isinstance(moment, ex.Timestamp)
     if schema.tick_ns is None or not schema.instants:
-        raise QueryError("the times of this stream are integers", hint="give since= and until= as such")
+        raise QueryError(
+            "the times of this stream are integers", hint="give since= and until= as such", code="query_type"
+        )
     return int(-(-moment.ns // schema.tick_ns))
 
 
@@ -147,4 +151,6 @@ def _converted(value: Typed, kind: Kind, name: str) -> ex.Expr:
         if isinstance(value.expr, ex.Literal) and isinstance(value.expr.value, int):
             return ex.Literal(float(value.expr.value))
         return ex.Binary("*", value.expr, ex.Literal(1.0))
-    raise ex.error_at(f"register `{name}` holds a {kind.value}, and its new value is a {value.named}", value.expr)
+    raise ex.error_at(
+        f"register `{name}` holds a {kind.value}, and its new value is a {value.named}", value.expr, code="query_type"
+    )

@@ -193,7 +193,9 @@ def _places(x: Typed) -> int:
 
 def _check(scale: int, span: ex.Span | None) -> None:
     if scale > MOST_SCALE:
-        raise ex.error_at(f"the exact result would have more than {MOST_SCALE} decimal places", span, NARROWER)
+        raise ex.error_at(
+            f"the exact result would have more than {MOST_SCALE} decimal places", span, NARROWER, code="query_type"
+        )
 
 
 def _scaled(x: Typed, scale: int, span: ex.Span | None) -> Typed:
@@ -202,7 +204,7 @@ def _scaled(x: Typed, scale: int, span: ex.Span | None) -> Typed:
         number = int(x.exact * 10**scale)
         if not LOWEST <= number <= HIGHEST:
             message = f"this number does not fit into 64 bits beside a decimal with {scale} places"
-            raise ex.error_at(message, x.expr.span or span, "cast the column to double")
+            raise ex.error_at(message, x.expr.span or span, "cast the column to double", code="query_type")
         return Typed(ex.Literal(number, x.expr.span), DECIMAL, scale)
     if x.scale == scale:
         return x
@@ -236,13 +238,17 @@ def call(expr: ex.Call, args: list[Typed]) -> Typed:
         digits: ex.Expr = ex.Literal(-first.scale)
         if len(args) > 1:
             if args[1].kind not in ("int", "null"):
-                raise ex.error_at("the digits of a decimal to round to are an integer", args[1].expr.span or span)
+                raise ex.error_at(
+                    "the digits of a decimal to round to are an integer", args[1].expr.span or span, code="query_type"
+                )
             digits = ex.Binary("-", args[1].expr, ex.Literal(first.scale))
             if isinstance(args[1].expr, ex.Literal) and isinstance(args[1].expr.value, int):
                 digits = ex.Literal(args[1].expr.value - first.scale)
         return Typed(ex.Call("round", (first.expr, digits), span), DECIMAL, first.scale)
     if name == "round":
-        raise ex.error_at("the number of digits to round to is an integer", span, "write it without decimal places")
+        raise ex.error_at(
+            "the number of digits to round to is an integer", span, "write it without decimal places", code="query_type"
+        )
     return Typed(ex.Call(name, tuple(as_float(arg) for arg in args), span), "float")
 
 

@@ -31,7 +31,12 @@ def resolve(expr: ex.Expr, schema: Schema, *, condition: bool = False) -> Typed:
     """
     found = _resolve(expr, schema)
     if condition and found.kind not in ("bool", "null"):
-        raise ex.error_at(f"a condition is needed here, not a {found.named}", found.expr, "compare it with something")
+        raise ex.error_at(
+            f"a condition is needed here, not a {found.named}",
+            found.expr,
+            "compare it with something",
+            code="query_type",
+        )
     return found
 
 
@@ -44,8 +49,10 @@ def column(name: str, expr: ex.Expr, schema: Schema) -> tuple[str, str]:
     if kind is None:
         if (why := dict(schema.unusable).get(name)) is not None:
             what, _, hint = why.partition("; ")
-            raise ex.error_at(f"column `{name}` {what}", expr, hint or None)
-        raise ex.error_at(f"unknown column `{name}`", expr, suggest(name, [n for n, _ in schema.kinds]))
+            raise ex.error_at(f"column `{name}` {what}", expr, hint or None, code="query_name")
+        raise ex.error_at(
+            f"unknown column `{name}`", expr, suggest(name, [n for n, _ in schema.kinds]), code="query_name"
+        )
     return name, kind.value
 
 
@@ -102,7 +109,7 @@ def _resolve(expr: ex.Expr, schema: Schema) -> Typed:
 
 def _need(x: Typed, wanted: tuple[str, ...], what: str) -> None:
     if x.kind != "null" and x.kind not in wanted:
-        raise ex.error_at(f"{what} needs {_listed(wanted)}, not a {x.named}", x.expr)
+        raise ex.error_at(f"{what} needs {_listed(wanted)}, not a {x.named}", x.expr, code="query_type")
 
 
 def _listed(kinds: tuple[str, ...]) -> str:
@@ -118,9 +125,11 @@ def _aggregate(expr: ex.Aggregate, schema: Schema) -> Typed:
     if expr.function in ("count", ex.COUNT_DISTINCT):
         return Typed(x.expr, "int")
     if expr.function in ("avg", "sum", *ex.WHOLE_ONLY) and x.kind not in (*NUMBERS, "null"):
-        raise ex.error_at(f"{expr.function} needs a number, and `{expr.name}` is a {x.named}", expr)
+        raise ex.error_at(f"{expr.function} needs a number, and `{expr.name}` is a {x.named}", expr, code="query_type")
     if expr.function in ("min", "max") and x.kind == "bool":
-        raise ex.error_at(f"{expr.function} needs a number, text or a timestamp, and `{expr.name}` is a bool", expr)
+        raise ex.error_at(
+            f"{expr.function} needs a number, text or a timestamp, and `{expr.name}` is a bool", expr, code="query_type"
+        )
     if expr.function in ex.WHOLE_ONLY:
         return Typed(decimals.as_float(x), "float")
     return Typed(x.expr, "float") if expr.function == "avg" else x
@@ -138,14 +147,16 @@ def _comparable(left: Typed, right: Typed) -> tuple[Typed, Typed]:
     hint = "write a timestamp as TIMESTAMP '2024-01-31 10:00:00'"
     message = f"a {left.named} cannot be compared with a {right.named}"
     timed = "timestamp" in (k1, k2) and set(LENGTHS) & {k1, k2}
-    raise ex.error_at(message, right.expr.span or left.expr.span, hint if timed else None)
+    raise ex.error_at(message, right.expr.span or left.expr.span, hint if timed else None, code="query_type")
 
 
 def _instant(literal: ex.Literal) -> int:
     try:
         return ns_of(datetime.fromisoformat(str(literal.value).strip()))
     except ValueError:
-        raise ex.error_at(f"`{literal.value}` is not a timestamp", literal, "write '2024-01-31 10:00:00'") from None
+        raise ex.error_at(
+            f"`{literal.value}` is not a timestamp", literal, "write '2024-01-31 10:00:00'", code="query_type"
+        ) from None
 
 
 def _binary(expr: ex.Binary, schema: Schema) -> Typed:
@@ -164,7 +175,9 @@ def _binary(expr: ex.Binary, schema: Schema) -> Typed:
     kind = ARITHMETIC.get((op, _sort(x.kind), _sort(y.kind)))
     if kind is None:
         signs = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "take the remainder of"}
-        raise ex.error_at(f"cannot {signs[op]} a {x.named} and a {y.named}", y.expr.span or x.expr.span)
+        raise ex.error_at(
+            f"cannot {signs[op]} a {x.named} and a {y.named}", y.expr.span or x.expr.span, code="query_type"
+        )
     if DECIMAL in (x.kind, y.kind):
         if x.kind in NUMBERS and y.kind in NUMBERS:
             return decimals.arithmetic(op, x, y, expr.span)
@@ -274,7 +287,7 @@ def _call(expr: ex.Call, schema: Schema) -> Typed:
     low, high, _, _ = FUNCTIONS[expr.name]
     if not low <= len(expr.args) <= high:
         wanted = str(low) if low == high else f"{low} to {high}"
-        raise ex.error_at(f"{expr.name} takes {wanted} arguments, not {len(expr.args)}", expr)
+        raise ex.error_at(f"{expr.name} takes {wanted} arguments, not {len(expr.args)}", expr, code="query_type")
     args = [_resolve(arg, schema) for arg in expr.args]
     kinds = [arg.kind for arg in args]
     result = replace(expr, args=tuple(arg.expr for arg in args))

@@ -36,11 +36,15 @@ class QueryVersion:
 def check_dynamic(query: Query) -> None:
     """Raise :class:`QueryError` for a query in SASE+ that cannot change while a stream runs."""
     if query.graph is not None:
-        raise QueryError("a hand-written automaton cannot replace a query", hint="give a query in SASE+")
+        raise QueryError(
+            "a hand-written automaton cannot replace a query", hint="give a query in SASE+", code="query_change"
+        )
     if query.letters:
-        raise QueryError("a letter expression cannot change", hint="write it as a PATTERN, or dynamic=False")
+        raise QueryError(
+            "a letter expression cannot change", hint="write it as a PATTERN, or dynamic=False", code="query_change"
+        )
     if query.sources:
-        raise QueryError("a query over the matches of others cannot change", hint="dynamic=False")
+        raise QueryError("a query over the matches of others cannot change", hint="dynamic=False", code="query_change")
 
 
 def check_change(old: Query, new: Query) -> None:
@@ -65,7 +69,9 @@ def check_change(old: Query, new: Query) -> None:
     ):
         if one != two:
             raise QueryError(
-                f"the query has another value of `{name}`", hint="only the pattern and its conditions may change"
+                f"the query has another value of `{name}`",
+                hint="only the pattern and its conditions may change",
+                code="query_change",
             )
 
 
@@ -80,10 +86,14 @@ def plan_of_versions(versions: Sequence[QueryVersion], schema: Schema, over: int
     for plan in plans:
         if plan.keys != first.keys:
             raise QueryError(
-                "the query has other partition attributes", hint="only the pattern and its other conditions may change"
+                "the query has other partition attributes",
+                hint="only the pattern and its other conditions may change",
+                code="query_change",
             )
         if plan.automaton.costs.scale != first.automaton.costs.scale:
-            raise QueryError("the query has weights of another kind", hint="give weights as before")
+            raise QueryError(
+                "the query has weights of another kind", hint="give weights as before", code="query_change"
+            )
     every = _Numbers()
     of = [every.take(plan, version.since) for plan, version in zip(plans, versions, strict=True)]
     parts, programs = [], []

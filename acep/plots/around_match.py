@@ -78,7 +78,9 @@ def of_key(table: pa.Table, key: Mapping[str, Any]) -> Bools:
         try:
             wanted = pa.scalar(value, column.type)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            raise DataError(f"column `{name}` is {column.type}, and the key of the match is {value!r}") from None
+            raise DataError(
+                f"column `{name}` is {column.type}, and the key of the match is {value!r}", code="data_type"
+            ) from None
         chosen &= pc.fill_null(pc.equal(column, wanted), False).to_numpy()
     return chosen
 
@@ -86,10 +88,12 @@ def of_key(table: pa.Table, key: Mapping[str, Any]) -> Bools:
 def column_of(table: pa.Table, name: object) -> pa.ChunkedArray:
     """Return a column or a field of a struct. Raises :class:`DataError` if there is none of this name."""
     if not isinstance(name, str):
-        raise DataError(f"the name of a column is a text, not {type(name).__name__}")
+        raise DataError(f"the name of a column is a text, not {type(name).__name__}", code="option_invalid")
     found = column_at(table, name)
     if found is None:
-        raise DataError(f"there is no column `{name}`", hint=suggest(name, [*fields_of(table.schema)]))
+        raise DataError(
+            f"there is no column `{name}`", hint=suggest(name, [*fields_of(table.schema)]), code="data_column"
+        )
     return found
 
 
@@ -99,7 +103,9 @@ def _numbers(table: pa.Table, name: str) -> Floats:
     if not is_numeric(column.type):
         numeric = [one for one, held in fields_of(table.schema).items() if is_numeric(held)]
         hint = f"such as {', '.join(numeric[:3])}" if numeric else None
-        raise DataError(f"column `{name}` is {column.type}, and a column of numbers is drawn", hint=hint)
+        raise DataError(
+            f"column `{name}` is {column.type}, and a column of numbers is drawn", hint=hint, code="data_type"
+        )
     values: Floats = column.cast(pa.float64(), safe=False).to_numpy().astype(np.float64)
     values[np.abs(values) > GREATEST] = np.nan
     return values
@@ -121,12 +127,18 @@ class _Rows:
             try:
                 found = pc.index_in(pa.array(ids, self.ids.type), value_set=self.ids)
             except (pa.ArrowException, TypeError, OverflowError):
-                raise DataError(f"the ids of the events are {self.ids.type}, and the match binds {ids[0]!r}") from None
+                raise DataError(
+                    f"the ids of the events are {self.ids.type}, and the match binds {ids[0]!r}", code="option_invalid"
+                ) from None
             missing = ids[found.to_pylist().index(None)] if found.null_count else None
             rows = found.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
         if missing is not None:
             hint = "give the events that were matched, and the id= that was given to acep.match"
-            raise DataError(f"the match binds the event {missing!r}, which is not among the events", hint=hint)
+            raise DataError(
+                f"the match binds the event {missing!r}, which is not among the events",
+                hint=hint,
+                code="option_invalid",
+            )
         return rows
 
 
@@ -144,4 +156,4 @@ def _same_events(match: Match, rows: dict[str, Ints], times: Ints, *, calendar: 
     at = times[np.concatenate([*rows.values(), np.empty(0, np.int64)])]
     if same is not calendar or not len(at) or (int(at.min()), int(at.max())) != (start, end):
         hint = "give the events that were matched, in the same order or with id=, and the same ts="
-        raise DataError("the times of the bound events are not those of the match", hint=hint)
+        raise DataError("the times of the bound events are not those of the match", hint=hint, code="option_invalid")

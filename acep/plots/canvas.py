@@ -51,7 +51,9 @@ DPI = 110
 def needs_matplotlib() -> None:
     """Raise :class:`EngineError` if matplotlib is not installed."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise EngineError("matplotlib is not installed, and plots need it", hint="pip install 'acep[plot]'")
+        raise EngineError(
+            "matplotlib is not installed, and plots need it", hint="pip install 'acep[plot]'", code="engine_missing"
+        )
 
 
 def axes_of(ax: object, height: float = 3.6, width: float = 8.0) -> Axes:
@@ -69,7 +71,11 @@ def axes_of(ax: object, height: float = 3.6, width: float = 8.0) -> Axes:
     if ax is None:
         return Figure(figsize=(width, height), layout="constrained").add_subplot()
     if not isinstance(ax, Axes):
-        raise DataError(f"ax= takes Axes of matplotlib, not {type(ax).__name__}", hint="leave it out for a new figure")
+        raise DataError(
+            f"ax= takes Axes of matplotlib, not {type(ax).__name__}",
+            hint="leave it out for a new figure",
+            code="option_invalid",
+        )
     return ax
 
 
@@ -83,7 +89,7 @@ def figure_of(plot: object) -> Figure:
     while isinstance(found, SubFigure):
         found = found.figure
     if not isinstance(found, Figure):
-        raise DataError(f"a plot is Axes or a Figure of matplotlib, not {type(plot).__name__}")
+        raise DataError(f"a plot is Axes or a Figure of matplotlib, not {type(plot).__name__}", code="option_invalid")
     return found
 
 
@@ -170,11 +176,13 @@ def one_name(path: object, forms: Sequence[str], what: str) -> str:
     'svg'
     """
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-        raise DataError(f"{what} is written to a path, not {type(path).__name__}")
+        raise DataError(f"{what} is written to a path, not {type(path).__name__}", code="option_invalid")
     form = Path(path).suffix.lower().removeprefix(".")
     if form not in forms:
         hint = f"give the file a name that ends in {' or '.join(f'.{one}' for one in forms)}"
-        raise DataError(f"`{os.fspath(path)}` does not say how {what} is to be written", hint=hint)
+        raise DataError(
+            f"`{os.fspath(path)}` does not say how {what} is to be written", hint=hint, code="option_invalid"
+        )
     return form
 
 
@@ -184,4 +192,4 @@ def write_image(path: str | os.PathLike[str], data: bytes) -> None:
         Path(path).write_bytes(data)
     except (OSError, ValueError) as bad:
         why = getattr(bad, "strerror", None) or bad
-        raise DataError(f"`{os.fspath(path)}` cannot be written: {why}") from None
+        raise DataError(f"`{os.fspath(path)}` cannot be written: {why}", code="file_write") from None

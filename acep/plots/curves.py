@@ -59,9 +59,9 @@ def recall_curve(
     ('budget (touches an event)', [[2.0, 0.4], [4.0, 0.7], [8.0, 1.0]])
     """
     if not isinstance(of, str) or of not in OF:
-        raise DataError(f"of={of!r} is not one of points and bundles")
+        raise DataError(f"of={of!r} is not one of points and bundles", code="option_invalid")
     if budget is not None and not isinstance(budget, str):
-        raise DataError(f"budget= is the name of the axis, not {type(budget).__name__}")
+        raise DataError(f"budget= is the name of the axis, not {type(budget).__name__}", code="option_invalid")
     if work is not None:
         work = _number(work, "work=")
     named, heading, several = _lines(runs, of)
@@ -109,7 +109,7 @@ def _lines(runs: Any, of: str) -> tuple[dict[str, list[_Run]], str, bool]:
     else:
         return _from_table(runs)
     if sum(map(len, given.values())) > MOST_RUNS:
-        raise DataError(f"a curve has at most {MOST_RUNS:,} runs")
+        raise DataError(f"a curve has at most {MOST_RUNS:,} runs", code="option_invalid")
     headings, lines = set[str](), dict[str, list[_Run]]()
     for name, pairs in given.items():
         lines[name] = []
@@ -118,20 +118,25 @@ def _lines(runs: Any, of: str) -> tuple[dict[str, list[_Run]], str, bool]:
             headings.add(heading)
             lines[name].append(_Run(x, *_result(result, of)))
     if not headings:
-        raise DataError("there are no runs to draw")
+        raise DataError("there are no runs to draw", code="option_invalid")
     if len(headings) > 1:
         raise DataError(
-            "the budgets of the runs set different bounds", hint="draw those of work, cpu and latency apart"
+            "the budgets of the runs set different bounds",
+            hint="draw those of work, cpu and latency apart",
+            code="option_invalid",
         )
     return lines, headings.pop(), several
 
 
 def _pairs(pairs: Any) -> Iterator[tuple[Any, Any]]:
     if not isinstance(pairs, Sequence) or isinstance(pairs, str | bytes):
-        raise DataError(f"runs are pairs of a budget and a result, not {type(pairs).__name__}")
+        raise DataError(f"runs are pairs of a budget and a result, not {type(pairs).__name__}", code="option_invalid")
     for pair in pairs:
         if not isinstance(pair, Sequence) or isinstance(pair, str | bytes) or len(pair) != 2:
-            raise DataError("runs are pairs of a budget and a result, such as (acep.Budget(work=2), found.report)")
+            raise DataError(
+                "runs are pairs of a budget and a result, such as (acep.Budget(work=2), found.report)",
+                code="option_invalid",
+            )
         yield pair[0], pair[1]
 
 
@@ -141,7 +146,9 @@ def _bound(bound: Any) -> tuple[str, float]:
         return BOUNDS["work"], _number(bound, "a budget")
     given = [name for name in BOUNDS if getattr(bound, name) is not None]
     if len(given) != 1:
-        raise DataError("the budget of a run sets one of work, cpu and latency", hint="or give a number")
+        raise DataError(
+            "the budget of a run sets one of work, cpu and latency", hint="or give a number", code="option_invalid"
+        )
     return BOUNDS[given[0]], _number(getattr(bound, given[0]), "a budget")
 
 
@@ -159,15 +166,19 @@ def _from_table(runs: Any) -> tuple[dict[str, list[_Run]], str, bool]:
     table = to_table(runs)
     missing = [name for name in ("budget", "recall") if name not in table.column_names]
     if missing:
-        raise DataError(f"the table of runs has no column `{missing[0]}`", hint="it has the columns budget and recall")
+        raise DataError(
+            f"the table of runs has no column `{missing[0]}`",
+            hint="it has the columns budget and recall",
+            code="data_column",
+        )
     if not 0 < table.num_rows <= MOST_RUNS:
-        raise DataError(f"a curve has 1 to {MOST_RUNS:,} runs, not {table.num_rows:,}")
+        raise DataError(f"a curve has 1 to {MOST_RUNS:,} runs, not {table.num_rows:,}", code="option_invalid")
     lines: dict[str, list[_Run]] = {}
     for row in table.to_pylist():
         recall = None if row["recall"] is None else _share(row["recall"])
         ends = [recall if row.get(name) is None else _share(row[name]) for name in ("low", "high")]
         if ends[0] is None or ends[1] is None:
-            raise DataError("a run has neither a recall nor an interval (low and high)")
+            raise DataError("a run has neither a recall nor an interval (low and high)", code="option_invalid")
         run = _Run(_number(row["budget"], "a budget"), recall, ends[0], ends[1])
         lines.setdefault(str(row.get("name", "")), []).append(run)
     return lines, BOUNDS["work"], "name" in table.column_names
@@ -179,12 +190,14 @@ def _number(value: Any, what: str) -> float:
     except (TypeError, ValueError, OverflowError):
         number = float("nan")
     if not 0 <= number < float("inf"):
-        raise DataError(f"{what} is a number that is not negative, not {label_text(repr(value))}")
+        raise DataError(
+            f"{what} is a number that is not negative, not {label_text(repr(value))}", code="option_invalid"
+        )
     return number
 
 
 def _share(value: Any) -> float:
     number = _number(value, "a recall")
     if number > 1:
-        raise DataError(f"a recall is from 0 to 1, not {number:g}")
+        raise DataError(f"a recall is from 0 to 1, not {number:g}", code="option_invalid")
     return number

@@ -62,7 +62,7 @@ def history_graph(history: Any, most: int = MOST) -> SvgPicture:
     True
     """
     if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= 1_000:
-        raise DataError(f"most={most!r} is not a number of match vectors from 1 to 1,000")
+        raise DataError(f"most={most!r} is not a number of match vectors from 1 to 1,000", code="option_invalid")
     return SvgPicture(history_svg(read_graph(history), most))
 
 

@@ -115,11 +115,13 @@ def key_text(key: Mapping[str, Any]) -> str:
 def _check(match: object, context: object) -> None:
     if not isinstance(match, Match):
         hint = "take one of them, such as found[0]" if hasattr(match, "__len__") else None
-        raise DataError(f"one match is drawn, and {type(match).__name__} is none", hint=hint)
+        raise DataError(f"one match is drawn, and {type(match).__name__} is none", hint=hint, code="option_invalid")
     if match.op < 0:
-        raise DataError("this match was taken back", hint="draw one whose op is 1")
+        raise DataError("this match was taken back", hint="draw one whose op is 1", code="option_invalid")
     if isinstance(context, bool) or not isinstance(context, int | float) or not 0 <= context < float("inf"):
-        raise DataError(f"context={context!r} is not a share of the length of a match, such as 0.5")
+        raise DataError(
+            f"context={context!r} is not a share of the length of a match, such as 0.5", code="option_invalid"
+        )
 
 
 def _table(events: Any, ts: str) -> pa.Table:

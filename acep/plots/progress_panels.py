@@ -79,15 +79,20 @@ def controller(progress: Sequence[Progress], *, ax: Sequence[Axes] | None = None
 
 def _checked(progress: Any) -> list[Progress]:
     if isinstance(progress, str | bytes) or not isinstance(progress, Sequence):
-        raise DataError(f"the progress of a stream is a list, not {type(progress).__name__}")
+        raise DataError(f"the progress of a stream is a list, not {type(progress).__name__}", code="option_invalid")
     given = list(progress)
     for one in given:
         if not isinstance(one, Progress):
-            raise DataError(f"the progress of a stream is a list of Progress, and {type(one).__name__} is none")
+            raise DataError(
+                f"the progress of a stream is a list of Progress, and {type(one).__name__} is none",
+                code="option_invalid",
+            )
     if not given:
-        raise DataError("there is no progress to draw", hint="collect it with tell=seen.append")
+        raise DataError("there is no progress to draw", hint="collect it with tell=seen.append", code="option_invalid")
     if any(after.batch <= before.batch for before, after in itertools.pairwise(given)):
-        raise DataError("the numbers of the micro-batches do not rise", hint="draw the streams one by one")
+        raise DataError(
+            "the numbers of the micro-batches do not rise", hint="draw the streams one by one", code="option_invalid"
+        )
     return given
 
 
@@ -111,5 +116,5 @@ def _panels(ax: Any) -> list[Axes]:
     except TypeError:
         panels = []
     if len(panels) != PANELS:
-        raise DataError(f"ax= takes {PANELS} axes here", hint="leave it out for a new figure")
+        raise DataError(f"ax= takes {PANELS} axes here", hint="leave it out for a new figure", code="option_invalid")
     return panels

@@ -73,9 +73,9 @@ def moment(time: Any) -> tuple[bool, int]:
     if isinstance(time, dt.date | np.datetime64):  # a datetime is a date
         return True, int(np.datetime64(time).astype("datetime64[us]").astype(np.int64))
     if isinstance(time, bool) or not isinstance(time, int | np.integer):
-        raise DataError(f"a time is an integer, a date or a datetime, not {type(time).__name__}")
+        raise DataError(f"a time is an integer, a date or a datetime, not {type(time).__name__}", code="option_invalid")
     if not -(2**63) <= time < 2**63:
-        raise DataError(f"the time {time} is beyond 64 bits")
+        raise DataError(f"the time {time} is beyond 64 bits", code="data_value")
     return False, int(time)
 
 
@@ -88,14 +88,14 @@ def moments(name: str, column: pa.ChunkedArray) -> tuple[bool, Ints]:
     held = column.type
     calendar = pa.types.is_timestamp(held) or pa.types.is_date(held)
     if not calendar and not pa.types.is_integer(held):
-        raise DataError(f"column `{name}` is {held}, and a time is an integer, a date or a timestamp")
+        raise DataError(f"column `{name}` is {held}, and a time is an integer, a date or a timestamp", code="data_type")
     if column.null_count:
-        raise DataError(f"column `{name}` has nulls, and a time is needed for each event")
+        raise DataError(f"column `{name}` has nulls, and a time is needed for each event", code="data_null")
     if not calendar:
         try:
             return False, column.cast(pa.int64()).to_numpy().astype(np.int64)
         except pa.ArrowInvalid:
-            raise DataError(f"column `{name}` has times beyond 64 bits") from None
+            raise DataError(f"column `{name}` has times beyond 64 bits", code="data_value") from None
     if pa.types.is_timestamp(held):
         column = column.cast(pa.timestamp(held.unit))  # in UTC, without its zone
     return True, column.to_numpy().astype("datetime64[us]").astype(np.int64)
@@ -116,7 +116,7 @@ def time_axis(first: int, last: int, *, calendar: bool, zone: bool = False) -> T
         far = max(abs(first), abs(last)) > EXACT
         return TimeAxis(False, first if far else 0, f"(from {first})" if far else "")
     if not FIRST <= first <= last <= LAST:
-        raise DataError("times beyond the years 1 to 9999 cannot be drawn")
+        raise DataError("times beyond the years 1 to 9999 cannot be drawn", code="data_value")
     utc = "UTC" if zone else ""
     if 0 < last - first < SHORT:
         begin = np.datetime64(first, "us")

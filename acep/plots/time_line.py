@@ -68,11 +68,11 @@ def timeline(
     (['7', '8'], '2 matches')
     """
     if isinstance(most_keys, bool) or not isinstance(most_keys, int) or not 1 <= most_keys <= MOST_KEYS:
-        raise DataError(f"most_keys={most_keys!r} is not a number of keys from 1 to {MOST_KEYS}")
+        raise DataError(f"most_keys={most_keys!r} is not a number of keys from 1 to {MOST_KEYS}", code="option_invalid")
     if not isinstance(ts, str):
-        raise DataError(f"ts= is the name of the axis, not {type(ts).__name__}")
+        raise DataError(f"ts= is the name of the axis, not {type(ts).__name__}", code="option_invalid")
     if of is not None and (isinstance(of, bool) or not isinstance(of, int)):
-        raise DataError(f"of={of!r} is not a number of matches")
+        raise DataError(f"of={of!r} is not a number of matches", code="option_invalid")
     several = isinstance(matches, Mapping)
     given = {str(name): one for name, one in matches.items()} if isinstance(matches, Mapping) else {"": matches}
     total, calendar, zone, bars, names, notes = _bars(given)
@@ -129,7 +129,9 @@ def _bars(given: Mapping[str, Any]) -> tuple[int, bool, bool, list[_Bar], str, l
         key = ", ".join(map(value_text, match.key.values())) if names else key_text(match.key)
         bars.append(_Bar(key, start, max(start, end), float(match.error), name))
     if len(kinds) > 1:
-        raise DataError("some matches have integers as times, and others dates", hint="draw them one by one")
+        raise DataError(
+            "some matches have integers as times, and others dates", hint="draw them one by one", code="option_invalid"
+        )
     notes = [f"{back:,} taken back, not drawn"] if back else []
     return total, bool(kinds and kinds.pop()), zone, bars, names, notes
 
@@ -137,10 +139,10 @@ def _bars(given: Mapping[str, Any]) -> tuple[int, bool, bool, list[_Bar], str, l
 def _check(matches: Any) -> None:
     if not isinstance(matches, list | tuple | Matches):
         hint = "give what acep.match returns, or a list of matches"
-        raise DataError(f"a time line is of matches, not of {type(matches).__name__}", hint=hint)
+        raise DataError(f"a time line is of matches, not of {type(matches).__name__}", hint=hint, code="option_invalid")
     for one in () if isinstance(matches, Matches) else matches:
         if not isinstance(one, Match):
-            raise DataError(f"a time line is of matches, not of {type(one).__name__}")
+            raise DataError(f"a time line is of matches, not of {type(one).__name__}", code="option_invalid")
 
 
 def _standing(matches: Any) -> tuple[Any, int]:
@@ -150,7 +152,11 @@ def _standing(matches: Any) -> tuple[Any, int]:
     if not isinstance(matches, Matches) and all(one.op > 0 for one in matches):
         return matches, 0
     if len(matches) > MOST_TAKEN_BACK:
-        raise DataError(f"of {len(matches):,} matches, those that were taken back are not looked for", hint="draw less")
+        raise DataError(
+            f"of {len(matches):,} matches, those that were taken back are not looked for",
+            hint="draw less",
+            code="option_invalid",
+        )
     standing: dict[str, Match] = {}
     back = 0
     for match in matches:

@@ -73,7 +73,9 @@ def read_graph(given: Any) -> History:
     if isinstance(given, History):
         return given
     if not isinstance(given, bytes | str | os.PathLike):
-        raise DataError(f"a history is what acep.learn returns, or its file, not {type(given).__name__}")
+        raise DataError(
+            f"a history is what acep.learn returns, or its file, not {type(given).__name__}", code="option_invalid"
+        )
     return History.from_bytes(given if isinstance(given, bytes) else read_history(given))
 
 

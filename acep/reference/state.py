@@ -49,7 +49,7 @@ def load_runtime(runtime: ReferenceRuntime, data: Any) -> None:
             _check_row(runtime, runtime.plan.keys, values)
             runtime.partitions[values] = _load_partition(runtime, values, partition)
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError):
-        raise SnapshotError("the snapshot does not hold a state of this query") from None
+        raise SnapshotError("the snapshot does not hold a state of this query", code="state_damaged") from None
 
 
 def _value(value: Any) -> Any:

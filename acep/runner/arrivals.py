@@ -37,7 +37,7 @@ def arrivals(folder: Path, form: str | None) -> list[Arrival]:
     try:
         found = [one for one in _below(folder, "") if form is not None or split_format(one.name)[0] is not None]
     except OSError as wrong:
-        raise DataError(f"the folder `{folder}` cannot be read: {reason_of(wrong)}") from None
+        raise DataError(f"the folder `{folder}` cannot be read: {reason_of(wrong)}", code="file_read") from None
     return sorted(found, key=lambda one: (one.mtime_ns, one.name))
 
 
@@ -72,6 +72,7 @@ def fresh(there: list[Arrival], taken: Mapping[str, Arrival]) -> list[Arrival]:
             raise DataError(
                 f"`{one.name}` was changed after its events had been taken",
                 hint=f"give new events a file of their own, and remove this one to go on; {WHOLE}",
+                code="file_read",
             )
     return new
 
@@ -82,8 +83,12 @@ def check_same(folder: Path, planned: Arrival, way_out: str) -> None:
         stat = (folder / planned.name).stat()
     except OSError as wrong:
         why = "is gone" if isinstance(wrong, FileNotFoundError) else f"cannot be read: {reason_of(wrong)}"
-        raise DataError(f"`{folder / planned.name}` {why}, and its events are not matched yet", hint=way_out) from None
+        raise DataError(
+            f"`{folder / planned.name}` {why}, and its events are not matched yet", hint=way_out, code="file_read"
+        ) from None
     if (stat.st_size, stat.st_mtime_ns) != (planned.size, planned.mtime_ns):
         raise DataError(
-            f"`{folder / planned.name}` was changed while its events were taken", hint=f"{WHOLE}; {way_out}"
+            f"`{folder / planned.name}` was changed while its events were taken",
+            hint=f"{WHOLE}; {way_out}",
+            code="file_read",
         )

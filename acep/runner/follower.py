@@ -130,7 +130,9 @@ class Follower:
             pending = self.journal.plan(wanted)
             if pending.files != files:
                 raise SnapshotError(
-                    f"another follower works with the state in `{self.journal.shown}`", hint="let one of them run"
+                    f"another follower works with the state in `{self.journal.shown}`",
+                    hint="let one of them run",
+                    code="state_used",
                 )
         now = pending.began if self._job.clocked else None
         micro_batch = MicroBatch(self._job, self._versions, batch, there, self._delay_ms, now)
@@ -200,7 +202,9 @@ class Follower:
                 raise self._unfit(what, "go on with the acep that wrote it, or begin a new state and output")
             schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(settings["columns"])))
         except (KeyError, TypeError, ValueError, pa.ArrowException):
-            raise SnapshotError(f"the state is damaged: `{self.journal.shown}/settings`", hint=BACK) from None
+            raise SnapshotError(
+                f"the state is damaged: `{self.journal.shown}/settings`", hint=BACK, code="state_damaged"
+            ) from None
         job, delay_ms = self._job_of(schema)
         own = self._settings(schema, job)
         other = {"query": "another query", "reading": "other options of reading", "fingerprint": "other options"}
@@ -220,9 +224,13 @@ class Follower:
 def _for_files(bad: SnapshotError, batch: int) -> SnapshotError:
     """Return the same error with the hint that applies to a follower."""
     if "taken over" in bad.message:
-        return SnapshotError(bad.message, hint="let one follower run for each state; then start it again")
+        return SnapshotError(
+            bad.message, hint="let one follower run for each state; then start it again", code=bad.code
+        )
     back = f"go back to the beginning of micro-batch {max(batch - 1, 0)}"
-    return SnapshotError(bad.message, hint=f"put a copy of the state back; or, as docs/howto/follow.md says, {back}")
+    return SnapshotError(
+        bad.message, hint=f"put a copy of the state back; or, as docs/howto/follow.md says, {back}", code=bad.code
+    )
 
 
 def _part(job: Job, rows: pa.Table, planned: Planned, now: int | None) -> BucketRows:

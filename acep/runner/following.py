@@ -162,27 +162,30 @@ def follow(
 def _existing(role: str, path: Any) -> Path:
     """Return the path of a folder that is there. Raises :class:`DataError`."""
     if not isinstance(path, str | os.PathLike) or not Path(os.fspath(path)).is_dir():
-        raise DataError(f"{role}= takes the path of a folder, and there is none at {path!r}")
+        raise DataError(f"{role}= takes the path of a folder, and there is none at {path!r}", code="option_invalid")
     return Path(os.fspath(path))
 
 
 def _check(folder: Any, state: Any, into: Any, max_files: Any, poll: Any) -> None:
     for role, path in (("folder", folder), ("state", state), ("into", into)):
         if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-            raise DataError(f"{role}= takes the path of a folder, not {path.__class__.__name__}")
+            raise DataError(f"{role}= takes the path of a folder, not {path.__class__.__name__}", code="option_invalid")
     if "://" in os.fspath(state):
-        raise DataError(f"state= takes a folder on a disk, not `{state}`")
+        raise DataError(f"state= takes a folder on a disk, not `{state}`", code="option_invalid")
     there = Path(folder).resolve()
     if not there.is_dir():
-        raise DataError(f"there is no folder `{folder}`", hint="make it, and move files of events into it")
+        raise DataError(
+            f"there is no folder `{folder}`", hint="make it, and move files of events into it", code="file_read"
+        )
     for role, path in (("state", state), ("into", into)):
         inside = Path(path).resolve()
         if inside.is_relative_to(there) and all(part[0] not in "._" for part in inside.relative_to(there).parts):
             raise DataError(
                 f"{role}= is a folder whose files would be taken for events: `{path}`",
                 hint=f"name one outside of `{folder}`, or one whose name begins with `_`",
+                code="option_invalid",
             )
     if isinstance(max_files, bool) or not isinstance(max_files, int) or max_files < 1:
-        raise DataError(f"max_files={max_files!r} is not a positive number of files")
+        raise DataError(f"max_files={max_files!r} is not a positive number of files", code="option_invalid")
     if isinstance(poll, bool) or not isinstance(poll, int | float) or not 0 < poll < float("inf"):
-        raise DataError(f"poll={poll!r} is not a positive number of seconds")
+        raise DataError(f"poll={poll!r} is not a positive number of seconds", code="option_invalid")

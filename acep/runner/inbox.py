@@ -77,7 +77,7 @@ def _settled(paths: Sequence[Path], options: Options) -> pa.Schema | None:
     names = [name for name in there if kind_of(plain_type(there[name])) is not None]  # those that a query can use
     found = [(name, there[name]) for name in (names if options.columns is None else options.columns) if name in there]
     if ROW in dict(found):
-        raise DataError(f"a column is called `{ROW}`", hint="rename it")
+        raise DataError(f"a column is called `{ROW}`", hint="rename it", code="data_column")
     # Later times may have fractions of a second.
     whole, finer = pa.timestamp("s"), pa.timestamp("us")
     types = [(name, plain_type(held)) for name, held in found]
@@ -101,7 +101,9 @@ def _read_rows(path: Path, options: Options, schema: pa.Schema, bad: BadLines) -
         column = column_at(table, field.name)
         if column is None:
             if form != "jsonl" and table.num_rows:
-                raise DataError(f"`{path}` has no column `{field.name}`, and the files before it have")
+                raise DataError(
+                    f"`{path}` has no column `{field.name}`, and the files before it have", code="data_column"
+                )
             column = pa.chunked_array([pa.nulls(table.num_rows, field.type)])
         columns[field.name] = _fitted(column, field, path)
     rows = pa.table(columns, schema=schema)
@@ -109,7 +111,7 @@ def _read_rows(path: Path, options: Options, schema: pa.Schema, bad: BadLines) -
         if name is not None and rows.column(name).null_count:
             row = rows.column(name).is_null().index(True).as_py()
             where = f"`{path}`, row {row} (rows count from 0)"
-            raise DataError(f"{where}: column `{name}` is null", hint="fill it in, or drop the row")
+            raise DataError(f"{where}: column `{name}` is null", hint="fill it in, or drop the row", code="data_null")
     return rows
 
 
@@ -133,6 +135,7 @@ def _fitted(column: pa.ChunkedArray, field: pa.Field, path: Path) -> pa.ChunkedA
         f" the files before it made it {field.type}",
         hint="mend the file, or begin a new state and output with a type that holds all values:"
         f" {as_cast(field.name, _for_both(held, field.type))}",
+        code="data_type",
     )
 
 

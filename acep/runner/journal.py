@@ -166,4 +166,6 @@ class Journal:
             raise self._damaged(path) from None
 
     def _damaged(self, path: str) -> SnapshotError:
-        return SnapshotError(f"the state is damaged, or a part of it is missing: `{self.shown}/{path}`", hint=BACK)
+        return SnapshotError(
+            f"the state is damaged, or a part of it is missing: `{self.shown}/{path}`", hint=BACK, code="state_damaged"
+        )

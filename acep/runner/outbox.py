@@ -32,7 +32,9 @@ class Outbox:
         Raises :class:`DataError` if the format is unknown, or the folder cannot be used.
         """
         if form not in FORMATS:
-            raise DataError(f"there is no format {form!r} of results", hint=f"one of {', '.join(FORMATS)}")
+            raise DataError(
+                f"there is no format {form!r} of results", hint=f"one of {', '.join(FORMATS)}", code="option_invalid"
+            )
         self.folder, self.form = folder, form
         self.flat: Layout | None = None  # results have plain columns only, for matches of this layout
         try:
@@ -86,6 +88,7 @@ class Outbox:
         return DataError(
             f"results cannot be written to `{self.folder}`: {reason_of(wrong)}",
             hint="name a folder that can be written, with space left",
+            code="file_write",
         )
 
 
@@ -97,6 +100,7 @@ def _in_microseconds(rows: pa.Table) -> pa.Table:
         raise DataError(
             "a time in the results falls between two microseconds, which only Parquet holds",
             hint='write Parquet: into_format="parquet"',
+            code="data_value",
         ) from None
 
 

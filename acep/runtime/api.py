@@ -117,12 +117,16 @@ def match(
     """
     known = (*OUTPUTS, "exists", "batches")
     if not isinstance(output, str) or output not in known:
-        raise QueryError(f"unknown output {output!r}", hint=suggest(str(output), known))
+        raise QueryError(f"unknown output {output!r}", hint=suggest(str(output), known), code="option_invalid")
     tables = TableStream(query, StreamOptions.of("match", options))
     if not isinstance(counts, bool) or (not counts and output not in ("points", "bundles")):
-        raise QueryError("counts= is True, or for bundles and points False", hint='output="bundles", counts=False')
+        raise QueryError(
+            "counts= is True, or for bundles and points False",
+            hint='output="bundles", counts=False',
+            code="option_invalid",
+        )
     if limit is not None and output != "matches":
-        raise QueryError("limit= is for matches", hint='output="matches"')
+        raise QueryError("limit= is for matches", hint='output="matches"', code="option_invalid")
     most = None if limit is None else _number(limit)
     with memory_errors():
         table, tables.own_rows = given_table(events, tables.asked, **tables.columns)
@@ -390,5 +394,7 @@ class Matcher(Generic[Result]):
 
 def _number(limit: Any) -> int:
     if isinstance(limit, bool) or not isinstance(limit, Integral) or int(limit) < 0:
-        raise QueryError(f"limit={limit!r} is not a number of matches", hint="a whole number, or None for all")
+        raise QueryError(
+            f"limit={limit!r} is not a number of matches", hint="a whole number, or None for all", code="option_invalid"
+        )
     return int(limit)

@@ -113,10 +113,13 @@ def replaced(
         raise QueryError(
             "the stream goes on with an older state, which does not say what a negation needs to know",
             hint="begin a new stream with this query",
+            code="query_change",
         )
     if len(versions) == MOST_VERSIONS:
         raise QueryError(
-            f"a query can have {MOST_VERSIONS} versions in one stream", hint="go on with a Matcher of the last version"
+            f"a query can have {MOST_VERSIONS} versions in one stream",
+            hint="go on with a Matcher of the last version",
+            code="query_size",
         )
     return (*versions, QueryVersion(_as_stored(query), EVER if since is None else since))
 

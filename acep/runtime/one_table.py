@@ -39,6 +39,7 @@ def whole_result(tables: TableStream, table: pa.Table, output: str, *, counts: b
             raise QueryError(
                 f'output="{output}" keeps to no budget of work, time or memory',
                 hint='"matches", "points", "bundles" or "count", which then say what was found',
+                code="option_invalid",
             )
         return tables.asked.give([ALONE[output](tables.anew(query), table) for query in tables.asked.queries])
     if table.num_columns or table.num_rows:

@@ -108,27 +108,48 @@ class StreamOptions:
         if self.seq_gaps is not False:
             self._check_gaps()
         if self.op is not None and (self.lateness is None or self.id is None):
-            raise QueryError("op= takes back events by id until they are final", hint="name id=, and give lateness=")
+            raise QueryError(
+                "op= takes back events by id until they are final",
+                hint="name id=, and give lateness=",
+                code="option_invalid",
+            )
         if self.speculation != 0 and self.lateness is None:
-            raise QueryError("speculation= is for events that may come late", hint="give lateness=")
+            raise QueryError(
+                "speculation= is for events that may come late", hint="give lateness=", code="option_invalid"
+            )
         if not isinstance(self.dynamic, bool):
-            raise QueryError(f"dynamic={self.dynamic!r} is not true or false", hint="dynamic=True")
+            raise QueryError(
+                f"dynamic={self.dynamic!r} is not true or false", hint="dynamic=True", code="option_invalid"
+            )
         if not isinstance(self.engine, str) or self.engine not in ENGINES:
-            raise EngineError(f"there is no engine {self.engine!r}", hint=f"one of {', '.join(ENGINES)}")
+            raise EngineError(
+                f"there is no engine {self.engine!r}", hint=f"one of {', '.join(ENGINES)}", code="option_invalid"
+            )
 
     def _check_gaps(self) -> None:
         first: Any = self.seq_gaps
         if first is not True and (isinstance(first, bool) or not isinstance(first, Integral) or int(first) < 0):
-            raise QueryError(f"seq_gaps={first!r} is no number of a first event", hint="True, or a whole number from 0")
+            raise QueryError(
+                f"seq_gaps={first!r} is no number of a first event",
+                hint="True, or a whole number from 0",
+                code="option_invalid",
+            )
         if self.seq is None:
-            raise QueryError("seq_gaps= says that a column counts all events", hint="name it: seq=")
+            raise QueryError(
+                "seq_gaps= says that a column counts all events", hint="name it: seq=", code="option_invalid"
+            )
         if self.op is not None:
             raise QueryError(
                 "with seq_gaps= events are final by their numbers, and op= could take them back after that",
                 hint="leave one of them out",
+                code="option_invalid",
             )
         if self.speculation != 0:
-            raise QueryError("seq_gaps= gives nothing early across a gap", hint="leave speculation= out, or seq_gaps=")
+            raise QueryError(
+                "seq_gaps= gives nothing early across a gap",
+                hint="leave speculation= out, or seq_gaps=",
+                code="option_invalid",
+            )
 
     @property
     def first_number(self) -> int | None:

@@ -43,7 +43,9 @@ class Passing:
     ) -> None:
         self.tables = tables = TableStream(query, StreamOptions.of("Passing.__init__", options))
         if output == "exists" and tables.limits is not None:
-            raise QueryError("whether there is a match keeps to no budget of work, time or memory")
+            raise QueryError(
+                "whether there is a match keeps to no budget of work, time or memory", code="option_invalid"
+            )
         self.output, self.counts = output, counts
         tables.prepare(arrow if rows else tables.told(arrow), output, counts=counts)
         self.spent = self.longest = 0.0  # seconds of the processor in all, and of the longest batch

@@ -44,7 +44,9 @@ class RevisedPlan:
 
     def __init__(self, plan: Plan, engine: str, limits: Limits | None = None) -> None:
         if plan.sources:
-            raise QueryError("matches of matches are final, and cannot be revised", hint="speculation=0")
+            raise QueryError(
+                "matches of matches are final, and cannot be revised", hint="speculation=0", code="query_change"
+            )
         output = plan.query.output
         self.chosen = ChosenMatches(output, together=plan.strict) if output.apart else None
         self.engine = engine

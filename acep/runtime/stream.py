@@ -336,6 +336,7 @@ class Stream:
                 raise SnapshotError(
                     f"the snapshot was taken by {_listed(engines)}, and here runs {_listed(stream._natives.engines)}",
                     hint="restore it with the engine= that it was taken with, where the native core is installed",
+                    code="state_version",
                 )
             newest = payload["newest"]
             if newest is not None:
@@ -354,12 +355,16 @@ class Stream:
         except SnapshotError:
             raise
         except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
-            raise SnapshotError("the snapshot does not hold a state of this query") from None
+            raise SnapshotError("the snapshot does not hold a state of this query", code="state_damaged") from None
         return stream
 
     def _check_order(self, batch: Batch) -> None:
         if self._finished:
-            raise DataError("the stream has been finished: no more events can be pushed", hint="make a new Matcher")
+            raise DataError(
+                "the stream has been finished: no more events can be pushed",
+                hint="make a new Matcher",
+                code="data_order",
+            )
         if not len(batch):
             return
         ts, order = batch.ts, batch.order
@@ -376,6 +381,7 @@ class Stream:
             raise DataError(
                 f"event {i} of the batch (ts {ts[i]}) is older than what was seen before (ts {seen})",
                 hint="push batches in order of time",
+                code="data_order",
             )
         self._newest = (int(ts[-1]), None if order is None else int(order[-1]))
 

@@ -74,7 +74,11 @@ class TableStream:
         if self.dynamic:
             self.asked = replace(self.asked, queries=tuple(map(as_dynamic, self.asked.queries)))
             if self.limits is not None:
-                raise QueryError("queries that change keep to no budget of work, time or memory", hint="dynamic=False")
+                raise QueryError(
+                    "queries that change keep to no budget of work, time or memory",
+                    hint="dynamic=False",
+                    code="option_invalid",
+                )
         self.first, self.budget = self.asked.queries, options.budget
         self.versions: list[tuple[QueryVersion, ...]] = [(QueryVersion(query, None),) for query in self.first]
         self.lateness, self.op, self.speculation = options.lateness, options.op, options.speculation
@@ -139,7 +143,11 @@ class TableStream:
     def ready(self, table: pa.Table) -> bool:
         """Return whether there are events to take in. Raises :class:`DataError` if they cannot be taken in."""
         if self.finished:
-            raise DataError("the stream has been finished: no more events can be pushed", hint="make a new Matcher")
+            raise DataError(
+                "the stream has been finished: no more events can be pushed",
+                hint="make a new Matcher",
+                code="data_order",
+            )
         self.changes_made()
         if not table.num_rows:
             if self.schema is None and table.num_columns:
@@ -152,7 +160,8 @@ class TableStream:
             return True
         if schema_of(table.schema, **self.columns).instants != self.schema.instants:
             raise DataError(
-                f"column `{self.schema.ts}` is now {table.schema.field(self.schema.ts).type}, as it was not before"
+                f"column `{self.schema.ts}` is now {table.schema.field(self.schema.ts).type}, as it was not before",
+                code="data_type",
             )
         self._checked = table.schema
         return True
@@ -231,7 +240,7 @@ class TableStream:
         """Declare that no event at or before ``ts`` will come, of a ``key`` or a ``type`` if they are given; return the
         matches that are certain now."""
         if self.lateness is None:
-            raise QueryError("advance() is for events that may come late", hint="give lateness=")
+            raise QueryError("advance() is for events that may come late", hint="give lateness=", code="option_invalid")
         if key is not None or type is not None:
             return self._promised(ts, key, type)
         if self.arrivals is None or self.schema is None or self.finished:
@@ -245,6 +254,7 @@ class TableStream:
             raise QueryError(
                 "with seq_gaps= events are final by their numbers, whatever their key and type",
                 hint="advance(ts) gives up numbers; leave key= and type= out",
+                code="option_invalid",
             )
         if self.finished:
             return self._nothing()
@@ -267,7 +277,11 @@ class TableStream:
         number of partial matches that go on. New states in ``final`` are final."""
         number = self._changing(name)
         if self.first[number].graph is None:
-            raise QueryError("only arcs of hand-written automata can change", hint="replace() takes another query")
+            raise QueryError(
+                "only arcs of hand-written automata can change",
+                hint="replace() takes another query",
+                code="query_change",
+            )
         newest, certain = self._times()
         first = None if newest is None else newest + 1
         if since is not None and self.schema is not None:
@@ -276,6 +290,7 @@ class TableStream:
                 raise QueryError(
                     f"since={ticks_to_input((tick,), self.schema)[0]} is not after all events that have come",
                     hint="revise() reaches back to them",
+                    code="query_change",
                 )
             first = tick
         query, stream, schema = self.asked.queries[number], self.stream, self.schema
@@ -325,22 +340,27 @@ class TableStream:
             raise QueryError(
                 "matches of events that have come cannot be revised",
                 hint="give lateness= and speculation=, and revise after the first push; or replace() it from now on",
+                code="query_change",
             )
         tick, final = self._tick(since), self.arrivals.final
         if final is not None and tick < final:
             raise QueryError(
                 f"events before {ticks_to_input((final,), self.schema)[0]} are final",
                 hint="give a later time, or lateness=",
+                code="query_change",
             )
         self.changes_made()
         if (some := self.arrivals.said.latest) is not None and tick < some:
             raise QueryError(
                 f"events of some key or type are final after {since}, by an advance() with key= or type=",
                 hint="replace() the query from now on",
+                code="query_change",
             )
         newest, certain = self._times()
         if newest is None or tick > newest + 1:  # a version that is yet to begin would have to be undone by a replace()
-            raise QueryError(f"no event has come at {since} or later", hint="replace() the query once one has")
+            raise QueryError(
+                f"no event has come at {since} or later", hint="replace() the query once one has", code="query_change"
+            )
         query = query if query.graph is not None else tolerant(query, self.budget)
         versions = revised(self.versions[number], query, tick, self.schema, certain)
         plan = self._with_columns(number, compiled(versions, self.schema, certain))
@@ -357,6 +377,7 @@ class TableStream:
             raise QueryError(
                 f"column `{fresh[0]}` was not read so far, and the events that are kept do not have it",
                 hint="read it from the start, or leave speculation= out",
+                code="query_change",
             )
         return replace(plan, columns=tuple(sorted({*plan.columns, *before.columns})))
 
@@ -370,11 +391,17 @@ class TableStream:
     def _changing(self, name: str) -> int:
         """Return the number of the query of this name, which is to change."""
         if not self.dynamic:
-            raise QueryError("this Matcher's queries do not change", hint="Matcher(query, dynamic=True)")
+            raise QueryError(
+                "this Matcher's queries do not change", hint="Matcher(query, dynamic=True)", code="query_change"
+            )
         if name not in self.asked.names:
-            raise QueryError(f"there is no query `{name}`", hint=suggest(name, self.asked.names))
+            raise QueryError(f"there is no query `{name}`", hint=suggest(name, self.asked.names), code="query_name")
         if self.finished:
-            raise DataError("the stream has been finished: nothing can change any more", hint="make a new Matcher")
+            raise DataError(
+                "the stream has been finished: nothing can change any more",
+                hint="make a new Matcher",
+                code="data_order",
+            )
         return self.asked.names.index(name)
 
     def _become(self, number: int, versions: tuple[QueryVersion, ...]) -> int:
@@ -666,9 +693,9 @@ class TableStream:
         except SnapshotError:
             raise
         except QueryError:
-            raise SnapshotError("the snapshot does not hold a state of this query") from None
+            raise SnapshotError("the snapshot does not hold a state of this query", code="state_damaged") from None
         except (AttributeError, KeyError, TypeError, ValueError, binascii.Error, pa.ArrowException, OSError):
-            raise SnapshotError("the snapshot does not hold a state of this query") from None
+            raise SnapshotError("the snapshot does not hold a state of this query", code="state_damaged") from None
         return other
 
 

@@ -104,7 +104,9 @@ class SheddingController:
                 if self.rate is not None:
                     self.yield_monitor = YieldMonitor(self.shedding_table.found(self.rate))
         except NONSENSE:
-            raise SnapshotError("the history is damaged: the state of its policy makes no sense") from None
+            raise SnapshotError(
+                "the history is damaged: the state of its policy makes no sense", code="state_damaged"
+            ) from None
 
     def bound(self, core: NativeCore, memory: int) -> None:
         """Bound the memory to ``memory`` bytes: up to half for the policy, the rest for the native core.
@@ -116,6 +118,7 @@ class SheddingController:
             raise QueryError(
                 f"a query has {memory:,} bytes of memory, and needs at least {least:,} under {self.policy.name!r}",
                 hint="more memory, or a policy that learns nothing, such as 'newest-per-state'",
+                code="option_invalid",
             )
         self.memory = memory
         self.seen = replace(self.seen, most=min(self.seen.most, memory >> 10))
@@ -144,6 +147,7 @@ class SheddingController:
             raise QueryError(
                 "a bound on memory is not kept by queries with negations, HAVING or a choice among matches",
                 hint="leave memory out of the Budget, and bound the work",
+                code="option_invalid",
             ) from None
 
     def allow(self, core: NativeCore, rate: float, events: int) -> None:

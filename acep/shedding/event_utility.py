@@ -127,9 +127,13 @@ class EventUtility:
             events, recall = (_each(float, told[name]) for name in ("events", "recall"))
             found = cls(str(told["fingerprint"]), _each(str, told["types"]), bins, order, events, kept, recall)
         except (ValueError, TypeError, KeyError):
-            raise SnapshotError("the history is damaged: the utility of its events cannot be read") from None
+            raise SnapshotError(
+                "the history is damaged: the utility of its events cannot be read", code="state_damaged"
+            ) from None
         if not found._is_sound():
-            raise SnapshotError("the history is damaged: the utility of its events makes no sense")
+            raise SnapshotError(
+                "the history is damaged: the utility of its events makes no sense", code="state_damaged"
+            )
         return found
 
     def _is_sound(self) -> bool:

@@ -43,9 +43,11 @@ class LearnedState:
             told = from_bytes(sections[SECTION])
             fingerprint, policy, state = told["fingerprint"], told["policy"], told["state"]
         except (ValueError, TypeError, KeyError):
-            raise SnapshotError("the history is damaged: the state of its policy cannot be read") from None
+            raise SnapshotError(
+                "the history is damaged: the state of its policy cannot be read", code="state_damaged"
+            ) from None
         if not (isinstance(fingerprint, str) and isinstance(policy, str) and isinstance(state, dict)):
-            raise SnapshotError("the history is damaged: the state of its policy makes no sense")
+            raise SnapshotError("the history is damaged: the state of its policy makes no sense", code="state_damaged")
         return cls(fingerprint, policy, state)
 
     def serve(self, policy: Policy) -> Mapping[str, Any]:
@@ -71,11 +73,13 @@ def read_history(given: Any) -> bytes:
     if isinstance(given, bytes | bytearray | memoryview):
         return bytes(given)
     if not isinstance(given, str | os.PathLike):
-        raise QueryError(f"a history is a file or its bytes, not {type(given).__name__}")
+        raise QueryError(f"a history is a file or its bytes, not {type(given).__name__}", code="option_invalid")
     try:
         return Path(given).read_bytes()
     except (OSError, ValueError) as bad:
-        raise DataError(f"`{given}` cannot be read: {getattr(bad, 'strerror', None) or bad}") from None
+        raise DataError(
+            f"`{given}` cannot be read: {getattr(bad, 'strerror', None) or bad}", code="file_read"
+        ) from None
 
 
 def read_learned(given: Any) -> dict[str, LearnedState]:
@@ -88,6 +92,10 @@ def read_learned(given: Any) -> dict[str, LearnedState]:
     for one in given if several else [given]:
         learned = LearnedState.from_sections(read_sections(read_history(one)))
         if learned.fingerprint in found:
-            raise QueryError("two of the histories are of one query", hint="acep.learn goes on from one with history=")
+            raise QueryError(
+                "two of the histories are of one query",
+                hint="acep.learn goes on from one with history=",
+                code="option_invalid",
+            )
         found[learned.fingerprint] = learned
     return found

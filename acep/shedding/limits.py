@@ -29,7 +29,9 @@ def want_a_bound(policy: object, history: object) -> None:
     for name, given in (("policy", policy != "history"), ("history", history is not None)):
         if given:
             raise QueryError(
-                f"{name}= serves a run under a budget", hint="set a bound on what may be spent, such as work="
+                f"{name}= serves a run under a budget",
+                hint="set a bound on what may be spent, such as work=",
+                code="option_invalid",
             )
 
 
@@ -55,6 +57,7 @@ class Limits:
             raise QueryError(
                 f"the policy {policy.name!r} learns nothing itself, and has no history to go by",
                 hint="give it as history= what acep.learn learns from the very events that it will run on",
+                code="option_invalid",
             )
         learned = known.serve(policy) if known else None
         work = None if self.budget.work is None else self.budget.work * (1 - self.budget.recover)
@@ -66,11 +69,16 @@ class Limits:
         self.check(plans)
         plan, many = plans[number], len(plans)
         if self.budget.recover:
-            raise QueryError("recover= gives matches later, and not where they may be taken back", hint="speculation=0")
+            raise QueryError(
+                "recover= gives matches later, and not where they may be taken back",
+                hint="speculation=0",
+                code="option_invalid",
+            )
         if plan.query.output is not Output.ALL:
             raise QueryError(
                 "under a budget of work, time or memory no matches are taken back where they are chosen among others",
                 hint="leave these bounds out of the Budget, or speculation= out, or give all matches",
+                code="option_invalid",
             )
         known = {name: state for name, state in self.learned.items() if name == plan.fingerprint}
         parts = {name: getattr(self.budget, name) for name in ("cpu", "latency")}
@@ -95,6 +103,7 @@ class Limits:
                 "that is lost would make others that are not there",
                 hint="use skip_till_any_match, no negation and a window of time in the outer query, or leave these "
                 "bounds out of the Budget",
+                code="option_invalid",
             )
         self.recovery(plan)  # raises if recover= is set
 
@@ -114,7 +123,9 @@ class Limits:
         elif plan.strict and plan.keys:
             why = "strict contiguity with a partition, where each event bears on all partitions"
         if why:
-            raise QueryError(f"recover= is not for {why}", hint="leave recover out of the Budget")
+            raise QueryError(
+                f"recover= is not for {why}", hint="leave recover out of the Budget", code="option_invalid"
+            )
         return Recovery(share, None if self.budget.work is None else self.budget.work * share)
 
     def check(self, plans: Sequence[Plan]) -> None:
@@ -140,5 +151,5 @@ class Limits:
 def checked_seed(seed: object) -> int:
     """Return the seed as an integer. Raises :class:`QueryError` for anything else."""
     if isinstance(seed, bool) or not isinstance(seed, Integral):
-        raise QueryError(f"seed={seed!r} is not an integer")
+        raise QueryError(f"seed={seed!r} is not an integer", code="option_invalid")
     return int(seed)

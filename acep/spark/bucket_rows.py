@@ -137,7 +137,9 @@ def _sorted(job: SentJob, rows: pa.Table) -> dict[int, SortedRows]:
     numbers = np.where(codes >= 0, codes, -1 - codes)
     ticks, null = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
     if null is not None and null.any():
-        raise DataError(f"column `{job.schema.ts}` is null in some event", hint="fill it in, or drop the row")
+        raise DataError(
+            f"column `{job.schema.ts}` is null in some event", hint="fill it in, or drop the row", code="data_null"
+        )
     order = np.argsort(ticks, kind="stable")
     order = order[np.argsort(numbers[order].astype(np.int16 if job.buckets < 1 << 15 else np.int32), kind="stable")]
     rows, codes, numbers, ticks = rows.take(pa.array(order)), codes[order], numbers[order], ticks[order]

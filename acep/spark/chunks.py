@@ -39,6 +39,7 @@ def for_spark(table: pa.Table) -> pa.Table:
                 f"column `{field.name}` is {field.type}: on Spark durations are ticks of microseconds, and here of"
                 f" {min(units)} ns",
                 hint="cast it, and times that are finer, to microseconds, or cast it to integers",
+                code="data_type",
             )
     return pa.table({name: _fitted(name, table.column(name)) for name in table.column_names})
 
@@ -55,6 +56,7 @@ def _fitted(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
         raise DataError(
             f"column `{name}` ({plain}) holds values that Spark's {wanted} does not",
             hint="round times to microseconds" if pa.types.is_timestamp(plain) else None,
+            code="data_type",
         ) from None
 
 
@@ -91,7 +93,9 @@ def with_order(table: pa.Table, schema: InputSchema, *, sort: bool) -> pa.Table:
             ticks, null = ticks_of(name, table.column(name), schema.tick_ns or 1)
             if null is not None and null.any():
                 row = int(np.argmax(null))
-                raise DataError(f"column `{name}` is null in row {row} (rows count from 0)", hint="drop the row")
+                raise DataError(
+                    f"column `{name}` is null in row {row} (rows count from 0)", hint="drop the row", code="data_null"
+                )
             keys.append(ticks)
     order = np.lexsort(keys)
     place = np.empty(size, np.int64)
@@ -113,7 +117,9 @@ def write_chunks(table: pa.Table, folder: Path, size: int, end: dict[str, Any], 
         try:
             found = json.loads(note.read_text(encoding="utf-8"))
         except ValueError:
-            raise SnapshotError(f"`{note}` is damaged", hint="start with a new checkpoint") from None
+            raise SnapshotError(
+                f"`{note}` is damaged", hint="start with a new checkpoint", code="state_damaged"
+            ) from None
         if found != about:
             changed = [name for name in about if found.get(name) != about[name]]
             raise SnapshotError(

@@ -378,10 +378,16 @@ def _delay_ms(frame: DataFrame, job: SentJob, watermark: Any) -> int:
     known = (frame.schema[job.schema.ts].metadata or {}).get(DELAY_KEY) if "." not in job.schema.ts else None
     if watermark is None:
         if known is None:
-            raise DataError("a stream needs a watermark", hint='say how late events may come: watermark="10 minutes"')
+            raise DataError(
+                "a stream needs a watermark",
+                hint='say how late events may come: watermark="10 minutes"',
+                code="option_invalid",
+            )
         return int(known)
     if known is not None:
-        raise DataError(f"`{job.schema.ts}` has a watermark already", hint="leave watermark= out")
+        raise DataError(
+            f"`{job.schema.ts}` has a watermark already", hint="leave watermark= out", code="option_invalid"
+        )
     clock = frame.sparkSession.readStream.format("rate").load()
     marked = clock.withWatermark("timestamp", delay_of(watermark, job.schema))
     return int(marked.schema["timestamp"].metadata[DELAY_KEY])

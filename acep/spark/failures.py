@@ -6,7 +6,7 @@ import re
 import sys
 
 from acep import __version__, errors
-from acep.errors import AcepError, DataError, EngineError
+from acep.errors import CODES, AcepError, Code, DataError, EngineError
 
 __all__ = ["error_in", "needs_python"]
 
@@ -18,6 +18,7 @@ _PYTHONS = re.compile(
     r"\[PYTHON_VERSION_MISMATCH\] Python in worker has different version: ([\d.]+) than that in driver: ([\d.]+)"
 )
 _NONE = re.compile(r'Cannot run program "([^"]+)"[^\n]*: (?:error=2|Exec failed)')
+_CODED = re.compile(r" \[(\w+)\](?=$| \(line \d+, column \d+\)$)")
 _USER = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE|$)", re.MULTILINE)
 
 
@@ -30,7 +31,7 @@ def error_in(failure: BaseException) -> AcepError | None:
     DataError('no time')
     """
     if not isinstance(failure, BaseException):
-        raise DataError(f"error_in takes what Spark raised, not {type(failure).__name__}")
+        raise DataError(f"error_in takes what Spark raised, not {type(failure).__name__}", code="option_invalid")
     seen: BaseException | None = failure
     while seen is not None:
         if isinstance(seen, AcepError):
@@ -65,6 +66,7 @@ def needs_python(problem: str) -> EngineError:
         problem,
         hint=f"set PYSPARK_PYTHON={sys.executable} before Spark starts; on a cluster name a Python that has acep"
         " (PYSPARK_PYTHON, or spark.pyspark.python for spark-submit), or send the environment along (spark.archives)",
+        code="engine_workers",
     )
 
 
@@ -75,6 +77,10 @@ def _rebuilt(name: str, rendered: str) -> AcepError:
     hint = None
     if len(lines) > 1 and lines[-1].startswith("hint: "):
         hint = lines.pop().removeprefix("hint: ")
-    error = kind("\n".join(lines), hint=hint)
+    code: Code | None = None
+    if lines and (found := _CODED.search(lines[0])) and found[1] in CODES:
+        code = CODES[CODES.index(found[1])]
+        lines[0] = lines[0].replace(found[0], "", 1)
+    error = kind("\n".join(lines), hint=hint, code=code)
     assert isinstance(error, AcepError)
     return error

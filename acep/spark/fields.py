@@ -73,7 +73,7 @@ def input_schema(columns: StructType, **names: Any) -> InputSchema:
             why = f"is {held[name].simpleString()}, and must hold integers or texts; cast it to text"
         if why is not None:
             what, _, hint = why.partition("; ")
-            raise DataError(f"the {role} column `{name}` {what}", hint=hint)
+            raise DataError(f"the {role} column `{name}` {what}", hint=hint, code="data_type")
     arrow = {name: pa.binary() if name in unusable else arrow_type(of) for name, of in held.items()}
     try:
         schema = schema_of(pa.schema([(name, arrow[name]) for name in columns.names]), **names)
@@ -83,7 +83,8 @@ def input_schema(columns: StructType, **names: Any) -> InputSchema:
             raise
         said = bad.message.removesuffix(str(arrow[named[0]]))
         shown = bad.message if said == bad.message else said + held[named[0]].simpleString()
-        raise DataError(shown, hint=bad.hint and bad.hint.replace("int64", "bigint")) from None
+        advice = bad.hint and bad.hint.replace("int64", "bigint")
+        raise DataError(shown, hint=advice, code=bad.code) from None
     return replace(schema, unusable=tuple(unusable.items()))
 
 
@@ -117,7 +118,9 @@ def path_of(columns: StructType, name: str) -> tuple[tuple[str, ...], StructFiel
     if name in columns.names:
         return (name,), columns[name]
     if name not in inner:
-        raise DataError(f"there is no column `{name}`", hint=suggest(name, [*columns.names, *inner]))
+        raise DataError(
+            f"there is no column `{name}`", hint=suggest(name, [*columns.names, *inner]), code="data_column"
+        )
     return inner[name]
 
 

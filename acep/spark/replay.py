@@ -151,9 +151,11 @@ def replay(
     source = str(Path(events).resolve()) if isinstance(events, str | os.PathLike) else ""
     table = read_events(events, ts=ts, type=given.type) if source else to_table(events)
     if tell is not None and not callable(tell):
-        raise DataError("tell= is called after each micro-batch", hint="give a function of one argument")
+        raise DataError(
+            "tell= is called after each micro-batch", hint="give a function of one argument", code="option_invalid"
+        )
     if chunk is not None and chunk < 1:
-        raise DataError(f"chunk={chunk} is not a positive number of events")
+        raise DataError(f"chunk={chunk} is not a positive number of events", code="option_invalid")
     schema = schema_of(table.schema, **given.columns)
     plan = compile_query(query, schema)
     read = sorted(columns_read([plan], schema) | ({*all_columns(schema)} if versions is not None else set()))

@@ -79,7 +79,11 @@ def _travelling(frame: DataFrame, job: SentJob) -> list[Column]:
         column = sf.col(quoted(name))
         kind = frame.schema[name].dataType.typeName()
         if name not in read and kind in ("geometry", "geography"):
-            raise DataError(f"ties cannot be broken by column `{name}`, which is {kind}", hint="name seq=, or drop it")
+            raise DataError(
+                f"ties cannot be broken by column `{name}`, which is {kind}",
+                hint="name seq=, or drop it",
+                code="data_type",
+            )
         if name not in read and kind in ("struct", "array", "map", "variant"):
             column = sf.to_json(column)
         elif name not in read and job.schema.kind(name) is None and kind != "binary":
@@ -178,6 +182,7 @@ def over_stream(
         raise DataError(
             f"latest= cannot bound the watermark that `{job.schema.ts}` has already, which every row moves",
             hint="leave withWatermark out and give watermark=, or give state=",
+            code="option_invalid",
         )
     frame = with_fields(frame, job.columns)
     rows, delay_ms = _watermarked(frame, job, watermark)
@@ -216,11 +221,15 @@ def _watermarked(frame: DataFrame, job: SentJob, watermark: Any) -> tuple[DataFr
     ts = job.schema.ts
     has = DELAY_KEY in (frame.schema[ts].metadata or {})
     if watermark is None and not has:
-        raise DataError("a stream needs a watermark", hint='say how late events may come: watermark="10 minutes"')
+        raise DataError(
+            "a stream needs a watermark",
+            hint='say how late events may come: watermark="10 minutes"',
+            code="option_invalid",
+        )
     name = ts
     if watermark is not None:
         if has:
-            raise DataError(f"`{ts}` has a watermark already", hint="leave watermark= out")
+            raise DataError(f"`{ts}` has a watermark already", hint="leave watermark= out", code="option_invalid")
         delay = delay_of(watermark, job.schema)
         held = frame.schema[ts].dataType
         if held.typeName() == "timestamp" and job.latest is None:

@@ -21,7 +21,9 @@ def needs_pyspark() -> None:
     """Raise :class:`EngineError` if PySpark, or pandas, which it needs for Arrow, is not installed."""
     for name in ("pyspark", "pandas"):
         if importlib.util.find_spec(name) is None:
-            raise EngineError(f"{name} is not installed, and Spark needs it", hint="pip install 'acep[spark]'")
+            raise EngineError(
+                f"{name} is not installed, and Spark needs it", hint="pip install 'acep[spark]'", code="engine_missing"
+            )
 
 
 def settings() -> dict[str, str]:

@@ -64,7 +64,9 @@ def end_of_stream(held: DataType) -> Any:
         return END.date()
     if name not in ("timestamp", "timestamp_ntz"):
         raise DataError(
-            f"a stream cannot end in a column of type {held.simpleString()}", hint="name the time column: ts="
+            f"a stream cannot end in a column of type {held.simpleString()}",
+            hint="name the time column: ts=",
+            code="option_invalid",
         )
     return END if name == "timestamp_ntz" else END.replace(tzinfo=dt.UTC)
 

@@ -88,7 +88,9 @@ def spark_schema(columns: pa.Schema) -> StructType:
     for field in columns:
         held = _spark_type(field.type)
         if held is None:
-            raise DataError(f"column `{field.name}` is {field.type}, which Spark has not", hint="drop the column")
+            raise DataError(
+                f"column `{field.name}` is {field.type}, which Spark has not", hint="drop the column", code="data_type"
+            )
         fields.append(st.StructField(field.name, held))
     return st.StructType(fields)
 
@@ -158,6 +160,7 @@ def result_type(job: Job, plans: Sequence[Plan], columns: StructType) -> StructT
                 raise QueryError(
                     f"two queries give `{name}`, as a {other.simpleString()} and as a {held.simpleString()}",
                     hint="rename it in one RETURN",
+                    code="query_type",
                 )
             values[name] = held
     error = st.DoubleType() if any(plan.automaton.costs.scale != 1 for plan in plans) else st.LongType()

@@ -49,7 +49,7 @@ class Stored:
 def check(holds: bool | np.bool_) -> None:
     """Raise :class:`SnapshotError` if a condition on the content of bytes with a valid checksum does not hold."""
     if not holds:
-        raise SnapshotError("the sketch is damaged: its content makes no sense")
+        raise SnapshotError("the sketch is damaged: its content makes no sense", code="state_damaged")
 
 
 def pack(kind: str, numbers: Mapping[str, int], arrays: Mapping[str, NDArray[Any]]) -> bytes:
@@ -77,7 +77,7 @@ def unpack(data: bytes, *kinds: str) -> Stored:
     try:
         stored = _read(table, rest)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
-        raise SnapshotError("the sketch is damaged: its content cannot be read") from None
+        raise SnapshotError("the sketch is damaged: its content cannot be read", code="state_damaged") from None
     if stored.kind not in kinds:
         raise SnapshotError(f"these bytes hold a sketch of kind {stored.kind[:40]!r}, not {' or '.join(kinds)}")
     return stored

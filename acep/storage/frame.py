@@ -45,14 +45,19 @@ class FileFrame:
     def read(self, data: bytes) -> tuple[bytes, bytes]:
         """Return the table and the rest. Raises :class:`SnapshotError` for other, damaged or newer bytes."""
         if not isinstance(data, (bytes, bytearray, memoryview)):
-            raise SnapshotError(f"a {self.what} is read from bytes, not {type(data).__name__}")
+            raise SnapshotError(f"a {self.what} is read from bytes, not {type(data).__name__}", code="state_damaged")
         data = bytes(data)
         if len(data) < HEADER.size or data[: len(self.magic)] != self.magic:
-            raise SnapshotError(f"these bytes are not a {self.what} of acep", hint=self.hint)
+            raise SnapshotError(f"these bytes are not a {self.what} of acep", hint=self.hint, code="state_damaged")
         _, version, zero, checksum, length = HEADER.unpack_from(data)
         if version != self.version:
-            raise SnapshotError(f"the {self.what} has format version {version}, this acep reads version {self.version}")
+            raise SnapshotError(
+                f"the {self.what} has format version {version}, this acep reads version {self.version}",
+                code="state_version",
+            )
         body = data[HEADER.size :]
         if zero or digest(struct.pack("<I", length) + body) != checksum:
-            raise SnapshotError(f"the {self.what} is damaged: its checksum does not fit", hint="use an older copy")
+            raise SnapshotError(
+                f"the {self.what} is damaged: its checksum does not fit", hint="use an older copy", code="state_damaged"
+            )
         return body[:length], body[length:]

@@ -36,5 +36,5 @@ def read_sections(data: bytes) -> dict[str, bytes]:
         if at != len(rest):
             raise ValueError("more or fewer bytes than the sections need")
     except (ValueError, TypeError, RecursionError):
-        raise SnapshotError("the history is damaged: its sections cannot be read") from None
+        raise SnapshotError("the history is damaged: its sections cannot be read", code="state_damaged") from None
     return sections

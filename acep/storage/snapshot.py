@@ -57,19 +57,24 @@ def unseal(data: bytes, fingerprint: str) -> Any:
     another query.
     """
     if not isinstance(data, (bytes, bytearray, memoryview)):
-        raise SnapshotError(f"a snapshot is bytes, not {type(data).__name__}")
+        raise SnapshotError(f"a snapshot is bytes, not {type(data).__name__}", code="state_damaged")
     data = bytes(data)
     if len(data) < HEADER.size or data[:8] != MAGIC:
-        raise SnapshotError("these bytes are not a snapshot of acep", hint="use what Matcher.snapshot() gave")
+        raise SnapshotError(
+            "these bytes are not a snapshot of acep", hint="use what Matcher.snapshot() gave", code="state_damaged"
+        )
     _, version, _, query, checksum, length = HEADER.unpack_from(data)
     body = data[HEADER.size :]
     if not 2 <= version <= VERSION:
         raise SnapshotError(
             f"the snapshot has format version {version}, this acep reads versions 2 to {VERSION}",
             hint="restore it with the acep that took it, or start without it",
+            code="state_version",
         )
     if length != len(body) or checksum != (digest(body) if version < 4 else mmh3.hash_bytes(body)):
-        raise SnapshotError("the snapshot is damaged: its checksum does not fit", hint="use an older copy")
+        raise SnapshotError(
+            "the snapshot is damaged: its checksum does not fit", hint="use an older copy", code="state_damaged"
+        )
     if query != digest(fingerprint.encode(errors="surrogatepass")):
         raise SnapshotError(
             "the snapshot belongs to another query, or to a stream with other columns",
@@ -80,7 +85,7 @@ def unseal(data: bytes, fingerprint: str) -> Any:
     except SnapshotError:
         raise
     except (OSError, zlib.error, struct.error, ValueError, RecursionError):
-        raise SnapshotError("the snapshot is damaged: its content cannot be read") from None
+        raise SnapshotError("the snapshot is damaged: its content cannot be read", code="state_damaged") from None
 
 
 def _codec() -> Any:

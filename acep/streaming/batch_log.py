@@ -166,8 +166,9 @@ class BatchLog:
                 raise SnapshotError(
                     f"state has format version {told['format']}, which this acep does not read: {shown}",
                     hint="go on with the acep that wrote it, or begin a new checkpoint",
+                    code="state_version",
                 )
             return Decision.load_from(told)
         except (KeyError, TypeError, ValueError):
             hint = "go back to the beginning of the micro-batch that wrote it (docs/internals/spark_state.md)"
-            raise SnapshotError(f"state is damaged: {shown}", hint=hint) from None
+            raise SnapshotError(f"state is damaged: {shown}", hint=hint, code="state_damaged") from None

@@ -119,7 +119,7 @@ class Bucket:
         if self.ended:
             return 0
         if self.queries is None:
-            raise QueryError("the queries of this job do not change", hint="make the job dynamic")
+            raise QueryError("the queries of this job do not change", hint="make the job dynamic", code="query_change")
         certain = self.stream.certain if isinstance(self.stream, RevisedRows) else self.held.released
         changed, went_on = self.queries.take(news, since, certain, self.job.back_to(final)), 0
         found = list[Sequence[Found]]()
@@ -247,7 +247,9 @@ class Bucket:
             kind = schema.kind(schema.id)
             column = column_of(schema.id, rows.column(schema.id), kind or Kind.INT, 1)
             if column.valid is not None:
-                raise DataError(f"column `{schema.id}` is null in some event", hint="fill it in, or leave id= out")
+                raise DataError(
+                    f"column `{schema.id}` is null in some event", hint="fill it in, or leave id= out", code="data_null"
+                )
             ids = column.to_list() if kind is Kind.STRING else column.values
         most = math.inf
         if self.job.budget is not None and self.job.budget.work is not None:
@@ -350,17 +352,21 @@ class Bucket:
                 "these bytes are no state of a bucket: they are damaged, or an earlier development version of acep made"
                 " them",
                 hint=ANEW,
+                code="state_damaged",
             )
         _, form, checksum, *sizes = HEAD.unpack_from(data)
         if form not in (1, FORMAT):
             raise SnapshotError(
-                f"the state of a bucket has format version {form}, which this acep does not read", hint=ANEW
+                f"the state of a bucket has format version {form}, which this acep does not read",
+                hint=ANEW,
+                code="state_version",
             )
         summed = data[SUMMED:]
         if checksum != (digest(summed) if form == 1 else mmh3.hash_bytes(summed)):
             raise SnapshotError(
                 "the state of a bucket is damaged: its checksum does not fit",
                 hint="go back to an earlier micro-batch (docs/internals/spark_state.md), or begin a new checkpoint",
+                code="state_damaged",
             )
         ends = [HEAD.size + sum(sizes[: i + 1]) for i in range(3)]
         head, engine, rows = (data[end - size : end] for end, size in zip(ends, sizes, strict=True))
@@ -381,6 +387,7 @@ class Bucket:
             raise SnapshotError(
                 "the state of a bucket does not hold what it should: an earlier development version of acep made it",
                 hint=ANEW,
+                code="state_damaged",
             ) from None
         bucket.held.loads(rows)
         return bucket
@@ -400,6 +407,10 @@ def _payload(head: bytes, fingerprint: str) -> Any:
 
 def _count_row(job: Job, number: int, count: int) -> pa.Table:
     if count > MOST:
-        raise DataError(f"{count} matches are more than fit in 64 bits", hint="ask for points, or narrow the window")
+        raise DataError(
+            f"{count} matches are more than fit in 64 bits",
+            hint="ask for points, or narrow the window",
+            code="data_value",
+        )
     values = {"query": job.names[number], "count": count, EXACT: False}
     return pa.Table.from_pylist([{name: values[name] for name in job.result.names}], schema=job.result)

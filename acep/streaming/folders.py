@@ -69,6 +69,7 @@ def _usable(shown: str) -> Iterator[None]:
         raise DataError(
             f"the state folder `{shown}` cannot be used: {reason.splitlines()[0]}",
             hint="state= names a folder that can be read and written, on Spark by all workers, with space left",
+            code="file_read",
         ) from error
 
 
@@ -255,13 +256,18 @@ def folder_of(folder: str) -> Folder:
     """
     if not (scheme := _URI.match(folder)):
         if not folder.startswith("/") or "\0" in folder:
-            raise DataError(f"`{folder}` is no folder for state", hint="give an absolute path, or a URI such as s3://")
+            raise DataError(
+                f"`{folder}` is no folder for state",
+                hint="give an absolute path, or a URI such as s3://",
+                code="file_read",
+            )
         return LocalFolder(Path(folder))
     shown = re.sub(r"//[^/@]*@", "//", folder).partition("?")[0]  # without a key or a password
     if scheme[1] in ("s3a", "s3n", "wasb", "wasbs"):
         raise DataError(
             f"the state folder `{shown}` has a scheme that Arrow does not know",
             hint="write s3:// for s3a://, abfs:// for wasb://; the store's own environment variables name the account",
+            code="file_read",
         )
     with _usable(shown):
         filesystem, path = _filesystem(folder)
@@ -287,10 +293,12 @@ def state_folder(given: str | os.PathLike[str]) -> str:
     """
     if not isinstance(given, (str, os.PathLike)) or not (text := os.fspath(given)):
         raise DataError(
-            f"state= takes a folder, not {given!r}", hint='give a path, or a URI such as "s3://bucket/state"'
+            f"state= takes a folder, not {given!r}",
+            hint='give a path, or a URI such as "s3://bucket/state"',
+            code="option_invalid",
         )
     if not isinstance(text, str):
-        raise DataError("state= takes a folder as text, not as bytes")
+        raise DataError("state= takes a folder as text, not as bytes", code="option_invalid")
     if not _URI.match(text):
         text = str(Path(text).expanduser().absolute())
     folder, probe = folder_of(text), temporary_name()

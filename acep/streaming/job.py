@@ -173,21 +173,33 @@ class Job:
 def _check_revised(options: StreamOptions, schema: InputSchema, output: str, budget: Budget | None) -> None:
     """Raise :class:`QueryError` or :class:`DataError` for options that exclude ``speculation`` and ``op``."""
     if schema.id is None:
-        raise QueryError("matches that may be taken back are known by the ids of their events", hint="name id=")
+        raise QueryError(
+            "matches that may be taken back are known by the ids of their events",
+            hint="name id=",
+            code="option_invalid",
+        )
     if options.op is not None and schema.seq is None:
-        raise QueryError("op= needs the order in which rows came", hint="seq= names a column that counts them")
+        raise QueryError(
+            "op= needs the order in which rows came", hint="seq= names a column that counts them", code="option_invalid"
+        )
     if output == "bundles":
         raise QueryError(
             "matches that may be taken back have no bundles: a match that comes late may join or split them",
             hint='ask for "points" or "count", which come as differences',
+            code="option_invalid",
         )
     if budget is not None:
         raise QueryError(
             "matches that may be taken back keep to no budget of work, time or memory",
             hint="leave these bounds out of the Budget, or speculation= and op= out",
+            code="option_invalid",
         )
     if options.op is not None and schema.kind(options.op) is not Kind.INT:
-        raise DataError(f"there is no column `{options.op}` of integers", hint="op= names the column with +1 and -1")
+        raise DataError(
+            f"there is no column `{options.op}` of integers",
+            hint="op= names the column with +1 and -1",
+            code="data_column",
+        )
 
 
 def _shared(budget: Budget, buckets: int) -> Budget:
@@ -199,6 +211,7 @@ def _shared(budget: Budget, buckets: int) -> Budget:
         raise QueryError(
             f"memory={budget.memory!r} is too little for {buckets} buckets",
             hint=f"at least {buckets} MB, or fewer buckets",
+            code="option_invalid",
         )
     return replace(budget, memory=share)
 
@@ -275,8 +288,10 @@ def passes_of(plans: Sequence[Plan], buckets: int) -> tuple[Pass, ...]:
 def _check_output(output: Any) -> None:
     if not isinstance(output, str) or output not in OUTPUTS:
         if isinstance(output, str) and output in ELSEWHERE:
-            raise QueryError(f"there is no output={output!r} where there are buckets", hint=ELSEWHERE[output])
-        raise QueryError(f"unknown output {output!r}", hint=suggest(str(output), OUTPUTS))
+            raise QueryError(
+                f"there is no output={output!r} where there are buckets", hint=ELSEWHERE[output], code="option_invalid"
+            )
+        raise QueryError(f"unknown output {output!r}", hint=suggest(str(output), OUTPUTS), code="option_invalid")
 
 
 def job_of(
@@ -304,13 +319,19 @@ def job_of(
     budget, policy, history, engine = options.budget, options.policy, options.history, options.engine
     _check_output(output)
     if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
-        raise DataError(f"buckets={buckets!r} is not a positive number")
+        raise DataError(f"buckets={buckets!r} is not a positive number", code="option_invalid")
     if not isinstance(policy, str):
-        raise QueryError("a policy goes by its name where there are buckets", hint=f"one of {', '.join(POLICIES)}")
+        raise QueryError(
+            "a policy goes by its name where there are buckets",
+            hint=f"one of {', '.join(POLICIES)}",
+            code="option_invalid",
+        )
     policy_of(policy)
     bound = budget if budget is not None and budget.limited else None
     if bound is not None and bound.recover:
-        raise QueryError("recover= is not for streams in buckets", hint="leave recover out of the Budget")
+        raise QueryError(
+            "recover= is not for streams in buckets", hint="leave recover out of the Budget", code="option_invalid"
+        )
     asked = asked_for(query)
     queries = tuple(tolerant(one, budget) for one in asked.queries)
     if dynamic:
@@ -323,7 +344,11 @@ def job_of(
         want_a_bound(policy, history)
     passes = passes_of(plans, buckets or BUCKETS) if spread else (Pass(tuple(range(len(plans))), (), 0, 1),)
     if dynamic and bound is not None:
-        raise QueryError("queries that change keep to no budget of work, time or memory", hint="leave versions= out")
+        raise QueryError(
+            "queries that change keep to no budget of work, time or memory",
+            hint="leave versions= out",
+            code="option_invalid",
+        )
     bound = None if bound is None else _shared(bound, sum(each.size for each in passes))
     limits = None if bound is None else _limits(bound, policy, options.seed, histories)
     BatchPace.of(bound, 1, schema.tick_ns)  # raises for a bound of time that cannot be enforced
@@ -332,7 +357,11 @@ def job_of(
         _check_revised(options, schema, output, bound)
         RevisedStream(plans, engine)  # raises for a query whose matches cannot be revised
     if late and (schema.id is None or output != "matches"):
-        raise QueryError("late events are rows beside matches, by their ids", hint='output="matches", and name id=')
+        raise QueryError(
+            "late events are rows beside matches, by their ids",
+            hint='output="matches", and name id=',
+            code="option_invalid",
+        )
     if engine == "native" or limits is not None or dynamic:
         Stream(plans, engine, output, limits)  # raises for a query that the engine cannot run
     job = Job(

@@ -56,7 +56,9 @@ def latest_of(latest: Any, schema: InputSchema) -> Latest | None:
     if isinstance(latest, int) and not isinstance(latest, bool):
         if schema.instants:
             raise DataError(
-                f"latest={latest} is a number, and `{schema.ts}` is a timestamp", hint='write latest="1 hour"'
+                f"latest={latest} is a number, and `{schema.ts}` is a timestamp",
+                hint='write latest="1 hour"',
+                code="option_invalid",
             )
         return Latest(tick=latest)
     moment = latest
@@ -64,26 +66,35 @@ def latest_of(latest: Any, schema: InputSchema) -> Latest | None:
         try:
             moment = dt.datetime.fromisoformat(latest.strip())
         except ValueError:
-            raise DataError(f"latest={latest!r} is no time", hint='write latest="2030-01-01 12:00:00"') from None
+            raise DataError(
+                f"latest={latest!r} is no time", hint='write latest="2030-01-01 12:00:00"', code="option_invalid"
+            ) from None
     if isinstance(moment, dt.date):
         return Latest(tick=_tick_at(moment, schema))
     if not isinstance(latest, str | dt.timedelta):
-        raise DataError(f"latest= takes a span, a time or a number of ticks, not {type(latest).__name__}")
+        raise DataError(
+            f"latest= takes a span, a time or a number of ticks, not {type(latest).__name__}", code="option_invalid"
+        )
     if schema.tick_ns is None:
         raise DataError(
             f"latest={latest!r} needs to know how long a tick of the integer `{schema.ts}` is",
             hint='name the unit (unit="s"), or give a time in ticks: latest=1000000',
+            code="option_invalid",
         )
     ahead = delay_ms_of(latest, schema, "latest")
     if not 0 <= ahead <= _MOST_MS:
-        raise DataError(f"latest={latest!r} is not between 0 and 100 years")
+        raise DataError(f"latest={latest!r} is not between 0 and 100 years", code="option_invalid")
     return Latest(ahead=ahead)
 
 
 def _tick_at(moment: dt.date, schema: InputSchema) -> int:
     """Return the last tick that is not after a moment."""
     if schema.tick_ns is None:
-        raise DataError(f"latest={moment} is a time, and the ticks of `{schema.ts}` have no unit", hint="unit=")
+        raise DataError(
+            f"latest={moment} is a time, and the ticks of `{schema.ts}` have no unit",
+            hint="unit=",
+            code="option_invalid",
+        )
     if not isinstance(moment, dt.datetime):
         moment = dt.datetime(moment.year, moment.month, moment.day)
     if moment.tzinfo is None:

@@ -87,7 +87,7 @@ def text_of_version(query: object) -> str:
         try:
             return query.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as bad:
-            raise QueryError(f"`{query}` cannot be read: {bad}") from None
+            raise QueryError(f"`{query}` cannot be read: {bad}", code="file_read") from None
     if isinstance(query, str):
         return query
     if isinstance(query, Query) and query.graph is None:
@@ -95,6 +95,7 @@ def text_of_version(query: object) -> str:
     raise QueryError(
         f"a version of a query is a text or a query, not {type(query).__name__}",
         hint="of an automaton give the text of its TOML file",
+        code="option_invalid",
     )
 
 
@@ -113,6 +114,7 @@ def version_in_file(name: str, text: str, names: Sequence[str]) -> NewVersion:
         raise DataError(
             f"`{name}` is no name of a version of a query",
             hint="its number comes first, as in 0002-lower.sase, or 0002-lower.toml for an automaton",
+            code="query_change",
         )
     return NewVersion(int(found[1]), "" if tuple(names) == ("",) else found[2] or "", text)
 
@@ -136,7 +138,7 @@ def versions_in_rows(rows: Iterable[str], names: Sequence[str]) -> list[NewVersi
         if file is not None:
             found += [] if is_ignored(file) else [version_in_file(file, row["text"], names)]
         elif row.get("number") is None or row.get("text") is None:
-            raise DataError("a row of versions has no `number` or no `text`", hint="fill both in")
+            raise DataError("a row of versions has no `number` or no `text`", hint="fill both in", code="query_change")
         else:
             found.append(NewVersion(row["number"], row.get("name") or "", row["text"]))
     return found
@@ -155,7 +157,7 @@ def versions_in_folder(folder: Path, names: Sequence[str], after: int) -> list[N
             one = version_in_file(file.name, file.read_text("utf-8"), names)
             found += [one] if one.number > after else []
     except (OSError, UnicodeDecodeError) as bad:
-        raise DataError(f"the versions in `{folder}` cannot be read: {bad}") from None
+        raise DataError(f"the versions in `{folder}` cannot be read: {bad}", code="file_read") from None
     return in_order(found)
 
 
@@ -164,7 +166,11 @@ def in_order(versions: Iterable[NewVersion]) -> list[NewVersion]:
     found = sorted(set(versions))
     for one, other in pairwise(found):
         if one.number == other.number:
-            raise DataError(f"two versions of a query have the number {one.number}", hint="number them as they come")
+            raise DataError(
+                f"two versions of a query have the number {one.number}",
+                hint="number them as they come",
+                code="query_change",
+            )
     return found
 
 
@@ -203,7 +209,11 @@ class RunningQueries:
             newest = one.number
             if one.name not in self._names:
                 hint = suggest(one.name, self._names)
-                raise DataError(f"there is no query `{one.name}`, and version {one.number} is one of it", hint=hint)
+                raise DataError(
+                    f"there is no query `{one.name}`, and version {one.number} is one of it",
+                    hint=hint,
+                    code="query_change",
+                )
             place = self._names.index(one.name)
             try:
                 query = _parsed(one.text, versions[place][-1].query)
@@ -217,7 +227,9 @@ class RunningQueries:
                     changed.setdefault(place, None)
                 compiled(versions[place], self._schema, certain)
             except AcepError as bad:
-                raise QueryError(f"version {one.number} of the query: {bad.message}", hint=bad.hint) from None
+                raise QueryError(
+                    f"version {one.number} of the query: {bad.message}", hint=bad.hint, code=bad.code
+                ) from None
         self.versions, self.newest, self.over = versions, newest, certain
         return changed
 
@@ -258,6 +270,7 @@ def _begin(new: NewVersion, since: int | None, last: QueryVersion, schema: Schem
             raise QueryError(
                 "it would hold for events that have come, or before the version before it",
                 hint="give a later time, or leave out `since:` for the next time that is possible",
+                code="query_change",
             )
         begin = least
     return begin

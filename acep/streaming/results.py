@@ -112,7 +112,11 @@ def group_rows(job: Job, plans: Sequence[Plan], query: int, groups: Sequence[Wai
     if job.output == "bundles":
         most = max(g.matches for g in groups)
         if most >= 2**63:
-            raise DataError(f"{most} matches in a bundle are more than fit in 64 bits", hint="ask for points instead")
+            raise DataError(
+                f"{most} matches in a bundle are more than fit in 64 bits",
+                hint="ask for points instead",
+                code="data_value",
+            )
         table = table.append_column("matches", pa.array([g.matches for g in groups], pa.int64()))
         return _fitted(job, query, table.rename_columns({"error": "best"}))
     table = table.select(["key", "end", "error"]).rename_columns(["key", "point", "best"])
@@ -164,6 +168,7 @@ def _all_of(given: Sequence[pa.Schema], name: str) -> dict[str, pa.DataType]:
                 raise QueryError(
                     f"two queries give `{field.name}`, as {types[field.name]} and as {field.type}",
                     hint="rename it in one RETURN",
+                    code="query_type",
                 )
     return {name: pa.struct(list(types.items()))} if types else {}
 

@@ -155,7 +155,9 @@ class RevisedRows:
             else:
                 self.stream = Stream.restore(self.plans, state["stream"], self.job.engine, first=self.first)
         except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException, OSError):
-            raise SnapshotError("the state of a bucket does not hold a stream that may be revised") from None
+            raise SnapshotError(
+                "the state of a bucket does not hold a stream that may be revised", code="state_damaged"
+            ) from None
 
     def _anew(self) -> Stream | RevisedStream:
         job, plans = self.job, self.first or self.plans
@@ -178,12 +180,14 @@ class RevisedRows:
                 raise DataError(
                     f"column `{key}` is null in a row that takes an event back",
                     hint="it has the time and the partition attributes of its event",
+                    code="data_null",
                 )
         events = rows.filter(pc.invert(back)).select([name, seq])
         if events.group_by([name, seq]).aggregate([]).num_rows < events.num_rows:
             raise DataError(
                 f"two events have the same `{name}` and `{seq}`, so that it is not certain which came last",
                 hint=f"`{seq}` counts all rows, also those that take events back",
+                code="data_order",
             )
         return rows.take(pc.sort_indices(rows, [(seq, "ascending"), (op, "ascending")]))
 

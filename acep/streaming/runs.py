@@ -86,10 +86,12 @@ class Runs:
             raise SnapshotError(
                 f"the state in {self._shown} was removed while the stream ran",
                 hint="stop the query; put the state back, or begin a new checkpoint",
+                code="state_used",
             )
         if runs[-1][1] != self.run:
             raise SnapshotError(
                 f"another run of this streaming query has taken over the state in {self._shown}",
                 hint="a copy of a checkpoint needs a state= folder of its own; otherwise start the query again",
+                code="state_used",
             )
         return runs[-1][0]

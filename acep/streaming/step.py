@@ -52,7 +52,9 @@ def events_only(job: Job, rows: pa.Table) -> pa.Table:
     """Leave out the rows that mark the end of the stream. Raises :class:`DataError` for a null time."""
     ticks, null = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
     if null is not None and null.any():
-        raise DataError(f"column `{job.schema.ts}` is null in some event", hint="fill it in, or drop the row")
+        raise DataError(
+            f"column `{job.schema.ts}` is null in some event", hint="fill it in, or drop the row", code="data_null"
+        )
     events = ticks < job.end
     return rows if events.all() else rows.filter(pa.array(events))
 

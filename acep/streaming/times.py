@@ -100,20 +100,26 @@ def delay_ms_of(watermark: Any, schema: InputSchema, named: str = "watermark") -
     if isinstance(watermark, dt.timedelta):
         return -int(-watermark // dt.timedelta(milliseconds=1))
     if isinstance(watermark, bool) or not isinstance(watermark, int | str):
-        raise DataError(f"{named}= takes a text or a number of ticks, not {type(watermark).__name__}")
+        raise DataError(
+            f"{named}= takes a text or a number of ticks, not {type(watermark).__name__}", code="option_invalid"
+        )
     if isinstance(watermark, str):
         check_delay_text(watermark, schema, named)
         if (found := _DELAY.fullmatch(watermark)) is None:
-            raise DataError(f"{named}={watermark!r} is no span of time", hint=f'write {named}="10 minutes"')
+            raise DataError(
+                f"{named}={watermark!r} is no span of time", hint=f'write {named}="10 minutes"', code="option_invalid"
+            )
         try:
             return -int(-exact_number(found[1]) * unit_ns(found[2]) // 10**6)
         except QueryError as wrong:
-            raise DataError(f"{named}={watermark!r}: {wrong.message}", hint=wrong.hint) from None
+            raise DataError(f"{named}={watermark!r}: {wrong.message}", hint=wrong.hint, code="option_invalid") from None
     if watermark < 0:
-        raise DataError(f"watermark={watermark} is negative")
+        raise DataError(f"watermark={watermark} is negative", code="option_invalid")
     if watermark and schema.instants:
         raise DataError(
-            f"watermark={watermark} needs a unit of time, as `{schema.ts}` is a timestamp", hint='write "10 minutes"'
+            f"watermark={watermark} needs a unit of time, as `{schema.ts}` is a timestamp",
+            hint='write "10 minutes"',
+            code="option_invalid",
         )
     return -int(-watermark * Fraction(*tick_ms_of(schema)) // 1)
 
@@ -121,9 +127,12 @@ def delay_ms_of(watermark: Any, schema: InputSchema, named: str = "watermark") -
 def check_delay_text(watermark: str, schema: InputSchema, named: str = "watermark") -> None:
     """Raise :class:`DataError` for a delay without a unit, or if the length of a tick is not known."""
     if not re.search(r"[a-zA-Z]", watermark):
-        raise DataError(f"{named}={watermark!r} has no unit of time", hint=f'write {named}="10 minutes"')
+        raise DataError(
+            f"{named}={watermark!r} has no unit of time", hint=f'write {named}="10 minutes"', code="option_invalid"
+        )
     if not schema.instants and schema.tick_ns is None:
         raise DataError(
             f"{named}={watermark!r} needs to know how long a tick of the integer `{schema.ts}` is",
             hint=f'name the unit (unit="s"), or give it in ticks: {named}=600',
+            code="option_invalid",
         )

@@ -33,9 +33,9 @@ class Versions:
         """
         for named, text, form in (("query id", query, UUID), ("call", call, _CALL), ("run id", run, UUID)):
             if not isinstance(text, str) or not form.fullmatch(text):
-                raise DataError(f"the {named} {text!r} cannot be part of a file name")
+                raise DataError(f"the {named} {text!r} cannot be part of a file name", code="option_invalid")
         if buckets < 1 or keep < 1:
-            raise DataError("state needs at least one bucket, and one micro-batch that is kept")
+            raise DataError("state needs at least one bucket, and one micro-batch that is kept", code="option_invalid")
         self.buckets = buckets
         self.keep = keep
         self._folder = folder_of(folder)
@@ -71,7 +71,9 @@ class Versions:
         path = self._path(version)
         content = self._folder.read(path)
         if content is None:
-            raise SnapshotError(f"state is missing: {self._shown(path)}", hint=_way_back(version.batch))
+            raise SnapshotError(
+                f"state is missing: {self._shown(path)}", hint=_way_back(version.batch), code="state_damaged"
+            )
         try:
             return unpacked(path, content)
         except Damage as damage:
@@ -79,8 +81,11 @@ class Versions:
                 raise SnapshotError(
                     f"state has format version {damage.form}, which this acep does not read: {self._shown(path)}",
                     hint="go on with the acep that wrote it, or begin a new checkpoint",
+                    code="state_version",
                 ) from None
-            raise SnapshotError(f"state is damaged: {self._shown(path)}", hint=_way_back(version.batch)) from None
+            raise SnapshotError(
+                f"state is damaged: {self._shown(path)}", hint=_way_back(version.batch), code="state_damaged"
+            ) from None
 
     def of_this_run(self, version: Version) -> bool:
         """Return whether this run wrote a version."""

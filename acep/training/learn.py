@@ -52,7 +52,11 @@ def learn(events: Any, query: Query | str, **options: Unpack[LearnKeywords]) -> 
     """
     given = StreamOptions.of("learn", options, LearnKeywords)
     if isinstance(given.budget, Budget) and given.budget.limited:
-        raise QueryError("learning ahead gives up nothing", hint="leave all but errors and weights out of the Budget")
+        raise QueryError(
+            "learning ahead gives up nothing",
+            hint="leave all but errors and weights out of the Budget",
+            code="option_invalid",
+        )
     seed, history = checked_seed(given.seed), given.history
     asked = tolerant(query_of(query), given.budget)
     if asked.sources:

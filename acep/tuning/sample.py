@@ -119,4 +119,6 @@ def _size(size: object, events: int) -> int:
         return int(size)
     if not isinstance(size, bool) and isinstance(size, Real) and 0 < float(size) < 1:
         return max(1, int(float(size) * events))
-    raise QueryError(f"sample={size!r} is no size of a sample", hint="a number of events, or a share below 1")
+    raise QueryError(
+        f"sample={size!r} is no size of a sample", hint="a number of events, or a share below 1", code="option_invalid"
+    )

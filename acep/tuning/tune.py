@@ -182,15 +182,17 @@ def _table(events: Any, query: Query, columns: dict[str, Any]) -> pa.Table:
 
 def _check(target: object, of: object, cpu: object, effort: object, seed: object) -> None:
     if isinstance(target, bool) or not isinstance(target, Real) or not 0 < float(target) <= 1:
-        raise QueryError(f"target_recall={target!r} is no share", hint="a number up to 1, such as 0.9")
+        raise QueryError(
+            f"target_recall={target!r} is no share", hint="a number up to 1, such as 0.9", code="option_invalid"
+        )
     if of not in ("points", "bundles"):
-        raise QueryError(f"of={of!r} is not what recall is of", hint='"points" or "bundles"')
+        raise QueryError(f"of={of!r} is not what recall is of", hint='"points" or "bundles"', code="option_invalid")
     if (
         isinstance(cpu, str)
         or not isinstance(cpu, Sequence)
         or any(isinstance(one, bool) or not isinstance(one, Real) or not 0 < float(one) < 1e9 for one in cpu)
     ):
-        raise QueryError(f"cpu={cpu!r} has no shares of a core", hint="such as cpu=[0.1, 0.5]")
+        raise QueryError(f"cpu={cpu!r} has no shares of a core", hint="such as cpu=[0.1, 0.5]", code="option_invalid")
     if isinstance(effort, bool) or not isinstance(effort, Integral) or effort < 1:
-        raise QueryError(f"effort={effort!r} is no number of touches", hint=f"such as {EFFORT}")
+        raise QueryError(f"effort={effort!r} is no number of touches", hint=f"such as {EFFORT}", code="option_invalid")
     checked_seed(seed)

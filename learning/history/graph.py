@@ -307,7 +307,7 @@ class History:
         except SnapshotError:
             raise
         except (KeyError, ValueError, TypeError, AttributeError, RecursionError, OverflowError):
-            raise SnapshotError("the history is damaged: its content makes no sense") from None
+            raise SnapshotError("the history is damaged: its content makes no sense", code="state_damaged") from None
         return history
 
     def to_bytes(self) -> bytes:

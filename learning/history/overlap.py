@@ -117,7 +117,9 @@ class Contemporaries:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], states: int) -> Contemporaries:
         """Read the table of :meth:`to_arrays`; :class:`SnapshotError` for invalid arrays."""
-        wrong = SnapshotError("the history is damaged: the trajectories of its last moments make no sense")
+        wrong = SnapshotError(
+            "the history is damaged: the trajectories of its last moments make no sense", code="state_damaged"
+        )
         try:
             read = cls(Moments.from_arrays(arrays, "alike."), Leads.from_arrays(arrays, "alike."))
         except (KeyError, ValueError):

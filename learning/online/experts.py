@@ -137,4 +137,4 @@ class Exp3:
             found = {name: data[name] for name in cls.__dataclass_fields__}
             return cls(**found | {"log_weights": tuple(found["log_weights"])})
         except (KeyError, OverflowError, TypeError, ValueError):
-            raise SnapshotError("the learner is damaged: its content makes no sense") from None
+            raise SnapshotError("the learner is damaged: its content makes no sense", code="state_damaged") from None

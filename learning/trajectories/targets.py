@@ -134,7 +134,7 @@ class Targets:
                 raise ValueError
             return Targets(self.gap, self.limit, int(count[0]), **columns)
         except (KeyError, ValueError):
-            raise SnapshotError("the history is damaged: its targets make no sense") from None
+            raise SnapshotError("the history is damaged: its targets make no sense", code="state_damaged") from None
 
 
 @dataclass(frozen=True, eq=False)

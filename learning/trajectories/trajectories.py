@@ -179,7 +179,9 @@ class Trajectories:
                 CompleteRuns.from_arrays(arrays, "found."),
             )
         except (KeyError, ValueError):
-            raise SnapshotError("the history is damaged: its open trajectories make no sense") from None
+            raise SnapshotError(
+                "the history is damaged: its open trajectories make no sense", code="state_damaged"
+            ) from None
 
 
 class FinishedTrees(NamedTuple):

@@ -52,7 +52,11 @@ def cast_of(name: str, text: str, unit: str | None = None) -> Cast:
         counts = None
         if plain == "timestamp" and unit is not None:
             if unit not in UNITS:
-                raise DataError(f"numbers in `{name}` cannot count {unit!r}", hint=f"one of {', '.join(UNITS)}")
+                raise DataError(
+                    f"numbers in `{name}` cannot count {unit!r}",
+                    hint=f"one of {', '.join(UNITS)}",
+                    code="option_invalid",
+                )
             counts = unit
         return Cast(TYPES[plain], plain, counts)
     if found := re.fullmatch(r"timestamp\s*\(\s*(\w+)\s*\)", plain):
@@ -64,7 +68,7 @@ def cast_of(name: str, text: str, unit: str | None = None) -> Cast:
             return Cast(pa.decimal128(precision, scale), f"decimal({precision},{scale})")
     near = suggest(plain, TYPES) if plain else None
     hint = near if near and near.startswith("did") else f"one of {SHOWN}"
-    raise DataError(f"`{name}` cannot be cast to {text!r}", hint=hint)
+    raise DataError(f"`{name}` cannot be cast to {text!r}", hint=hint, code="option_invalid")
 
 
 def finer(cast: Cast) -> Cast | None:
@@ -157,7 +161,11 @@ def _counted(column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
     import pyarrow.compute as pc
 
     if cast.counts is None:
-        raise DataError("a number is no time by itself", hint="say what it counts: timestamp(s), (ms), (us) or (ns)")
+        raise DataError(
+            "a number is no time by itself",
+            hint="say what it counts: timestamp(s), (ms), (us) or (ns)",
+            code="data_value",
+        )
     factor = UNIT_NS[cast.counts] // UNIT_NS[cast.type.unit]
     scaled = pc.multiply(column.cast(pa.decimal256(48, 9)), pa.scalar(factor, pa.decimal256(20, 0)))
     return scaled.cast(pa.decimal128(38, 0)).cast(pa.int64()).cast(cast.type)

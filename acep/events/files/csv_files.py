@@ -36,7 +36,9 @@ class CsvFile:
         with self._open(None, {}) as reader, contextlib.suppress(UnicodeDecodeError):
             self.names = reader.schema.names
         if not self.names or any(MARK in name for name in self.names):
-            raise DataError(f"`{source.name}`: the header is not UTF-8 text", hint="save the file as UTF-8")
+            raise DataError(
+                f"`{source.name}`: the header is not UTF-8 text", hint="save the file as UTF-8", code="data_value"
+            )
         self.wanted = options.wanted(self.names, source.name)
 
     def texts(self) -> Iterator[pa.Table]:
@@ -90,19 +92,23 @@ class CsvFile:
         name, reason = self.source.name, reason_of(wrong)
         if found := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", reason):
             said = _ragged(name, int(found[1]), int(found[2]), int(found[3]))
-            return DataError(said, hint="mend the row, or leave such rows out: skip_bad_lines=True")
+            return DataError(said, hint="mend the row, or leave such rows out: skip_bad_lines=True", code="data_value")
         if "Empty CSV" in reason:
-            return DataError(f"`{name}` is empty")
+            return DataError(f"`{name}` is empty", code="file_read")
         found = re.search(r"CSV column #(\d+): Row #(\d+): .*invalid UTF8", reason)
         if found and int(found[1]) < len(self.names):
             column, row = self.names[int(found[1])], found[2]
             where = f"`{name}`: column `{column}` is not UTF-8 text in row {row} (the header is row 1)"
-            return DataError(where, hint="save the file as UTF-8")
+            return DataError(where, hint="save the file as UTF-8", code="data_value")
         if "straddling" in reason:
-            return DataError(f"`{name}` has a row longer than {BLOCK >> 20} MB", hint="is a quotation mark missing?")
+            return DataError(
+                f"`{name}` has a row longer than {BLOCK >> 20} MB",
+                hint="is a quotation mark missing?",
+                code="data_value",
+            )
         if isinstance(wrong, OSError) and not isinstance(wrong, pa.ArrowException):
-            return DataError(f"`{name}` cannot be read: {reason}", hint="is it whole?")
-        return DataError(f"`{name}` cannot be read: {reason}")
+            return DataError(f"`{name}` cannot be read: {reason}", hint="is it whole?", code="file_read")
+        return DataError(f"`{name}` cannot be read: {reason}", code="file_read")
 
 
 def _ragged(name: str, number: int | None, wanted: int, got: int) -> str:

@@ -45,15 +45,15 @@ def sources_of(paths: Paths, form: str | None, folder: Path) -> list[EventFile]:
     """
     given = paths if isinstance(paths, list | tuple) else [paths]
     if not given:
-        raise DataError("there is no file of events", hint="name one")
+        raise DataError("there is no file of events", hint="name one", code="file_read")
     texts = []
     for path in given:
         text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
         if not isinstance(text, str):
-            raise DataError(f"a file is named by its path, not by {path.__class__.__name__}")
+            raise DataError(f"a file is named by its path, not by {path.__class__.__name__}", code="option_invalid")
         texts.append(text)
     if texts.count(STDIN) > 1:
-        raise DataError("standard input can be read once", hint="give `-` once")
+        raise DataError("standard input can be read once", hint="give `-` once", code="file_read")
     found: list[EventFile] = []
     for text in texts:
         found += _meant(text, form, folder, len(found))
@@ -63,7 +63,9 @@ def sources_of(paths: Paths, form: str | None, folder: Path) -> list[EventFile]:
 def _meant(text: str, form: str | None, folder: Path, number: int) -> list[EventFile]:
     if text == STDIN:
         if form is None:
-            raise DataError("the format of standard input must be said", hint='format="csv", "jsonl" or "parquet"')
+            raise DataError(
+                "the format of standard input must be said", hint='format="csv", "jsonl" or "parquet"', code="file_read"
+            )
         return [_spooled(None, "standard input", form, folder, number)]
     try:
         paths, where = _named(text, form)
@@ -71,7 +73,7 @@ def _meant(text: str, form: str | None, folder: Path, number: int) -> list[Event
     except DataError:
         raise
     except (OSError, ValueError) as wrong:
-        raise DataError(f"`{text}` cannot be read: {reason_of(wrong)}") from None
+        raise DataError(f"`{text}` cannot be read: {reason_of(wrong)}", code="file_read") from None
 
 
 def _named(text: str, form: str | None) -> tuple[list[Path], str | None]:
@@ -102,7 +104,7 @@ def _all(paths: list[Path], where: str, form: str | None, folder: Path, number: 
     files = [p for p in paths if not p.is_dir()]
     if not files:
         hint = None if form is not None else "names of files of events end in .csv, .jsonl, .parquet"
-        raise DataError(f"there is no file of events in {where}", hint=hint)
+        raise DataError(f"there is no file of events in {where}", hint=hint, code="file_read")
     return [_file(p, form, folder, number + i) for i, p in enumerate(files)]
 
 
@@ -126,10 +128,12 @@ def _file(path: Path, form: str | None, folder: Path, number: int) -> EventFile:
     assert form is not None
     if form == "parquet" and packed is not None:
         format_of(path)
-        raise DataError(f"`{path}` is a compressed Parquet file", hint="Parquet compresses its columns itself")
+        raise DataError(
+            f"`{path}` is a compressed Parquet file", hint="Parquet compresses its columns itself", code="file_read"
+        )
     if stat.S_ISREG(mode):
         if path.stat().st_size == 0:
-            raise DataError(f"`{path}` is empty")
+            raise DataError(f"`{path}` is empty", code="file_read")
         return EventFile(path, str(path), form, packed)
     return _spooled(path, str(path), form, folder, number, packed)
 
@@ -139,7 +143,9 @@ def _missing(path: Path) -> DataError:
         near = suggest(path.name, [p.name for p in path.parent.iterdir()])
     except OSError:
         near = None
-    return DataError(f"there is no file `{path}`", hint=near if near and near.startswith("did") else None)
+    return DataError(
+        f"there is no file `{path}`", hint=near if near and near.startswith("did") else None, code="file_read"
+    )
 
 
 def _spooled(
@@ -157,9 +163,9 @@ def _spooled(
         with there.open("rb") as copy_in:
             head = copy_in.read(4)
     except (OSError, ValueError, AttributeError, TypeError) as wrong:
-        raise DataError(f"{name} cannot be read: {reason_of(wrong)}") from None
+        raise DataError(f"{name} cannot be read: {reason_of(wrong)}", code="file_read") from None
     if not head:
-        raise DataError(f"{name if path is None else f'`{name}`'} is empty")
+        raise DataError(f"{name if path is None else f'`{name}`'} is empty", code="file_read")
     if packed is None and form != "parquet":
         packed = _packed(head)
     return EventFile(there, name, form, packed)

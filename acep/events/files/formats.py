@@ -35,7 +35,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
     form, packed = split_format(path)
     if form is None or (form == "parquet" and packed is not None):
         hint = f'its name must end in {LISTED}; or say what it is, as format="csv"'
-        raise DataError(f"`{path}` is not named like a file of events", hint=hint)
+        raise DataError(f"`{path}` is not named like a file of events", hint=hint, code="file_read")
     return form
 
 

@@ -57,7 +57,7 @@ class JsonFile:
                     self.rows += table.num_rows
                     yield table
         if not self.rows and not self.shapes and not self.skipped:
-            raise DataError(f"`{self.source.name}` holds no objects", hint="one JSON object a line")
+            raise DataError(f"`{self.source.name}` holds no objects", hint="one JSON object a line", code="file_read")
 
     def values(self, types: Mapping[str, pa.DataType]) -> Iterator[pa.Table]:
         """Yield blocks of rows of ``types`` (columns of times or with a cast keep the type of their JSON values)."""
@@ -89,7 +89,9 @@ class JsonFile:
                     yield number, block
                     number += block.count(b"\n")
         except (OSError, pa.ArrowException) as wrong:
-            raise DataError(f"`{self.source.name}` cannot be read: {reason_of(wrong)}", hint="is it whole?") from None
+            raise DataError(
+                f"`{self.source.name}` cannot be read: {reason_of(wrong)}", hint="is it whole?", code="file_read"
+            ) from None
         if rest.strip():
             yield number, rest + b"\n"
 
@@ -212,7 +214,7 @@ class JsonFile:
                 shape.see(name, value, at, self.source.name, mixing=name in self.options.casts)
             except KindError as wrong:
                 hint = f"give it one type, or cast it: {as_cast(name, 'string')}"
-                raise DataError(f"{where}: {wrong}", hint=hint) from None
+                raise DataError(f"{where}: {wrong}", hint=hint, code="data_value") from None
             fresh[name] = shape
         self.shapes.update(fresh)
 
@@ -222,23 +224,27 @@ class JsonFile:
         try:
             text = line.decode()
         except UnicodeDecodeError:
-            raise DataError(f"{where} is not UTF-8 text", hint="save the file as UTF-8") from None
+            raise DataError(f"{where} is not UTF-8 text", hint="save the file as UTF-8", code="data_value") from None
         try:
             row = json.loads(text, object_pairs_hook=_no_twins, parse_float=Raw, parse_constant=float)
             if not isinstance(row, dict):
-                raise DataError(f"{where} is not a JSON object", hint=hint)
+                raise DataError(f"{where} is not a JSON object", hint=hint, code="data_value")
             if "\\u" in text:
                 json.dumps(row, ensure_ascii=False).encode()
         except DataError:
             raise
         except UnicodeEncodeError:
-            raise DataError(f"{where} has half of a surrogate pair, which is no text") from None
+            raise DataError(f"{where} has half of a surrogate pair, which is no text", code="data_value") from None
         except json.JSONDecodeError as bad:
-            raise DataError(f"{where}, column {bad.colno}: broken JSON: {bad.msg}", hint=hint) from None
+            raise DataError(
+                f"{where}, column {bad.colno}: broken JSON: {bad.msg}", hint=hint, code="data_value"
+            ) from None
         except RecursionError:
-            raise DataError(f"{where} is nested too deeply", hint="attributes are single values") from None
+            raise DataError(
+                f"{where} is nested too deeply", hint="attributes are single values", code="data_value"
+            ) from None
         except ValueError as bad:
-            raise DataError(f"{where}: broken JSON: {bad}", hint=hint) from None
+            raise DataError(f"{where}: broken JSON: {bad}", hint=hint, code="data_value") from None
         return row
 
 

@@ -117,11 +117,12 @@ class JsonShape:
             raise refuse(self.long[0], name, self.long[1], castable=not inner)
         hint = f"write it as a text, or cast the column: {as_cast(name, 'string')}"
         if self.big and not (self.fraction or self.mixed):
-            raise DataError(f"{self.big}: `{name}` is an integer beyond 64 bits", hint=hint)
+            raise DataError(f"{self.big}: `{name}` is an integer beyond 64 bits", hint=hint, code="data_value")
         if self.inexact and self.type() == pa.float64():
             raise DataError(
                 f"{self.inexact}: `{name}` is an integer that no float is equal to, and other lines have fractions",
                 hint=hint,
+                code="data_value",
             )
 
     def copy(self) -> JsonShape:

@@ -112,4 +112,5 @@ def refuse(where: str, name: str, text: str, *, castable: bool = True) -> DataEr
     return DataError(
         f"{where}: `{name}` is {text.strip()}, and a double tells numbers of {DIGITS} digits apart, not of more",
         hint=hint,
+        code="data_value",
     )

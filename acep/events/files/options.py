@@ -44,7 +44,9 @@ class Options:
                 found = dict.fromkeys(names)
                 break
         if twice := [name for name in found if names.count(name) > 1]:
-            raise DataError(f"two columns of `{file}` are called `{twice[0]}`", hint="rename one of them")
+            raise DataError(
+                f"two columns of `{file}` are called `{twice[0]}`", hint="rename one of them", code="data_column"
+            )
         return list(found)
 
 
@@ -68,16 +70,22 @@ def options_of(
     Decimal128Type(decimal128(10, 2))
     """
     if format is not None and (not isinstance(format, str) or format not in NAMES):
-        raise DataError(f"there is no format {format!r} of events", hint=suggest(str(format), NAMES))
+        raise DataError(
+            f"there is no format {format!r} of events", hint=suggest(str(format), NAMES), code="option_invalid"
+        )
     check_names(ts=ts, type=type, seq=seq, id=id)
     if columns is not None and not (
         isinstance(columns, Sequence) and not isinstance(columns, str) and all(isinstance(one, str) for one in columns)
     ):
-        raise DataError("columns= takes a list of names of columns", hint='columns=["ts", "type"]')
+        raise DataError(
+            "columns= takes a list of names of columns", hint='columns=["ts", "type"]', code="option_invalid"
+        )
     if cast is not None and not isinstance(cast, Mapping):
-        raise DataError(f"cast= takes a dict of columns and types, not {cast.__class__.__name__}")
+        raise DataError(
+            f"cast= takes a dict of columns and types, not {cast.__class__.__name__}", code="option_invalid"
+        )
     if not isinstance(skip_bad_lines, bool):
-        raise DataError(f"skip_bad_lines= is True or False, not {skip_bad_lines!r}")
+        raise DataError(f"skip_bad_lines= is True or False, not {skip_bad_lines!r}", code="option_invalid")
     casts = {name: cast_of(name, text, unit if name == ts else None) for name, text in (cast or {}).items()}
     used = None if columns is None else tuple(dict.fromkeys(columns))
     form = None if format is None else NAMES[format]

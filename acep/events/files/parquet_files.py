@@ -31,7 +31,7 @@ class ParquetFile:
             with pq.ParquetFile(source.path) as opened:
                 whole, self.rows = opened.schema_arrow, opened.metadata.num_rows
         except PermissionError as wrong:
-            raise DataError(f"`{source.name}` cannot be read: {reason_of(wrong)}") from None
+            raise DataError(f"`{source.name}` cannot be read: {reason_of(wrong)}", code="file_read") from None
         except (pa.ArrowException, OSError, UnicodeDecodeError) as wrong:
             raise self._error(wrong) from None
         self.names: list[str] = whole.names
@@ -53,4 +53,5 @@ class ParquetFile:
         return DataError(
             f"`{self.source.name}` is not a whole Parquet file: {reason_of(wrong)}",
             hint="it may have been cut off, or hold another format",
+            code="file_read",
         )

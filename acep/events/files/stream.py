@@ -114,7 +114,9 @@ def open_events(paths: Paths, options: Options) -> Iterator[EventStream]:
         if isinstance(wrong, BrokenPipeError):
             raise
         raise DataError(
-            f"the events cannot be read: {reason_of(wrong)}", hint="is there room for temporary files?"
+            f"the events cannot be read: {reason_of(wrong)}",
+            hint="is there room for temporary files?",
+            code="file_read",
         ) from None
 
 

@@ -128,7 +128,7 @@ class _Looking:
             where = f"`{name}`, row {part.rows + first} (rows count from 0): {wrong[first]}"
             if not options.skip_bad_lines:
                 hint = "mend it, cast to another type, or leave such rows out: skip_bad_lines=True"
-                raise DataError(where, hint=hint)
+                raise DataError(where, hint=hint, code="data_value")
             self.bad.add(where, len(wrong))
             part.dropped += [part.rows + row for row in sorted(wrong)]
         part.rows += table.num_rows
@@ -145,7 +145,7 @@ class _Looking:
             cast_column(column, cast)
         except DataError as wrong:
             hint = f"{as_cast(name, 'timestamp(s)')}, or (ms), (us), (ns)"
-            raise DataError(f"`{name}`: {wrong.message}", hint=hint) from None
+            raise DataError(f"`{name}`: {wrong.message}", hint=hint, code="data_value") from None
         except (pa.ArrowException, ValueError, OverflowError):
             other = finer(cast)
             rows = bad_rows(column, lambda some: cast_column(some, other or cast))
@@ -298,11 +298,12 @@ def _types(parts: list[Part], looking: _Looking) -> dict[str, pa.DataType]:
                 raise DataError(
                     f"column `{name}` is {one} in `{file.source.name}`, {before} in `{where[name]}`",
                     hint=f"cast it: {as_cast(name, 'string')}, or another type",
+                    code="data_type",
                 )
     for name in types:
         for file_name, held, lenient in columns:
             if name not in held and not lenient:
-                raise DataError(f"`{file_name}` has no column `{name}`, which `{where[name]}` has")
+                raise DataError(f"`{file_name}` has no column `{name}`, which `{where[name]}` has", code="data_column")
     for name, cast in looking.options.casts.items():
         if name not in types and looking.options.columns is not None and name in looking.options.columns:
             if not any(isinstance(part.file, JsonFile) for part in parts):
@@ -343,12 +344,14 @@ def _no_time(column: pa.ChunkedArray, name: str, known: set[str], before: int, f
             raise DataError(
                 f"`{file}`: `{name}` is not a time in row {before + row} (rows count from 0): {text!r}",
                 hint="integers, or ISO 8601 such as 2024-01-31T10:00:00, all with a zone or all without",
+                code="data_value",
             )
         zoned, integers = time.tzinfo is not None, False
     values = [text for text in column.to_pylist() if text is not None]
     raise DataError(
         f"`{file}`: the texts of `{name}` are not all times of one kind, such as {values[0]!r}",
         hint="integers, or ISO 8601 such as 2024-01-31T10:00:00, all with a zone or all without",
+        code="data_value",
     )
 
 
