@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NoReturn
 
 from acep.errors import AcepError
 
@@ -85,7 +85,7 @@ def _plain_warnings() -> Iterator[None]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="acep", description=SUMMARY, allow_abbrev=False)
+    parser = _ArgumentParser(prog="acep", description=SUMMARY, allow_abbrev=False)
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
@@ -308,6 +308,13 @@ def _number(text: str) -> int:
     if not (text.isdecimal() and text.isascii()):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number")
     return int(text)
+
+
+class _ArgumentParser(argparse.ArgumentParser):
+    """A parser whose messages have the code of a wrong option."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(f"{message} [option_invalid]")
 
 
 class _Version(argparse.Action):

@@ -187,7 +187,7 @@ def _array(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
                 f"column `{name}` mixes {' and '.join(kinds)}", hint="give it one type", code="data_type"
             ) from None
         hint = "integers have 64 bits: make it text, or float" if isinstance(bad, OverflowError) else None
-        raise DataError(f"column `{name}` cannot be read: {_first_line(bad)}", hint=hint, code="data_type") from None
+        raise DataError(f"column `{name}` cannot be read: {_first_line(bad)}", hint=hint, code="data_value") from None
 
 
 def _one_sort_of_time(name: str, values: Iterable[Any]) -> None:

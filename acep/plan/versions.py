@@ -55,7 +55,7 @@ def check_change(old: Query, new: Query) -> None:
     >>> one, other = (acep.parse(f"PATTERN SEQ(A a, {t} x) WITHIN {n}") for t, n in (("B", 5), ("C", 6)))
     >>> check_change(one, other)
     Traceback (most recent call last):
-    acep.errors.QueryError: the query has another value of `WITHIN`
+    acep.errors.QueryError: the query has another value of `WITHIN` [query_change]
     hint: only the pattern and its conditions may change
     """
     check_dynamic(new)
