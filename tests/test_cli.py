@@ -459,25 +459,6 @@ def test_an_interrupt(engine: str) -> None:
     assert (process.returncode, out, err) == (130, "", "acep: interrupted\n")
 
 
-def test_nothing_is_said_of_progress_where_nobody_watches() -> None:
-    assert run("match", "query.acep", "events.csv").stderr == ""
-
-
-def test_progress_on_a_terminal() -> None:
-    code = (
-        "import sys, time, acep.cli.progress as p\n"
-        "sys.stderr.isatty = lambda: True\n"
-        "p.AFTER = p.EVERY = 0.05\n"
-        "with p.progress('matching 5 events'): time.sleep(0.5)\n"
-        "with p.progress('short'): pass\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    assert done.stdout == b""
-    assert b"matching 5 events: 0 s" in done.stderr
-    assert b"short" not in done.stderr
-    assert done.stderr.endswith(b"\r\x1b[K")
-
-
 # explain -----------------------------------------------------------------------------------------
 
 

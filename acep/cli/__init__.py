@@ -164,6 +164,8 @@ def _subcommand(
 def _command_parser(commands: Any, name: str, summary: str) -> argparse.ArgumentParser:
     text = summary[0].upper() + summary[1:] + "."
     parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=text, allow_abbrev=False)
+    text = "show no progress on stderr; it is shown on a terminal, from the third second on"
+    parser.add_argument("--no-progress", action="store_true", help=text)
     return parser
 
 

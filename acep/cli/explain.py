@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from acep.cli.inputs import column_names, load_events, load_query, write_text
+from acep.cli.progress import progress
 from acep.cli.spelling import as_typed
 
 
@@ -19,7 +20,9 @@ def run(args: argparse.Namespace) -> None:
     if args.events is not None:
         from acep.events.tables import schema_of
 
-        schema = schema_of(load_events(args.events, query, args).schema, **column_names(args))
+        with progress(args, f"reading {args.events}"):
+            table = load_events(args.events, query, args)
+        schema = schema_of(table.schema, **column_names(args))
     text = explain(query, schema, missing=why_not())
     if args.svg is not None:
         from acep.explain.automaton_svg import query_svg

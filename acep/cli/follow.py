@@ -19,7 +19,7 @@ def run(args: argparse.Namespace) -> None:
     query, options = load_query(args), budget_options(args)
     from acep.runner.following import MAX_FILES, POLL, follow
 
-    tell, finish = _watching() if args.watch else _teller()
+    tell, finish = _watching() if args.watch else _silent() if args.no_progress else _teller()
     try:
         done = follow(
             args.folder,
@@ -59,6 +59,10 @@ def _watching() -> tuple[Callable[[Progress], None], Callable[[], None]]:
 
     live = LiveView(sys.stderr)
     return live.tell, live.finish
+
+
+def _silent() -> tuple[Callable[[Progress], None], Callable[[], None]]:
+    return lambda _: None, lambda: None
 
 
 def _teller() -> tuple[Callable[[Progress], None], Callable[[], None]]:

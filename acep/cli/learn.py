@@ -18,9 +18,9 @@ def run(args: argparse.Namespace) -> None:
     from acep.matches.writing import opened
     from acep.training.learn import learn
 
-    with progress(f"reading {shown(args.events)}"):
+    with progress(args, f"reading {shown(args.events)}"):
         table = load_events(args.events, query, args)
-    with progress(f"learning from {table.num_rows:,} events"):
+    with progress(args, f"learning from {table.num_rows:,} events"):
         data = learn(table, query, policy=args.policy, seed=args.seed, history=args.old, **column_names(args))
     with opened(args.output, binary=True) as stream:
         stream.write(data)

@@ -16,9 +16,10 @@ def run(args: argparse.Namespace) -> int:
     query = load_query(args)
     from acep.linting.lint import lint
 
-    with progress(f"reading {shown(args.events)}"):
+    with progress(args, f"reading {shown(args.events)}"):
         table = load_events(args.events, query, args)
-    found = lint(table, query, **column_names(args))
+    with progress(args, "looking at the events"):
+        found = lint(table, query, **column_names(args))
     if args.json is not None:
         write_text(args.json, json.dumps([one.to_dict() for one in found], indent=2, ensure_ascii=False) + "\n")
     lines = [as_typed(line) if line.startswith("hint: ") else line for line in str(found).splitlines()]

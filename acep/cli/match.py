@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> None:
     from acep.runtime.passing import Passing
 
     with contextlib.ExitStack() as stack:
-        with progress(f"reading {shown(args.events)}"):
+        with progress(args, f"reading {shown(args.events)}"):
             events = stack.enter_context(open_events(args.events, options))
         names = column_names(args)
         if events.sorted_on_disk:
@@ -44,13 +44,14 @@ def run(args: argparse.Namespace) -> None:
             plot.settle(events.schema, names)
         how = {"output": args.kind, "counts": not args.no_counts, "engine": args.engine, **names}
         passing = Passing(query, events.schema, events.rows, **how, **who)
-        with progress(f"matching {events.rows:,} events"):
+        with progress(args, f"matching {events.rows:,} events", events.rows) as advance:
+            batches = _counted(events.batches(), advance)
             if args.kind in ("count", "exists"):
-                _print_one(passing, events.batches(), args.kind)
+                _print_one(passing, batches, args.kind)
             else:
-                _write_until_closed(passing, events.batches(), args, plot)
+                _write_until_closed(passing, batches, args, plot)
         if plot is not None:
-            with progress(f"drawing {args.plot}"):
+            with progress(args, f"drawing {args.plot}"):
                 plot.write(events, names, passing.report)
         _sum_up(passing, events, who["budget"])
 
@@ -82,6 +83,13 @@ def _check(args: argparse.Namespace) -> None:
         from acep.matches.writing import output_format
 
         output_format(args.output)
+
+
+def _counted(batches: Iterator[pa.Table], advance: Callable[[int], None]) -> Iterator[pa.Table]:
+    """Yield the batches, and count each once it has been matched."""
+    for table in batches:
+        yield table
+        advance(table.num_rows)
 
 
 def _parts(passing: Passing, batches: Iterator[pa.Table]) -> Iterator[Any]:

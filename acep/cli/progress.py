@@ -1,42 +1,100 @@
-"""Show the progress of long work on the terminal, and nothing if stderr is not a terminal."""
+"""Show the progress of long work on the terminal: a bar, or the time so far where the amount of work is unknown.
+
+Nothing is written unless stderr is a terminal, in the first two seconds, or with ``--no-progress``.
+"""
 
 from __future__ import annotations
 
+import argparse
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TextIO
 
-__all__ = ["progress"]
+from acep.cli.terminal import has_blocks, size_of
 
-AFTER = 1.0
-EVERY = 0.5
+__all__ = ["ProgressBar", "progress", "progress_line"]
+
+AFTER = 2.0  # seconds
+EVERY = 0.25
+BAR = 30  # characters
+EIGHTHS = "▏▎▍▌▋▊▉█"
+CLEAR = "\r\x1b[K"
+
+
+def progress_line(what: str, seconds: float, done: int, total: int | None, width: int, *, blocks: bool = True) -> str:
+    """Return the line after some seconds, shorter than ``width``, with a bar and the time left if those are known.
+
+    >>> progress_line("matching 400 events", 3.2, 100, 400, 80)
+    'matching 400 events  ███████▌                         25 %  3 s, 10 s left'
+    >>> progress_line("matching 400 events", 3.2, 100, 400, 80, blocks=False)
+    'matching 400 events  ########                         25 %  3 s, 10 s left'
+    >>> progress_line("reading events.csv", 3.2, 0, None, 80), progress_line("matching 400 events", 3.2, 400, 400, 20)
+    ('reading events.csv  3 s', 'matching 400 events')
+    """
+    from acep.streaming.progress import length_text  # which work of less than two seconds does not load
+
+    line = f"{what}  "
+    if total and done:
+        share = min(1.0, done / total)
+        whole, part = divmod(round(share * BAR * 8), 8)
+        bar = EIGHTHS[-1] * whole + EIGHTHS[part - 1 : part] if blocks else "#" * round(share * BAR)
+        left = length_text(round(seconds / share - seconds))
+        line += f"{bar:{BAR}}  {share:4.0%}".replace("%", " %") + f"  {length_text(int(seconds))}, {left} left"
+    else:
+        line += length_text(int(seconds))
+    return line[: width - 1].rstrip()
+
+
+class ProgressBar:
+    """A line on a terminal about one piece of work, written over by :meth:`draw` once two seconds have passed."""
+
+    def __init__(self, what: str, total: int | None, out: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._what, self._total, self._out, self._clock = what, total, out, clock
+        self._began, self._done, self._shown = clock(), 0, False
+        self._blocks = has_blocks(out)
+
+    def advance(self, amount: int) -> None:
+        """Count work that has been done."""
+        self._done += amount
+
+    def draw(self) -> None:
+        """Write the line, unless the work began less than two seconds ago."""
+        seconds = self._clock() - self._began
+        if seconds < AFTER:
+            return
+        self._shown = True
+        columns, _ = size_of(self._out)
+        line = progress_line(self._what, seconds, self._done, self._total, columns, blocks=self._blocks)
+        self._out.write(f"{CLEAR}{line}")
+        self._out.flush()
+
+    def clear(self) -> None:
+        """Remove the line, so that what follows begins in the first column."""
+        if self._shown:
+            self._out.write(CLEAR)
+            self._out.flush()
 
 
 @contextmanager
-def progress(what: str) -> Iterator[None]:
-    """Show the work and its duration on stderr, if that is a terminal, after the first second."""
-    if not sys.stderr.isatty():
-        yield
+def progress(args: argparse.Namespace, what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """Show the progress of the work inside, and yield a function that counts what is done of ``total``."""
+    if args.no_progress or not sys.stderr.isatty():
+        yield lambda _: None
         return
-    done = threading.Event()
-    began = time.monotonic()
+    bar, ended = ProgressBar(what, total, sys.stderr), threading.Event()
 
-    def tell() -> None:
-        shown = False
-        while not done.wait(EVERY if shown else AFTER):
-            shown = True
-            sys.stderr.write(f"\r\x1b[K{what}: {time.monotonic() - began:.0f} s")
-            sys.stderr.flush()
-        if shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+    def draw() -> None:
+        while not ended.wait(EVERY):
+            bar.draw()
 
-    teller = threading.Thread(target=tell, daemon=True)
-    teller.start()
+    drawing = threading.Thread(target=draw, daemon=True)
+    drawing.start()
     try:
-        yield
+        yield bar.advance
     finally:
-        done.set()
-        teller.join()
+        ended.set()
+        drawing.join()
+        bar.clear()

@@ -7,7 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from acep.cli.inputs import budget_options, column_names, load_events, load_query, ticks_or_text
+from acep.cli.inputs import budget_options, column_names, load_events, load_query, shown, ticks_or_text
+from acep.cli.progress import progress
 from acep.cli.watch import LiveView
 
 
@@ -22,7 +23,8 @@ def run(args: argparse.Namespace) -> None:
 
     plain = len(args.events) == 1 and Path(args.events[0]).is_file()
     plain = plain and not (args.cast or args.format or args.skip_bad_lines)
-    events = args.events[0] if plain else load_events(args.events, query, args)
+    with progress(args, f"reading {shown(args.events)}"):
+        events = args.events[0] if plain else load_events(args.events, query, args)
     live = LiveView(sys.stderr) if args.watch else None
     with tempfile.TemporaryDirectory(prefix="acep-replay-") as folder:
         try:
@@ -34,7 +36,7 @@ def run(args: argparse.Namespace) -> None:
                 latest=ticks_or_text(args.latest),
                 checkpoint=args.checkpoint or folder,
                 versions=args.versions,
-                progress=None if live is None else False,
+                progress=False if args.no_progress or live is not None else None,
                 tell=None if live is None else live.tell,
                 engine=args.engine,
                 **column_names(args),

@@ -18,9 +18,9 @@ def run(args: argparse.Namespace) -> None:
     size = None if args.sample is None else _size(args.sample)
     from acep.tuning.tune import EFFORT, tune
 
-    with progress(f"reading {shown(args.events)}"):
+    with progress(args, f"reading {shown(args.events)}"):
         table = load_events(args.events, query, args, every=True)
-    with progress("replaying a sample"):
+    with progress(args, "replaying a sample"):
         found = tune(
             table,
             query,

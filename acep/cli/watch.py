@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from acep.cli.terminal import has_blocks, size_of
 from acep.streaming.progress import length_text
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class LiveView:
         self._out, self._clock = out, clock
         self._seen: deque[Progress] = deque(maxlen=HELD)
         self._terminal = out.isatty() and os.environ.get("TERM") != "dumb"
-        self._marks = BLOCKS if (out.encoding or "").lower().startswith("utf") else PLAIN
+        self._marks = BLOCKS if has_blocks(out) else PLAIN
         self._last = float("-inf")
         self._lines = 0
         self._due = False
@@ -122,17 +123,10 @@ class LiveView:
             self._out.write(f"micro-batch {now.batch}: {now.line}\n")
             self._out.flush()
             return
-        columns, rows = self._size()
+        columns, rows = size_of(self._out)
         lines = view(list(self._seen), columns, self._marks)[: max(1, rows - 1)]
         back = f"\x1b[{self._lines}A\r" if self._lines else ""
         # Each line is cleared to its end, and what is left of a longer frame below.
         self._out.write(back + "".join(f"{line}\x1b[K\n" for line in lines) + "\x1b[J")
         self._out.flush()
         self._lines = len(lines)
-
-    def _size(self) -> tuple[int, int]:
-        try:
-            size = os.get_terminal_size(self._out.fileno())
-        except (OSError, ValueError, AttributeError):
-            return 80, 24
-        return size.columns or 80, size.lines or 24

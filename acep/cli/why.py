@@ -11,7 +11,8 @@ from datetime import datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from acep.cli.inputs import column_names, load_events, load_query
+from acep.cli.inputs import column_names, load_events, load_query, shown
+from acep.cli.progress import progress
 from acep.errors import DataError, suggest
 
 if TYPE_CHECKING:
@@ -28,17 +29,25 @@ def run(args: argparse.Namespace) -> None:
     """Explain the events of the key, and print the result."""
     query = load_query(args)
     if args.many:
-        table = load_events(args.events, query, args, every=True)
-        sys.stdout.write(f"{_many(table, query, args, args.key)}\n")
+        with progress(args, f"reading {shown(args.events)}"):
+            table = load_events(args.events, query, args, every=True)
+        with progress(args, "counting matches"):
+            many = _many(table, query, args, args.key)
+        sys.stdout.write(f"{many}\n")
         return
     from acep.explain.why import explained
     from acep.tuning.many import MANY
 
-    table = load_events(args.events, query, args)
-    found = explained(table, query, lambda plan, there: _key(args.key, plan, there), **column_names(args))
+    with progress(args, f"reading {shown(args.events)}"):
+        table = load_events(args.events, query, args)
+    with progress(args, "matching the events of the key"):
+        found = explained(table, query, lambda plan, there: _key(args.key, plan, there), **column_names(args))
     sys.stdout.write(f"{found}\n")
     if found.matches >= MANY:
-        sys.stdout.write(f"\n{_many(table, query, args, args.key)}\n")
+        sys.stdout.flush()
+        with progress(args, "counting matches"):
+            many = _many(table, query, args, args.key)
+        sys.stdout.write(f"\n{many}\n")
 
 
 def _many(table: pa.Table, query: Query, args: argparse.Namespace, key: str | None) -> ManyMatches:
