@@ -17,7 +17,7 @@ SANITIZED := build/sanitize
 PROFILED  := build/profile
 
 COMMA := ,
-EVERY := graph$(COMMA)plot$(COMMA)spark$(COMMA)pandas$(COMMA)polars$(COMMA)test
+EVERY := completion$(COMMA)graph$(COMMA)plot$(COMMA)spark$(COMMA)pandas$(COMMA)polars$(COMMA)test
 
 # acep as an editable install, by the tools that are there: $(call install,environment,objects,extras,options of pip)
 define install

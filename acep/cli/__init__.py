@@ -1,5 +1,5 @@
-"""Run the command line: ``acep match``, ``follow``, ``explain``, ``lint``, ``why``, ``tune``, ``replay``, ``learn`` and
-``history`` (docs/reference/command_line.md).
+"""Run the command line: ``acep match``, ``follow``, ``explain``, ``lint``, ``why``, ``tune``, ``replay``, ``learn``,
+``completion`` and ``history`` (docs/reference/command_line.md).
 
 Only argparse is imported here; each command imports its modules when it runs.
 """
@@ -10,9 +10,8 @@ import argparse
 import importlib
 import os
 import sys
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from acep.errors import AcepError
@@ -38,7 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
     try:
-        with _plain_warnings():
+        from acep.cli.logs import told
+
+        with told(args.log_level):
             status = _command(args.command)(args)
             sys.stdout.flush()
     except AcepError as error:
@@ -65,20 +66,6 @@ def _command(name: str) -> Callable[[argparse.Namespace], int | None]:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     run: Callable[[argparse.Namespace], int | None] = importlib.import_module(f"acep.cli.{name}").run
     return run
-
-
-@contextmanager
-def _plain_warnings() -> Iterator[None]:
-    """Print warnings as one line each, without the place in the code."""
-
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        from acep.cli.spelling import as_typed
-
-        sys.stderr.write(f"acep: warning: {as_typed(str(message))}\n")
-
-    with warnings.catch_warnings():
-        warnings.showwarning = show
-        yield
 
 
 # Arguments --------------------------------------------------------------------------------------
@@ -138,6 +125,10 @@ def _parser() -> argparse.ArgumentParser:
     group.add_argument("--from", dest="old", metavar="FILE", help="go on from another history of the query")
     _add_policy_options(group)
 
+    completion = _command_parser(commands, "completion", "print a script that completes command lines in a shell")
+    completion.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
+    completion.set_defaults(parser=parser)
+
     history = _command_parser(commands, "history", "show what a history knows of partial matches, and draw its graph")
     history.add_argument("file", metavar="FILE", help="a history: a file such as history.acep")
     history.add_argument("--svg", metavar="FILE", help="draw the graph")
@@ -166,6 +157,9 @@ def _command_parser(commands: Any, name: str, summary: str) -> argparse.Argument
     parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=text, allow_abbrev=False)
     text = "show no progress on stderr; it is shown on a terminal, from the third second on"
     parser.add_argument("--no-progress", action="store_true", help=text)
+    levels = ("debug", "info", "warning", "error")
+    text = "what is said on stderr besides errors: debug, info, warning (default) or error, which is nothing"
+    parser.add_argument("--log-level", default="warning", choices=levels, metavar="LEVEL", help=text)
     return parser
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, replace
@@ -37,6 +38,8 @@ from acep.streaming.step import BucketRows, MicroBatch, bucket_of, step_bucket
 from acep.streaming.versions import Versions
 
 __all__ = ["Followed", "Follower"]
+
+_log = logging.getLogger(__name__)
 
 QUERY = str(uuid5(NAMESPACE_OID, "acep.follow"))  # a state folder holds one stream
 FORMAT = 1  # of the settings
@@ -96,6 +99,8 @@ class Follower:
         begins = self.journal.next + (self.journal.pending is not None)
         outbox.refuse_from(begins, self.journal.shown)
         self._done = self.journal.done(self.journal.next - 1) or {"rows": 0, "told": "", "names": "[]"}
+        if self.journal.next:
+            _log.info("the state in `%s` was taken up before micro-batch %d", self.journal.shown, self.journal.next)
 
     def step(self, *, end: bool) -> Progress | None:
         """Process the next micro-batch; return ``None`` if there are no new files. With ``end`` it is the last one if
@@ -134,6 +139,10 @@ class Follower:
                     hint="let one of them run",
                     code="state_used",
                 )
+        for one in files:
+            _log.debug("micro-batch %d takes the file `%s`", batch, one.name)
+        for version in pending.versions:
+            _log.info("micro-batch %d takes in version %d of the query", batch, version.number)
         now = pending.began if self._job.clocked else None
         micro_batch = MicroBatch(self._job, self._versions, batch, there, self._delay_ms, now)
         found, told = step_bucket(micro_batch, 0, _part(self._job, rows, pending, now), Stopwatch())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from traceback import clear_frames
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from acep.native.session import NativeSession
 
 __all__ = ["EVENTS", "SEVERAL", "Stream", "together"]
+
+_log = logging.getLogger(__name__)
 
 FIRST = 256  # events in the first part of a batch; later parts have as many as their matches permit
 EVENTS = 4096  # the most events in a part of a batch whose matches are returned in blocks
@@ -109,7 +112,15 @@ class Stream:
             self._events += len(batch)
             if self._session is not None:
                 self._session.push(batch)
-            return [in_order(core.push(batch)) for core in self._cores]
+            before = self.counts.shed if self._tells_shed else 0
+            found = [in_order(core.push(batch)) for core in self._cores]
+            if self._tells_shed and (shed := self.counts.shed - before):
+                _log.debug("%d partial matches were shed in a batch of %d events", shed, len(batch))
+            return found
+
+    @property
+    def _tells_shed(self) -> bool:
+        return self._session is not None and _log.isEnabledFor(logging.DEBUG)
 
     def change(self, number: int, plan: Plan) -> None:
         """Go on with another plan in place of plan ``number``: a hand-written automaton that has changed."""

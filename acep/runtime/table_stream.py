@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -54,6 +55,8 @@ from acep.runtime.stream import Stream, together
 from acep.storage.snapshot import seal, unseal
 
 __all__ = ["TableStream"]
+
+_log = logging.getLogger(__name__)
 
 
 class TableStream:
@@ -314,7 +317,9 @@ class TableStream:
             if since is None or first is not None
             else edit(query, since, lambda _: False)
         )
-        return self._become(number, (QueryVersion(after, None),))
+        kept = self._become(number, (QueryVersion(after, None),))
+        _log.info("the automaton%s has changed: %d partial matches go on", _named(name), kept)
+        return kept
 
     def _settled(self, number: int) -> bool:
         """Take into the query what has changed in the native core only; return whether there was something."""
@@ -331,7 +336,9 @@ class TableStream:
         newest, certain = self._times()
         since = None if newest is None else newest + 1
         query = query if query.graph is not None else tolerant(query, self.budget)
-        return self._become(number, replaced(self.versions[number], query, since, self.schema, certain))
+        kept = self._become(number, replaced(self.versions[number], query, since, self.schema, certain))
+        _log.info("a new version of the query%s was taken in: %d partial matches go on", _named(name), kept)
+        return kept
 
     def revise(self, name: str, query: Query, since: Any) -> list[Sequence[Found]]:
         """Replace a query by another version from a time on, which may have passed; return what comes and goes."""
@@ -368,6 +375,7 @@ class TableStream:
         found[number] = self.revised.change_since(number, plan, tick)
         self.plans = self.revised.plans
         self._now(number, versions)
+        _log.info("a new version of the query%s was taken in, from %s on", _named(name), since)
         return found
 
     def _with_columns(self, number: int, plan: Plan) -> Plan:
@@ -696,7 +704,12 @@ class TableStream:
             raise SnapshotError("the snapshot does not hold a state of this query", code="state_damaged") from None
         except (AttributeError, KeyError, TypeError, ValueError, binascii.Error, pa.ArrowException, OSError):
             raise SnapshotError("the snapshot does not hold a state of this query", code="state_damaged") from None
+        _log.info("the state of a stream was restored: %d events had come", other.rows)
         return other
+
+
+def _named(name: str) -> str:
+    return f" `{name}`" if name else ""
 
 
 def _bytes(data: Any) -> bytes:

@@ -7,6 +7,7 @@ no check, because it would wait for executors; there :func:`acep.spark.failures.
 from __future__ import annotations
 
 import json
+import logging
 import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["check_answer", "check_workers"]
+
+_log = logging.getLogger(__name__)
 
 # The answer of the workers of a session; empty where they were not checked.
 _ANSWERS: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
@@ -37,6 +40,7 @@ def check_workers(session: SparkSession, engine: str) -> None:
         answer = _asked(session) if local else {}
     if answer:
         check_answer(answer, engine)
+        _log.info("Spark's workers run %s with acep %s", answer["python"], answer["version"])
     _ANSWERS[session] = answer  # only if accepted: the user may install what is missing
 
 

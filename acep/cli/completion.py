@@ -1,0 +1,35 @@
+"""Run ``acep completion``: print a script that lets a shell complete commands, options and names of files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from acep.errors import EngineError
+
+__all__ = ["run"]
+
+FILES = ("QUERY", "EVENTS", "FILE", "FOLDER")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print the script for the shell."""
+    try:
+        import shtab
+    except ImportError:
+        raise EngineError(
+            "shtab is not installed, and completion needs it",
+            hint="pip install 'acep[completion]'",
+            code="engine_missing",
+        ) from None
+    for parser in (args.parser, *_commands(args.parser)):
+        for action in parser._actions:
+            if action.metavar in FILES:
+                action.complete = shtab.FILE  # type: ignore[attr-defined]
+    sys.stdout.write(shtab.complete(args.parser, args.shell) + "\n")
+
+
+def _commands(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+    """Return the parsers of all commands."""
+    found = (one for one in parser._actions if isinstance(one, argparse._SubParsersAction))
+    return [command for one in found for command in one.choices.values()]
