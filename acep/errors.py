@@ -253,7 +253,7 @@ def memory_error() -> EngineError:
     """Return the error that says so.
 
     >>> str(memory_error()).splitlines()[0]
-    'memory is too small for the matches and partial matches of this query'
+    'memory is too small for the matches and partial matches of this query [engine_memory]'
     """
     return EngineError(
         "memory is too small for the matches and partial matches of this query", hint=MEMORY_HINT, code="engine_memory"

@@ -200,7 +200,7 @@ def test_parameters(capsys: pytest.CaptureFixture[str]) -> None:
     assert found("--set", "least=2", "--set", "names=('it''s', B)", "--set", "w=5") == [[1]]
     assert found("--set", "least=1", "--set", "names=it's", "--set", "w=5") == [[0]]
     for options, message in (
-        (["--set", "least=1"], "`:names` has no value (line 1, column 54)"),
+        (["--set", "least=1"], "`:names` has no value [query_name] (line 1, column 54)"),
         (["--set", "least=1", "--set", "leest=1"], "`:names` has no value"),
         (["--set", "least=1", "--set", "least=2"], "--set gives `least` twice"),
         (["--set", "least"], "--set least: no value"),
@@ -260,7 +260,7 @@ def test_output_files(capsys: pytest.CaptureFixture[str]) -> None:
 BAD_QUERY = "PATTERN SEQ(Stock a, Stock b WITHIN 5"
 MISTAKES: list[tuple[list[str], str]] = [
     (["match", BAD_QUERY, "events.csv"], "line 1, column"),
-    (["match", QUERY.replace("price", "pirce"), "events.csv"], "unknown column `pirce` (line 2, column"),
+    (["match", QUERY.replace("price", "pirce"), "events.csv"], "unknown column `pirce` [query_name] (line 2, column"),
     (["match", QUERY.replace("[symbol]", "[simbol]"), "events.csv"], "did you mean `symbol`?"),
     (["match", QUERY.replace("= 10", "= 'ten'"), "events.csv"], "a int cannot be compared with a string"),
     (["match", "query.acep", "nulls.csv"], "column `ts` is null in row 1"),
@@ -335,14 +335,14 @@ def test_mistakes_are_explained(args: list[str], said: str, capsys: pytest.Captu
     [
         (
             ["--recover"],
-            "--recover takes a share of an allowance, and there is none\nhint: set --work, --cpu or --latency",
+            "a share of an allowance, and there is none [option_invalid]\nhint: set --work, --cpu or --latency",
         ),
         (["--recover", "0.2", "--memory", "8M"], "acep: --recover keeps windows of the stream"),
         (["--memory", "5 Q"], "acep: --memory '5 Q' is no size"),
         (["--memory", "12"], "acep: --memory 12 is less than a query needs"),
         (
             ["--policy", "newest"],
-            "acep: --policy serves a run under a budget\nhint: set a bound on what may be spent, such",
+            "acep: --policy serves a run under a budget [option_invalid]\nhint: set a bound on what may be spent, such",
         ),
         (["--work", "5", "--exists"], "keeps to no budget"),
         (["--work", "nan"], "--work"),
@@ -381,7 +381,7 @@ def test_a_caret_points_at_the_place() -> None:
     done = run("match", QUERY.replace("b.price", "b.pirce"), "events.csv")
     assert (done.returncode, done.stdout) == (2, "")
     message, source, caret, hint = done.stderr.splitlines()
-    assert message == "acep: unknown column `pirce` (line 3, column 42)"
+    assert message == "acep: unknown column `pirce` [query_name] (line 3, column 42)"
     assert source[caret.index("^") : caret.rindex("^") + 1] == "b.pirce"
     assert hint == "hint: did you mean `price`?"
 

@@ -315,7 +315,7 @@ def test_a_device_that_is_full(files: Path, command: str) -> None:
     with standing_in(files):
         status, err = ran([command, QUERIES[0], "events.csv", "--output", "/dev/full"])
     assert status == 2
-    assert err == "acep: `/dev/full` cannot be written: No space left on device\n"
+    assert err == "acep: `/dev/full` cannot be written: No space left on device [file_write]\n"
 
 
 @contextlib.contextmanager

@@ -109,10 +109,10 @@ class Stream:
         """
         with self._at_once():
             self._check_order(batch)
+            before = self.counts.shed if self._tells_shed else 0
             self._events += len(batch)
             if self._session is not None:
                 self._session.push(batch)
-            before = self.counts.shed if self._tells_shed else 0
             found = [in_order(core.push(batch)) for core in self._cores]
             if self._tells_shed and (shed := self.counts.shed - before):
                 _log.debug("%d partial matches were shed in a batch of %d events", shed, len(batch))

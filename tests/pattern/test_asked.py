@@ -78,13 +78,17 @@ def test_swapped_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtu
         file = tmp_path / name
         file.write_text(text)
         assert main(["match", str(file), TEXT]) == 2
-        said = f"acep: `{file}` is a file of events, not a query\nhint: the query comes first, then the events\n"
-        assert capsys.readouterr().err == said
+        assert capsys.readouterr().err.splitlines() == [
+            f"acep: `{file}` is a file of events, not a query [file_read]",
+            "hint: the query comes first, then the events",
+        ]
 
 
 def test_two_columns_of_a_frame_with_one_name() -> None:
     frame = pd.DataFrame([[1, 2, "a"]], columns=["ts", "ts", "type"])
-    with pytest.raises(acep.DataError, match=r"two columns are called `ts`\nhint: .*columns.duplicated"):
+    with pytest.raises(
+        acep.DataError, match=r"two columns are called `ts` \[data_column\]\nhint: .*columns.duplicated"
+    ):
         acep.match(frame, TEXT)
 
 

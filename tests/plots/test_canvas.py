@@ -53,7 +53,9 @@ def test_a_missing_matplotlib_is_one_line(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for plot in (lambda: acep.plots.timeline(FOUND), lambda: acep.plots.match_over_series(EVENTS, FOUND[0], "v")):
-        with pytest.raises(acep.EngineError, match=r"^matplotlib is not installed, and plots need it\n") as told:
+        with pytest.raises(
+            acep.EngineError, match=r"^matplotlib is not installed, and plots need it \[engine_missing\]\n"
+        ) as told:
             plot()
         assert told.value.hint == "pip install 'acep[plot]'"
     assert acep.plots.automaton(QUERY).svg == query_svg(QUERY), "this one needs none"
@@ -61,7 +63,10 @@ def test_a_missing_matplotlib_is_one_line(
     Path("e.csv").write_text("ts,type\n1,a\n2,b\n")
     assert main(["match", "re:ab", "e.csv", "--within", "5", "--plot", "p.html"]) == 2
     told_ = capsys.readouterr()
-    assert told_.err == "acep: matplotlib is not installed, and plots need it\nhint: pip install 'acep[plot]'\n"
+    assert (
+        told_.err
+        == "acep: matplotlib is not installed, and plots need it [engine_missing]\nhint: pip install 'acep[plot]'\n"
+    )
     assert told_.out == "", "this is found out before the work"
 
 
