@@ -191,11 +191,12 @@ PEERS := .venv-peers
 bench: native  ## measure all workloads; the results go to docs/results/
 	$(BIN)/python -m experiments.bench $(BENCH_ARGS)
 
-bench-more: native  ## what match windows gain, memory over 50 million events, late events
+bench-more: native  ## what match windows gain, memory over 50 million events, late events, a device
 	$(BIN)/python -m experiments.gain
 	$(BIN)/python -m experiments.disorder
 	$(BIN)/python -m experiments.automata
 	$(BIN)/python -m experiments.memory
+	$(BIN)/python -m experiments.device
 
 bench-spark: native  ## measure streams and DataFrames on Spark against routes that match nothing
 	$(BIN)/python -m experiments.spark $(BENCH_ARGS)

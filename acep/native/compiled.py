@@ -12,7 +12,7 @@ from acep.matches.found_columns import Sort
 from acep.plan.choice import EngineChoice, choose
 from acep.plan.compile import Plan
 
-__all__ = ["REFERENCE", "chosen", "native", "native_sort", "warn_if_missing", "why_not"]
+__all__ = ["REFERENCE", "chosen", "native", "native_sort", "sources", "warn_if_missing", "why_not"]
 
 _log = logging.getLogger(__name__)
 
@@ -51,6 +51,11 @@ _SAID: set[str] = set()  # reasons already warned about
 def native() -> ModuleType | None:
     """Return the module `acep.native._native`, or None if it is missing or was built for another acep."""
     return _MODULE
+
+
+def sources() -> str | None:
+    """Return the digest of the sources that the native core was built from, or None if there is no native core."""
+    return None if _MODULE is None else cast("str | None", getattr(_MODULE, "sources", None))
 
 
 def native_sort() -> Sort | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Unpack
 
 from acep import __version__
+from acep.native.compiled import sources
 from acep.runtime.options import RevisedKeywords, StreamOptions
 from acep.spark.failures import needs_python
 from acep.spark.fields import all_columns, input_schema
@@ -21,14 +22,22 @@ __all__ = ["SentJob", "job_of"]
 
 @dataclass(frozen=True)
 class SentJob(plain.Job):
-    """A job that is sent to Spark's workers. ``version`` is that of the acep that created it."""
+    """A job that is sent to Spark's workers. ``version`` is that of the acep that created it, and ``core`` the digest
+    of the sources of its native core (``None`` without one), in which builds of one version may differ."""
 
     version: str = __version__
+    core: str | None = field(default_factory=sources)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore the job on a worker. Raises :class:`EngineError` if the driver has another version of acep."""
+        """Restore the job on a worker. Raises :class:`EngineError` if the driver has another version of acep, or a
+        native core of other sources. A worker without a native core gives the same matches."""
         if state["version"] != __version__:
             raise needs_python(f"Spark's workers have acep {__version__}, and the driver has acep {state['version']}")
+        if None not in (state["core"], sources()) and state["core"] != sources():
+            raise needs_python(
+                f"Spark's workers have another build of acep {__version__} than the driver: their native core was built"
+                " from other sources"
+            )
         self.__dict__.update(state)
 
     def sent_as(self, name: str) -> str:

@@ -103,10 +103,10 @@ def test_an_environment_that_is_not_activated(tmp_path: Path) -> None:
     failed = "failed|True|the Python of Spark's workers has no `acep"
     other = f"Spark's workers run {python}, which has acep 0.0.1, and this is acep {acep.__version__}"
     assert said == {
-        f"batch|raised|{lacks}": hint,
-        f"batch-unasked|{failed}`": hint,
-        f"stream-unasked|{failed}`": hint,
-        f"other|raised|{other}": hint,
+        f"batch|raised|{lacks} [engine_workers]": hint,
+        f"batch-unasked|{failed}` [engine_workers]": hint,
+        f"stream-unasked|{failed}` [engine_workers]": hint,
+        f"other|raised|{other} [engine_workers]": hint,
     }
     assert f"PYSPARK_PYTHON={sys.executable}" in hint
     assert "spark.archives" in hint
@@ -148,6 +148,15 @@ def test_a_job_of_another_version_is_refused_by_the_worker() -> None:
     assert pickle.loads(pickle.dumps(job)) == job  # noqa: S301 - as Spark does
     with pytest.raises(EngineError, match=f"workers have acep {acep.__version__}, and the driver has acep 0.0.1"):
         pickle.loads(pickle.dumps(replace(job, version="0.0.1")))  # noqa: S301
+
+
+def test_a_job_of_another_build_is_refused_by_the_worker() -> None:
+    job = the_job(numbered(pa.table({"ts": [1], "type": ["a"]})), acep.regex("ab", within=5))
+    assert pickle.loads(pickle.dumps(replace(job, core=None))).core is None  # noqa: S301 - a driver without a core
+    if job.core is None:
+        return
+    with pytest.raises(EngineError, match=r"another build of acep .* \[engine_workers\]"):
+        pickle.loads(pickle.dumps(replace(job, core="other")))  # noqa: S301
 
 
 def test_a_worker_without_the_native_core() -> None:
