@@ -242,8 +242,8 @@ $(PEERS)/.installed: experiments/peers/requirements.txt
 	$(PEERS)/bin/python -m pip install --quiet --no-deps -r experiments/peers/requirements.txt
 	touch $@
 
-notebooks: $(STAMP)  ## write the notebooks anew from their .py files
-	$(BIN)/python notebooks/pair.py
+notebooks: $(STAMP) native  ## run the notebooks and write them anew, and the first tutorial, from their .py files
+	$(BIN)/python notebooks/write.py
 
 clean:  ## remove everything that was made
 	rm -rf $(VENV) $(LOWEST) $(BARE) $(PEERS) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,12 +1,14 @@
 # %% [markdown]
 # # Choosing a budget from the curve
 #
-# Under a budget of work, a query finds a part of what there is. How much, is best asked of a stream that is known: run
-# the query over it exactly, then under several budgets, and look at the share that each of them finds, the *recall*.
+# After this notebook you can say how much work a query needs to find enough, and check that it does. Under a budget
+# of work, a query finds a part of what there is. How much, is best asked of a stream that is known: run the query
+# over it exactly, then under several budgets, and look at the share that each of them finds, the *recall*. (`acep
+# tune` does this for you: [tuning a query](tuning_a_query.ipynb).)
 
 # %%
 from jobs import jobs
-from shown import curve
+from shown import given_up
 
 import acep
 
@@ -21,8 +23,8 @@ QUERY = acep.parse(
 )
 
 # %% [markdown]
-# A job of a user fails, and a later job of the same user finishes. The stream is cut into three: *past*, to learn from;
-# *known*, for the curve; and *new*, where the budget that was chosen is tried.
+# A job of a user fails, and a later job of the same user finishes. The stream is cut into three: *past*, to learn
+# from; *known*, for the curve; and *new*, where the budget that was chosen is tried.
 
 # %%
 stream = jobs(66_000)
@@ -46,7 +48,8 @@ assert exact
 # ## The curve
 #
 # Each policy chooses in its own way what is kept. `random` keeps partial matches by chance, `newest-per-state` those
-# that began last; `history` learns while it runs, and *learned* is `history` with what `acep.learn` found in the past.
+# that began last; `history` learns while it runs, and *learned* is `history` with what `acep.learn` found in the
+# past.
 
 # %%
 learned = acep.learn(past, QUERY)
@@ -72,11 +75,12 @@ for name in POLICIES:
     print(name.ljust(18), *(f"{recall[name, share]:6.2f}" for share in SHARES))
 
 # %%
-curve("recall of match points", {p: [(s, recall[p, s]) for s in SHARES] for p in POLICIES}, "work, of the exact run's")
+curves = {p: [(acep.Budget(work=s * touches), recall[p, s]) for s in SHARES] for p in POLICIES}
+acep.plots.recall_curve(curves, work=touches)
 
 # %% [markdown]
-# More work finds more. With what was learned from the past, a tenth of the work finds more than by chance. Deciding is
-# charged as work too, so that the whole work of the exact run need not suffice for all that it finds.
+# More work finds more. With what was learned from the past, a tenth of the work finds more than by chance. Deciding
+# is charged as work too, so that the whole work of the exact run need not suffice for all that it finds.
 
 # %%
 assert recall["learned", 0.05] < recall["learned", 0.25] < recall["learned", 1.0]
@@ -95,19 +99,20 @@ print(f"{share:.0%} of the work: {chosen.work:.1f} touches an event")
 assert share < 1
 
 # %% [markdown]
-# On the new part nobody knows the exact answer. The report estimates the recall from a small sample of the stream, with
-# an interval of 90 %, which is wide where a stream is as short as this one. If it falls below what is enough, it is
-# time for a new curve.
+# On the new part nobody knows the exact answer. The report estimates the recall from a small sample of the stream,
+# with an interval of 90 %, which is wide where a stream is as short as this one. If it falls below what is enough, it
+# is time for a new curve.
 
 # %%
 found, report = run(new, budget=chosen, history=learned)
-print(report)
+given_up(report)
 
 # %% [markdown]
 # This once the exact answer can be had, to compare.
 
 # %%
 truth, _ = run(new)
-print(f"recall on the new part: {len(found) / len(truth):.2f}; estimated interval: {report.interval}")
+low, high = report.interval
+print(f"recall on the new part: {len(found) / len(truth):.2f}; estimated interval: {low:.2f} to {high:.2f}")
 assert found <= truth
 assert report.work <= chosen.work * report.events

@@ -1,14 +1,13 @@
-"""Write each notebook from the ``.py`` file it is paired with: ``python notebooks/pair.py``, or ``make notebooks``.
+"""Read the cells of a ``.py`` file, and turn them into the content of the ``.ipynb`` that it is paired with.
 
 A cell begins with a line ``# %%``; that of a text with ``# %% [markdown]``, and its lines are comments (the percent
-format of jupytext). What a notebook has besides, such as outputs, goes.
+format of jupytext).
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,21 +41,15 @@ def cells(text: str) -> Iterator[tuple[str, str]]:
             yield "code", body
 
 
-def as_notebook(text: str) -> dict[str, Any]:
-    """Return the notebook of a ``.py`` file, without outputs, as the content of its ``.ipynb`` (format 4.5)."""
+def as_notebook(text: str, outputs: Sequence[list[dict[str, Any]]]) -> dict[str, Any]:
+    """Return the notebook of a ``.py`` file, with the outputs of each code cell, as the content of its ``.ipynb``
+    (format 4.5)."""
     found: list[dict[str, Any]] = []
+    rest = iter(enumerate(outputs, 1))
     for number, (kind, body) in enumerate(cells(text), 1):
         cell = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}, "source": body.splitlines(keepends=True)}
-        found.append(cell | ({"execution_count": None, "outputs": []} if kind == "code" else {}))
+        if kind == "code":
+            count, given = next(rest)
+            cell |= {"execution_count": count, "outputs": given}
+        found.append(cell)
     return {"cells": found, "metadata": ABOUT, "nbformat": 4, "nbformat_minor": 5}
-
-
-def main() -> None:
-    """Write all notebooks."""
-    for path in sources():
-        notebook = as_notebook(path.read_text(encoding="utf-8"))
-        path.with_suffix(".ipynb").write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", "utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,7 @@
 # %% [markdown]
 # # Reading the history graph
 #
+# After this notebook you can see which partial matches of a query are worth their cost, in pictures and in numbers.
 # Under a budget, the policy `history` keeps what its history says will find the most. The history is a graph: its
 # vertices are *match vectors*, groups of partial matches that may end alike. This notebook learns a history, draws
 # it, and looks for the vectors that matter.
@@ -11,11 +12,10 @@ from pathlib import Path
 
 import numpy as np
 from jobs import jobs
-from shown import Picture
+from shown import given_up
 
 import acep
 from acep.cli import main
-from acep.learning.history.drawing import history_svg
 from acep.learning.history.graph import History
 from acep.learning.history.sums import SUMS
 
@@ -30,8 +30,9 @@ QUERY = acep.parse(
 )
 
 # %% [markdown]
-# A job of a user fails, and a later job of the same user finishes. `acep.learn` runs this exactly over events that are
-# known and gives the bytes of a file; on a command line, `acep learn QUERY EVENTS --output history.acep` writes it.
+# A job of a user fails, and a later job of the same user finishes. `acep.learn` runs this exactly over events that
+# are known and gives the bytes of a file; on a command line, `acep learn QUERY EVENTS --output history.acep` writes
+# it.
 
 # %%
 stream = jobs(40_000)
@@ -42,8 +43,8 @@ assert history.epochs > 0
 
 # %% [markdown]
 # `acep history FILE` prints what is in such a file, the vectors that were visited most first. *State* is the variable
-# that was bound last; *remaining* is what is left of the window, in eighths (7: all of it is, or nearly); *since* says
-# how long ago the last event was bound (0: less than 1/64 of the window ago; 3: a fourth of it or more).
+# that was bound last; *remaining* is what is left of the window, in eighths (7: all of it is, or nearly); *since*
+# says how long ago the last event was bound (0: less than 1/64 of the window ago; 3: a fourth of it or more).
 
 # %%
 with tempfile.TemporaryDirectory() as folder:
@@ -58,13 +59,20 @@ with tempfile.TemporaryDirectory() as folder:
 # time. A line leads from where partial matches were to where they went, the heavier the more did.
 
 # %%
-Picture(history_svg(history, 16))
+acep.plots.history_graph(history, most=16)
+
+# %% [markdown]
+# `acep.plots.history` draws the chance to complete, by state and by what remains of the window.
+
+# %%
+acep.plots.history(history)
 
 # %% [markdown]
 # ## The numbers
 #
 # `History.sums` has them by vector. From `reached` of its `visits` something was found. `unknown` are those of which
-# the end was not seen; they are left out of the chance. `own` are the touches of partial matches while they were there.
+# the end was not seen; they are left out of the chance. `own` are the touches of partial matches while they were
+# there.
 
 # %%
 vectors = history.visited()
@@ -98,8 +106,8 @@ assert chance(long) > chance(short)
 # ## What does not matter
 #
 # Under skip till any match a partial match stays where it is when it has bound its next event, for another one could
-# follow. Here that is rare: a job is scheduled soon after it was submitted, and rarely twice. So a submission waits to
-# the end of its window, and finds next to nothing. It is touched all the same.
+# follow. Here that is rare: a job is scheduled soon after it was submitted, and rarely twice. So a submission waits
+# to the end of its window, and finds next to nothing. It is touched all the same.
 
 # %%
 idle = (state == "a") & (parts.since > 0)
@@ -111,8 +119,8 @@ assert touched > 0.25
 # %% [markdown]
 # ## What matters most
 #
-# Most is found for its cost where `reached`, over the touches that are still to come of a partial match (`rest`) and of
-# what comes of it (`descendants`), is greatest. Of vectors with few visits too little is known.
+# Most is found for its cost where `reached`, over the touches that are still to come of a partial match (`rest`) and
+# of what comes of it (`descendants`), is greatest. Of vectors with few visits too little is known.
 
 # %%
 cost = np.maximum(sums["rest"] + sums["descendants"], 1.0)
@@ -133,7 +141,7 @@ assert not idle[order[:10]].any()
 both = acep.learn(later, QUERY, history=learned)
 assert History.from_bytes(both).epochs > history.epochs
 found = acep.match(later, QUERY, budget=acep.Budget(work=2), history=learned)
-print(found.report)
+given_up(found.report)
 assert found.report.work <= 2 * later.num_rows
 
 try:

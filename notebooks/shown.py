@@ -1,27 +1,12 @@
-"""Pictures in a notebook. They are SVG, which a notebook shows, and which a plain run of its ``.py`` leaves alone."""
+"""Print what stays the same when a notebook runs again."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from typing import Any
 
-__all__ = ["Picture", "curve"]
+__all__ = ["given_up"]
 
 
-class Picture(str):
-    """An SVG document; as the last line of a cell it is shown."""
-
-    __slots__ = ()
-
-    def _repr_svg_(self) -> str:
-        return str(self)
-
-
-def curve(title: str, series: Mapping[str, Sequence[tuple[float, float]]], x: str) -> Picture:
-    """Draw one chart with a line for each of ``series``, by the code that draws the pictures of the experiments."""
-    sys.path.append(str(Path(__file__).resolve().parents[1]))
-    from experiments.charts import Panel, chart
-
-    sys.path.pop()
-    return Picture(chart([Panel(title, series, x, log=True)], columns=1))
+def given_up(report: Any) -> None:
+    """Print a report without its first line, which says how many seconds it took."""
+    print(*str(report).splitlines()[1:], sep="\n")

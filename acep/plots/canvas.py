@@ -66,10 +66,11 @@ def axes_of(ax: object, height: float = 3.6, width: float = 8.0) -> Axes:
     """
     needs_matplotlib()
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+
+    from acep.plots.shown_axes import ShownAxes, ShownFigure
 
     if ax is None:
-        return Figure(figsize=(width, height), layout="constrained").add_subplot()
+        return ShownFigure(figsize=(width, height), layout="constrained").add_subplot(axes_class=ShownAxes)
     if not isinstance(ax, Axes):
         raise DataError(
             f"ax= takes Axes of matplotlib, not {type(ax).__name__}",

@@ -107,9 +107,9 @@ def _steps(given: Sequence[Progress], batches: Any, name: str) -> Any:
 def _panels(ax: Any) -> list[Axes]:
     if ax is None:
         needs_matplotlib()
-        from matplotlib.figure import Figure
+        from acep.plots.shown_axes import ShownFigure
 
-        made: Any = Figure(figsize=(8.0, 6.0), layout="constrained").subplots(PANELS, 1, sharex=True)
+        made: Any = ShownFigure(figsize=(8.0, 6.0), layout="constrained").subplots(PANELS, 1, sharex=True)
         return list(made)
     try:
         panels = [axes_of(one) for one in ax if one is not None]

@@ -26,22 +26,25 @@ FIRST, LAST = (np.datetime64(day).astype("datetime64[us]").astype(np.int64) for 
 EXACT = 1 << 50  # integers beyond are no longer told apart well as floats
 DAY = 86_400_000_000
 SHORT = 1_000_000  # microseconds below which the calendar is of no use
+LONG = 10_000  # and from which milliseconds are easier to read
 EMPTY = 0.03  # share of the span that is left free on both sides
 
 
 @dataclass(frozen=True)
 class TimeAxis:
     """The scale of an axis of times, which are integers: ``calendar`` says that they are microseconds since 1970, shown
-    as dates. Positions are counted from ``origin``; ``note`` says so to the reader, or names the zone."""
+    as dates. Positions are counted from ``origin`` in units of ``unit``; ``note`` says so to the reader, or names the
+    zone."""
 
     calendar: bool
     origin: int
     note: str
+    unit: int = 1
 
     def at(self, times: Ints) -> Floats:
         """Return the positions of times."""
         positions = (times - self.origin).astype(np.float64)
-        return positions / DAY if self.calendar else positions
+        return positions / (DAY if self.calendar else self.unit)
 
     def label(self, ax: Axes, name: str, first: int, last: int) -> None:
         """Name the axis, show times on it in the way that they need, and bound it to a span and a little more."""
@@ -104,11 +107,11 @@ def moments(name: str, column: pa.ChunkedArray) -> tuple[bool, Ints]:
 def time_axis(first: int, last: int, *, calendar: bool, zone: bool = False) -> TimeAxis:
     """Return the axis for times between two; ``zone``: those of the calendar are in UTC.
 
-    A span of less than a second is counted in microseconds from its beginning. Raises :class:`DataError` for moments
-    beyond the years 1 to 9999, which the calendar does not have.
+    A span of less than a second is counted from its beginning, in milliseconds or, if it is short, in microseconds.
+    Raises :class:`DataError` for moments beyond the years 1 to 9999, which the calendar does not have.
 
     >>> time_axis(5, 7, calendar=False)
-    TimeAxis(calendar=False, origin=0, note='')
+    TimeAxis(calendar=False, origin=0, note='', unit=1)
     >>> time_axis(0, 1000, calendar=True).note
     '(µs from 1970-01-01T00:00:00.000000)'
     """
@@ -120,5 +123,6 @@ def time_axis(first: int, last: int, *, calendar: bool, zone: bool = False) -> T
     utc = "UTC" if zone else ""
     if 0 < last - first < SHORT:
         begin = np.datetime64(first, "us")
-        return TimeAxis(False, first, f"(µs from {begin}{'Z' if zone else ''})")
+        unit, name = (1000, "ms") if last - first >= LONG else (1, "µs")
+        return TimeAxis(False, first, f"({name} from {begin}{'Z' if zone else ''})", unit)
     return TimeAxis(True, 0, f"({utc})" if utc else "")

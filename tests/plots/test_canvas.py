@@ -14,6 +14,7 @@ import pytest
 import acep
 from acep.cli import main
 from acep.explain.automaton_svg import query_svg
+from acep.streaming.progress import Progress
 from experiments.plots import MOST_BYTES, PAGE, PICTURES, run_page
 from tests.test_docs import LINK
 
@@ -40,6 +41,18 @@ def test_a_figure_is_made_without_pyplot(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path, env=env)
     assert done.stdout == "False True\n"
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_notebook_shows_a_new_plot_as_a_picture() -> None:
+    """By the method that notebooks ask for; a plot in axes of pyplot is shown by pyplot."""
+    from matplotlib.figure import Figure
+
+    axes = acep.plots.timeline(FOUND)
+    panels = acep.plots.controller([Progress(0, 0, 0, 0, 0, 0, "", 0, 10, 0.1)])
+    for shown in (axes, panels):
+        assert shown._repr_png_().startswith(b"\x89PNG")
+    own = Figure().add_subplot()
+    assert acep.plots.timeline(FOUND, ax=own) is own
 
 
 def test_loading_the_room_loads_no_matplotlib() -> None:

@@ -122,13 +122,20 @@ def test_times_of_the_calendar(unit: str, zone: str | None) -> None:
     assert ax.get_xlabel() == ("ts" if zone is None else "ts (UTC)")
 
 
-def test_a_span_below_a_second_is_counted_in_microseconds() -> None:
+@pytest.mark.parametrize(
+    ("unit", "ticks", "told"),
+    [
+        (1, [0.0, 2.0, 3.0], "ts (µs from 2024-05-01T10:00:00.000101)"),
+        (50_000, [0.0, 100.0, 150.0], "ts (ms from 2024-05-01T10:00:00.050100)"),
+    ],
+)
+def test_a_span_below_a_second_is_counted_from_its_beginning(unit: int, ticks: list[float], told: str) -> None:
     start = np.datetime64("2024-05-01T10:00:00.000100", "us")
-    events = EVENTS | {"ts": [start + np.timedelta64(n, "us") for n in EVENTS["ts"]]}
-    found = acep.match(events, acep.regex("ab", within="5 us", by="k"))
+    events = EVENTS | {"ts": [start + np.timedelta64(n * unit, "us") for n in EVENTS["ts"]]}
+    found = acep.match(events, acep.regex("ab", within="300 ms", by="k"))
     ax = match_over_series(events, found[0], "price")
-    assert [x for x, _ in line_of(ax)] == [0.0, 2.0, 3.0]
-    assert ax.get_xlabel() == "ts (µs from 2024-05-01T10:00:00.000101)"
+    assert [x for x, _ in line_of(ax)] == ticks
+    assert ax.get_xlabel() == told
 
 
 def test_large_integers_stay_apart() -> None:
