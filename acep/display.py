@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 __all__ = [
+    "MOST_TEXT",
     "ROWS",
     "bounded",
     "clipped",
@@ -26,6 +27,7 @@ __all__ = [
 ROWS = 10  # results that are shown, and entries of a list or dict
 COLUMNS, MOST = 30, 50  # columns and rows of any table
 LONGEST = 80  # characters of a text
+MOST_TEXT = 20_000  # characters of an answer of many lines
 LARGEST = 200_000  # characters of a picture
 
 # Text ------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from acep.display import MOST_TEXT, preformatted
 from acep.errors import QueryError
 from acep.events.records import Events, Id
 from acep.events.times import value_text
@@ -25,7 +26,7 @@ __all__ = ["Failure", "Furthest", "furthest"]
 _MOST = 10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Furthest:
     """How far the matching of a partition came.
 
@@ -59,6 +60,11 @@ class Furthest:
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return preformatted(str(self), MOST_TEXT)
 
     def _lines(self) -> Iterator[str]:
         name = ", ".join(f"{column}={value_text(value)}" for column, value in self.key.items()) or "the stream"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
+from acep.display import MOST_TEXT, preformatted
 from acep.errors import QueryError
 from acep.pattern.expressions import Span
 
@@ -93,5 +94,7 @@ class Findings(Sequence[DataFinding]):
         number = f"{len(self)} finding{'' if len(self) == 1 else 's'}"
         return "\n\n".join([*map(str, self), f"{self.events:,} events: {number}"])
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return preformatted(str(self), MOST_TEXT)

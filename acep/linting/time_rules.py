@@ -10,7 +10,7 @@ from acep.events.columns import UNIT_NS
 from acep.linting.report import Hit
 from acep.linting.view import LintView
 from acep.pattern.expressions import Span
-from acep.pattern.times import duration_text
+from acep.pattern.times import duration_text, rounded_duration_text
 from acep.pattern.walk import positions
 
 __all__ = ["ties_unordered", "unit_suspect", "window_long", "window_narrow", "window_short"]
@@ -34,11 +34,11 @@ def window_short(view: LintView) -> Iterator[Hit]:
     least = int(gaps.min())
     if least > span:
         text = f"the window is {_long(view, span)}, and no two events of a key that can be bound are so near: "
-        text += f"the least gap is {_long(view, least)}"
+        text += f"the least gap is {_about(view, least)}"
         yield Hit("error", text, _unit_hint(view), _window_place(view))
     elif usual > span and view.shortest > 1 and (gaps <= span).mean() < 0.1:
         text = f"the window is {_long(view, span)}, and the usual gap between two events of a key that can be bound is "
-        text += f"{_long(view, usual)}: {(gaps <= span).mean():.1%} of the gaps fit"
+        text += f"{_about(view, usual)}: {(gaps <= span).mean():.1%} of the gaps fit"
         yield Hit("warning", text, _unit_hint(view), _window_place(view))
 
 
@@ -113,6 +113,12 @@ def _unit_hint(view: LintView) -> str:
 def _long(view: LintView, ticks: int) -> str:
     tick = view.plan.schema.tick_ns
     return f"{ticks:,} ticks" if tick is None else duration_text(ticks * tick)
+
+
+def _about(view: LintView, ticks: int) -> str:
+    """Write a length of time that was measured: three digits say enough."""
+    tick = view.plan.schema.tick_ns
+    return f"{ticks:,} ticks" if tick is None else rounded_duration_text(ticks * tick)
 
 
 def _window_place(view: LintView) -> Span | None:

@@ -18,6 +18,7 @@ __all__ = [
     "read_duration",
     "read_timestamp",
     "read_window",
+    "rounded_duration_text",
     "timestamp_text",
     "unit_ns",
 ]
@@ -229,6 +230,19 @@ def duration_text(ns: Fraction) -> str:
         if ns != 0 and (ns / size).denominator == 1:
             return f"{ns // size} {names[size]}"
     return f"{decimal_text(ns)} ns"
+
+
+def rounded_duration_text(ns: Fraction) -> str:
+    """Write a length of time with three digits, in the largest unit of which it has at least one.
+
+    >>> rounded_duration_text(Fraction(1_164_719_069_000)), rounded_duration_text(Fraction(90_000_000_000))
+    ('19.4 min', '1.5 min')
+    """
+    fitting = [size for size in _NAMES if size <= ns]
+    if not fitting:
+        return duration_text(ns)
+    amount = float(ns / max(fitting))
+    return f"{f'{amount:,.0f}' if amount >= 100 else f'{amount:.3g}'} {_NAMES[max(fitting)].split()[0]}"
 
 
 def window_text(within: Within) -> str:

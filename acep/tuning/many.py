@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from acep.display import MOST_TEXT, preformatted
 from acep.errors import AcepError
 from acep.events.given import given_table
 from acep.events.tables import schema_of
@@ -60,7 +61,7 @@ class Fewer:
     matches: int | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ManyMatches:
     """The reasons for many matches of a query in ``events`` events.
 
@@ -89,6 +90,11 @@ class ManyMatches:
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return preformatted(str(self), MOST_TEXT)
 
 
 def why_many(

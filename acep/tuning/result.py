@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from acep.display import MOST_TEXT, preformatted
 from acep.tuning.cheaper import Change
 from acep.tuning.curve import CurvePoint
 from acep.tuning.replay import SampleRun
@@ -27,7 +28,7 @@ class CpuShare:
     point: CurvePoint | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tuning:
     """Recommendations for a query, measured on a sample of its stream.
 
@@ -104,6 +105,11 @@ class Tuning:
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return preformatted(str(self), MOST_TEXT)
 
 
 DEFAULT = "history"

@@ -17,6 +17,7 @@ from acep.errors import QueryError
 from acep.events.tables import schema_of
 from acep.plan.compile import compile_query
 from acep.training.match_points import Partitions
+from acep.tuning.many import why_many
 from acep.tuning.replay import Meter, bundles_in, replay, replayed
 from acep.tuning.sample import draw
 from tests.random_cases import random_case
@@ -301,3 +302,17 @@ def test_the_exact_replay_is_that_of_match_on_random_queries(cases: Callable[[in
     assert counts["same"] >= 15
     assert counts["matched"] >= 10
     assert counts["changed"] >= 1
+
+
+def test_a_notebook_shows_recommendations_and_no_sample() -> None:
+    """The sample has thousands of rows, which a representation of all fields would list."""
+    events = stream(1, 400)
+    query = acep.parse(f"PATTERN SEQ(a p, b q, c r) {TIED} WITHIN 100")
+    tuned = acep.tune(events, query, effort=100_000)
+    lint = acep.lint(events, query)
+    many = why_many(events, query)
+    for shown in (tuned, lint, many):
+        assert repr(shown) == str(shown)
+        assert "pyarrow" not in repr(shown)
+        assert shown._repr_html_().startswith("<pre>")
+    assert len(tuned._repr_html_()) < 25_000

@@ -1,0 +1,101 @@
+# %% [markdown]
+# # Tuning a query
+#
+# After this notebook you can find out what is wrong with a query and its data, why there are no matches or too many,
+# and which budget a query needs. The tools are `acep.lint`, `why`, and `acep.tune`; on a command line, `acep lint`,
+# `acep why` and `acep tune`. All numbers are counted on the events that you give.
+
+# %%
+import acep
+from acep.explain.why import why
+from acep.tuning.many import why_many
+
+jobs = acep.read_events("../examples/data/cluster_jobs.parquet").slice(0, 60_000)
+
+# %% [markdown]
+# ## What looks wrong: lint
+#
+# Two jobs of one name fail after it was submitted. This query has two mistakes, and without lint it would just find
+# nothing.
+
+# %%
+rising = """
+    PATTERN SEQ(SUBMIT a, Fail b, FAIL c)
+    WHERE skip_till_any_match(a, b, c) { [logical_name] AND b.job_id > a.job_id AND c.job_id > b.job_id }
+    WITHIN 1 ms
+"""
+acep.lint(jobs, rising, seq="arrival_seq")
+
+# %% [markdown]
+# Each finding has a severity, a code, a place, and a hint. With both mended, nothing looks wrong.
+
+# %%
+rising = rising.replace("Fail", "FAIL").replace("1 ms", "1 h")
+acep.lint(jobs, rising, seq="arrival_seq")
+
+# %% [markdown]
+# ## Why no match: why
+#
+# `why` says how far the events of one key came, and which condition failed there.
+
+# %%
+found = acep.match(jobs, rising, seq="arrival_seq")
+matched = {match.key["logical_name"] for match in found}
+failing = acep.match(jobs, "PATTERN FAIL f WHERE [logical_name] WITHIN 1 h", seq="arrival_seq")
+without = next(one.key for one in failing if one.key["logical_name"] not in matched)
+why(jobs, rising, key=without, seq="arrival_seq")
+
+# %% [markdown]
+# ## Why so many: why_many
+#
+# `why_many` says which variable multiplies the matches, and counts what other choices would leave (`acep why
+# --many`).
+
+# %%
+why_many(jobs, rising, seq="arrival_seq")
+
+# %% [markdown]
+# ## What it costs: tune
+#
+# Where conditions tie events together, all combinations have to be tried. Here a job of a user fails, and a later job
+# of the same user finishes.
+
+# %%
+later = """
+    PATTERN SEQ(SUBMIT a, SCHEDULE b, FAIL c, SUBMIT d, SCHEDULE e, FINISH f)
+    WHERE skip_till_any_match(a, b, c, d, e, f) {
+        [user] AND b.job_id = a.job_id AND c.job_id = b.job_id
+        AND d.job_id <> c.job_id AND e.job_id = d.job_id AND f.job_id = e.job_id }
+    WITHIN 1 hour
+"""
+tuned = acep.tune(jobs, later, seq="arrival_seq", sample=30_000, target_recall=0.8, effort=4_000_000)
+tuned
+
+# %% [markdown]
+# It drew whole users by chance, ran the query on them exactly, and then under several budgets. *work* is in touches
+# for each event: one look at one partial match. `least` is the smallest budget tried that finds 80 % of the match
+# points, and `knee` the one beyond which more work finds less than before. What the sample cannot say is listed at
+# the end.
+
+# %%
+acep.plots.recall_curve(tuned.to_pandas(), work=tuned.exact.work)
+
+# %% [markdown]
+# ## Try it
+#
+# The budget was measured on a sample. The rest of the stream shows whether it holds.
+
+# %%
+budget = acep.Budget(work=tuned.least.budget)
+rest = acep.read_events("../examples/data/cluster_jobs.parquet").slice(60_000, 60_000)
+some = acep.match(rest, later, seq="arrival_seq", budget=budget)
+exact = acep.match(rest, later, seq="arrival_seq")
+print(f"{len(some.points()) / len(exact.points()):.0%} of {len(exact.points())} match points, with")
+print(f"{some.report.work / exact.report.work:.0%} of the work of the exact run")
+
+# %% [markdown]
+# ## Next
+#
+# * [Tune a query](../docs/howto/tuning.md) has all codes and options.
+# * [Choosing a budget](choosing_a_budget.ipynb) does by hand what `acep.tune` does.
+# * [Budgets](../docs/howto/budgets.md): of work, of time, of memory.
