@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import re
 from collections.abc import Callable
@@ -154,6 +155,13 @@ def test_a_suspect_unit_of_a_plain_window_is_in_the_hint() -> None:
     given = rows(ts=[1000 * one for one in TIMES])
     (found,) = [one for one in acep.lint(given, KEYED.replace("300", "5")) if one.code == "window_short"]
     assert "looks like ms" in found.hint
+
+
+def test_a_measured_gap_is_written_with_three_digits() -> None:
+    """In exact microseconds nobody can read it."""
+    given = rows(ts=[dt.datetime(2024, 5, 1) + n * dt.timedelta(seconds=97, microseconds=123_457) for n in range(N)])
+    (found,) = [one for one in acep.lint(given, KEYED.replace("300", "1 s")) if one.code == "window_short"]
+    assert "the least gap is 1.62 min" in found.message
 
 
 def test_an_error_means_that_nothing_matches(cases: Callable[[int], int]) -> None:

@@ -1,0 +1,132 @@
+# %% [markdown]
+# # Spark, end to end
+#
+# After this notebook you can match a DataFrame, batch or streaming, write the matches to a sink that takes plain
+# columns, stop and go on, and see what a stream does. You need `pip install '.[spark]'`; Java 17 is used if it is
+# there.
+
+# %%
+import tempfile
+from pathlib import Path
+
+import pandas as pd
+
+import acep
+import acep.spark
+from acep.spark.metrics import progress_of
+
+spark = acep.spark.get_session()  # the active session, or a local one
+jobs = spark.read.parquet("../examples/data/cluster_jobs.parquet").where("arrival_seq < 20000")
+jobs = jobs.select("ts", "type", "job_id", "logical_name", "arrival_seq")
+jobs.printSchema()
+
+# %% [markdown]
+# ## A batch
+#
+# The query is the same as in one process. `seq=` names the order of events of one time, since Spark has no order of
+# rows, and `id=` what the bindings show.
+
+# %%
+query = acep.parse("""
+    PATTERN SEQ(KILL k, SUBMIT s, FINISH f)
+    WHERE skip_till_next_match(k, s, f) { [logical_name] AND s.job_id != k.job_id AND f.job_id = s.job_id }
+    WITHIN 30 min
+    RETURN f.ts - s.ts AS lasted
+""")
+columns = {"seq": "arrival_seq", "id": "arrival_seq"}
+found = acep.spark.match(jobs, query, **columns)
+found.printSchema()
+
+# %% [markdown]
+# The matches are those of one process.
+
+# %%
+rows = sorted([row.bindings[name][0] for name in "ksf"] for row in found.collect())
+local = acep.match(jobs.toPandas(), query, **columns)
+same = rows == sorted([match.bindings[name][0] for name in "ksf"] for match in local)
+print(len(rows), "matches; the same as in one process:", same)
+
+# %% [markdown]
+# ## Plain columns
+#
+# A CSV file or a table of a database takes no maps. With `flat=True` there is a column for each key, value and
+# variable, and SQL can read them.
+
+# %%
+flat = acep.spark.match(jobs, query, flat=True, **columns)
+flat.createOrReplaceTempView("restarts")
+spark.sql("SELECT logical_name, count(*) AS restarts FROM restarts GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 3").toPandas()
+
+# %% [markdown]
+# ## A stream
+#
+# Now the events come as files. A streaming DataFrame goes through the same function, with a `watermark`: how late
+# events may be.
+
+# %%
+place = Path(tempfile.mkdtemp())
+
+
+def arrive(first, last):
+    """Write some of the events as one more file of the stream."""
+    some = jobs.where(f"arrival_seq >= {first} AND arrival_seq < {last}").coalesce(1)
+    some.write.mode("append").parquet(str(place / "in"))
+
+
+def start():
+    """Start the stream, or take it up again. It ends when there are no more files. Return the progress."""
+    stream = spark.readStream.schema(jobs.schema).option("maxFilesPerTrigger", 1).parquet(str(place / "in"))
+    matches = acep.spark.match(stream, query, watermark="1 minute", flat=True, **columns)
+    writer = matches.writeStream.format("csv").option("header", True).option("path", str(place / "out"))
+    running = writer.option("checkpointLocation", str(place / "checkpoint")).trigger(availableNow=True).start()
+    running.awaitTermination()
+    return [progress_of(one) for one in running.recentProgress]
+
+
+arrive(0, 5_000)
+arrive(5_000, 12_000)
+seen = start()
+progress = seen[-1]
+print(progress.events, "events,", progress.matches, "matches,", progress.late, "late,", progress.held, "held")
+
+# %% [markdown]
+# Events that are newer than the watermark are held: an earlier one may still come. The stream has ended and its state
+# is in the checkpoint. When more files come, it goes on.
+
+# %%
+arrive(12_000, 20_000)
+seen += start()
+progress = seen[-1]
+print(progress.events, "events,", progress.matches, "matches,", progress.late, "late,", progress.held, "held")
+
+# %% [markdown]
+# A stream does not know that it has ended. A row that says so (`punctuation`) has everything decided.
+
+# %%
+acep.spark.punctuation(jobs).write.mode("append").parquet(str(place / "in"))
+seen += start()
+progress = seen[-1]
+print(progress.matches, "matches,", progress.held, "held")
+written = spark.read.option("header", True).csv(str(place / "out"))
+print("the same as in a batch:", written.count() == flat.count())
+written.select("logical_name", "k", "s", "f").orderBy(written.f.cast("long")).limit(3).toPandas()
+
+# %% [markdown]
+# ## See what a stream does
+#
+# The progress of each micro-batch has totals over the whole stream, restarts included. Here are those that brought
+# events.
+
+# %%
+totals = pd.DataFrame([(one.events, one.matches, one.held) for one in seen], columns=["events", "matches", "held"])
+totals.drop_duplicates("events").reset_index(drop=True)
+
+# %% [markdown]
+# It also says how long a micro-batch took and for what, and under a budget what was given up:
+# `acep.plots.controller(seen)` draws it, and `acep replay --watch` shows it live.
+
+# %% [markdown]
+# ## Next
+#
+# * [On Spark](../docs/howto/spark.md): order, buckets, late events, state, budgets.
+# * [Recipes for Spark](../docs/howto/spark_recipes.md): Kafka, aggregations, sinks of your own.
