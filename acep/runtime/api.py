@@ -247,8 +247,8 @@ class Matcher(Generic[Result]):
         ``query`` is the name of the automaton if there are several. Registers stay as they are.
 
         With ``since`` the change is declared ahead: events before that time, which is yet to come, take the arcs as
-        they were. An arc that is removed is one that is valid then, else the first that begins later. Changes are
-        compiled with the next events, however many there are.
+        they were. An arc that is removed is the first that was added of those valid then, else the first that begins
+        later. On the native core arcs that were there before are not compiled again.
 
         Raises :class:`QueryError`, and changes nothing, without ``dynamic``, for an arc that is not there, for one that
         begins before the change, or for a ``since`` that is not after all events that have come.

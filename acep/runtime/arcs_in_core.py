@@ -107,7 +107,8 @@ class ArcsInCore:
 
     def _new_form(self, one: GraphArc, numbers: _Numbers) -> _Form:
         plain = replace(one, since=None, until=None)
-        form = self.forms[_key(one)] = self.texts[arc_text(plain)] = _Form(plain, numbers)
+        form = self.forms[_key(one)] = self.texts[arc_text(plain)] = _Form(plain, numbers, [one])
+        self.seen[id(one)] = form
         return form
 
     def _form(self, one: GraphArc) -> _Form | None:
