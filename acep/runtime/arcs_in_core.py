@@ -28,7 +28,7 @@ _Numbers: TypeAlias = tuple[int, ...]
 
 
 @dataclass(slots=True, eq=False)
-class _Form:
+class _KnownForm:
     """What arcs have in common that differ in their times only: an ``arc`` without times. ``like`` are the numbers of
     one of them in the core, ``free`` those of arcs that are valid at no time any more. ``valid`` are those that matter,
     in the order in which they were added. ``same`` are arcs as they were given, which are known by their identity."""
@@ -37,15 +37,15 @@ class _Form:
     like: _Numbers
     same: list[GraphArc] = field(default_factory=list)
     free: list[_Numbers] = field(default_factory=list)
-    valid: list[_Valid] = field(default_factory=list)
+    valid: list[_ValidArc] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
-class _Valid:
+class _ValidArc:
     """An arc of a form, valid from the tick ``since`` on and before ``until`` (:data:`LATEST`: without end). ``begins``
     and ``ends`` are these times as they were given (``None``: as ticks)."""
 
-    form: _Form
+    form: _KnownForm
     numbers: _Numbers
     since: int
     until: int
@@ -63,10 +63,10 @@ class ArcsInCore:
 
     graph: StateGraph
     many: int
-    forms: dict[_Key, _Form] = field(default_factory=dict)
-    texts: dict[str, _Form] = field(default_factory=dict)
-    seen: dict[int, _Form] = field(default_factory=dict)
-    arcs: dict[int, _Valid] = field(default_factory=dict)
+    forms: dict[_Key, _KnownForm] = field(default_factory=dict)
+    texts: dict[str, _KnownForm] = field(default_factory=dict)
+    seen: dict[int, _KnownForm] = field(default_factory=dict)
+    arcs: dict[int, _ValidArc] = field(default_factory=dict)
     ended: list[tuple[int, int]] = field(default_factory=list)
     apart: bool = False
 
@@ -83,7 +83,7 @@ class ArcsInCore:
             if since is None or until is None or not EARLIEST <= since <= LATEST or not EARLIEST <= until <= LATEST:
                 return None
             form = found._form(one) or found._new_form(one, numbers)
-            own = found.arcs[numbers[0]] = _Valid(form, numbers, since, until, one.since, one.until)
+            own = found.arcs[numbers[0]] = _ValidArc(form, numbers, since, until, one.since, one.until)
             form.valid.append(own)
             if one.until is not None:
                 heappush(found.ended, (until, numbers[0]))
@@ -105,13 +105,13 @@ class ArcsInCore:
             if own:
                 yield one, tuple(own)
 
-    def _new_form(self, one: GraphArc, numbers: _Numbers) -> _Form:
+    def _new_form(self, one: GraphArc, numbers: _Numbers) -> _KnownForm:
         plain = replace(one, since=None, until=None)
-        form = self.forms[_key(one)] = self.texts[arc_text(plain)] = _Form(plain, numbers, [one])
+        form = self.forms[_key(one)] = self.texts[arc_text(plain)] = _KnownForm(plain, numbers, [one])
         self.seen[id(one)] = form
         return form
 
-    def _form(self, one: GraphArc) -> _Form | None:
+    def _form(self, one: GraphArc) -> _KnownForm | None:
         """Return the form of an arc, if it is known. The same object is known the next time."""
         if one.ignorable or one.epsilon:
             return None
@@ -138,7 +138,7 @@ class ArcsInCore:
         Return the times of arcs as the core takes them: four words each (the number of an arc, that of one that it is
         like, the first and the last tick). Return ``None``, and change nothing, where all arcs must be compiled."""
         seen = self.seen
-        gone: list[_Valid] = []
+        gone: list[_ValidArc] = []
         for one in remove:
             form = seen.get(id(one)) or self._form(one)
             if form is None:
@@ -149,7 +149,7 @@ class ArcsInCore:
             else:
                 return None
             gone.append(own)
-        forms: list[_Form | None] = []
+        forms: list[_KnownForm | None] = []
         for one in add:
             if one.ignorable or one.epsilon or one.since is not None or one.until is not None:
                 return None
@@ -186,7 +186,7 @@ class ArcsInCore:
             else:
                 numbers = tuple(range(self.many, self.many + len(like)))
                 self.many += len(like)
-            own = self.arcs[numbers[0]] = _Valid(form, numbers, since, LATEST, moment, None)
+            own = self.arcs[numbers[0]] = _ValidArc(form, numbers, since, LATEST, moment, None)
             form.valid.append(own)
             for number, other in zip(numbers, like, strict=True):
                 words += (number, other, since, LATEST)
@@ -201,7 +201,7 @@ class ArcsInCore:
                 continue  # it ended earlier than it was to end at first
             self._free(own)
 
-    def _free(self, own: _Valid) -> None:
+    def _free(self, own: _ValidArc) -> None:
         del self.arcs[own.numbers[0]]
         own.form.valid.remove(own)
         own.form.free.append(own.numbers)
