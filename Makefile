@@ -163,9 +163,10 @@ print("acep", acep.__version__, "works with pandas", pandas.__version__)
 endef
 export TRY_PANDAS
 
-wheel: $(STAMP)  ## build the wheel into dist/
+# The wheel is built from the source archive, so that this is tried with a compiler; without one it is in the tests.
+wheel: $(STAMP)  ## build the source archive, and from it the wheel, into dist/
 	rm -rf dist
-	ACEP_REQUIRE_NATIVE=1 $(BIN)/python -m build --wheel --outdir dist .
+	ACEP_REQUIRE_NATIVE=1 $(BIN)/python -m build --outdir dist .
 
 # A wheel that runs on other Linux systems: zig compiles for the given version of glibc and brings its own C++ library in,
 # and auditwheel refuses a wheel that needs more than its name says. PYTHON= chooses the Python it is for.

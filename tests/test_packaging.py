@@ -31,10 +31,10 @@ SOURCES = "acep/native/src"
 NO_COMPILER = {"CC": "/nonexistent", "CXX": "/nonexistent", "ACEP_REQUIRE_NATIVE": "0"}
 
 
-def built(folder: Path, *options: str, **environment: str) -> Path:
-    """The wheel of the working tree, built by the tools that are installed."""
+def built(folder: Path, *options: str, source: Path = ROOT, **environment: str) -> Path:
+    """The wheel of the working tree or of a source archive, built by the tools that are installed."""
     pip = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder), *options]
-    subprocess.run([*pip, str(ROOT)], check=True, env=os.environ | environment)
+    subprocess.run([*pip, str(source)], check=True, env=os.environ | environment)
     (file,) = folder.glob("*.whl")
     return file
 
@@ -57,8 +57,17 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZipFile]:
 
 
 @pytest.fixture(scope="module")
-def pure_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = built(tmp_path_factory.mktemp("pure"), **NO_COMPILER)
+def source_archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("source")
+    build = "import sys; from scikit_build_core.build import build_sdist; build_sdist(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", build, str(folder)], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+    return folder / f"acep-{acep.__version__}.tar.gz"
+
+
+@pytest.fixture(scope="module")
+def pure_wheel(source_archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the source archive where there is no compiler. With one, `make test-wheel` builds it from there."""
+    file = built(tmp_path_factory.mktemp("pure"), source=source_archive, **NO_COMPILER)
     assert file.name == f"acep-{acep.__version__}-py3-none-any.whl"
     return file
 
@@ -82,7 +91,8 @@ def held(archive: ZipFile) -> set[str]:
 
 def shipped(folder: str, installed: str) -> set[str]:
     """The files of a folder of the repository, as a wheel should name them."""
-    files = (path for path in (ROOT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    made = {"__pycache__", f"_native{sysconfig.get_config_var('EXT_SUFFIX')}"}
+    files = (path for path in (ROOT / folder).rglob("*") if path.is_file() and not made & {*path.parts})
     return {f"{installed}/{path.relative_to(ROOT / folder).as_posix()}" for path in files}
 
 
@@ -132,15 +142,13 @@ print(acep.__file__, [match.bindings for match in found], compiled.why_not(), se
     assert why.startswith("the native core is not installed")
 
 
-def test_a_core_that_is_required_is_not_left_out(tmp_path: Path) -> None:
+def test_a_core_that_is_required_is_not_left_out(source_archive: Path, tmp_path: Path) -> None:
     with pytest.raises(subprocess.CalledProcessError):
-        built(tmp_path, **NO_COMPILER | {"ACEP_REQUIRE_NATIVE": "1"})
+        built(tmp_path, source=source_archive, **NO_COMPILER | {"ACEP_REQUIRE_NATIVE": "1"})
 
 
-def test_the_source_distribution_holds_the_sources_of_the_core(tmp_path: Path) -> None:
-    build = "import sys; from scikit_build_core.build import build_sdist; build_sdist(sys.argv[1])"
-    subprocess.run([sys.executable, "-c", build, str(tmp_path)], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
-    with tarfile.open(tmp_path / f"acep-{acep.__version__}.tar.gz") as archive:
+def test_the_source_distribution_holds_the_sources_of_the_core(source_archive: Path) -> None:
+    with tarfile.open(source_archive) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / SOURCES).rglob("*") if path.is_file()}
     assert {f"{SOURCES}/CMakeLists.txt", f"{SOURCES}/python/module.cpp"} <= sources <= names

@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> None:
     for parser in (args.parser, *_commands(args.parser)):
         for action in parser._actions:
             if action.metavar in FILES:
-                action.complete = shtab.FILE  # type: ignore[attr-defined]
+                action.complete = shtab.FILE
     sys.stdout.write(shtab.complete(args.parser, args.shell) + "\n")
 
 
