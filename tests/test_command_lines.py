@@ -124,6 +124,8 @@ OPTIONS: dict[str, tuple[str | None, ...]] = {
     "--events": ("events.csv", "events.parquet", "nowhere.csv", "bytes.csv", "folder"),
     "--svg": ("out.svg", "no/out.svg", ".", "/dev/full"),
     "--strict": (None,),
+    "--no-progress": (None,),
+    "--log-level": ("debug", "info", "warning", "error", "loud", ""),
     "--many": (None,),
     "--json": ("out.json", "no/out.json", ".", "/dev/full"),
     "--sample": ("0.5", "5", "0", "x", "-1"),
@@ -138,7 +140,7 @@ OPTIONS: dict[str, tuple[str | None, ...]] = {
     "--watch": (None,),
     "--nonsense": (None, "1"),
 }
-QUERY = ("--errors", "--weights", "--set", "--within", "--by", "--strategy")
+QUERY = ("--errors", "--weights", "--set", "--within", "--by", "--strategy", "--log-level", "--no-progress")
 COLUMNS = ("--ts", "--type", "--seq", "--id", "--unit", "--cast", "--format", "--skip-bad-lines")
 BUDGET = ("--work", "--cpu", "--speed", "--latency", "--memory", "--recover", "--history", "--policy", "--seed")
 OUTPUT = ("--output", "--limit", "--bundles", "--points", "--count", "--exists", "--no-counts", "--engine")
@@ -248,7 +250,7 @@ def drawn(chance: random.Random) -> list[str]:
 
 SAID = re.compile(r"acep(\.\w+)*( \w+)*: ")
 # Warnings, and what is said besides a message: of sorting on disk, and of lines that were left out.
-NOTE = re.compile(r"acep: (warning|row [\d,]+ is older|--\w+ \S+ never bound)|[\d,]+ bad lines? w")
+NOTE = re.compile(r"acep: (warning|info|debug|row [\d,]+ is older|--\w+ \S+ never bound)|[\d,]+ bad lines? w")
 
 
 def wrong(status: object, err: str) -> str | None:
