@@ -6,6 +6,7 @@ of the repository acep runs whatever is installed.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -173,6 +174,16 @@ def test_the_metadata_tell_version_licence_and_needs(wheel: ZipFile) -> None:
     commands = ConfigParser()
     commands.read_string(wheel.read(f"{info}/entry_points.txt").decode())
     assert dict(commands["console_scripts"]) == {"acep": "acep.cli:main"}
+
+
+def test_the_classifiers_name_the_versions_of_python_that_were_tried(wheel: ZipFile) -> None:
+    told = HeaderParser().parsestr(wheel.read(f"acep-{acep.__version__}.dist-info/METADATA").decode())
+    named = [one.removeprefix("Programming Language :: Python :: ") for one in told.get_all("Classifier", [])]
+    page = (ROOT / "docs" / "howto" / "installing.md").read_text(encoding="utf-8")
+    assert [one for one in named if one.startswith("3.")] == re.findall(
+        r"^\| Linux on x86-64, Python (3\.\d+) \|", page, re.M
+    )
+    assert {"Typing :: Typed", "Operating System :: POSIX :: Linux"} <= set(told.get_all("Classifier", []))
 
 
 # From the root of the repository ------------------------------------------------------------------
