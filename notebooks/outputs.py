@@ -70,7 +70,7 @@ def outputs_of(path: Path) -> list[list[dict[str, Any]]]:
     Warnings are errors. Raises :class:`RuntimeError` with what the process wrote to stderr if it fails.
     """
     command = [sys.executable, "-W", "error", str(Path(__file__).resolve()), path.stem]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=HERE, timeout=300)  # noqa: S603
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=HERE, timeout=600)  # noqa: S603
     if done.returncode != 0:
         raise RuntimeError(f"{path.name} fails:\n{done.stderr}")
     found: list[list[dict[str, Any]]] = json.loads(done.stdout.splitlines()[-1])

@@ -10,13 +10,15 @@ import tempfile
 from pathlib import Path
 
 import pandas as pd
+import pyarrow.parquet as pq
 
 import acep
 import acep.spark
 from acep.spark.metrics import progress_of
 
+FILE = "../examples/data/cluster_jobs.parquet"
 spark = acep.spark.get_session()  # the active session, or a local one
-jobs = spark.read.parquet("../examples/data/cluster_jobs.parquet").where("arrival_seq < 20000")
+jobs = spark.read.parquet(FILE).where("arrival_seq < 20000")
 jobs = jobs.select("ts", "type", "job_id", "logical_name", "arrival_seq")
 jobs.printSchema()
 
@@ -34,7 +36,7 @@ query = acep.parse("""
     RETURN f.ts - s.ts AS lasted
 """)
 columns = {"seq": "arrival_seq", "id": "arrival_seq"}
-found = acep.spark.match(jobs, query, **columns)
+found = acep.spark.match(jobs, query, buckets=2, **columns)
 found.printSchema()
 
 # %% [markdown]
@@ -42,7 +44,7 @@ found.printSchema()
 
 # %%
 rows = sorted([row.bindings[name][0] for name in "ksf"] for row in found.collect())
-local = acep.match(jobs.toPandas(), query, **columns)
+local = acep.match(acep.read_events(FILE).slice(0, 20_000), query, **columns)
 same = rows == sorted([match.bindings[name][0] for name in "ksf"] for match in local)
 print(len(rows), "matches; the same as in one process:", same)
 
@@ -53,7 +55,7 @@ print(len(rows), "matches; the same as in one process:", same)
 # variable, and SQL can read them.
 
 # %%
-flat = acep.spark.match(jobs, query, flat=True, **columns)
+flat = acep.spark.match(jobs, query, flat=True, buckets=2, **columns)
 flat.createOrReplaceTempView("restarts")
 spark.sql("SELECT logical_name, count(*) AS restarts FROM restarts GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 3").toPandas()
 
@@ -65,18 +67,20 @@ spark.sql("SELECT logical_name, count(*) AS restarts FROM restarts GROUP BY 1 OR
 
 # %%
 place = Path(tempfile.mkdtemp())
+(place / "in").mkdir()
 
 
 def arrive(first, last):
-    """Write some of the events as one more file of the stream."""
-    some = jobs.where(f"arrival_seq >= {first} AND arrival_seq < {last}").coalesce(1)
-    some.write.mode("append").parquet(str(place / "in"))
+    """Put some of the events into the folder of the stream, as one more file."""
+    some = pq.read_table(FILE, columns=jobs.columns).slice(first, last - first)
+    pq.write_table(some, place / f"{last}.tmp")
+    (place / f"{last}.tmp").rename(place / "in" / f"{last}.parquet")  # so that it appears whole
 
 
 def start():
     """Start the stream, or take it up again. It ends when there are no more files. Return the progress."""
     stream = spark.readStream.schema(jobs.schema).option("maxFilesPerTrigger", 1).parquet(str(place / "in"))
-    matches = acep.spark.match(stream, query, watermark="1 minute", flat=True, **columns)
+    matches = acep.spark.match(stream, query, watermark="1 minute", flat=True, buckets=2, **columns)
     writer = matches.writeStream.format("csv").option("header", True).option("path", str(place / "out"))
     running = writer.option("checkpointLocation", str(place / "checkpoint")).trigger(availableNow=True).start()
     running.awaitTermination()
@@ -108,7 +112,7 @@ seen += start()
 progress = seen[-1]
 print(progress.matches, "matches,", progress.held, "held")
 written = spark.read.option("header", True).csv(str(place / "out"))
-print("the same as in a batch:", written.count() == flat.count())
+print("the same as in a batch:", written.count() == len(rows))
 written.select("logical_name", "k", "s", "f").orderBy(written.f.cast("long")).limit(3).toPandas()
 
 # %% [markdown]
