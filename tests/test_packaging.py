@@ -181,7 +181,7 @@ def test_the_classifiers_name_the_versions_of_python_that_were_tried(wheel: ZipF
     named = [one.removeprefix("Programming Language :: Python :: ") for one in told.get_all("Classifier", [])]
     page = (ROOT / "docs" / "howto" / "installing.md").read_text(encoding="utf-8")
     assert [one for one in named if one.startswith("3.")] == re.findall(
-        r"^\| Linux on x86-64, Python (3\.\d+) \|", page, re.M
+        r"^\| Linux on x86-64, Python (3\.\d+) \|", page, re.MULTILINE
     )
     assert {"Typing :: Typed", "Operating System :: POSIX :: Linux"} <= set(told.get_all("Classifier", []))
 
