@@ -87,33 +87,30 @@ def start():
     return [progress_of(one) for one in running.recentProgress]
 
 
-arrive(0, 5_000)
-arrive(5_000, 12_000)
+arrive(0, 12_000)
 seen = start()
 progress = seen[-1]
 print(progress.events, "events,", progress.matches, "matches,", progress.late, "late,", progress.held, "held")
 
 # %% [markdown]
 # Events that are newer than the watermark are held: an earlier one may still come. The stream has ended and its state
-# is in the checkpoint. When more files come, it goes on.
+# is in the checkpoint. When more files come, it goes on. A stream does not know by itself that it has ended: a row
+# that says so (`punctuation`) has everything decided.
 
 # %%
 arrive(12_000, 20_000)
+acep.spark.punctuation(jobs).write.mode("append").parquet(str(place / "in"))
 seen += start()
 progress = seen[-1]
 print(progress.events, "events,", progress.matches, "matches,", progress.late, "late,", progress.held, "held")
 
 # %% [markdown]
-# A stream does not know that it has ended. A row that says so (`punctuation`) has everything decided.
+# The rows of the sink are those of the batch.
 
 # %%
-acep.spark.punctuation(jobs).write.mode("append").parquet(str(place / "in"))
-seen += start()
-progress = seen[-1]
-print(progress.matches, "matches,", progress.held, "held")
-written = spark.read.option("header", True).csv(str(place / "out"))
-print("the same as in a batch:", written.count() == len(rows))
-written.select("logical_name", "k", "s", "f").orderBy(written.f.cast("long")).limit(3).toPandas()
+written = spark.read.option("header", True).csv(str(place / "out")).toPandas()
+print("as many as in the batch:", len(written) == len(rows))
+written[["logical_name", "k", "s", "f"]].astype({"f": int}).sort_values("f", ignore_index=True).head(3)
 
 # %% [markdown]
 # ## See what a stream does
