@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from acep.matches.answers import Bundle, Bundles, Count, Point, Points
     from acep.matches.matches import Match, Matches, Report
     from acep.pattern.automata import Automaton, arc
+    from acep.pattern.functions import Function, function
     from acep.pattern.letters import regex
     from acep.pattern.sase import parse
     from acep.pattern.tree import Query
@@ -49,6 +50,7 @@ __all__ = [
     "EngineError",
     "Findings",
     "Followed",
+    "Function",
     "Match",
     "Matcher",
     "Matches",
@@ -63,6 +65,7 @@ __all__ = [
     "__version__",
     "arc",
     "follow",
+    "function",
     "learn",
     "lint",
     "match",
@@ -82,6 +85,7 @@ _NAMES = {
     "acep.matches.answers": "Bundle Bundles Count Point Points",
     "acep.matches.matches": "Match Matches Report",
     "acep.pattern.automata": "Automaton arc",
+    "acep.pattern.functions": "Function function",
     "acep.pattern.letters": "regex",
     "acep.pattern.sase": "parse",
     "acep.pattern.tree": "Query",

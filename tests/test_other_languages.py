@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import acep
@@ -34,6 +36,7 @@ ROWS: dict[str, dict[str, str]] = {
         "RETURN stddev_pop(b[].price) AS spread",
         "`CAST": "PATTERN ANY a WHERE CAST(a.volume AS varchar) = '400'",
         "`REGEXP_LIKE": "PATTERN ANY a WHERE regexp_like(a.symbol, '^G')",
+        "a scalar function": "PATTERN ANY a WHERE thousands(a.volume) > 0.3 RETURN thousands(a.volume) AS t",
         "`MEASURES": "PATTERN ANY a RETURN a.price AS p",
         "`FINAL`": f"{UP} HAVING count(b[]) > 2 RETURN count(b[]) AS n",
         "`ONE ROW": "PATTERN ANY a",
@@ -68,6 +71,7 @@ ROWS: dict[str, dict[str, str]] = {
         "`.or(": "PATTERN SEQ(login a, (pay b | view c)) WHERE [user] AND (b.n > 1 OR b.n = 0) WITHIN 60",
         "a condition with": "PATTERN login a WHERE regexp_like(a.user, '^a.*$') "
         "AND CAST(CAST(a.n AS text) AS integer) = 0",
+        "a condition in Java": "PATTERN pay a WHERE thousands(a.n) >= 0.5",
         "an `IterativeCondition`": f"PATTERN fail+ a[] WHERE {PAID}(a[]) {{ [user] }} HAVING count(DISTINCT a[].n) > 2",
         "`.within": "PATTERN SEQ(login a, pay b) WHERE [user] WITHIN 5 min",
         "time between two steps": "PATTERN SEQ(pay a, pay b) WHERE [user] AND b.ts - a.ts <= 10",
@@ -103,10 +107,17 @@ ROWS: dict[str, dict[str, str]] = {
         "`a.user regexp": "PATTERN Order a WHERE regexp_like(a.user, '^(ann|eve)$')",
         "`count(distinct": f"PATTERN Order+ a[] WHERE {PAID}(a[]) {{ [user] }} "
         "HAVING count(DISTINCT a[].amount) = 2 AND stddev(a[].amount) > 30",
+        "a single-row": "PATTERN Order a WHERE thousands(a.amount) < 0.05",
         "`select": "PATTERN Order a RETURN a.amount AS p",
         "`create context": "PATTERN SEQ(Order a, Pay b) WHERE [user]",
     },
 }
+
+
+@acep.function(version="1", returns="float")
+def thousands(x: pa.Array) -> pa.Array:
+    """A number in thousands."""
+    return pc.divide(pc.cast(x, pa.float64()), 1000.0)
 
 
 def constructs(page: str) -> list[str]:
@@ -141,7 +152,8 @@ def test_the_query_of_a_construct_finds_the_same_on_both_engines(page: str, cons
     options: dict[str, Any] = {"type": None} if page == "from_match_recognize" else {}
     if "hour" in query or " min" in query:
         options["unit"] = "s"
-    ours, theirs = (acep.match(events, query, engine=engine, **options) for engine in ("auto", "reference"))
+    asked = acep.parse(query, functions=[thousands])
+    ours, theirs = (acep.match(events, asked, engine=engine, **options) for engine in ("auto", "reference"))
     told = [[(m.key, m.start, m.end, m.bindings, m.values) for m in found] for found in (ours, theirs)]
     assert told[0] == told[1]
     assert told[0]

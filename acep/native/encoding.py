@@ -10,10 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from acep.events.batch import Batch, Column, column_of_values
+from acep.events.computed_columns import computed_values
 from acep.events.pushed_rows import Pushed, Words
 from acep.native import _native
 from acep.native.codes import LASTING, Codes, derived_of
 from acep.native.id_dictionary import IdDictionary
+from acep.plan.computed import Computed
 from acep.plan.derive import Derived
 from acep.plan.schema import Kind, Schema
 
@@ -26,7 +28,8 @@ Ints = npt.NDArray[np.int64]
 class Encoder:
     """The texts and text ids of a stream, and how far it has come.
 
-    ``columns``: those that the core takes, in its order. ``span``: how long before the latest event texts and ids are
+    ``columns``: those that the core takes, in its order; ``computed``: those that the user's own functions
+    give. ``span``: how long before the latest event texts and ids are
     needed, in ticks. ``lasting``: columns whose texts are kept for good, as some plan may look back at any event.
     ``forgets``: whether no plan may look back at any event. ``tables``: the number of partition tables of the core.
     ``events``: how many were pushed, ``repeated`` of which had come before. ``clock``: the latest time seen.
@@ -36,6 +39,7 @@ class Encoder:
     core: _native.Session
     schema: Schema
     columns: Mapping[str, Derived | None]
+    computed: Mapping[str, Computed]
     tables: int
     span: int
     lasting: set[str]
@@ -76,17 +80,27 @@ class Encoder:
     def _column(self, batch: Batch, name: str, derived: Derived | None) -> Words:
         schema = self.schema
         name = derived.source if derived else name
-        if name == schema.ts and name not in batch.columns:
-            column = Column(Kind.INT, batch.ts)
-        elif name == schema.type and name not in batch.columns:
-            assert batch.types is not None
-            column = batch.types
-        elif name == schema.id and isinstance(batch.ids, list):
-            column = column_of_values(batch.ids, Kind.STRING)
-        else:
-            column = batch.columns[name]
-        lasting = name in self.lasting or (not self.forgets and name in (schema.type, schema.id))
+        sources = self.computed[name].sources if name in self.computed else (name,)
+        column = self._held(batch, name)
+        lasting = bool(self.lasting.intersection(sources))
+        lasting = lasting or (not self.forgets and not {schema.type, schema.id}.isdisjoint(sources))
         return self.codes.words(derived_of(column, derived) if derived else column, self._now(lasting=lasting))
+
+    def _held(self, batch: Batch, name: str) -> Column:
+        """Return a column of a batch, or one that is computed from its columns."""
+        schema = self.schema
+        if name in self.computed and name not in batch.columns:
+            one = self.computed[name]
+            values = computed_values(one, lambda source: self._held(batch, source).to_list(), len(batch))
+            return column_of_values(values, one.kind)
+        if name == schema.ts and name not in batch.columns:
+            return Column(Kind.INT, batch.ts)
+        if name == schema.type and name not in batch.columns:
+            assert batch.types is not None
+            return batch.types
+        if name == schema.id and isinstance(batch.ids, list):
+            return column_of_values(batch.ids, Kind.STRING)
+        return batch.columns[name]
 
     def _now(self, *, lasting: bool) -> int:
         """Return the time of the latest batch, until which its texts are in use at least; ``lasting``: for good."""

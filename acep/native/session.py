@@ -94,7 +94,15 @@ class NativeSession:
             needed = max(needed, (KEPT + 2) * span)
         lasting = {name for plan, span in zip(plans, spans, strict=True) if span is None for name in plan.columns}
         self._encoder = Encoder(
-            codes, self._session, self.plans[0].schema, shared.columns, len(keys), needed, lasting, None not in spans
+            codes,
+            self._session,
+            self.plans[0].schema,
+            shared.columns,
+            shared.computed,
+            len(keys),
+            needed,
+            lasting,
+            None not in spans,
         )
         self._decoders = [
             Decoder(plan, table.return_kinds, codes, self._encoder.names)
@@ -156,7 +164,7 @@ class NativeSession:
             raise
         self.width = len(shared.columns)
         self._made = programs, classes, self.width, self._made[3]
-        self._encoder.columns = shared.columns
+        self._encoder.columns, self._encoder.computed = shared.columns, shared.computed
         if plan.window.span is None:
             self._encoder.lasting |= {*plan.columns}
         self._codes.pin()

@@ -18,8 +18,8 @@ from typing import Any
 
 from acep.pattern import expressions as ex
 from acep.pattern.casts import CASTS, TIMESTAMP_TEXT
-from acep.pattern.regular_expressions import REGEXP_LIKE, regexp_like
 from acep.pattern.walk import leaves_of
+from acep.regular_expressions import REGEXP_LIKE, regexp_like
 
 __all__ = ["CASE", "EXACT", "FUNCTIONS", "Compiled", "compile_expression", "like"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from acep.pattern import expressions as ex
 from acep.pattern.casts import cast_type
 from acep.pattern.evaluation import CASE, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
-from acep.pattern.regular_expressions import REGEXP_LIKE
+from acep.regular_expressions import REGEXP_LIKE
 
 __all__ = ["CAST_HINTS", "TIME_ARITHMETIC", "check_condition", "kind_of"]
 
@@ -139,6 +139,11 @@ def _call(expr: ex.Call) -> str:
     if expr.name == CASE:
         for condition in expr.args[:-1:2]:
             check_condition(condition)
+    if expr.own is not None:
+        for arg in expr.args:
+            if (kind := kind_of(arg)) in ("duration", "timestamp"):
+                raise ex.error_at(f"`{expr.name}` takes no {kind}", arg, "a number, a text or a truth value")
+        return "number" if expr.own.returns in ("integer", "float") else expr.own.returns
     if (target := cast_type(expr.name)) is not None:
         return _cast(expr.args[0], target)
     name = expr.name

@@ -10,15 +10,16 @@ from acep.pattern import expressions as ex
 from acep.pattern.casts import CAST_TYPES
 from acep.pattern.evaluation import CASE, FUNCTIONS
 from acep.pattern.literals import LITERALS
+from acep.pattern.own_calls import OwnCall, check_own
 from acep.pattern.parameters import constant, given_values
 from acep.pattern.reading import Tree
 from acep.pattern.references import aggregate, previous, scalar
-from acep.pattern.regular_expressions import REGEXP_LIKE, check_pattern
 from acep.pattern.syntax import Branch, Leaf, branches, fail, quoted, span, tokens
 from acep.pattern.tree import Strategy
 from acep.pattern.walk import leaves_of
+from acep.regular_expressions import REGEXP_LIKE, check_pattern
 
-__all__ = ["AGGREGATES", "conjuncts", "expression"]
+__all__ = ["AGGREGATES", "FUNCTION_NAMES", "conjuncts", "expression"]
 
 AGGREGATES = ("avg", "sum", "min", "max", "count", "first", "last", *ex.WHOLE_ONLY)
 _SCALAR = {"min": "least", "max": "greatest"}
@@ -38,6 +39,8 @@ _ELSEWHERE = {
     "match_number": "number the matches that are given",
     **{s.value: "a strategy stands directly after WHERE" for s in Strategy},
 }
+FUNCTION_NAMES = (*FUNCTIONS, *AGGREGATES, *_ALIASES, "prev", "cast")
+"""The names of functions that the language has."""
 _NO_CAST = {
     **dict.fromkeys(("timestamp", "date"), "read the column as one: cast={'t': 'timestamp'}, or --cast t=timestamp"),
     **dict.fromkeys(("decimal", "numeric"), "read the column as one: cast={'x': 'decimal(18,2)'}"),
@@ -184,6 +187,10 @@ def _distinct(branch: Branch) -> ex.Expr:
 def _call(branch: Branch) -> ex.Expr:
     (token,) = tokens(branch)
     args = branches(branch)
+    if isinstance(branch, OwnCall):
+        own = ex.Call(branch.function.name, tuple(expression(a) for a in args), span(branch), branch.function)
+        check_own(own)
+        return own
     function = _ALIASES.get(token.lower(), token.lower())
     if function == "prev":
         return previous(branch, args)
@@ -191,7 +198,7 @@ def _call(branch: Branch) -> ex.Expr:
         return aggregate(branch, function, args)
     function = _SCALAR.get(function, function)
     if function not in FUNCTIONS:
-        known = [*FUNCTIONS, *(name for name in AGGREGATES if name != ex.COUNT_DISTINCT), "prev"]
+        known = [name for name in FUNCTION_NAMES if " " not in name and name not in ("cast", *_ALIASES)]
         hint = _ELSEWHERE.get(function) or slip(function[:60], known) or f"the functions are {', '.join(sorted(known))}"
         raise fail(f"unknown function {quoted(token)}", token, hint, code="query_name")
     least, most, _, _ = FUNCTIONS[function]

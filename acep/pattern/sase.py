@@ -12,9 +12,10 @@ from fractions import Fraction
 from acep.errors import QueryError, suggest
 from acep.pattern.check import check_query, checked_errors, checked_weights
 from acep.pattern.expressions import Expr, Span, placed
+from acep.pattern.own_calls import Functions, fill_functions
 from acep.pattern.parameters import Parameters, fill, given_window
 from acep.pattern.patterns import Places, pattern
-from acep.pattern.predicates import conjuncts, expression
+from acep.pattern.predicates import FUNCTION_NAMES, conjuncts, expression
 from acep.pattern.references import path
 from acep.pattern.spelling import value_name
 from acep.pattern.syntax import Branch, amounts, branches, fail, name, quoted, read, span, tokens
@@ -29,14 +30,20 @@ Errors = float | Fraction | Decimal
 
 
 def parse(
-    text: str, *, errors: Errors = 0, weights: Weights | None = None, parameters: Parameters | None = None
+    text: str,
+    *,
+    errors: Errors = 0,
+    weights: Weights | None = None,
+    parameters: Parameters | None = None,
+    functions: Functions = (),
 ) -> Query:
     """Parse a query in SASE+ text.
 
     ``errors`` is the error budget: the greatest total weight of missing components (a number, at least 0). ``weights``
     maps variables to other weights than 1: a positive number, or infinity (or ``None``) for a component that may not
     be missing. ``parameters`` are the values of ``:name`` in the text: numbers, texts, truth values, datetimes,
-    timedeltas, ``None``, and lists of these behind ``IN``.
+    timedeltas, ``None``, and lists of these behind ``IN``. ``functions`` are functions of your own that the text calls
+    by name (:func:`acep.function`).
 
     Raises :class:`~acep.errors.QueryError`, with the place in the text and a hint, for an invalid query.
 
@@ -53,6 +60,7 @@ def parse(
     try:
         tree = read("sase", text)
         fill(tree, {} if parameters is None else parameters)
+        fill_functions(tree, functions, FUNCTION_NAMES)
         return _query(branches(tree)[0], text, checked_errors(errors), {} if weights is None else weights)
     except QueryError as error:
         raise error.located(text) from None

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from acep.pattern import expressions as ex
 from acep.pattern.casts import cast_type
+from acep.pattern.functions import Function
 from acep.pattern.times import decimal_text, duration_text, timestamp_text
 from acep.pattern.tree import Strategy
 
@@ -112,6 +113,9 @@ def _written(expr: ex.Expr) -> tuple[str, int]:
             return f"CASE {' '.join(words)} ELSE {_expression(args[-1], _OR)} END", _ATOM
         case ex.Call(name=name, args=(arg,)) if (target := cast_type(name)) is not None:
             return f"CAST({_expression(arg, _OR)} AS {target})", _ATOM
+        case ex.Call(name=name, args=args, own=Function(version=version)):
+            # The version is a part of what a query says: states are compared by this text.
+            return f"{name}({', '.join(_expression(a, _OR) for a in args)}) /* version {version} */", _ATOM
         case ex.Call(name=name, args=args):
             return f"{name}({', '.join(_expression(a, _OR) for a in args)})", _ATOM
         case ex.In(operand=operand, values=values, negated=negated):

@@ -14,11 +14,11 @@ from acep.pattern import expressions as ex
 from acep.pattern.casts import cast_type
 from acep.pattern.closure import partition_attributes
 from acep.pattern.evaluation import CASE, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
-from acep.pattern.regular_expressions import REGEXP_LIKE
 from acep.pattern.tree import Query, StateGraph
 from acep.pattern.walk import attributes
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Kind, Schema
+from acep.regular_expressions import REGEXP_LIKE
 
 __all__ = ["assumed_plan", "assumed_schema"]
 
@@ -234,8 +234,10 @@ class _Reader:
             for condition in expr.args[:-1:2]:
                 self.condition(condition)
             return self.alike(*expr.args[1::2], expr.args[-1])
-        if (target := cast_type(expr.name)) is not None:
-            self.term(expr.args[0])
+        target = cast_type(expr.name) if expr.own is None else expr.own.returns
+        if target is not None:
+            for arg in expr.args:
+                self.term(arg)
             return {"text": Kind.STRING, "boolean": Kind.BOOL}.get(target, Kind.FLOAT)
         if expr.name in SAME_FUNCTIONS:
             return self.alike(*expr.args)

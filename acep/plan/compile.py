@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -22,6 +22,7 @@ from acep.pattern.printing import canonical
 from acep.pattern.tree import Output, Query, StateGraph, Strategy
 from acep.pattern.walk import attributes, children, levels, steps_back, variables
 from acep.plan.compile_graph import KnownParts, compile_graph
+from acep.plan.computed import Computed, without_own_calls
 from acep.plan.decimals import DECIMAL, Typed
 from acep.plan.kinds import column, resolve
 from acep.plan.schema import Kind, Schema, kinds_text
@@ -60,7 +61,8 @@ class Plan:
     times. ``predicates`` are checked on arcs, ``negated[n]`` on the events that may violate negation n. ``sources``
     are the plans whose matches form the stream of this plan, with the event type of each. ``transfers`` are the new
     values of registers of a hand-written automaton. ``dynamic``: it may change while the stream runs; ``parts`` are
-    the versions of a query that may, and ``current`` the states of the last one.
+    the versions of a query that may, and ``current`` the states of the last one. ``computed`` are the columns that the
+    user's own functions give.
     """
 
     query: Query
@@ -83,6 +85,7 @@ class Plan:
     return_times: tuple[TimeOf | None, ...]
     sources: tuple[tuple[Plan, str], ...]
     transfers: tuple[Compiled, ...] = ()
+    computed: tuple[Computed, ...] = ()
     dynamic: bool = False
     parts: tuple[VersionPart, ...] = ()
     current: tuple[int, ...] = ()
@@ -156,27 +159,38 @@ def _compile(query: Query, schema: Schema, known: KnownParts | None) -> Plan:
         _check_repetitions(automaton)
     keys = tuple(column(k, ex.Attribute("", None, k), schema)[0] for k in partition_attributes(query))
     negative = {n.var for n in automaton.negations}
+    computed: dict[str, Computed] = {}
+
+    def settled(expr: ex.Expr, *, condition: bool = False) -> Typed:
+        found = resolve(expr, given, condition=condition)
+        return replace(found, expr=without_own_calls(found.expr, given, given.tick_ns, computed))
+
+    given = schema
     positive: list[Compiled] = []
     against: list[Compiled] = []
     for conjunct in close_equalities(query):
-        resolved = resolve(conjunct, schema, condition=True).expr
+        resolved = settled(conjunct, condition=True).expr
         if _implied_by_partition(resolved, keys):
             continue
-        made = compile_expression(resolved, schema.tick_ns, conjunct if schema.scales or _has_cast(conjunct) else None)
+        shown = conjunct if schema.scales or _is_rewritten(conjunct) else None
+        made = compile_expression(resolved, schema.tick_ns, shown)
         mentioned = {leaf.var for leaf in made.leaves}
         (against if mentioned & negative else positive).append(made)
     arcs = compose(automaton)
     program = assemble(automaton, arcs, tuple(p.expr for p in positive))
     having: Compiled | None = None
     if query.having is not None:
-        condition = resolve(query.having, schema, condition=True).expr
+        condition = settled(query.having, condition=True).expr
         having = compile_expression(condition, schema.tick_ns, query.having)
-    named = [(name, resolve(expr, schema)) for name, expr in query.returns]
+    named = [(name, settled(expr)) for name, expr in query.returns]
     returns = tuple((name, compile_expression(given.expr, schema.tick_ns)) for name, given in named)
     negated = tuple(tuple(p for p in against if n.var in {leaf.var for leaf in p.leaves}) for n in automaton.negations)
     everything = [*positive, *against, *(c for _, c in returns), *([having] if having else [])]
     row = tuple(sorted({name for c in everything for name in attributes(c.expr)}))
-    columns = {c for p, _ in sources for c in p.columns} if sources else {*row, *keys} - {schema.ts, schema.type}
+    read = {source for name in row for source in (computed[name].sources if name in computed else (name,))}
+    columns = {c for p, _ in sources for c in p.columns} if sources else {*read, *keys} - {schema.ts, schema.type}
+    if computed:
+        schema = replace(schema, kinds=(*schema.kinds, *((one.name, one.kind) for one in computed.values())))
     return Plan(
         query=query,
         schema=schema,
@@ -197,11 +211,12 @@ def _compile(query: Query, schema: Schema, known: KnownParts | None) -> Plan:
         return_scales=tuple(given.scale if given.kind == DECIMAL else None for _, given in named),
         return_times=tuple(_time_of(given, schema) for _, given in named),
         sources=sources,
+        computed=tuple(computed.values()),
     )
 
 
-def _has_cast(expr: ex.Expr) -> bool:
-    return any(isinstance(part, ex.Call) and cast_type(part.name) for part, _ in levels(expr, children))
+def _is_rewritten(expr: ex.Expr) -> bool:
+    return any(isinstance(part, ex.Call) and (part.own or cast_type(part.name)) for part, _ in levels(expr, children))
 
 
 def _compile_graph(query: Query, graph: StateGraph, schema: Schema, known: KnownParts | None) -> Plan:

@@ -15,11 +15,11 @@ from acep.automaton.graph import OF_REGISTER
 from acep.pattern import expressions as ex
 from acep.pattern.casts import CASTS
 from acep.pattern.evaluation import TEXT_FUNCTIONS, Compiled, compile_expression
-from acep.pattern.regular_expressions import REGEXP_LIKE, matching
 from acep.pattern.spelling import expression_text
 from acep.pattern.walk import children, leaves_of, with_children
 from acep.plan.kinds import resolve
 from acep.plan.schema import Kind, Schema
+from acep.regular_expressions import REGEXP_LIKE, matching
 
 __all__ = ["Derived", "derive"]
 

@@ -9,14 +9,15 @@ from acep.errors import suggest
 from acep.pattern import expressions as ex
 from acep.pattern.casts import DECIMAL_TEXT, TIMESTAMP_TEXT, cast_type
 from acep.pattern.evaluation import CASE, EXACT, FUNCTIONS, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
+from acep.pattern.functions import Function
 from acep.pattern.operands import CAST_HINTS, TIME_ARITHMETIC
-from acep.pattern.regular_expressions import REGEXP_LIKE
 from acep.pattern.times import ns_of
 from acep.plan import decimals
 from acep.plan.decimals import DECIMAL, Typed
 from acep.plan.schema import Kind, Schema
+from acep.regular_expressions import REGEXP_LIKE
 
-__all__ = ["column", "resolve"]
+__all__ = ["RESULT_KINDS", "column", "resolve"]
 
 NUMBERS = ("int", "float", DECIMAL)
 LENGTHS = ("duration", *NUMBERS)
@@ -240,12 +241,22 @@ def _written_as_float(value: Typed) -> Typed:
 
 
 _OF_EXACT = {"decimal quotient": "float", DECIMAL_TEXT: "string", TIMESTAMP_TEXT: "string"}
-_CAST_KINDS = {"integer": "int", "float": "float", "text": "string", "boolean": "bool"}
+RESULT_KINDS = {"integer": "int", "float": "float", "text": "string", "boolean": "bool"}
+
+
+def _own(expr: ex.Call, own: Function, schema: Schema) -> Typed:
+    """Resolve a call of the user's own function."""
+    args = [_resolve(arg, schema) for arg in expr.args]
+    for arg in args:
+        if arg.kind not in ("bool", "int", "float", "string", "null"):
+            hint = "cast it, as in CAST(a.price AS float)" if arg.kind == DECIMAL else None
+            raise ex.error_at(f"`{own.name}` takes no {arg.named}", arg.expr.span or expr.span, hint)
+    return Typed(replace(expr, args=tuple(arg.expr for arg in args)), RESULT_KINDS[own.returns])
 
 
 def _cast(expr: ex.Call, target: str, x: Typed) -> Typed:
     """Resolve CAST. All casts but those from texts and to texts become operations of numbers."""
-    kind, span = _CAST_KINDS[target], expr.span
+    kind, span = RESULT_KINDS[target], expr.span
     if x.kind == "null" or x.kind == kind != "float":
         return Typed(x.expr, kind if x.kind != "null" else "null")
     allowed = {"text": ("bool", "timestamp", *NUMBERS), "boolean": ("int", "string")}
@@ -280,6 +291,8 @@ def _cast(expr: ex.Call, target: str, x: Typed) -> Typed:
 def _call(expr: ex.Call, schema: Schema) -> Typed:
     if expr.name == CASE:
         return _case(expr, schema)
+    if expr.own is not None:
+        return _own(expr, expr.own, schema)
     if (target := cast_type(expr.name)) is not None:
         return _cast(expr, target, _resolve(expr.args[0], schema))
     if expr.name in EXACT:  # in an expression that was resolved before

@@ -109,6 +109,7 @@ def plan_of_versions(versions: Sequence[QueryVersion], schema: Schema, over: int
         last,
         columns=tuple(sorted({name for plan in plans for name in plan.columns})),
         row=tuple(dict.fromkeys(name for plan in plans for name in plan.row)),
+        computed=tuple(dict.fromkeys(one for plan in plans for one in plan.computed)),
         variables=tuple(dict.fromkeys(name for plan in plans for name in plan.variables)),
         kleene=frozenset(name for plan in plans for name in plan.kleene),
         automaton=parts[-1].automaton,

@@ -6,10 +6,12 @@ and the release in the order of match points, where it gets its bundle.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from acep.automaton.arcs import Accept, Crossing
+from acep.events.computed_columns import computed_values
 from acep.events.records import Events
 from acep.matches.records import Counts, Found
 from acep.pattern.expressions import Value
@@ -148,7 +150,14 @@ class ReferenceRuntime:
 
     def _rows(self, events: Events) -> Iterator[tuple[int, Event, Key | None, str | None]]:
         """Yield each event with its row number, partition key (``None``: none) and type; count its position."""
-        rows = [events.values(name, self.plan.schema) for name in self.plan.row]
+        computed = {one.name: one for one in self.plan.computed}
+
+        def values(name: str) -> Sequence[Any]:
+            if name in computed and name not in events.columns:
+                return computed_values(computed[name], values, len(events))
+            return events.values(name, self.plan.schema)
+
+        rows = [values(name) for name in self.plan.row]
         keys = [events.values(name, self.plan.schema) for name in self.plan.keys]
         for i in range(len(events)):
             self.position += 1

@@ -345,7 +345,8 @@ class ComposedExecutor(ReferenceExecutor):
 
     def _events(self, found: list[tuple[int, Found]]) -> Events:
         found.sort(key=lambda item: (item[1].end, item[0], output_order(item[1])))
-        names = [n for n, _ in self.plan.schema.kinds if n not in ("ts", "type")]
+        computed = {one.name for one in self.plan.computed}
+        names = [n for n, _ in self.plan.schema.kinds if n not in ("ts", "type") and n not in computed]
         rows = [self._attributes(i, f) for i, f in found]
         columns: dict[str, list[Value]] = {n: [row.get(n) for row in rows] for n in names}
         ids = list(range(self.given, self.given + len(found)))

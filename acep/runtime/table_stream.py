@@ -18,6 +18,7 @@ from acep.errors import DataError, QueryError, SnapshotError, suggest
 from acep.events.arrivals import Arrivals, Due
 from acep.events.batch import Batch
 from acep.events.columns import ticks_of
+from acep.events.computed_columns import with_computed
 from acep.events.empty_schema import told
 from acep.events.numbered_arrivals import NumberedArrivals
 from acep.events.own_rows import OwnRows
@@ -181,6 +182,9 @@ class TableStream:
         batch = batch_of(table, self.schema, tuple(columns), base=self.rows, unique=unique)
         if numbers is not None and self.schema.id is None:
             batch = replace(batch, ids=numbers)
+        for plan in self.plans:
+            if not plan.sources:
+                batch = with_computed(batch, plan.computed, plan.schema)
         if self.absent is not None:
             self.absent.saw(batch)
         return batch

@@ -162,7 +162,8 @@ def _compared(op: str, left: Expr, right: Expr, columns: StructType) -> Column |
 
 
 def _kind(columns: StructType, name: str) -> str | None:
-    return KINDS.get(columns[name].dataType.typeName())
+    # A column that a function of the user's own gives is none of Spark.
+    return KINDS.get(columns[name].dataType.typeName()) if name in columns.names else None
 
 
 def _value(name: str, columns: StructType) -> Column:

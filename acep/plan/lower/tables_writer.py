@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from acep.pattern import expressions as ex
 from acep.pattern.walk import leaves_of
 from acep.plan.compile import Plan
+from acep.plan.computed import Computed
 from acep.plan.derive import Derived
 from acep.plan.lower.bytecode import BlockProgram, CannotLower, lower_expression
 from acep.plan.schema import Kind
@@ -58,6 +59,7 @@ class SharedTables:
     """The parts of tables that the plans of one stream share.
 
     ``known``: the programs of expressions of plans that change, by their identity; each is held with its expression.
+    ``computed``: the columns that the user's own functions give.
     ``columns``: for each column its name, and its derivation if it is derived. ``keys``: for each partition
     table its columns, and whether it must count positions.
     """
@@ -67,11 +69,17 @@ class SharedTables:
     classes: dict[EventClass, int] = field(default_factory=dict)
     keys: dict[tuple[int, ...], bool] = field(default_factory=dict)
     known: dict[int, tuple[ex.Expr, int]] = field(default_factory=dict)
+    computed: dict[str, Computed] = field(default_factory=dict)
 
     def copied(self) -> SharedTables:
         """Return a copy that may change on its own."""
         return SharedTables(
-            dict(self.columns), dict(self.programs), dict(self.classes), dict(self.keys), dict(self.known)
+            dict(self.columns),
+            dict(self.programs),
+            dict(self.classes),
+            dict(self.keys),
+            dict(self.known),
+            dict(self.computed),
         )
 
     def column(self, name: str, derived: dict[str, Derived]) -> int:
@@ -100,6 +108,7 @@ class Writer:
     ) -> None:
         self.plan = plan
         self.shared = shared
+        shared.computed |= {one.name: one for one in plan.computed}
         self.derived = derived
         self.code_of_text = code_of_text
         self.lists: dict[str, _Lists] = {}
