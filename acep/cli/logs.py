@@ -2,41 +2,45 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
-
-from acep.cli.spelling import as_typed
 
 __all__ = ["told"]
 
 
-class _OnStderr(logging.Handler):
-    """Write each message as one line, to the stderr of the moment."""
+@contextmanager
+def told(level: str) -> Iterator[None]:
+    """Print what acep logs at ``level`` or above, and Python's warnings unless it is ``error``."""
 
-    def emit(self, record: logging.LogRecord) -> None:
-        sys.stderr.write(f"acep: {record.levelname.lower()}: {record.getMessage()}\n")
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        from acep.cli.spelling import as_typed  # which most runs do not need
+
+        if level != "error":
+            sys.stderr.write(f"acep: warning: {as_typed(str(message))}\n")
+
+    with warnings.catch_warnings(), nullcontext() if level in ("warning", "error") else _logged(level):
+        warnings.showwarning = show
+        yield
 
 
 @contextmanager
-def told(level: str) -> Iterator[None]:
-    """Print what acep logs at ``level`` or above, and Python's warnings as log messages of the level ``warning``."""
-    log, handler = logging.getLogger("acep"), _OnStderr()
+def _logged(level: str) -> Iterator[None]:
+    import logging  # which takes time to load; the library logs no warnings
 
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        log.warning("%s", as_typed(str(message)))
+    class OnStderr(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            sys.stderr.write(f"acep: {record.levelname.lower()}: {record.getMessage()}\n")
 
+    log, handler = logging.getLogger("acep"), OnStderr()
     before = log.level, log.propagate
     log.addHandler(handler)
     log.setLevel(level.upper())
     log.propagate = False  # a handler of the root would print the message a second time
     try:
-        with warnings.catch_warnings():
-            warnings.showwarning = show
-            yield
+        yield
     finally:
         log.removeHandler(handler)
         log.setLevel(before[0])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from types import ModuleType
 from typing import cast
 
-from acep import __version__, checkout
+from acep import __version__, checkout, logs
 from acep.errors import EngineError, warn_caller
 from acep.matches.found_columns import Sort
 from acep.plan.choice import EngineChoice, choose
@@ -14,7 +13,6 @@ from acep.plan.compile import Plan
 
 __all__ = ["REFERENCE", "chosen", "native", "native_sort", "sources", "warn_if_missing", "why_not"]
 
-_log = logging.getLogger(__name__)
 
 REFERENCE = "the reference engine runs the queries, slowly"
 """The first words of the warning about a missing native core."""
@@ -88,7 +86,7 @@ def chosen(plan: Plan, engine: str = "auto", output: str = "matches") -> EngineC
             raise EngineError(_REASON, hint='engine="reference" runs every query', code="engine_missing")
         return EngineChoice("reference", _REASON)
     choice = choose(plan, output)
-    _log.debug("the %s engine runs the query: %s", choice.engine, choice.why)
+    logs.debug(__name__, "the %s engine runs the query: %s", choice.engine, choice.why)
     if engine == "native" and choice.engine == "reference":
         raise EngineError(f"the native core cannot run this query: {choice.why}", hint='leave it to engine="auto"')
     return choice

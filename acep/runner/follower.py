@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, replace
@@ -20,6 +19,7 @@ from uuid import NAMESPACE_OID, uuid4, uuid5
 import numpy as np
 import pyarrow as pa
 
+from acep import logs
 from acep.errors import SnapshotError
 from acep.events.columns import ticks_of
 from acep.events.files.options import BadLines
@@ -39,7 +39,6 @@ from acep.streaming.versions import Versions
 
 __all__ = ["Followed", "Follower"]
 
-_log = logging.getLogger(__name__)
 
 QUERY = str(uuid5(NAMESPACE_OID, "acep.follow"))  # a state folder holds one stream
 FORMAT = 1  # of the settings
@@ -100,7 +99,9 @@ class Follower:
         outbox.refuse_from(begins, self.journal.shown)
         self._done = self.journal.done(self.journal.next - 1) or {"rows": 0, "told": "", "names": "[]"}
         if self.journal.next:
-            _log.info("the state in `%s` was taken up before micro-batch %d", self.journal.shown, self.journal.next)
+            logs.info(
+                __name__, "the state in `%s` was taken up before micro-batch %d", self.journal.shown, self.journal.next
+            )
 
     def step(self, *, end: bool) -> Progress | None:
         """Process the next micro-batch; return ``None`` if there are no new files. With ``end`` it is the last one if
@@ -140,9 +141,9 @@ class Follower:
                     code="state_used",
                 )
         for one in files:
-            _log.debug("micro-batch %d takes the file `%s`", batch, one.name)
+            logs.debug(__name__, "micro-batch %d takes the file `%s`", batch, one.name)
         for version in pending.versions:
-            _log.info("micro-batch %d takes in version %d of the query", batch, version.number)
+            logs.info(__name__, "micro-batch %d takes in version %d of the query", batch, version.number)
         now = pending.began if self._job.clocked else None
         micro_batch = MicroBatch(self._job, self._versions, batch, there, self._delay_ms, now)
         found, told = step_bucket(micro_batch, 0, _part(self._job, rows, pending, now), Stopwatch())

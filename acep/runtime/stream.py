@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from traceback import clear_frames
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from acep import logs
 from acep.errors import DataError, EngineError, SnapshotError, memory_error
 from acep.events.batch import Batch
 from acep.matches.batches import ROWS
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["EVENTS", "SEVERAL", "Stream", "together"]
 
-_log = logging.getLogger(__name__)
 
 FIRST = 256  # events in the first part of a batch; later parts have as many as their matches permit
 EVENTS = 4096  # the most events in a part of a batch whose matches are returned in blocks
@@ -115,12 +114,12 @@ class Stream:
                 self._session.push(batch)
             found = [in_order(core.push(batch)) for core in self._cores]
             if self._tells_shed and (shed := self.counts.shed - before):
-                _log.debug("%d partial matches were shed in a batch of %d events", shed, len(batch))
+                logs.debug(__name__, "%d partial matches were shed in a batch of %d events", shed, len(batch))
             return found
 
     @property
     def _tells_shed(self) -> bool:
-        return self._session is not None and _log.isEnabledFor(logging.DEBUG)
+        return self._session is not None and logs.listens(__name__)
 
     def change(self, number: int, plan: Plan) -> None:
         """Go on with another plan in place of plan ``number``: a hand-written automaton that has changed."""

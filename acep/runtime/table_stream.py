@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import binascii
-import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from acep import logs
 from acep.budget import tolerant
 from acep.errors import DataError, QueryError, SnapshotError, suggest
 from acep.events.arrivals import Arrivals, Due
@@ -56,8 +56,6 @@ from acep.runtime.stream import Stream, together
 from acep.storage.snapshot import seal, unseal
 
 __all__ = ["TableStream"]
-
-_log = logging.getLogger(__name__)
 
 
 class TableStream:
@@ -322,7 +320,7 @@ class TableStream:
             else edit(query, since, lambda _: False)
         )
         kept = self._become(number, (QueryVersion(after, None),))
-        _log.info("the automaton%s has changed: %d partial matches go on", _named(name), kept)
+        logs.info(__name__, "the automaton%s has changed: %d partial matches go on", _named(name), kept)
         return kept
 
     def _settled(self, number: int) -> bool:
@@ -341,7 +339,7 @@ class TableStream:
         since = None if newest is None else newest + 1
         query = query if query.graph is not None else tolerant(query, self.budget)
         kept = self._become(number, replaced(self.versions[number], query, since, self.schema, certain))
-        _log.info("a new version of the query%s was taken in: %d partial matches go on", _named(name), kept)
+        logs.info(__name__, "a new version of the query%s was taken in: %d partial matches go on", _named(name), kept)
         return kept
 
     def revise(self, name: str, query: Query, since: Any) -> list[Sequence[Found]]:
@@ -379,7 +377,7 @@ class TableStream:
         found[number] = self.revised.change_since(number, plan, tick)
         self.plans = self.revised.plans
         self._now(number, versions)
-        _log.info("a new version of the query%s was taken in, from %s on", _named(name), since)
+        logs.info(__name__, "a new version of the query%s was taken in, from %s on", _named(name), since)
         return found
 
     def _with_columns(self, number: int, plan: Plan) -> Plan:
@@ -708,7 +706,7 @@ class TableStream:
             raise SnapshotError("the snapshot does not hold a state of this query", code="state_damaged") from None
         except (AttributeError, KeyError, TypeError, ValueError, binascii.Error, pa.ArrowException, OSError):
             raise SnapshotError("the snapshot does not hold a state of this query", code="state_damaged") from None
-        _log.info("the state of a stream was restored: %d events had come", other.rows)
+        logs.info(__name__, "the state of a stream was restored: %d events had come", other.rows)
         return other
 
 

@@ -7,13 +7,12 @@ no check, because it would wait for executors; there :func:`acep.spark.failures.
 from __future__ import annotations
 
 import json
-import logging
 import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from acep import __version__
+from acep import __version__, logs
 from acep.errors import EngineError
 from acep.native.compiled import REFERENCE, why_not
 from acep.spark.failures import error_in, needs_python
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["check_answer", "check_workers"]
 
-_log = logging.getLogger(__name__)
 
 # The answer of the workers of a session; empty where they were not checked.
 _ANSWERS: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
@@ -40,7 +38,7 @@ def check_workers(session: SparkSession, engine: str) -> None:
         answer = _asked(session) if local else {}
     if answer:
         check_answer(answer, engine)
-        _log.info("Spark's workers run %s with acep %s", answer["python"], answer["version"])
+        logs.info(__name__, "Spark's workers run %s with acep %s", answer["python"], answer["version"])
     _ANSWERS[session] = answer  # only if accepted: the user may install what is missing
 
 
