@@ -21,7 +21,7 @@ from acep.regular_expressions import REGEXP_LIKE, check_pattern
 
 __all__ = ["AGGREGATES", "FUNCTION_NAMES", "conjuncts", "expression"]
 
-AGGREGATES = ("avg", "sum", "min", "max", "count", "first", "last", *ex.WHOLE_ONLY)
+AGGREGATES = ("avg", "sum", "min", "max", "count", "first", "last", "stddev", "stddev_pop")
 _SCALAR = {"min": "least", "max": "greatest"}
 _ALIASES = {
     "average": "avg",
@@ -198,7 +198,7 @@ def _call(branch: Branch) -> ex.Expr:
         return aggregate(branch, function, args)
     function = _SCALAR.get(function, function)
     if function not in FUNCTIONS:
-        known = [name for name in FUNCTION_NAMES if " " not in name and name not in ("cast", *_ALIASES)]
+        known = [*FUNCTIONS, *AGGREGATES, "prev"]
         hint = _ELSEWHERE.get(function) or slip(function[:60], known) or f"the functions are {', '.join(sorted(known))}"
         raise fail(f"unknown function {quoted(token)}", token, hint, code="query_name")
     least, most, _, _ = FUNCTIONS[function]
