@@ -17,7 +17,8 @@ def check_pattern(pattern: str) -> None:
 
     >>> check_pattern("a(b")
     Traceback (most recent call last):
-    acep.errors.QueryError: `a(b` is no regular expression of RE2: missing ): a(b
+    acep.errors.QueryError: `a(b` is no regular expression of RE2: missing ): a(b [query_syntax]
+    hint: RE2 has no look-ahead, no look-behind and no back references
     """
     import pyarrow as pa
 
@@ -27,7 +28,9 @@ def check_pattern(pattern: str) -> None:
         why = str(error).splitlines()[0].removeprefix("Invalid regular expression: ")
         hint = "RE2 has no look-ahead, no look-behind and no back references"
         shown = " ".join(pattern[:40].split())
-        raise QueryError(f"`{shown}` is no regular expression of RE2: {why[:80]}", hint=hint) from None
+        raise QueryError(
+            f"`{shown}` is no regular expression of RE2: {why[:80]}", hint=hint, code="query_syntax"
+        ) from None
 
 
 def matching(texts: Sequence[str], pattern: str) -> list[bool]:

@@ -155,7 +155,7 @@ def _check_conjunct(expr: ex.Expr, most: Most, negated: Collection[str]) -> None
             walking.add(leaf.var)
         if isinstance(leaf, ex.Aggregate) and leaf.function in ex.WHOLE_ONLY:
             hint = "write it in HAVING, where all events are bound"
-            raise ex.error_at(f"`{leaf.function}` looks at complete matches", leaf, hint)
+            raise ex.error_at(f"`{leaf.function}` looks at complete matches", leaf, hint, code="query_type")
     if len(walking) > 1:
         first, second = sorted(walking)
         hint = f"plain {second}.x already means each event of {second}[]"

@@ -178,5 +178,5 @@ def _cast(arg: ex.Expr, target: str) -> str:
     kind = kind_of(arg)
     refused = ("duration",) if target == "text" else ("duration", "timestamp")
     if kind in refused:
-        raise ex.error_at(f"a {kind} cannot be cast to {target}", arg, CAST_HINTS[kind])
+        raise ex.error_at(f"a {kind} cannot be cast to {target}", arg, CAST_HINTS[kind], code="query_type")
     return "number" if target in ("integer", "float") else target

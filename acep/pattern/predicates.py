@@ -169,18 +169,19 @@ def _case(branch: Branch) -> ex.Expr:
 def _cast(branch: Branch) -> ex.Expr:
     function, *named = tokens(branch)
     if function.lower() != "cast":
-        raise fail(f"`AS` has no place in {quoted(function)}", named[0], "it stands in CAST(x AS type)")
+        hint = "it stands in CAST(x AS type)"
+        raise fail(f"`AS` has no place in {quoted(function)}", named[0], hint, code="query_syntax")
     name = " ".join(str(word).lower() for word in named)
     if name not in CAST_TYPES:
         hint = _NO_CAST.get(name) or f"the types are {', '.join(dict.fromkeys(CAST_TYPES.values()))}"
-        raise fail(f"CAST has no type {quoted(' '.join(named))}", named[0], hint)
+        raise fail(f"CAST has no type {quoted(' '.join(named))}", named[0], hint, code="query_type")
     return ex.Call(f"cast {CAST_TYPES[name]}", (expression(branches(branch)[0]),), span(branch))
 
 
 def _distinct(branch: Branch) -> ex.Expr:
     function, word = tokens(branch)
     if function.lower() != "count":
-        raise fail("DISTINCT belongs in `count`", word, "write count(DISTINCT a[].x)")
+        raise fail("DISTINCT belongs in `count`", word, "write count(DISTINCT a[].x)", code="query_syntax")
     return aggregate(branch, ex.COUNT_DISTINCT, branches(branch))
 
 

@@ -262,7 +262,7 @@ def _cast(expr: ex.Call, target: str, x: Typed) -> Typed:
     allowed = {"text": ("bool", "timestamp", *NUMBERS), "boolean": ("int", "string")}
     if x.kind not in allowed.get(target, ("bool", "string", *NUMBERS)):
         hint = CAST_HINTS.get(x.kind) or "compare it with a number, as in x != 0"
-        raise ex.error_at(f"a {x.named} cannot be cast to {target}", x.expr.span or span, hint)
+        raise ex.error_at(f"a {x.named} cannot be cast to {target}", x.expr.span or span, hint, code="query_type")
     if x.kind == "string" or (target == "text" and x.kind in ("bool", "int")):
         return Typed(replace(expr, args=(x.expr,)), kind)
     number = decimals.as_float(x) if x.kind == DECIMAL else ex.Binary("/", x.expr, ex.Literal(1), span)

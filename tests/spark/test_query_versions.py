@@ -480,7 +480,7 @@ BAD_VERSIONS: tuple[Any, ...] = (
 def test_a_state_whose_versions_are_spoilt_is_refused(versions: Any) -> None:
     job = the_job(tables()[0], ABC, dynamic=True, buckets=1, **ROLES)
     bucket = Bucket(job, job.pass_of(0))
-    bucket.replace([NewVersion(1, "", ABD)], 1003)
+    bucket.replace([NewVersion(1, "", ABD)], 1003, None)
     data = bucket.dumps()
     assert Bucket.loads(job, job.pass_of(0), data).dumps() == data
     sizes = buckets.HEAD.unpack_from(data)[3:]
