@@ -41,8 +41,8 @@ fresh = acep.match(second, text.format("FAIL"), seq="arrival_seq")
 print(len(after) - len(fresh), "of the failed jobs began before the change")
 
 # %% [markdown]
-# A partial match goes on if both versions agree on what it has bound so far. What has to stay (the strategy, the
-# window, the partition) is refused with a reason.
+# A partial match goes on if both versions agree on what it has bound so far. The strategy, the window and the
+# partition have to stay; another one is refused with a reason.
 
 # %%
 try:

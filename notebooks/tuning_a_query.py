@@ -13,7 +13,7 @@ from acep.tuning.many import why_many
 jobs = acep.read_events("../examples/data/cluster_jobs.parquet").slice(0, 60_000)
 
 # %% [markdown]
-# ## What looks wrong: lint
+# ## Mistakes that lint finds
 #
 # Two jobs of one name fail after it was submitted. This query has two mistakes, and without lint it would just find
 # nothing.
@@ -55,7 +55,7 @@ why(jobs, rising, key=without, seq="arrival_seq")
 why_many(jobs, rising, seq="arrival_seq")
 
 # %% [markdown]
-# ## What it costs: tune
+# ## The cost, by tune
 #
 # Where conditions tie events together, all combinations have to be tried. Here a job of a user fails, and a later job
 # of the same user finishes.
@@ -74,8 +74,8 @@ tuned
 # %% [markdown]
 # It drew whole users by chance, ran the query on them exactly, and then under several budgets. *work* is in touches
 # for each event: one look at one partial match. `least` is the smallest budget tried that finds 80 % of the match
-# points, and `knee` the one beyond which more work finds less than before. What the sample cannot say is listed at
-# the end.
+# points, and `knee` the one beyond which more work finds less than before. The last lines say which
+# questions the sample cannot answer.
 
 # %%
 acep.plots.recall_curve(tuned.to_pandas(), work=tuned.exact.work)

@@ -50,7 +50,7 @@ def test_each_code_is_raised_somewhere() -> None:
     assert set(CODES) <= given
 
 
-# What a page cannot show by running it: another process, another environment, an exhausted memory.
+# A page cannot show these by running them: another process, another environment, an exhausted memory.
 
 
 def used(folder: Path) -> None:

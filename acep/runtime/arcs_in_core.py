@@ -29,7 +29,7 @@ _Numbers: TypeAlias = tuple[int, ...]
 
 @dataclass(slots=True, eq=False)
 class _KnownForm:
-    """What arcs have in common that differ in their times only: an ``arc`` without times. ``like`` are the numbers of
+    """The form of arcs that differ in their times only: an ``arc`` without times. ``like`` are the numbers of
     one of them in the core, ``free`` those of arcs that are valid at no time any more. ``valid`` are those that matter,
     in the order in which they were added. ``same`` are arcs as they were given, which are known by their identity."""
 

@@ -25,7 +25,7 @@ REFUSED = {("f", "boolean")}
 
 
 def wanted(target: str, value: Any) -> Any:
-    """What semantics.md says."""
+    """The rules of semantics.md."""
     if value is None or value != value:
         return None
     if isinstance(value, float) and abs(value) == float("inf") and target != "float":
