@@ -17,6 +17,7 @@ from acep.matches.matches import Matches, Report
 from acep.pattern.asked import Queries, query_of
 from acep.pattern.automata import Automaton, moment_of
 from acep.pattern.tree import GraphArc, Query
+from acep.runtime.changing_tables import ChangingTables, tables_of
 from acep.runtime.one_table import some_matches, whole_result
 from acep.runtime.options import MatcherKeywords, MatchKeywords, StreamKeywords, StreamOptions, lists_options
 from acep.runtime.table_stream import TableStream
@@ -182,8 +183,16 @@ class Matcher(Generic[Result]):
     def __init__(self: Matcher[list[Matches]], query: Listed, **options: Unpack[MatcherKeywords]) -> None: ...
     @lists_options(MatcherKeywords)
     def __init__(self, query: Queries, **options: Unpack[MatcherKeywords]) -> None:
-        self._tables = TableStream(query, StreamOptions.of("Matcher.__init__", options, MatcherKeywords))
+        self._tables = tables_of(query, StreamOptions.of("Matcher.__init__", options, MatcherKeywords))
         self.query = self._tables.asked.give(self._tables.asked.queries)
+
+    @property
+    def _changing(self) -> ChangingTables:
+        if not isinstance(self._tables, ChangingTables):
+            raise QueryError(
+                "this Matcher's queries do not change", hint="Matcher(query, dynamic=True)", code="query_change"
+            )
+        return self._tables
 
     @property
     def report(self) -> Report:
@@ -269,7 +278,7 @@ class Matcher(Generic[Result]):
         """
         names = (final,) if isinstance(final, str) else tuple(final)
         moment = None if since is None else moment_of(since, "since")
-        return self._tables.change(query, tuple(add), tuple(remove), names, moment)
+        return self._changing.change(query, tuple(add), tuple(remove), names, moment)
 
     def replace(self, new: Query | Automaton | str, *, query: str = "") -> int:
         """Replace a query by another version from now on; return the number of partial matches that go on.
@@ -292,7 +301,7 @@ class Matcher(Generic[Result]):
         1 match in 1 bundle
           1..4  a=0  b=1  d=3
         """
-        return self._tables.replace(query, query_of(new))
+        return self._changing.replace(query, query_of(new))
 
     def revise(self, new: Query | Automaton | str, since: Any, *, query: str = "") -> Result:
         """Replace a query by another version from a time on that events may have passed; return the matches that come
@@ -314,7 +323,7 @@ class Matcher(Generic[Result]):
         >>> [(m.op, m.end) for m in matcher.revise("PATTERN SEQ(A a, B b, D d) WITHIN 9", since=3)]
         [(-1, 3), (1, 4)]
         """
-        found: Result = self._tables.given(self._tables.revise(query, query_of(new), since))
+        found: Result = self._tables.given(self._changing.revise(query, query_of(new), since))
         return found
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import binascii
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from acep import logs
 from acep.budget import tolerant
-from acep.errors import DataError, QueryError, SnapshotError, suggest
+from acep.errors import DataError, QueryError, SnapshotError
 from acep.events.arrivals import Arrivals, Due
 from acep.events.batch import Batch
 from acep.events.columns import ticks_of
@@ -29,33 +29,18 @@ from acep.matches.flat import Layout
 from acep.matches.matches import Matches, Report
 from acep.matches.records import Counts, Found
 from acep.native.compiled import warn_if_missing
-from acep.pattern import expressions as ex
 from acep.pattern.asked import Queries, asked_for
-from acep.pattern.changes import changed
 from acep.pattern.printing import canonical
-from acep.pattern.tree import GraphArc, Query
 from acep.plan.compile import Plan, compile_query
-from acep.plan.compile_graph import tick_of
 from acep.plan.reactions import attributes_of_input, types_of_all
 from acep.plan.schema import Schema
-from acep.plan.versions import QueryVersion
 from acep.runtime.absent import Absent
-from acep.runtime.changing import (
-    as_dynamic,
-    compiled,
-    edited,
-    replaced,
-    revised,
-    versions_data,
-    versions_of,
-)
-from acep.runtime.changing_automata import ChangingAutomaton
 from acep.runtime.options import StreamOptions
 from acep.runtime.revised_stream import RevisedStream
 from acep.runtime.stream import Stream, together
 from acep.storage.snapshot import seal, unseal
 
-__all__ = ["TableStream"]
+__all__ = ["TableStream", "as_bytes"]
 
 
 class TableStream:
@@ -66,23 +51,16 @@ class TableStream:
     keys that never occurred (``None`` where it is not known which came before). ``rows`` were taken in, in
     ``seconds``. ``arrivals`` hold events that may come in any order; they are ``None`` if events come in order."""
 
+    dynamic = False
+    """Whether the queries may change: those of a :class:`acep.runtime.changing_tables.ChangingTables` may."""
+
     def __init__(self, query: Queries, options: StreamOptions) -> None:
         asked = asked_for(query)
         warn_if_missing(options.engine)
         self.engine, self.columns = options.engine, options.columns
         self.asked = replace(asked, queries=tuple(tolerant(one, options.budget) for one in asked.queries))
         self.limits = options.limits()
-        self.dynamic = options.dynamic
-        if self.dynamic:
-            self.asked = replace(self.asked, queries=tuple(map(as_dynamic, self.asked.queries)))
-            if self.limits is not None:
-                raise QueryError(
-                    "queries that change keep to no budget of work, time or memory",
-                    hint="dynamic=False",
-                    code="option_invalid",
-                )
         self.first, self.budget = self.asked.queries, options.budget
-        self.versions: list[tuple[QueryVersion, ...]] = [(QueryVersion(query, None),) for query in self.first]
         self.lateness, self.op, self.speculation = options.lateness, options.op, options.speculation
         self.first_number = options.first_number
         if self.first_number is not None and self.lateness is None:
@@ -90,8 +68,6 @@ class TableStream:
         self.arrivals: Arrivals | None = None
         self.arrow: pa.Schema | None = None
         self.schema: Schema | None = None
-        self._waiting: set[int] = set()  # automata whose last changes are not compiled yet
-        self._automata: dict[int, ChangingAutomaton] = {}
         self._checked: pa.Schema | None = None  # of the last table whose columns were found to fit
         self.plans: tuple[Plan, ...] = ()
         self.stream: Stream | None = None
@@ -111,7 +87,7 @@ class TableStream:
         own["dynamic"] = self.dynamic
         own["speculation"] = self.speculation
         own["seq_gaps"] = False if self.first_number is None else self.first_number
-        other = TableStream(wanted, StreamOptions(**self.columns, **own))
+        other = type(self)(wanted, StreamOptions(**self.columns, **own))
         other.own_rows = self.own_rows
         return other
 
@@ -131,16 +107,22 @@ class TableStream:
             self.revised = RevisedStream(self.plans, self.engine, self.limits)
         else:
             self.stream = Stream(self.plans, self.engine, output, self.limits)
-        for number, versions in enumerate(self.versions):
-            if versions[-1].query is not self.first[number]:  # it changed before the first event
-                source = self.stream or self.revised
-                assert source is not None
-                source.change(number, compiled(versions, self.schema))
-                self.plans = source.plans
+        self._change_first()
         self.absent = Absent(self.plans)
         self.arrow = pa.schema([f.remove_metadata() for f in arrow])
         if self.arrivals is not None:
             self.arrivals.conditions(attributes_of_input(self.plans), types_of_all(self.plans))
+
+    def _plans_at_first(self) -> tuple[Plan, ...]:
+        """Return the plans of the queries with which the stream began."""
+        assert self.schema is not None
+        return tuple(compile_query(query, self.schema) for query in self.first)
+
+    def _change_first(self) -> None:
+        """Go on with the queries that have changed before the first event: none can here."""
+
+    def changes_made(self) -> None:
+        """Make the changes of queries that wait for the next events: there are none here."""
 
     def ready(self, table: pa.Table) -> bool:
         """Return whether there are events to take in. Raises :class:`DataError` if they cannot be taken in."""
@@ -270,216 +252,12 @@ class TableStream:
         types = None if type is None else type_names(type, self.schema)
         return self.fed(self.arrivals.promise(self._tick(ts), values, types))
 
-    def change(
-        self,
-        name: str,
-        add: Sequence[GraphArc],
-        remove: Sequence[GraphArc],
-        final: Sequence[str],
-        since: ex.Expr | None = None,
-    ) -> int:
-        """Add and remove arcs of an automaton from a time on that is yet to come (``None``: from now on); return the
-        number of partial matches that go on. New states in ``final`` are final."""
-        number = self._changing(name)
-        if self.first[number].graph is None:
-            raise QueryError(
-                "only arcs of hand-written automata can change",
-                hint="replace() takes another query",
-                code="query_change",
-            )
-        newest, certain = self._times()
-        first = None if newest is None else newest + 1
-        if since is not None and self.schema is not None:
-            tick = tick_of(since, self.schema)
-            if first is not None and tick < first:
-                raise QueryError(
-                    f"since={ticks_to_input((tick,), self.schema)[0]} is not after all events that have come",
-                    hint="revise() reaches back to them",
-                    code="query_change",
-                )
-            first = tick
-        query, stream, schema = self.asked.queries[number], self.stream, self.schema
-        alone = not final and number not in self._waiting  # the change concerns no more than arcs
-        if alone and first is not None and stream is not None and schema is not None:
-            times = first, since, certain
-            live = self._automaton(number).changed_in_core(stream, number, query, schema, (add, remove), times)
-            if live is not None:
-                self.plans = stream.plans
-                return live
-        self._settled(number)
-        query = self.asked.queries[number]
-        if number in self._waiting:
-            certain = None  # what is over was left out by the change before
-
-        def edit(old: Query, since: ex.Expr | None, over: Callable[[ex.Expr], bool]) -> Query:
-            return changed(old, add, remove, final, since, over)
-
-        after = (
-            edited(query, edit, first, self.schema, certain)
-            if since is None or first is not None
-            else edit(query, since, lambda _: False)
-        )
-        kept = self._become(number, (QueryVersion(after, None),))
-        logs.info(__name__, "the automaton%s has changed: %d partial matches go on", _named(name), kept)
-        return kept
-
-    def _settled(self, number: int) -> bool:
-        """Take into the query what has changed in the native core only; return whether there was something."""
-        automaton, query = self._automata.get(number), self.asked.queries[number]
-        after = None if automaton is None or self.schema is None else automaton.settled(query, self.schema)
-        if after is not None:
-            self._now(number, (QueryVersion(after, None),))
-        return after is not None
-
-    def replace(self, name: str, query: Query) -> int:
-        """Replace a query by another version from now on; return the number of partial matches that go on."""
-        number = self._changing(name)
-        self._settled(number)
-        newest, certain = self._times()
-        since = None if newest is None else newest + 1
-        query = query if query.graph is not None else tolerant(query, self.budget)
-        kept = self._become(number, replaced(self.versions[number], query, since, self.schema, certain))
-        logs.info(__name__, "a new version of the query%s was taken in: %d partial matches go on", _named(name), kept)
-        return kept
-
-    def revise(self, name: str, query: Query, since: Any) -> list[Sequence[Found]]:
-        """Replace a query by another version from a time on, which may have passed; return what comes and goes."""
-        number = self._changing(name)
-        if self.revised is None or self.schema is None or self.arrivals is None:
-            raise QueryError(
-                "matches of events that have come cannot be revised",
-                hint="give lateness= and speculation=, and revise after the first push; or replace() it from now on",
-                code="query_change",
-            )
-        tick, final = self._tick(since), self.arrivals.final
-        if final is not None and tick < final:
-            raise QueryError(
-                f"events before {ticks_to_input((final,), self.schema)[0]} are final",
-                hint="give a later time, or lateness=",
-                code="query_change",
-            )
-        self.changes_made()
-        if (some := self.arrivals.said.latest) is not None and tick < some:
-            raise QueryError(
-                f"events of some key or type are final after {since}, by an advance() with key= or type=",
-                hint="replace() the query from now on",
-                code="query_change",
-            )
-        newest, certain = self._times()
-        if newest is None or tick > newest + 1:  # a version that is yet to begin would have to be undone by a replace()
-            raise QueryError(
-                f"no event has come at {since} or later", hint="replace() the query once one has", code="query_change"
-            )
-        query = query if query.graph is not None else tolerant(query, self.budget)
-        versions = revised(self.versions[number], query, tick, self.schema, certain)
-        plan = self._with_columns(number, compiled(versions, self.schema, certain))
-        found = self._nothing()
-        found[number] = self.revised.change_since(number, plan, tick)
-        self.plans = self.revised.plans
-        self._now(number, versions)
-        logs.info(__name__, "a new version of the query%s was taken in, from %s on", _named(name), since)
-        return found
-
-    def _with_columns(self, number: int, plan: Plan) -> Plan:
-        """Return a plan that goes on in place of another one, with all columns that were read so far."""
-        before = self.plans[number]
-        if self.revised is not None and (fresh := [*{*plan.columns} - {*before.columns}]):
-            raise QueryError(
-                f"column `{fresh[0]}` was not read so far, and the events that are kept do not have it",
-                hint="read it from the start, or leave speculation= out",
-                code="query_change",
-            )
-        return replace(plan, columns=tuple(sorted({*plan.columns, *before.columns})))
-
     def _tick(self, time: Any) -> int:
         """Return a time that has the form of the time column, in ticks."""
         assert self.arrivals is not None
         assert self.schema is not None
         values = pa.chunked_array([self.arrivals.time(time)])
         return int(ticks_of(self.schema.ts, values, self.schema.tick_ns or 1)[0][0])
-
-    def _changing(self, name: str) -> int:
-        """Return the number of the query of this name, which is to change."""
-        if not self.dynamic:
-            raise QueryError(
-                "this Matcher's queries do not change", hint="Matcher(query, dynamic=True)", code="query_change"
-            )
-        if name not in self.asked.names:
-            raise QueryError(f"there is no query `{name}`", hint=suggest(name, self.asked.names), code="query_name")
-        if self.finished:
-            raise DataError(
-                "the stream has been finished: nothing can change any more",
-                hint="make a new Matcher",
-                code="data_order",
-            )
-        return self.asked.names.index(name)
-
-    def _become(self, number: int, versions: tuple[QueryVersion, ...]) -> int:
-        """Go on with other versions of a query; return the number of partial matches that go on."""
-        schema, source = self.schema, self.stream or self.revised
-        query = versions[-1].query
-        if schema is not None and source is not None:
-            before = self.asked.queries[number].graph
-
-            def check(plan: Plan) -> None:
-                source.check(number, self._with_columns(number, plan))
-
-            if before is not None and self._automaton(number).may_wait(before, query, schema, check):
-                self._waiting.add(number)
-            else:
-                self._go_on(number, versions)
-        if number in self._automata:
-            self._automata[number].in_core = None
-        self._now(number, versions)
-        return 0 if source is None else source.live_of(number)
-
-    def _automaton(self, number: int) -> ChangingAutomaton:
-        return self._automata.setdefault(number, ChangingAutomaton())
-
-    def _go_on(self, number: int, versions: tuple[QueryVersion, ...]) -> None:
-        """Compile other versions of a query, and go on with them."""
-        schema, source = self.schema, self.stream or self.revised
-        assert schema is not None
-        assert source is not None
-        query = versions[-1].query
-        if query.graph is None:
-            plan = compiled(versions, schema, self._times()[1])
-        else:
-            plan = self._automaton(number).compiled(query, schema)
-            self._automaton(number).in_core = None
-        source.change(number, self._with_columns(number, plan))
-        if query.graph is not None:
-            self._automaton(number).prove(query.graph)
-        self.plans = source.plans
-        self._waiting.discard(number)
-
-    def changes_made(self) -> None:
-        """Compile the changes that wait for the next events, however many there are of one automaton, at once."""
-        for number in sorted(self._waiting):
-            self._go_on(number, self.versions[number])
-
-    def _now(self, number: int, versions: tuple[QueryVersion, ...]) -> None:
-        queries = self.asked.queries
-        after = (*queries[:number], versions[-1].query, *queries[number + 1 :])
-        self.versions[number], self.asked = versions, replace(self.asked, queries=after)
-
-    def _plans_at_first(self) -> tuple[Plan, ...]:
-        """Return the plans of the queries with which the stream began."""
-        assert self.schema is not None
-        if not self.dynamic:
-            return tuple(compile_query(query, self.schema) for query in self.first)
-        return tuple(compiled((QueryVersion(query, None),), self.schema) for query in self.first)
-
-    def become(self, read: Sequence[Sequence[str]]) -> tuple[Plan, ...]:
-        """Return the plans of queries that have changed, for a stream that is restored. ``read``: the columns that each
-        has read so far."""
-        assert self.schema is not None
-        plans = [compiled(versions, self.schema, self._times()[1]) for versions in self.versions]
-        if any(self.schema.kind(name) is None for names in read for name in names):
-            raise ValueError("columns")
-        both = zip(plans, read, strict=True)
-        self.plans = tuple(replace(plan, columns=tuple(sorted({*plan.columns, *names}))) for plan, names in both)
-        return self.plans
 
     def _times(self) -> tuple[int | None, int | None]:
         """Return the latest time that has come, and the time before which no event is matched any more, in ticks."""
@@ -654,8 +432,6 @@ class TableStream:
 
     def snapshot(self) -> bytes:
         """Return the state so far as bytes."""
-        self._waiting |= {number for number in self._automata if self._settled(number)}
-        self.changes_made()
         source = self.stream or self.revised
         if self.revised is not None and self.arrivals is not None:
             self.revised.settle(self.arrivals.final, now=True)
@@ -667,10 +443,21 @@ class TableStream:
         }
         if self.arrivals is not None:
             payload["arrivals"] = self.arrivals.dump()
-        if self.dynamic:
-            payload["graphs"] = list(map(versions_data, self.versions))
-            payload["read"] = [list(plan.columns) for plan in self.plans]
-        return seal(payload, self.fingerprint)
+        return seal(payload | self._queries_now(), self.fingerprint)
+
+    def _queries_now(self) -> dict[str, Any]:
+        """Return what a snapshot says of queries that have changed: nothing here."""
+        return {}
+
+    def _take_queries(self, payload: Mapping[str, Any]) -> None:
+        """Take up the queries of a snapshot that have changed: none can here."""
+
+    def _take_stream(self, payload: Mapping[str, Any]) -> None:
+        """Take up the engines' state of a snapshot."""
+        if self.revised is not None:
+            self.revised.restore(payload["stream"])
+        else:
+            self.stream = Stream.restore(self.plans, as_bytes(payload["stream"]), self.engine, limits=self.limits)
 
     def restored(self, data: bytes) -> TableStream:
         """Return a stream with the state of :meth:`snapshot`. Raises :class:`SnapshotError` for other bytes."""
@@ -678,25 +465,12 @@ class TableStream:
         other = self.anew()
         other.limits, other.budget = self.limits, self.budget
         try:
-            if self.dynamic:
-                for number, (query, told_of) in enumerate(zip(other.first, payload["graphs"], strict=True)):
-                    other._now(number, versions_of(query, told_of))
+            other._take_queries(payload)
             other.rows = int(payload["rows"])
             other.finished = payload["finished"] is True
             if payload["arrow"] is not None:
-                other.prepare(pa.ipc.read_schema(pa.py_buffer(_bytes(payload["arrow"]))))
-                if other.revised is not None:
-                    for number, plan in enumerate(other.become(payload["read"]) if self.dynamic else ()):
-                        other.revised.change(number, plan)
-                    other.revised.restore(payload["stream"])
-                else:
-                    first = None
-                    if self.dynamic and other.schema is not None:
-                        first = other._plans_at_first()
-                        other.become(payload["read"])
-                    other.stream = Stream.restore(
-                        other.plans, _bytes(payload["stream"]), self.engine, limits=self.limits, first=first
-                    )
+                other.prepare(pa.ipc.read_schema(pa.py_buffer(as_bytes(payload["arrow"]))))
+                other._take_stream(payload)
                 other.absent = None  # the snapshot does not hold the types that came before
                 if other.arrivals is not None:
                     other.arrivals.load(payload["arrivals"])
@@ -710,11 +484,8 @@ class TableStream:
         return other
 
 
-def _named(name: str) -> str:
-    return f" `{name}`" if name else ""
-
-
-def _bytes(data: Any) -> bytes:
+def as_bytes(data: Any) -> bytes:
+    """Return the data if they are bytes. Raises :class:`ValueError` for others."""
     if not isinstance(data, bytes):
         raise ValueError("bytes")
     return data
