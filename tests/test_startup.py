@@ -1,8 +1,7 @@
-"""Matching a small file takes little longer than loading NumPy and Arrow does: what is loaded for it, and the time."""
+"""Matching a small file loads little beyond NumPy and Arrow: the modules it loads, and the calls it makes."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,8 +16,11 @@ QUERY = "PATTERN SEQ(A a, B b) WITHIN 10"
 LETTERS = ["re:AB", "small.csv", "--within", "10"]
 FILES = ("small.csv", "small.jsonl", "small.parquet")
 ENGINES = ("reference",) if why_not() else ("auto", "reference")
-TIMES = 3
-"""What `acep match` may take, where loading NumPy and Arrow takes 1."""
+MODULES = 300
+"""How many modules a small match may load beyond NumPy and Arrow."""
+
+CALLS = 120_000
+"""How many Python functions a small match may call, loading included: some 85,000 are called."""
 
 # What one small match does without, though something of acep uses it somewhere.
 UNUSED = {
@@ -75,24 +77,22 @@ def test_threads_that_were_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert output(code + "print(os.environ['OPENBLAS_NUM_THREADS'])") == ["3", "2"]
 
 
-def processor_time(*args: str) -> float:
-    """Seconds of processor time, the system's included, that Python takes for a command line."""
-    with Path(os.devnull).open("w") as nowhere:
-        started = subprocess.Popen([sys.executable, *args], stdout=nowhere, stderr=nowhere)
-        _, status, used = os.wait4(started.pid, 0)
-    started.returncode = os.waitstatus_to_exitcode(status)  # it has been waited for
-    assert started.returncode == 0
-    return used.ru_utime + used.ru_stime
-
-
-def test_the_time_of_a_small_match(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Compiled once, as an installed package is, also where the environment asks for nothing to be written; and NumPy
-    # as quick as it can be, without its threads.
-    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path / "compiled"))
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
-    match = ("-m", "acep.cli", "match")
-    commands = [("-c", "import numpy, pyarrow"), *((*match, QUERY, file) for file in FILES), (*match, *LETTERS)]
-    rounds = [[processor_time(*command) for command in commands] for _ in range(6)]
-    loading, *matching = (min(times) for times in zip(*rounds, strict=True))
-    assert max(matching) <= TIMES * loading, (loading, matching)
+@pytest.mark.parametrize("args", [*([QUERY, file] for file in FILES), LETTERS], ids=[*FILES, "letters"])
+def test_the_work_of_a_small_match(args: list[str]) -> None:
+    code = f"""
+import sys, numpy, pyarrow
+calls, before = 0, set(sys.modules)
+def called(frame, event, arg):
+    global calls
+    calls += event == "call"
+sys.setprofile(called)
+from acep.cli import main
+main({["match", *args, "--count"]!r})
+sys.setprofile(None)
+print(len(set(sys.modules) - before), calls)
+"""
+    matches, counts = output(code)
+    modules, calls = map(int, counts.split())
+    assert matches == "3"
+    assert 0 < modules <= MODULES
+    assert 0 < calls <= CALLS
