@@ -12,17 +12,22 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import acep
+from acep.cli.watch import view
+from acep.streaming.progress import Progress
 
-__all__ = ["MOST_BYTES", "PAGE", "PICTURES", "main", "run_page"]
+__all__ = ["MOST_BYTES", "PAGE", "PICTURES", "live_view", "main", "run_page"]
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/howto/plots.md"
 PICTURES = ROOT / "docs/howto/plots"
 MOST_BYTES = 60_000  # of a picture
+WIDE, HIGH = 10, 20  # pixels of a letter of the live view, and of a line
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -33,7 +38,22 @@ def run_page(page: Path, folder: Path) -> list[Path]:
     with contextlib.chdir(folder):
         for block in PYTHON.findall(page.read_text(encoding="utf-8")):
             exec(compile(block, str(page), "exec"), names)  # noqa: S102 - the page is ours
+        if "seen" in names:
+            Path("live.svg").write_text(live_view(names["seen"]), encoding="utf-8")
     return sorted(path for path in folder.iterdir() if path.suffix in (".svg", ".png"))
+
+
+def live_view(seen: Sequence[Progress]) -> str:
+    """Draw the last frame of ``--watch`` as a terminal of 80 columns shows it."""
+    lines = view(seen, 80)
+    size = f'width="{80 * WIDE}" height="{(len(lines) + 1) * HIGH}"'
+    rows = "\n".join(
+        f'<text x="{WIDE}" y="{(row + 1) * HIGH}" xml:space="preserve">{escape(line)}</text>'
+        for row, line in enumerate(lines)
+    )
+    style = f'font-family="DejaVu Sans Mono, monospace" font-size="{HIGH * 3 // 4}" fill="#ddd"'
+    shown = f'<rect {size} fill="#222"/>\n<g {style}>\n{rows}\n</g>'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n{shown}\n</svg>\n'
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -87,6 +87,13 @@ def test_a_stream_that_goes_on_does_not_know_what_was_found_before() -> None:
     assert rows_of(view([progress(5)], 100))["matches"].split() == ["42"]
 
 
+def test_curves_stand_in_one_column_beside_long_values() -> None:
+    seen = [progress(n, shed=10**12 * (n + 1), work=50, allowance=100, lag=1.0) for n in (1, 2)]
+    ends = [len(line) for line in view(seen, 100) if line[-1] in "▁▂▃▄▅▆▇█"]
+    assert len(ends) == 5
+    assert len({*ends}) == 1
+
+
 @pytest.mark.parametrize("width", [1, 10, 40, 60, 200])
 def test_lines_fit_the_terminal(width: int) -> None:
     seen = [progress(n, live=10**15, watermark="x" * 300) for n in range(500)]
@@ -212,6 +219,7 @@ def test_a_follower_is_watched_without_a_terminal(capsys: pytest.CaptureFixture[
     lines = [line for line in told if line.startswith("micro-batch ")]
     assert lines[0].startswith("micro-batch 0: ")
     assert re.match(r"micro-batch \d: 120 events ", lines[-1])
+    assert not any("Spark" in line for line in told)
     assert "in all 120 events, 60 matches" in "\n".join(told)
 
 

@@ -20,7 +20,7 @@ __all__ = ["LiveView", "spark_line", "view"]
 EVERY = 0.2  # seconds between two frames on a terminal
 LINES_EVERY = 1.0  # seconds between two lines elsewhere
 HELD = 60  # micro-batches that a curve may show
-VALUE = 36  # width of the column of values
+VALUE = 36  # least width of the column of values that have a curve
 LABEL = 9
 BLOCKS = "▁▂▃▄▅▆▇█"
 PLAIN = "_.-=+*#@"
@@ -67,9 +67,10 @@ def view(seen: Sequence[Progress], width: int, marks: str = BLOCKS) -> list[str]
         ("state", f"{now.state / 1e6:,.2f} MB", []),
         ("time", str(now.spent), []),
     ]
-    room = max(0, width - 1 - LABEL - VALUE)
+    wide = max(VALUE, *(len(value) + 2 for _, value, values in rows if values))
+    room = max(0, width - 1 - LABEL - wide)
     curves = [spark_line(values, room, marks) for _, _, values in rows]
-    lines = [f"{name:{LABEL}}{value:{VALUE}}{curve}" for (name, value, _), curve in zip(rows, curves, strict=True)]
+    lines = [f"{name:{LABEL}}{value:{wide}}{curve}" for (name, value, _), curve in zip(rows, curves, strict=True)]
     return [line.rstrip()[: max(0, width - 1)] for line in (head, *lines)]
 
 

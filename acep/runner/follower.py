@@ -155,7 +155,8 @@ class Follower:
         self.journal.finish(self._done)
         seconds = time.time() - began
         done = progress_in([self._done], batch=batch, events=rows.num_rows, seconds=seconds, began=began)
-        return done and replace(done, fullest=0.0)  # there is one bucket, which has all rows
+        # There is one bucket, which has all rows.
+        return done and replace(done, fullest=0.0, spent=replace(done.spent, outside="files"))
 
     def _versions_for(self, micro_batch: MicroBatch) -> tuple[NewVersion, ...]:
         """Return the versions of queries that are new. Raises :class:`DataError` or :class:`QueryError`, with nothing

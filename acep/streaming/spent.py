@@ -52,13 +52,14 @@ class Stopwatch:
 class Spent:
     """Seconds of one or more micro-batches: those of ``spark`` alone, and those in which some bucket was at work, split
     into ``transfer`` (rows to the engine and back, state read and written) and ``matching``. Spark hands rows over
-    while it reads them, so this counts as Spark's time. ``busiest`` is the time of the slowest partition, transfer and
-    matching together."""
+    while it reads them, so this counts as Spark's time. Without Spark, the first are those of the ``outside``: reading
+    and writing files. ``busiest`` is the time of the slowest partition, transfer and matching together."""
 
     spark: float = 0.0
     transfer: float = 0.0
     matching: float = 0.0
     busiest: float = 0.0
+    outside: str = "Spark"
 
     def __add__(self, other: Spent) -> Spent:
         """Add the seconds of other micro-batches."""
@@ -67,6 +68,7 @@ class Spent:
             self.transfer + other.transfer,
             self.matching + other.matching,
             self.busiest + other.busiest,
+            other.outside,
         )
 
     @property
@@ -83,9 +85,11 @@ class Spent:
 
         >>> str(Spent(spark=3, transfer=0.5, matching=0.5))
         '75 % Spark, 12 % transfer, 12 % matching'
+        >>> str(Spent(spark=1, matching=1, outside="files"))
+        '50 % files, 0 % transfer, 50 % matching'
         """
         whole = (self.spark + self.transfer + self.matching) or 1.0
-        parts = {"Spark": self.spark, "transfer": self.transfer, "matching": self.matching}
+        parts = {self.outside: self.spark, "transfer": self.transfer, "matching": self.matching}
         return ", ".join(f"{100 * seconds / whole:.0f} % {name}" for name, seconds in parts.items())
 
 
