@@ -68,19 +68,21 @@ def span_ticks(name: str, span: Any, schema: InputSchema) -> int | None:
 class Due:
     """The events that are due after a push. ``order``: the places of the ``rows`` in the order of the stream
     (``None``: they are in order). The first ``inserted`` in that order belong before some that were given earlier.
-    ``removed``: the arrival numbers of events that were given earlier and are taken back."""
+    ``removed``: the arrival numbers of events that were given earlier and are taken back. ``arrived``: the arrival
+    numbers of the rows (``None``: the rows have a column of them)."""
 
     rows: pa.Table | None = None
     order: npt.NDArray[np.intp] | None = None
     inserted: int = 0
     removed: Sequence[int] = ()
+    arrived: npt.NDArray[np.int64] | None = None
 
     @property
     def numbers(self) -> npt.NDArray[np.int64]:
         """Return the arrival numbers of the rows, in the order of the stream."""
         if self.rows is None:
             return np.zeros(0, np.int64)
-        numbers: npt.NDArray[np.int64] = self.rows.column(ARRIVAL).to_numpy()
+        numbers = self.rows.column(ARRIVAL).to_numpy() if self.arrived is None else self.arrived
         return numbers if self.order is None else numbers[self.order]
 
 
@@ -177,8 +179,11 @@ class Arrivals:
         Raises :class:`DataError`, with nothing taken in, for a null time, id or seq, a column ``op`` that is not +1 or
         -1, an id that is inserted twice, or a retraction whose time is not that of its event.
         """
-        rows = selectable(rows)
-        same, ticks = self._same(rows), self._ticks(rows)
+        same = rows
+        if not rows.schema.equals(self._arrow):
+            rows = selectable(rows)
+            same = self._same(rows)
+        ticks = self._ticks(rows)
         fresh = self._fresh(ticks)
         codes, places = self._places(same)
         if len(self.said):
@@ -191,20 +196,19 @@ class Arrivals:
         self._count(rows, fresh)
         if not fresh.any():
             return Due()
-        same = same.append_column(ARRIVAL, pa.array(numbers))
-        self._held.see(int(ticks.max()) if fresh.all() else int(ticks[fresh].max()))
+        self._held.see(int(ticks.max()) if self.late is None or not len(self.late) else int(ticks[fresh].max()))
         greatest, given = self._held.greatest, self._held.released
         assert greatest is not None
         if not kept.all():
-            same, ticks = same.filter(pa.array(kept)), ticks[kept]
+            same, ticks, numbers = same.filter(pa.array(kept)), ticks[kept], numbers[kept]
         certain = self._certain(greatest)
         if self.speculation is None:
             # Without ``seq``, a later event of the same time comes after those before.
             self._held.released = greatest + (self.schema.seq is not None)
             self._settle(certain)
             inserted = 0 if given is None else int(np.count_nonzero(ticks < given))
-            return Due(same if len(ticks) else None, self._order(same, ticks), inserted, removed)
-        early = None
+            return Due(same if len(ticks) else None, self._order(same, ticks), inserted, removed, numbers)
+        same, early = same.append_column(ARRIVAL, pa.array(numbers)), None
         if given is not None and (before := ticks < given).any():
             if self.speculates:
                 early = same.filter(pa.array(before))

@@ -12,16 +12,38 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["buffer", "decoded", "joined", "nulls", "plain_type", "selectable"]
+__all__ = ["buffer", "decoded", "direct", "joined", "nulls", "plain_type", "selectable"]
 
 Array = npt.NDArray[Any]
+
+_DIRECT = {pa.int64().id: np.dtype(np.int64), pa.float64().id: np.dtype(np.float64)}
+_BARE = {*_DIRECT, *(held.id for held in (pa.string(), pa.large_string(), pa.timestamp("us"), pa.int32(), pa.bool_()))}
 
 
 def plain_type(held: pa.DataType) -> pa.DataType:
     """Return the type of the values, without dictionary, run-end or extension wrapping."""
+    if held.id in _BARE:
+        return held
     if isinstance(held, pa.BaseExtensionType):  # which may have no hash
         return plain_type(held.storage_type)
     return _plain(held)
+
+
+def direct(column: pa.ChunkedArray) -> Array | None:
+    """Return the numbers of a column of int64 or float64 in one chunk without nulls, in the memory that they have;
+    ``None`` for any other column. Small batches are read by this some ten times as fast as by :func:`joined`.
+
+    >>> direct(pa.chunked_array([[1, 2]])), direct(pa.chunked_array([[1, None]]))
+    (array([1, 2]), None)
+    """
+    if column.num_chunks != 1 or column.null_count or not len(column):
+        return None
+    held = _DIRECT.get(column.type.id)
+    if held is None:
+        return None
+    chunk = column.chunk(0)
+    numbers = np.frombuffer(chunk.buffers()[1], held, len(chunk), held.itemsize * chunk.offset)
+    return numbers if numbers.flags.aligned else None
 
 
 @lru_cache(maxsize=256)

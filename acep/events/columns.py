@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from acep.errors import DataError
 from acep.events.batch import Column
-from acep.events.buffers import buffer, decoded, joined, nulls, plain_type
+from acep.events.buffers import buffer, decoded, direct, joined, nulls, plain_type
 from acep.events.fixed import scale_of, units_of
 from acep.pattern.times import UNITS
 from acep.plan.schema import Kind
@@ -114,6 +114,9 @@ def ticks_of(name: str, column: pa.ChunkedArray, tick_ns: Fraction | int) -> tup
 
     Raises :class:`DataError` if a value does not fit into 64 bits or is not a whole number of ticks.
     """
+    held = column.type
+    if pa.types.is_int64(held) and (plain := direct(column)) is not None:
+        return plain, None
     column = decoded(column)
     held = column.type
     numbers, null = joined(column)
@@ -165,6 +168,11 @@ def column_of(
     ``kind`` and ``scale`` come from the stream's schema. Raises :class:`DataError` for a column of another kind or with
     more decimal places, and for a number that cannot be held exactly.
     """
+    if scale is None and (plain := direct(column)) is not None:
+        own = Kind.FLOAT if plain.dtype.kind == "f" else Kind.INT
+        # The least of some numbers is NaN if one of them is.
+        if own is kind and (own is Kind.INT or not np.isnan(plain.min())):
+            return Column(kind, plain)
     found = kind_of(column.type)
     nothing = pa.types.is_null(column.type)
     places = scale_of(column.type)

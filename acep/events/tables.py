@@ -250,17 +250,19 @@ def batch_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base:
     (array([1, 2, 2]), array([5, 1, 0]), array([1, 1, 0], dtype=uint8))
     """
     there: dict[str, pa.ChunkedArray] = {}
+    places = {name: place for place, name in enumerate(table.schema.names)}
     for name in dict.fromkeys((schema.ts, schema.type, schema.seq, schema.id, *columns)):
         if name is None:
             continue
-        there[name] = column_at(table, name)
+        place = places.get(name)
+        there[name] = table.column(place) if place is not None else column_at(table, name)
         if there[name] is None:
             raise DataError(
                 f"there is no column `{name}`", hint=suggest(name, [*fields_of(table.schema)]), code="data_column"
             )
         _same_zone(name, there[name].type, schema)
     size = table.num_rows
-    tick = attribute_tick(schema) or _finest(fields_of(table.schema).values()) or 1
+    tick = attribute_tick(schema) or _finest(column.type for column in there.values()) or 1
     _check_ts(schema.ts, there[schema.ts].type)
     ts = _no_nulls(schema.ts, there[schema.ts], tick, base)
     seq = _no_nulls(schema.seq, there[schema.seq], tick, base) if schema.seq is not None else None
@@ -298,8 +300,11 @@ def batch_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base:
 
 def _same_zone(name: str, held: pa.DataType, schema: Schema) -> None:
     """Refuse times with a zone where earlier ones had none, and the other way round."""
-    before, held = time_types(schema).get(name), plain_type(held)
-    if before is None or not (pa.types.is_timestamp(held) and pa.types.is_timestamp(before)):
+    held = plain_type(held)
+    if not pa.types.is_timestamp(held):
+        return
+    before = time_types(schema).get(name)
+    if before is None or not pa.types.is_timestamp(before):
         return
     if (held.tz is None) is not (before.tz is None):
         seen = f"times with{'out' if before.tz is None else ''} a zone were seen before"

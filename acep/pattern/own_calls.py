@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from acep.errors import QueryError
+from acep.errors import QueryError, slip
 from acep.pattern import expressions as ex
 from acep.pattern.functions import Function
 from acep.pattern.reading import Tree
-from acep.pattern.syntax import Branch, tokens
+from acep.pattern.syntax import Branch, fail, quoted, tokens
 from acep.pattern.walk import children, leaves_of, levels
 
 __all__ = ["Functions", "OwnCall", "check_own", "fill_functions"]
@@ -49,8 +49,13 @@ def fill_functions(tree: Branch, functions: object, known: Sequence[str]) -> Non
         for place, branch in enumerate(parent.children):
             if isinstance(branch, Tree):
                 stack.append(branch)
-                if branch.data == "call" and (own := by_name.get(str(tokens(branch)[0]))) is not None:
+                if branch.data != "call":
+                    continue
+                name = tokens(branch)[0]
+                if (own := by_name.get(str(name))) is not None:
                     parent.children[place] = OwnCall(branch, own)
+                elif name.lower() not in known and (hint := slip(name[:60], [*by_name])):
+                    raise fail(f"unknown function {quoted(name)}", name, hint, code="query_name")
 
 
 def check_own(call: ex.Call) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from functools import cached_property
 
 __all__ = ["Kind", "Schema", "kinds_text"]
 
@@ -58,7 +59,15 @@ class Schema:
 
     def kind(self, name: str) -> Kind | None:
         """Return the kind of a column, or ``None`` if there is no such column."""
-        return dict(self.kinds).get(name)
+        return self._kinds.get(name)
+
+    @cached_property
+    def _kinds(self) -> dict[str, Kind]:
+        return dict(self.kinds)
+
+    @cached_property
+    def _scales(self) -> dict[str, int]:
+        return dict(self.scales)
 
     def held(self, name: str) -> Kind:
         """Return the kind of the values of a column as engines hold them: integers for the time column ``ts``."""
@@ -66,4 +75,4 @@ class Schema:
 
     def scale(self, name: str) -> int | None:
         """Return the scale of a decimal column, or ``None`` for other columns."""
-        return dict(self.scales).get(name)
+        return self._scales.get(name) if self.scales else None

@@ -279,5 +279,15 @@ def test_names_of_the_language_are_taken(name: str) -> None:
         acep.parse("PATTERN A a", functions=[own])
 
 
+def test_the_name_of_an_own_function_is_suggested() -> None:
+    own = acep.function(name="half_of", version="1", returns="float")(lambda x: x)
+    text = "PATTERN SEQ(A a, B b) WHERE skip_till_any_match(a, b) { %s(a.x) > 1 } WITHIN 5"
+    for wrong in ("Half_of", "halfof"):
+        with pytest.raises(QueryError, match=f"unknown function `{wrong}`(?s:.)*did you mean `half_of`"):
+            acep.parse(text % wrong, functions=[own])
+    with pytest.raises(QueryError, match="did you mean `floor`"):
+        acep.parse(text % "floo", functions=[own])
+
+
 def test_a_function_is_still_one() -> None:
     assert score(pa.array([1.0]), pa.array([2.0])).to_pylist() == [4.0]
