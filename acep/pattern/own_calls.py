@@ -54,8 +54,8 @@ def fill_functions(tree: Branch, functions: object, known: Sequence[str]) -> Non
                 name = tokens(branch)[0]
                 if (own := by_name.get(str(name))) is not None:
                     parent.children[place] = OwnCall(branch, own)
-                elif name.lower() not in known and (hint := slip(name[:60], [*by_name])):
-                    raise fail(f"unknown function {quoted(name)}", name, hint, code="query_name")
+                elif name.lower() not in known and (near := slip(name[:60], [*by_name])):
+                    raise fail(f"unknown function {quoted(name)}", name, near, code="query_name")
 
 
 def check_own(call: ex.Call) -> None:
