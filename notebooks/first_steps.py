@@ -89,11 +89,10 @@ print(f"{failures:,} failures, {len(outages)} of them begin an outage")
 acep.plots.timeline(outages, most_keys=12)
 
 # %% [markdown]
-# `to_pandas(flat=True)` gives a row for each match, with plain columns. So pandas can count.
+# `events()` gives the rows of the frame that the matches bind, with their labels. So pandas can count.
 
 # %%
-rows = outages.to_pandas(flat=True)
-rows.merge(jobs, left_on="f", right_index=True).groupby("user").size().nlargest(3)
+outages.events().groupby("user").size().nlargest(3)
 
 # %% [markdown]
 # ## Steps of which one is missing

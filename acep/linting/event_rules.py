@@ -12,7 +12,7 @@ from acep.events.columns import ticks_of
 from acep.linting.report import Hit
 from acep.linting.view import LintView
 from acep.pattern.expressions import Attribute, Span
-from acep.pattern.tree import Negation
+from acep.pattern.tree import Negation, Strategy
 from acep.pattern.walk import leaves_of
 from acep.plan.schema import Kind
 from acep.runtime.absent import lacking
@@ -24,6 +24,7 @@ __all__ = [
     "key_null",
     "key_unique",
     "negation_never",
+    "null_breaks",
     "numbers_as_text",
     "out_of_order",
     "type_never",
@@ -69,11 +70,13 @@ def negation_never(view: LintView) -> Iterator[Hit]:
 
 def attribute_null(view: LintView) -> Iterator[Hit]:
     """Find attributes that are null in all events of their variable."""
+    schema = view.plan.schema
     said = set[tuple[str, str]]()
     for leaf in _attributes(view):
-        if (leaf.var, leaf.name) in said or leaf.name in (view.plan.schema.ts, view.plan.schema.type):
+        name = schema.meant(leaf.name)
+        if (leaf.var, name) in said or name in (schema.ts, schema.type):
             continue
-        said.add((leaf.var, leaf.name))
+        said.add((leaf.var, name))
         rows = view.of_variable(leaf.var)
         if rows.any() and view.null(leaf.name)[rows].all():
             yield Hit(
@@ -81,6 +84,28 @@ def attribute_null(view: LintView) -> Iterator[Hit]:
                 f"`{leaf.var}.{leaf.name}` is null in all {int(rows.sum()):,} events that `{leaf.var}` can bind: "
                 "a comparison with it is never true",
                 "look for the attribute in another column, or say what holds without it: IS NULL",
+                leaf.span,
+            )
+
+
+def null_breaks(view: LintView) -> Iterator[Hit]:
+    """Find attributes that are null in some events of their variable, where such an event ends a match."""
+    schema, said = view.plan.schema, set[tuple[str, str]]()
+    if view.plan.query.strategy not in (Strategy.STRICT_CONTIGUITY, Strategy.PARTITION_CONTIGUITY):
+        return
+    for leaf in (leaf for expr in view.plan.query.where for leaf in leaves_of(expr) if isinstance(leaf, Attribute)):
+        name = schema.meant(leaf.name)
+        if (leaf.var, name) in said or name in (schema.ts, schema.type):
+            continue
+        said.add((leaf.var, name))
+        rows = view.of_variable(leaf.var)
+        null, many = int(view.null(name)[rows].sum()), int(rows.sum())
+        if 0 < null < many:
+            yield Hit(
+                "warning",
+                f"`{leaf.var}.{leaf.name}` is null in {null:,} of {many:,} events that `{leaf.var}` can bind: "
+                "a comparison with null is not true, so that each of them ends a run of events",
+                "drop these rows first, or say what holds without the value: IS NULL",
                 leaf.span,
             )
 

@@ -7,18 +7,22 @@ from collections.abc import Iterator
 import numpy as np
 
 from acep.events.columns import UNIT_NS
+from acep.events.tables import time_types
 from acep.linting.report import Hit
 from acep.linting.view import LintView
+from acep.pattern import expressions as ex
+from acep.pattern.evaluation import TIME_PARTS
 from acep.pattern.expressions import Span
 from acep.pattern.times import duration_text, rounded_duration_text
-from acep.pattern.walk import positions
+from acep.pattern.walk import children, leaves_of, levels, positions
 
-__all__ = ["ties_unordered", "unit_suspect", "window_long", "window_narrow", "window_short"]
+__all__ = ["ties_unordered", "time_in_utc", "unit_suspect", "window_long", "window_narrow", "window_short"]
 
 MANY_TIES = 0.1  # share of the events that have the time of the one before them in their partition
 FEW = 20  # events below which shares say nothing
 # Seconds since 1970 of about 1990 and 2100: whole numbers between these, times the ticks of a second, are such times.
 EARLIEST, LATEST = 6.3e8, 4.2e9
+UTC = ("UTC", "Etc/UTC", "+00:00", "Z", "GMT")
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
@@ -75,6 +79,24 @@ def ties_unordered(view: LintView) -> Iterator[Hit]:
             "only the order of the rows decides which comes first",
             "name a column with their order: seq=",
         )
+
+
+def time_in_utc(view: LintView) -> Iterator[Hit]:
+    """Find parts of a time, such as its hour, of a column that is in another zone than UTC."""
+    schema, said = view.plan.schema, set[tuple[str, str]]()
+    types = time_types(schema)
+    wholes = (*view.plan.query.where, *view.plan.query.results)
+    calls = (part for whole in wholes for part, _ in levels(whole, children) if isinstance(part, ex.Call))
+    for call in calls:
+        for leaf in leaves_of(call) if call.name in TIME_PARTS else ():
+            name = schema.meant(leaf.name) if isinstance(leaf, ex.Attribute) else ""
+            zone = getattr(types.get(name), "tz", None)
+            if zone in (None, *UTC) or (call.name, name) in said:
+                continue
+            said.add((call.name, name))
+            text = f"`{call.name}` is that of the time in UTC, and `{name}` is in {zone}"
+            hint = "take the zone off before, so that the times are local ones: tz_localize(None) in pandas"
+            yield Hit("warning", text, hint, call.span)
 
 
 def unit_suspect(view: LintView) -> Iterator[Hit]:

@@ -86,7 +86,8 @@ class LintView:
         return np.zeros(len(self), bool) if column.valid is None else column.valid == 0
 
     def column(self, name: str) -> Column:
-        """Return a column that the plan reads."""
+        """Return a column that the plan reads, by its name or that of an attribute."""
+        name = self.plan.schema.meant(name)
         if name == self.plan.schema.ts:
             return Column(Kind.INT, self.batch.ts)
         if name == self.plan.schema.type and self.batch.types is not None:

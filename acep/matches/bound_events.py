@@ -11,8 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep.errors import DataError, QueryError
-from acep.events.columns import ticks_of
+from acep.events.batch import column_of_values
+from acep.events.columns import column_of, ticks_of
+from acep.events.hashes import hashes_of_columns
 from acep.events.own_rows import changed, column_names, narrow, places_of, rows_given, taken
+from acep.events.tables import attribute_tick
 from acep.matches.flat import flat_table, layout_of
 from acep.matches.found_columns import FoundColumns
 from acep.matches.match_ids import places_in_runs
@@ -114,10 +117,43 @@ def own_events(matches: Matches, match: Match | None, frame: Any, variable: str,
                 f"the events have a column `{name}` already", hint=f'{word}="another name"', code="data_column"
             )
     bound = bound_events(found)
+    if frame is not None and matches.schema.id is None and not matches.ops:
+        _check_number(given, matches)
     places = places_of(given, bound.ids, matches.schema.id)
     _check_times(given, places, bound, found, matches)
+    _check_keys(given, places, bound, found, matches)
     more = {number: pa.array(bound.owners, pa.int64())} if match is None else {}
     return taken(given, places, more | {variable: bound.names()})
+
+
+def _check_number(given: Any, matches: Matches) -> None:
+    """Raise :class:`DataError` if rows that are known by their position are not as many as the events were."""
+    own = None if matches.rows is None else matches.rows.rows
+    many = matches.report.events if own is None else len(own)
+    if len(given) < many or (own is not None and len(given) > many):  # a Matcher may have got more since
+        raise changed(f"there are {len(given):,} rows, and {many:,} events were matched")
+
+
+def _check_keys(
+    given: Any, places: npt.NDArray[np.int64], bound: BoundEvents, found: Sequence[Found], matches: Matches
+) -> None:
+    """Raise :class:`DataError` if the rows of a match do not have the values of its partition attributes."""
+    if not len(places) or not matches.keys:
+        return
+    schema, tick = matches.schema, attribute_tick(matches.schema) or 1
+    rows = [
+        column_of(name, narrow(given, name, places), schema.held(name), tick, schema.scale(name))
+        for name in matches.keys
+    ]
+    if isinstance(found, FoundColumns):
+        keys = list(found.keys)
+    else:
+        values = zip(*(one.key for one in found), strict=True)
+        keys = [column_of_values(own, schema.held(name)) for own, name in zip(values, matches.keys, strict=True)]
+    wrong = hashes_of_columns(rows, len(places)) != hashes_of_columns(keys, len(found))[bound.owners]
+    if wrong.any():
+        key = ", ".join(f"`{name}`" for name in matches.keys)
+        raise changed(f"row {int(places[np.argmax(wrong)])} has another {key} than its match")
 
 
 def _check_times(

@@ -244,8 +244,8 @@ class Matches(Sequence[Match]):
         to the frame or table, not a copy; of dicts, lists and arrays they hold the Arrow table that was made of them.
 
         Raises :class:`QueryError` if there are no events, or for a query with FROM, and :class:`DataError` if the
-        events have changed since they were matched: their number, their ids, the index of a pandas frame, the times of
-        a match, or a file.
+        events have changed since they were matched: their number, their ids, the index of a pandas frame, the times or
+        the partition attributes of a match, or a file.
 
         >>> import acep
         >>> rows = {"ts": [1, 2, 3], "type": ["A", "x", "B"], "price": [9.5, 9.0, 9.1]}

@@ -43,8 +43,7 @@ def resolve(expr: ex.Expr, schema: Schema, *, condition: bool = False) -> Typed:
 
 def column(name: str, expr: ex.Expr, schema: Schema) -> tuple[str, str]:
     """Return the real column of an attribute name, and its kind. ``ts`` and ``type`` are aliases of these columns."""
-    if schema.kind(name) is None:
-        name = {"ts": schema.ts, "type": schema.type or name}.get(name, name)
+    name = schema.meant(name)
     own = {schema.type: Kind.STRING, schema.ts: Kind.TIMESTAMP if schema.instants else Kind.INT}
     kind = schema.kind(name) or own.get(name)
     if kind is None:

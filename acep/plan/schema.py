@@ -61,6 +61,15 @@ class Schema:
         """Return the kind of a column, or ``None`` if there is no such column."""
         return self._kinds.get(name)
 
+    def meant(self, name: str) -> str:
+        """Return the column that an attribute of this name is. Without columns of these names, ``ts`` is the time
+        column and ``type`` the column of types.
+
+        >>> Schema((), ts="time").meant("ts"), Schema((("ts", Kind.INT),), ts="time").meant("ts")
+        ('time', 'ts')
+        """
+        return name if name in self._kinds else {"ts": self.ts, "type": self.type or name}.get(name, name)
+
     @cached_property
     def _kinds(self) -> dict[str, Kind]:
         return dict(self.kinds)

@@ -32,6 +32,8 @@ def rows(**columns: list[Any]) -> dict[str, list[Any]]:
 
 
 KEYED = "PATTERN SEQ(A a, B b) WHERE [k] WITHIN 300"
+NOON = "PATTERN A a WHERE hour(a.ts) >= 12 WITHIN 3 days"
+FALL = "PATTERN SEQ(ANY a, ANY b) WHERE partition_contiguity(a, b) { [k] AND b.x < a.x } WITHIN 300"
 TIMES = [1_700_000_000 + 10 * n for n in range(N)]
 # code, severity, a query and rows (with options) that it speaks of, and others of which it does not.
 PAIRS: list[tuple[str, str, tuple[Any, ...], tuple[Any, ...]]] = [
@@ -51,6 +53,16 @@ PAIRS: list[tuple[str, str, tuple[Any, ...], tuple[Any, ...]]] = [
         "numbers_as_text", "warning",
         ("PATTERN SEQ(A a, B b) WHERE [k] AND b.x > a.x WITHIN 300", rows(x=[str(n) for n in range(N)])),
         ("PATTERN SEQ(A a, B b) WHERE [k] AND b.x > a.x WITHIN 300", rows(x=[f"v{n}" for n in range(N)])),
+    ),
+    (
+        "null_breaks", "warning",
+        (FALL, rows(x=[n if n != 7 else None for n in range(N)])),
+        (FALL.replace("partition_", "strict_"), rows()),
+    ),
+    (
+        "time_in_utc", "warning",
+        (NOON, rows(ts=pa.array(TIMES, pa.timestamp("s", "Europe/Berlin")))),
+        (NOON, rows(ts=pa.array(TIMES, pa.timestamp("s", "UTC")))),
     ),
     ("key_null", "error", (KEYED, rows(k=[None if n % 4 < 5 else n for n in range(N)])), (KEYED, rows())),
     (
@@ -130,6 +142,12 @@ def test_a_rule_fires_where_it_should_and_only_there(code: str, severity: str, w
 
 def test_each_rule_has_an_example() -> None:
     assert {rule.__name__ for rule in RULES} <= {pair[0] for pair in PAIRS}
+
+
+def test_the_roles_of_columns_with_other_names() -> None:
+    given = {"When": [10 * n for n in range(N)], "what": list("AB" * (N // 2))}
+    text = "PATTERN SEQ(A a, B b) WHERE skip_till_any_match(a, b) { b.ts - a.ts < 50 AND a.type != b.type } WITHIN 300"
+    assert acep.lint(given, text, ts="When", type="what").codes == ["no_partition"]
 
 
 def test_the_nearest_spelling_and_the_place() -> None:

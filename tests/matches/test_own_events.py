@@ -22,6 +22,7 @@ pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 
 QUERY = "PATTERN SEQ(A a, B+ b[]) WHERE strict_contiguity(a, b[]) { [k] } WITHIN 9"
+KEYED = "PATTERN SEQ(ANY a, ANY b) WHERE skip_till_next_match(a, b) { [k] AND b.p > a.p }"
 ROWS = {
     "ts": [5, 1, 2, 3, 4, 9],
     "type": ["B", "x", "A", "B", "B", "A"],
@@ -40,6 +41,39 @@ def plain(rows: Any) -> list[dict[str, Any]]:
     if isinstance(rows, pd.DataFrame):
         return rows.to_dict("records")
     return rows.to_dicts() if isinstance(rows, pl.DataFrame) else rows.to_pylist()
+
+
+def test_rows_of_another_key_at_the_same_times_are_refused() -> None:
+    frame = pd.DataFrame({"ts": [1, 1, 2, 2], "k": ["x", "y", "x", "y"], "p": [1, 100, 2, 200]})
+    found = acep.match(frame, KEYED)
+    assert found.events(found[0], frame.copy())["k"].tolist() == ["x", "x"]
+    swapped = frame.iloc[[1, 0, 3, 2]].reset_index(drop=True)
+    for match in (None, found[0]):
+        with pytest.raises(acep.DataError, match="row 0 has another `k` than its match"):
+            found.events(match, swapped)
+    records = acep.match(frame, KEYED, engine="reference")
+    with pytest.raises(acep.DataError, match="row 0 has another `k` than its match"):
+        records.events(None, swapped)
+    frame.loc[:, "k"] = ["y", "x", "y", "x"]
+    with pytest.raises(acep.DataError, match="row 0 has another `k` than its match"):
+        found.events(found[0])
+
+
+def test_another_number_of_rows_is_refused() -> None:
+    rows = {"ts": [1, 1, 1, 2], "type": list("xxAB")}
+    query = "PATTERN SEQ(A a, B b) WITHIN 9"
+    found = acep.match(rows, query)
+    for many in (3, 5):
+        other = {name: (values * 2)[-many:] for name, values in rows.items()}
+        with pytest.raises(acep.DataError, match=f"there are {many} rows, and 4 events were matched"):
+            found.events(found[0], other)
+    matcher = acep.Matcher(query)
+    early = matcher.push(rows)
+    matcher.push({"ts": [3], "type": ["x"]})
+    whole = {"ts": [*rows["ts"], 3], "type": [*rows["type"], "x"]}
+    assert early.events(early[0], whole)["ts"].to_pylist() == [1, 2]
+    with pytest.raises(acep.DataError, match="there are 3 rows, and"):
+        early.events(early[0], {name: values[-3:] for name, values in whole.items()})
 
 
 # Forms --------------------------------------------------------------------------------------------
@@ -153,7 +187,7 @@ def test_rows_that_were_not_kept() -> None:
     assert streamed.events(None, table).equals(whole[-len(streamed) :].events(None, table.to_pylist()))
     with pytest.raises(acep.DataError, match="not the events that were matched"):
         streamed.events(streamed[-1], table.slice(3))
-    with pytest.raises(acep.DataError, match="there is no row"):
+    with pytest.raises(acep.DataError, match="there are 3 rows, and 6 events"):
         streamed.events(streamed[-1], table.slice(0, 3))
     for once in (table.to_reader(), pl.from_arrow(table).lazy()):
         found = acep.match(once, QUERY)
