@@ -135,7 +135,7 @@ def _check_ts(name: str, held: pa.DataType) -> bool:
         return False
     hint = f'cast it to timestamps, where files are read by cast={{"{name}": "timestamp(s)"}}, or to integers'
     if kind is Kind.STRING:
-        hint = "parse it to timestamps, or cast it to integers"
+        hint = f'parse it: pd.to_datetime(df["{name}"]) in pandas, df["{name}"].str.to_datetime() in polars'
     elif pa.types.is_struct(plain) and plain.names:
         hint = f"name one of its fields, as in {name}.{plain.names[0]}"
     raise DataError(

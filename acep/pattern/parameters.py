@@ -139,6 +139,9 @@ def _placed(value: Constant | tuple[Constant, ...], where: ex.Span) -> Constant 
 
 
 def _constants(name: str, value: object) -> Constant | tuple[Constant, ...]:
+    for name_of in ("tolist", "to_list"):  # an array of NumPy, a column of pandas or polars
+        if getattr(value, "ndim", 1) == 1 and hasattr(value, "__len__") and hasattr(value, name_of):
+            value = getattr(value, name_of)()
     if isinstance(value, Sequence | AbstractSet) and not isinstance(value, str | bytes | bytearray | memoryview):
         several = [*value] if isinstance(value, Sequence) else sorted(value, key=repr)
         if not several:

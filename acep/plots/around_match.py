@@ -42,6 +42,10 @@ def series_of(table: pa.Table, match: Match, value: str, *, ts: str, id: str | N
     rows, values = _bound_rows(table, match, id), _numbers(table, value)
     calendar, times = moments(ts, column_of(table, ts))
     _same_events(match, rows, times, calendar=calendar)
+    bound = np.concatenate([*rows.values(), np.empty(0, np.int64)])
+    if not usable[bound].all():
+        hint = "give the events that were matched, in the same order or with id="
+        raise DataError("the bound events do not have the key of the match", hint=hint, code="option_invalid")
     zone = getattr(column_of(table, ts).type, "tz", None) is not None
     return Series(calendar, zone, times, values, usable, rows)
 

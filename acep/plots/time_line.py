@@ -46,7 +46,7 @@ def timeline(
     *,
     most_keys: int = 40,
     of: int | None = None,
-    ts: str = "ts",
+    ts: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw matches over time, a row for each key, as bars from their start to their end; return the axes.
@@ -69,12 +69,14 @@ def timeline(
     """
     if isinstance(most_keys, bool) or not isinstance(most_keys, int) or not 1 <= most_keys <= MOST_KEYS:
         raise DataError(f"most_keys={most_keys!r} is not a number of keys from 1 to {MOST_KEYS}", code="option_invalid")
-    if not isinstance(ts, str):
+    if ts is not None and not isinstance(ts, str):
         raise DataError(f"ts= is the name of the axis, not {type(ts).__name__}", code="option_invalid")
     if of is not None and (isinstance(of, bool) or not isinstance(of, int)):
         raise DataError(f"of={of!r} is not a number of matches", code="option_invalid")
     several = isinstance(matches, Mapping)
     given = {str(name): one for name, one in matches.items()} if isinstance(matches, Mapping) else {"": matches}
+    if ts is None:
+        ts = next((one.schema.ts for one in given.values() if hasattr(one, "schema")), "ts")
     total, calendar, zone, bars, names, notes = _bars(given)
     total = max(total, of or 0)
     number = f"{total:,} match" + ("" if total == 1 else "es")

@@ -172,7 +172,8 @@ class StreamOptions:
         """
         for name in options:
             if name not in keywords.__annotations__:
-                raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+                hint = f"; acep.parse(text, {name}=...) takes it" if name in OF_A_QUERY else ""
+                raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
         bounded = {"lateness": "inf"} if keywords is RevisedKeywords else {}  # by the watermark
         return cls(**{**options, **bounded})
 
@@ -190,6 +191,9 @@ class StreamOptions:
             return Limits(maker, self.budget, self.seed, {} if self.history is None else read_learned(self.history))
         want_a_bound(self.policy, self.history)
         return None
+
+
+OF_A_QUERY = ("errors", "weights", "parameters", "functions")
 
 
 def lists_options(keywords: Keywords) -> Callable[[Function], Function]:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,6 +82,14 @@ def test_no_text_becomes_a_part_of_the_query(texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    "values", [np.array([1, 2]), pd.Series([1, 2], index=[7, 5]), pd.Index([1, 2]), pl.Series([1, 2]), pa.array([1, 2])]
+)
+def test_a_column_is_a_list(values: Any) -> None:
+    query = acep.parse("PATTERN A a WHERE a.x IN :v", parameters={"v": values})
+    assert canonical(query) == canonical(acep.parse("PATTERN A a WHERE a.x IN (1, 2)"))
+
+
+@pytest.mark.parametrize(
     ("value", "constant"),
     [
         (np.int64(3), Literal(3)),
@@ -107,7 +117,7 @@ def test_values_of_other_types(value: Any, constant: Any) -> None:
         (object(), "`:v` cannot be a value of type object"),
         ([1, object()], "`:v` cannot be a value of type object"),
         (b"x", "`:v` cannot be a value of type bytes"),
-        (np.arange(3), "`:v` cannot be a value of type numpy.ndarray"),
+        (np.arange(3), "a list belongs behind IN"),
         ([[1]], "`:v` cannot be a value of type list"),
         ([], "`:v` is an empty list"),
         (2**63, "`:v` does not fit into 64 bits"),

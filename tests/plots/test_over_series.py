@@ -54,6 +54,15 @@ def test_the_line_has_the_events_of_the_key_and_the_marks_those_of_the_match() -
     assert len(line_of(match_over_series(EVENTS, first, "price"))) == 3  # to 1.5 before and after
 
 
+def test_events_of_another_key_at_the_same_times_are_refused() -> None:
+    rows = {"ts": [1, 1, 2, 2], "type": ["A"] * 4, "k": ["x", "y", "x", "y"], "p": [1, 100, 2, 200]}
+    (one, _) = acep.match(rows, "PATTERN SEQ(A a, A b) WHERE [k] AND b.p > a.p WITHIN 5")
+    swapped = {name: [values[place] for place in (1, 0, 3, 2)] for name, values in rows.items()}
+    match_over_series(rows, one, "p")
+    with pytest.raises(acep.DataError, match="do not have the key of the match"):
+        match_over_series(swapped, one, "p")
+
+
 def test_each_mark_is_at_its_event(cases: Callable[[int], int]) -> None:
     chance = random.Random(3)
     drawn = several = 0

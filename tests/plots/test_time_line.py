@@ -100,6 +100,12 @@ def test_the_keys_that_have_the_most_matches_are_shown() -> None:
     assert ax.get_title(loc="left") == "69 matches\nthe 9 of 60 keys that have the most of them"
 
 
+def test_the_axis_has_the_name_of_the_time_column() -> None:
+    found = acep.match({"When": [1, 2], "type": ["a", "b"]}, acep.regex("ab", within=5), ts="When")
+    assert timeline(found).get_xlabel() == "When"
+    assert timeline(found, ts="time").get_xlabel() == "time"
+
+
 def test_times_of_the_calendar_and_other_times() -> None:
     day = dt.datetime(2024, 5, 1)
     ax = timeline([match({}, day, day + dt.timedelta(hours=6))])

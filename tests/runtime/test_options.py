@@ -66,6 +66,11 @@ def test_an_unknown_option_is_refused_as_python_does(name: str, tmp_path: Path) 
         entry(*first, tz="UTC", **more)
 
 
+def test_an_option_of_a_query_is_named() -> None:
+    with pytest.raises(TypeError, match=r"match\(\) got an .*'errors'; acep.parse\(text, errors=\.\.\.\) takes it"):
+        acep.match({"ts": [1]}, "PATTERN A a", errors=1)
+
+
 def test_a_type_checker_knows_the_results(tmp_path: Path) -> None:
     """Where mypy is installed, it agrees with each ``assert_type`` of typed_results.py."""
     pytest.importorskip("mypy")
