@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from acep.errors import DataError
+from acep.errors import DataError, DataWarning
 from acep.events.files.formats import format_of
 from acep.events.files.reading import read_events
 
@@ -190,3 +190,52 @@ def test_format_of() -> None:
 def test_a_path_is_a_text_or_a_path(path: Any) -> None:
     with pytest.raises(DataError, match="a file is named by its path"):
         read_events(path)
+
+
+# Several files ------------------------------------------------------------------------------------
+
+
+def test_files_of_other_names_in_a_folder_are_told(put: Any, tmp_path: Path) -> None:
+    put("1.csv", CSV)
+    for name in ("2.log", "README", ".hidden", "_SUCCESS", "3.csv.tmp"):
+        put(name, "no events")
+    with pytest.warns(DataWarning, match=r"has 2 files that are not read: `2\.log`, `README`; format= says"):
+        assert read_events(tmp_path).to_pydict() == EXPECTED
+    for name in ("README", "2.log"):
+        (tmp_path / name).write_text(CSV)
+    assert len(read_events(tmp_path, format="csv")) == 6
+
+
+def test_a_file_is_not_read_twice(put: Any, tmp_path: Path) -> None:
+    path = put("1.csv", CSV)
+    for paths in ([path, path], [tmp_path, path], [str(tmp_path / "*.csv"), tmp_path / "." / "1.csv"]):
+        with pytest.raises(DataError, match="is named twice"):
+            read_events(paths)
+
+
+def test_a_file_without_a_byte_among_others_has_no_events(put: Any, tmp_path: Path) -> None:
+    put("1.csv", CSV)
+    put("2.csv", "")
+    assert read_events(tmp_path).to_pydict() == EXPECTED
+    (tmp_path / "1.csv").write_text("")
+    with pytest.raises(DataError, match=r"1\.csv` is empty"):
+        read_events(tmp_path)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_name_that_is_an_attribute_here_and_a_field_there(put: Any, order: int) -> None:
+    lines = ['{"ts":1,"ev":{"a":"x","b":1}}\n', '{"ts":2,"ev.a":"x"}\n']
+    path = put("x.jsonl", "".join(lines[::order]))
+    for columns in (None, ["ts", "ev.a"]):
+        with pytest.raises(DataError, match=r"`ev\.a` is an attribute of some lines and a field of `ev` in others"):
+            read_events(path, columns)
+    assert read_events(path, ["ts"])["ts"].to_pylist() == [1, 2][::order]
+
+
+def test_times_with_and_without_a_zone(put: Any) -> None:
+    put("x.csv", "ts\n2026-03-01T07:00:00Z\n2026-03-01T07:00:01\n")
+    one, two = put("1.csv", "ts\n2026-03-01T07:00:00Z\n"), put("2.csv", "ts\n2026-03-01T07:00:01\n")
+    for paths in (one.parent / "x.csv", [one, two]):
+        with pytest.raises(DataError, match="`ts` has times with a zone and times without one"):
+            read_events(paths, cast={"ts": "timestamp"})
+    assert len(read_events([two, put("3.csv", "ts\n2026-03-01T07:00:02\n")], cast={"ts": "timestamp"})) == 2

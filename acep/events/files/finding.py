@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep.errors import DataError, suggest
+from acep.errors import DataError, DataWarning, suggest, warn_caller
 from acep.events.files.formats import COMPRESSED, format_of, open_bytes, reason_of, split_format
 
 __all__ = ["STDIN", "EventFile", "regular_files", "sources_of"]
@@ -57,6 +57,11 @@ def sources_of(paths: Paths, form: str | None, folder: Path) -> list[EventFile]:
     found: list[EventFile] = []
     for text in texts:
         found += _meant(text, form, folder, len(found))
+    seen = set[Path]()
+    for one in found:
+        if (there := one.path.resolve()) in seen:
+            raise DataError(f"`{one.name}` is named twice", hint="its events would come twice", code="file_read")
+        seen.add(there)
     return found
 
 
@@ -69,6 +74,8 @@ def _meant(text: str, form: str | None, folder: Path, number: int) -> list[Event
         return [_spooled(None, "standard input", form, folder, number)]
     try:
         paths, where = _named(text, form)
+        if where is not None and form is None and Path(text).is_dir():
+            _warn_of_others(Path(text), where)
         return [_file(paths[0], form, folder, number)] if where is None else _all(paths, where, form, folder, number)
     except DataError:
         raise
@@ -88,6 +95,23 @@ def _named(text: str, form: str | None) -> tuple[list[Path], str | None]:
     return [path], None
 
 
+def _warn_of_others(folder: Path, where: str) -> None:
+    """Warn of the files in a folder that are not read because of their names."""
+    others = [
+        p.relative_to(folder)
+        for p in sorted(folder.rglob("*"))
+        if p.is_file() and not _hidden(p, folder) and not _known(p, None)
+    ]
+    if others:
+        names = ", ".join(f"`{p}`" for p in others[:3]) + (", ..." if len(others) > 3 else "")
+        what = (
+            f"a file that is not read: {names}"
+            if len(others) == 1
+            else f"{len(others)} files that are not read: {names}"
+        )
+        warn_caller(f"{where} has {what}; format= says how to read files of other names", DataWarning)
+
+
 def regular_files(paths: Paths) -> list[Path] | None:
     """Return the files that the paths mean, if all of them can be read again; ``None`` for pipes and standard input."""
     given: list[Any] = [*paths] if isinstance(paths, list | tuple) else [paths]
@@ -105,11 +129,13 @@ def _all(paths: list[Path], where: str, form: str | None, folder: Path, number: 
     if not files:
         hint = None if form is not None else "names of files of events end in .csv, .jsonl, .parquet"
         raise DataError(f"there is no file of events in {where}", hint=hint, code="file_read")
+    # A file without a byte among others has no events: logs are rotated so.
+    files = [p for p in files if not (p.is_file() and p.stat().st_size == 0)] or files[:1]
     return [_file(p, form, folder, number + i) for i, p in enumerate(files)]
 
 
 def _hidden(path: Path, folder: Path) -> bool:
-    return any(part[0] in "._" for part in path.relative_to(folder).parts)
+    return path.suffix == ".tmp" or any(part[0] in "._" for part in path.relative_to(folder).parts)
 
 
 def _known(path: Path, form: str | None) -> bool:

@@ -4,7 +4,7 @@ time, and its errors."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -67,6 +67,7 @@ class _Looking:
         self.bad = BadLines()
         self.seen: dict[str, dict[str, set[str]]] = {"csv": {}, "jsonl": {}, "parquet": {}}  # looks of text columns
         self.shapes: dict[str, JsonShape] = {}
+        self.zoned: dict[str, bool] = {}  # whether the times of a column that is cast have a zone
         self.long: dict[str, tuple[str, str]] = {}  # by column, the place and text of the first number too long
         self.last: tuple[int, ...] | None = None
         self.back = -1
@@ -142,7 +143,7 @@ class _Looking:
     def _broken(self, column: pa.ChunkedArray, name: str, cast: Cast) -> dict[int, str]:
         """Return the rows whose value a cast cannot represent, with their error messages."""
         try:
-            cast_column(column, cast)
+            made = cast_column(column, cast)
         except DataError as wrong:
             hint = f"{as_cast(name, 'timestamp(s)')}, or (ms), (us), (ns)"
             raise DataError(f"`{name}`: {wrong.message}", hint=hint, code="data_value") from None
@@ -151,7 +152,13 @@ class _Looking:
             rows = bad_rows(column, lambda some: cast_column(some, other or cast))
             if other is not None and rows != bad_rows(column, lambda some: cast_column(some, cast)):
                 self.options.casts[name] = other
+            elif not rows and pa.types.is_timestamp(cast.type):
+                raise _two_kinds_of_times(name) from None
             return {row: f"`{name}` is no {cast.text}: {column[row].as_py()!r}" for row in rows}
+        if pa.types.is_timestamp(made.type) and made.null_count < len(made):
+            zoned = made.type.tz is not None
+            if self.zoned.setdefault(name, zoned) is not zoned:
+                raise _two_kinds_of_times(name)
         return {}
 
     def _order(self, table: pa.Table, form: str) -> None:
@@ -216,6 +223,14 @@ class _Looking:
         return None
 
 
+def _two_kinds_of_times(name: str) -> DataError:
+    return DataError(
+        f"`{name}` has times with a zone and times without one",
+        hint=f"give all of them a zone, or none; {as_cast(name, 'string')} shows them as they are",
+        code="data_value",
+    )
+
+
 def survey(sources: list[EventFile], options: Options) -> Survey:
     """Make a first pass over all files of a stream.
 
@@ -234,6 +249,7 @@ def survey(sources: list[EventFile], options: Options) -> Survey:
             waiting = []
     for one, of in waiting:
         looking.check(one, of, deep=False)
+    _check_names(looking.shapes, options)
     types = _types(parts, looking)
     for name, (where, text) in looking.long.items():
         if types.get(name) == pa.float64():
@@ -243,6 +259,21 @@ def survey(sources: list[EventFile], options: Options) -> Survey:
             shape.check(name, options.columns)
     ordered = None if size <= SMALL else looking.back < 0
     return Survey(parts, types, ordered, looking.back, looking.rows, looking.bad, looking.rising)
+
+
+def _check_names(shapes: Mapping[str, JsonShape], options: Options) -> None:
+    """Raise :class:`DataError` if a used name is that of an attribute in some lines and of a field in others."""
+    for name in shapes if options.columns is None else options.columns:
+        outer, _, path = name.partition(".")
+        held = shapes.get(outer) if path and name in shapes else None
+        for part in path.split("."):
+            held = None if held is None else held.fields.get(part)
+        if held is not None:
+            raise DataError(
+                f"`{name}` is an attribute of some lines and a field of `{outer}` in others",
+                hint="write all of them alike",
+                code="data_column",
+            )
 
 
 def _tables(sources: list[EventFile], looking: _Looking, parts: list[Part]) -> Iterator[tuple[Part, pa.Table]]:
