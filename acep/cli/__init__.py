@@ -9,12 +9,14 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from acep.errors import AcepError
+from acep.cli.help_examples import examples_text
+from acep.errors import AcepError, slip
 
 __all__ = ["main"]
 
@@ -154,7 +156,9 @@ def _subcommand(
 
 def _command_parser(commands: Any, name: str, summary: str) -> argparse.ArgumentParser:
     text = summary[0].upper() + summary[1:] + "."
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=text, allow_abbrev=False)
+    form = argparse.RawDescriptionHelpFormatter
+    about: Any = {"description": text, "epilog": examples_text(name), "formatter_class": form}
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, allow_abbrev=False, **about)
     text = "show no progress on stderr; it is shown on a terminal, from the third second on"
     parser.add_argument("--no-progress", action="store_true", help=text)
     levels = ("debug", "info", "warning", "error")
@@ -307,10 +311,20 @@ def _number(text: str) -> int:
 
 
 class _ArgumentParser(argparse.ArgumentParser):
-    """A parser whose messages have the code of a wrong option."""
+    """A parser whose messages have the code of a wrong option, and the option or command that was meant."""
 
     def error(self, message: str) -> NoReturn:
-        super().error(f"{message} [option_invalid]")
+        near = self._meant(message)
+        super().error(f"{message} [option_invalid]" + (f"\nhint: {near}" if near else ""))
+
+    def _meant(self, message: str) -> str | None:
+        if found := re.match(r"unrecognized arguments: (--[\w-]+)", message):
+            lists = [one.choices.values() for one in self._actions if isinstance(one, argparse._SubParsersAction)]
+            known = {option for some in lists for one in some for option in one._option_string_actions}
+            return None if found[1] in known else slip(found[1], sorted(known))  # known: an option of another command
+        if found := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
+            return slip(found[1], re.findall(r"[\w-]+", found[2]))
+        return None
 
 
 class _Version(argparse.Action):
