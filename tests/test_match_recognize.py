@@ -1,4 +1,4 @@
-"""The queries on the page about MATCH_RECOGNIZE, compared with SQL's own rules (tests/match_recognize.py) on random rows.
+"""The queries of the page about MATCH_RECOGNIZE, compared with SQL's rules (tests/match_recognize.py) on random rows.
 
 Where a query is not exact, the page says so, and a case here shows the difference.
 """
@@ -494,5 +494,5 @@ def test_a_partition_by_an_expression_is_one_by_a_column() -> None:
     given = {name: [one[name] for one in rows] for name in rows[0]}
     query = vee().replace("[symbol]", "[upper]") + LONGEST
     assert {tuple(sorted(sum(m.bindings.values(), ()))) for m in acep.match(given, query, type=None)} == sql
-    with pytest.raises(acep.QueryError, match="a partition attribute is a column"):
+    with pytest.raises(acep.QueryError, match="the brackets take columns"):
         acep.parse(query.replace("[upper]", "[upper(kind)]"))

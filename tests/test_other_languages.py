@@ -53,7 +53,7 @@ ROWS: dict[str, dict[str, str]] = {
         "`WITHIN INTERVAL": "PATTERN SEQ(ANY a, ANY b) WHERE [symbol] WITHIN 59999 ms",
         "`SUBSET": "PATTERN SEQ(ANY a, ANY b) WHERE [symbol] AND a.price > 5 AND b.price > 5 WITHIN 1",
         "`AFTER MATCH SKIP TO FIRST": UP,
-        "`A+?`": f"PATTERN SEQ(ANY a, ANY* more[], ANY b) WHERE {BAR} {{ [symbol] AND more.price <= 20 AND b.price > 20 }}",
+        "`A+?`": f"PATTERN SEQ(ANY a, ANY* m[], ANY b) WHERE {BAR} {{ [symbol] AND m.price < 9 AND b.price > 8 }}",
         "`^`, `$`": "PATTERN SEQ(~ANY n, ANY a) WHERE [symbol] WITHIN 5",
         "`{- A -}`": "PATTERN SEQ(ANY a, ANY b) WHERE [symbol] WITHIN 1 RETURN b.price AS price",
     },

@@ -34,6 +34,7 @@ RULES: tuple[Callable[[LintView], Iterator[Hit]], ...] = (
     event_rules.key_dominant,
     predicate_rules.predicate_never,
     predicate_rules.predicate_always,
+    predicate_rules.equality_partitions,
     time_rules.window_short,
     time_rules.window_long,
     time_rules.window_narrow,

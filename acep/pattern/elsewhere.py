@@ -10,7 +10,15 @@ __all__ = ["Foreign", "foreign_at"]
 _LONGEST = 200  # characters that are searched on each side of the place
 
 _EACH = "leave it out: each way to repeat gives a match; OUTPUT EARLIEST MAXIMAL keeps the longest"
-_ANYWHERE = "leave it out: a pattern is looked for anywhere in the stream"
+_RELUCTANT = (
+    "leave it out: each way to repeat gives a match. For the shortest say in WHERE that no repeated event is the next "
+    "step; OUTPUT NON OVERLAP gives the match that ends first"
+)
+_PAST = (
+    "write OUTPUT LONGEST NON OVERLAP at the end: the match from the first event on that ends last, then the next after "
+    "it; without it all matches are given"
+)
+_CHOOSE = "leave it out: without OUTPUT all matches are given, to choose among them by their rows"
 _SEQUENCE = (
     "write SEQ(A a, ~B b, C c), where B may not come between; what may be skipped, a strategy says: "
     "WHERE skip_till_next_match(...), or partition_contiguity(...)"
@@ -34,10 +42,11 @@ class Foreign:
 
 # Regular expression, name ("": the matched text), and what to write instead. The first entry that matches is used.
 _TABLE: tuple[tuple[str, str, str], ...] = (
+    (r"after\s+match\s+skip\s+to(\s+(last|first|next))?(\s+\w+)?", "AFTER MATCH SKIP TO", _CHOOSE),
     (
-        r"after\s+match(\s+skip(\s+(past|to)(\s+(last|first|next))?(\s+\w+)?)?)?",
+        r"after\s+match(\s+skip(\s+past(\s+last)?(\s+row)?)?)?",
         "AFTER MATCH SKIP",
-        "write OUTPUT LONGEST NON OVERLAP at the end, or OUTPUT NON OVERLAP; without it all matches are given",
+        _PAST,
     ),
     (r"(one|all)\s+rows?\s+per\s+match", "ROWS PER MATCH", "leave it out: each match is one row, with all its events"),
     (r"measures\b", "MEASURES", "write RETURN at the end: RETURN a.price AS price"),
@@ -64,8 +73,9 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
         "UNTIL",
         "write what ends it as a negation between the neighbours, SEQ(A+ a[], ~B stop, C c), or as a condition on a[i]",
     ),
-    (r"(greedy|reluctant)\b", "", _EACH),
-    (r"(?<=[+*?}])\s*\?", "a reluctant repetition", _EACH),
+    (r"greedy\b", "", _EACH),
+    (r"reluctant\b", "", _RELUCTANT),
+    (r"(?<=[+*?}])\s*\?", "a reluctant repetition", _RELUCTANT),
     (r"(?<=[+*?}])\s*\+", "a possessive repetition", _EACH),
     (r"(not)?\s*followed\s*by(\s*any)?\b(\s+\w+\s+(?=\w))?", "FOLLOWED BY", _SEQUENCE),
     (r"(not\s*)?next\b(\s*\(|\s+\w+\s+(?=\w))", "NEXT", _SEQUENCE),
@@ -77,7 +87,8 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     (r"permute\s*\(", "PERMUTE", "write a set: {A a, B b, C c}"),
     (r"\{\s*-|-\s*\}", "an exclusion {- -}", "leave out the marks: RETURN says what is given of a match"),
     (r"->", "`->`", "write SEQ(A a, B b)"),
-    (r"\^|\$", "an anchor", _ANYWHERE),
+    (r"\^", "an anchor", "say that nothing comes before: SEQ(~ANY n, A a), with a WITHIN longer than the stream"),
+    (r"\$", "an anchor", "say that nothing comes after: SEQ(A a, ~ANY n), with a WITHIN longer than the stream"),
 )
 # A construct that begins with a word must not follow another letter.
 _WORD = re.compile(r"(\((?!\?))?[a-z]")

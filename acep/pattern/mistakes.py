@@ -77,6 +77,10 @@ _SMART = {
 }
 
 
+_ONE_STRATEGY = "one strategy holds for the whole pattern: ~ANY n between two steps says that nothing comes between"
+_IN_VALUE = ("LPAR", "ADD", "MULTIPLY")
+
+
 @dataclass(frozen=True)
 class Spot:
     """The place where parsing stopped: before ``token``, at a character that begins no token, or at the text's end.
@@ -206,6 +210,31 @@ def _strategy(spot: Spot) -> QueryError | None:
     return None
 
 
+def _one_strategy(spot: Spot) -> QueryError | str | None:
+    """Find a second strategy in one WHERE, or one behind a condition, which is parsed as a function at first."""
+    if "_AND" not in spot.accepted:
+        return None
+    named = "|".join(STRATEGIES)
+    first = re.search(rf"\bwhere\s+({named})\b", spot.before, re.IGNORECASE)
+    hint = _ONE_STRATEGY if first else "a strategy stands directly after WHERE, and holds for the whole pattern"
+    if spot.word in STRATEGIES:
+        return hint
+    found = re.search(rf"\b({named})\s*\([^()]*\)$", spot.before, re.IGNORECASE)
+    if spot.kind != "LBRACE" or found is None:
+        return None
+    start, end = found.span(1)
+    message = f"unexpected strategy `{found[1]}`"
+    return QueryError(message, text=spot.text, start=start, end=end, hint=hint, code="query_syntax")
+
+
+def _tie(spot: Spot) -> str | None:
+    """Find an expression in the brackets of a partition attribute."""
+    if "RSQB" not in spot.accepted or not (spot.kind in _IN_VALUE or spot.text.startswith("||", spot.at)):
+        return None
+    inside = re.search(r"(\bwhere|\band|&&|\{)\s*\[[^\[\]]*$", spot.before, re.IGNORECASE)
+    return "the brackets take columns: compute the value as a column before" if inside else None
+
+
 def _letter(spot: Spot) -> str | None:
     """Find constructs of other regular expressions that letter expressions do not have."""
     if "LETTER" not in spot.accepted or spot.ended:
@@ -216,7 +245,11 @@ def _letter(spot: Spot) -> str | None:
         return None
     c = spot.text[spot.at]
     if c in "^$":
-        return "leave it out: an expression is looked for anywhere in the stream"
+        place, pattern = ("before", "SEQ(~ANY n, A a)") if c == "^" else ("after", "SEQ(A a, ~ANY n)")
+        return (
+            f"leave it out: an expression is looked for anywhere in the stream. That nothing comes {place} it needs "
+            f"SASE+ text with a window: PATTERN {pattern} WITHIN ..."
+        )
     if c in "~!":
         return "negation needs SASE+ text: PATTERN SEQ(A a, ~B b, C c)"
     return "write a name that is no single letter in quotes: 'A_1'"
@@ -296,7 +329,9 @@ SLIPS: tuple[Callable[[Spot], str | QueryError | None], ...] = (
     _typography,
     _operator,
     _alternatives,
+    _one_strategy,
     _strategy,
+    _tie,
     _letter,
     _still_open,
     _unit,

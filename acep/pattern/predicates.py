@@ -37,7 +37,7 @@ _ELSEWHERE = {
     "if": "write the alternatives with AND and OR",
     "classifier": "the bindings of a match say which variable an event is bound to",
     "match_number": "number the matches that are given",
-    **{s.value: "a strategy stands directly after WHERE" for s in Strategy},
+    **{s.value: "a strategy stands directly after WHERE, and holds for the whole pattern" for s in Strategy},
 }
 FUNCTION_NAMES = (*FUNCTIONS, *AGGREGATES, *_ALIASES, "prev", "cast")
 """The names of functions that the language has."""

@@ -91,6 +91,21 @@ PAIRS: list[tuple[str, str, tuple[Any, ...], tuple[Any, ...]]] = [
         ("PATTERN SEQ(A a, B b) WHERE [k] AND a.x >= 0 WITHIN 300", rows(), {"many": True}),
         ("PATTERN SEQ(A a, B b) WHERE [k] AND a.x >= 2 WITHIN 300", rows(), {"many": True}),
     ),
+    (
+        "equality_partitions", "note",
+        ("PATTERN SEQ(A a, B b) WHERE partition_contiguity(a, b) { [k] AND b.x = a.x } WITHIN 300", rows()),
+        ("PATTERN SEQ(A a, B b) WHERE partition_contiguity(a, b) { [k] AND NOT b.x != a.x } WITHIN 300", rows()),
+    ),
+    (
+        "equality_partitions", "note",
+        ("PATTERN A+ a[] WHERE a[i].x = a[1].x WITHIN 300 OUTPUT LONGEST NON OVERLAP", rows()),
+        ("PATTERN A+ a[] WHERE a[i].x = a[1].x WITHIN 300", rows()),
+    ),
+    (
+        "equality_partitions", "note",
+        ("PATTERN SEQ(A a, B b) WHERE [k] AND b.x = a.x WITHIN 3 EVENTS", rows()),
+        ("PATTERN SEQ(A a, ~B n, B b) WHERE [k] AND b.x = a.x WITHIN 3 EVENTS", rows()),
+    ),
     ("window_short", "error", ("PATTERN SEQ(A a, B b) WHERE [k] WITHIN 5", rows()), (KEYED, rows())),
     (
         "window_short", "warning",
@@ -167,6 +182,15 @@ def test_a_condition_is_marked_where_it_stands() -> None:
     (found,) = [one for one in look(text, rows(), {"many": True}) if one.code == "predicate_never"]
     assert found.span is not None
     assert "a.x > 1000"[:3] in text[found.span.start : found.span.end + 10]
+
+
+def test_the_remedy_of_an_equality_that_makes_partitions() -> None:
+    text = "PATTERN SEQ(A a, B b) WHERE partition_contiguity(a, b) { [k] AND b.x = a.x } WITHIN 300"
+    (found,) = [one for one in acep.lint(rows(), text) if one.code == "equality_partitions"]
+    assert found.hint == "write [x] if that is meant, or else NOT b.x != a.x"
+    given = {"ts": [1, 2, 3], "type": ["A", "A", "B"], "k": [1, 1, 1], "x": [5, 6, 5]}
+    assert len(acep.match(given, text)) == 1
+    assert len(acep.match(given, text.replace("b.x = a.x", "NOT b.x != a.x"))) == 0
 
 
 def test_a_suspect_unit_of_a_plain_window_is_in_the_hint() -> None:
