@@ -102,6 +102,7 @@ def streams() -> tuple[tuple[dict[str, Any], ...], ...]:
             rows.append({"symbol": key, "ts": ts, "price": price, "ref": ref, "kind": rng.choice("LXPVF")})
         for place, one in enumerate(rows):
             one["before"] = rows[place - 1]["price"] if place else None
+            one["behind"] = rows[place + 1]["price"] if place + 1 < len(rows) else None
             one["before2"] = rows[place - 2]["price"] if place > 1 else None
         found.append(tuple(rows))
     return tuple(found)
@@ -241,6 +242,13 @@ EXACT = [
     Case(
         "`PREV(A.price)` at",
         (),
+        seq(row("a"), plus("b")),
+        {"b": lambda seen: less(seen["price"], seen.next("price"))},
+        under("SEQ(ANY a, ANY+ b[])", "b[i].price < b[i].behind") + LONGEST,
+    ),
+    Case(
+        "`PREV(A.price)` at",
+        (),
         AB,
         {"a": rises, "b": falls},
         under("SEQ(ANY z, ANY a, ANY b)", "a.price > z.price AND b.price < a.price"),
@@ -306,6 +314,15 @@ EXACT = [
         vee("z", "a", "="),
         ("last", "a"),
         preferred("to_last", "z", "a", to="a"),
+    ),
+    Case(
+        AFTER + "TO FIRST",
+        (),
+        Z,
+        LEVEL,
+        vee("z", "a", "="),
+        ("first", "a"),
+        preferred("to_first", "z", "a", to="a"),
     ),
     Case(
         "`A{2,5}`",
@@ -446,6 +463,37 @@ DIFFERS = [
 
 def names_of(cases: list[Case]) -> list[str]:
     return [f"{re.sub('[^A-Za-z+?{}^ ]', '', case.row).strip()}-{place}" for place, case in enumerate(cases)]
+
+
+def random_pattern(rng: Random, depth: int = 2) -> tuple[str, Part]:
+    """A regular expression over letters, and the same as a row pattern, whose variables are named by their letters."""
+    made = rng.randrange(3 if depth else 1)
+    if made == 0:
+        letters = rng.choice(("a", "b", "c", "ab", "bc", "abc"))
+        least, most, mark = rng.choice(((0, 1, "?"), (0, 99, "*"), (1, 99, "+"), (1, 1, ""), (2, 3, "{2,3}")))
+        greedy = not mark or rng.random() < 0.5
+        return f"[{letters}]{mark}{'' if greedy else '?'}", rep(row(letters), least, most, greedy=greedy)
+    parts = [random_pattern(rng, depth - 1) for _ in range(3)]
+    if made == 1:
+        return "".join(text for text, _ in parts), seq(*(part for _, part in parts))
+    return f"(?:{'|'.join(text for text, _ in parts)})", alt(*(part for _, part in parts))
+
+
+def test_the_preference_is_that_of_regular_expressions() -> None:
+    """Alternatives, greedy and reluctant repetitions and anchors, on letters, are those of Python's `re`."""
+    rng, define = Random(5), {name: kind(*name) for name in ("a", "b", "c", "ab", "bc", "abc")}
+    found = 0
+    for _ in range(400):
+        (text, part), word = random_pattern(rng), "".join(rng.choice("abc") for _ in range(8))
+        if rng.random() < 0.3:
+            text, part = rng.choice(((f"\\A(?:{text})", seq(begin, part)), (f"(?:{text})\\Z", seq(part, end))))
+        rows = [{"kind": letter} for letter in word]
+        for at in range(len(word)):
+            theirs = re.compile(text).match(word, at)
+            ours = next(part(Seen(rows, at, (), define)), None)
+            assert (ours and ours.at) == (theirs and theirs.end())
+            found += ours is not None
+    assert found > 300
 
 
 @pytest.mark.parametrize("case", EXACT, ids=names_of(EXACT))

@@ -15,8 +15,8 @@ _RELUCTANT = (
     "step; OUTPUT NON OVERLAP gives the match that ends first"
 )
 _PAST = (
-    "write OUTPUT LONGEST NON OVERLAP at the end: the match from the first event on that ends last, then the next after "
-    "it; without it all matches are given"
+    "write OUTPUT LONGEST NON OVERLAP at the end: the match from the first event on that ends last, then the next "
+    "after it; without it all matches are given"
 )
 _CHOOSE = "leave it out: without OUTPUT all matches are given, to choose among them by their rows"
 _SEQUENCE = (
