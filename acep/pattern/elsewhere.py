@@ -9,7 +9,10 @@ __all__ = ["Foreign", "foreign_at"]
 
 _LONGEST = 200  # characters that are searched on each side of the place
 
-_EACH = "leave it out: each way to repeat gives a match; OUTPUT EARLIEST MAXIMAL keeps the longest"
+_POSSESSIVE = (
+    "leave it out: each way to repeat gives a match; OUTPUT LONGEST NON OVERLAP takes the first, and the longest that "
+    "begins there"
+)
 _RELUCTANT = (
     "leave it out: each way to repeat gives a match. For the shortest say in WHERE that no repeated event is the next "
     "step; OUTPUT NON OVERLAP gives the match that ends first"
@@ -71,12 +74,12 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     (
         r"until\b(\s*\()?",
         "UNTIL",
-        "write what ends it as a negation between the neighbours, SEQ(A+ a[], ~B stop, C c), or as a condition on a[i]",
+        "write what ends it as a negation before each event of the loop: SEQ(A a, (~(B | Stop) n, B b)+, C c)",
     ),
-    (r"greedy\b", "", _EACH),
+    (r"greedy\b", "", "write that none may follow the loop: SEQ(A a, (~B n, B b)+, ~(B | C) m, C c)"),
     (r"reluctant\b", "", _RELUCTANT),
     (r"(?<=[+*?}])\s*\?", "a reluctant repetition", _RELUCTANT),
-    (r"(?<=[+*?}])\s*\+", "a possessive repetition", _EACH),
+    (r"(?<=[+*?}])\s*\+", "a possessive repetition", _POSSESSIVE),
     (r"(not)?\s*followed\s*by(\s*any)?\b(\s+\w+\s+(?=\w))?", "FOLLOWED BY", _SEQUENCE),
     (r"(not\s*)?next\b(\s*\(|\s+\w+\s+(?=\w))", "NEXT", _SEQUENCE),
     (

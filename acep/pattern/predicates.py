@@ -36,6 +36,10 @@ _ELSEWHERE = {
     "log": "write ln(x) or log10(x)",
     "if": "write the alternatives with AND and OR",
     "classifier": "the bindings of a match say which variable an event is bound to",
+    **dict.fromkeys(
+        ("collect", "collect_list", "array_agg", "listagg"),
+        "the bindings of a match list its events, and to_pandas(explode=True) has one row for each",
+    ),
     "match_number": "number the matches that are given",
     **{s.value: "a strategy stands directly after WHERE, and holds for the whole pattern" for s in Strategy},
 }

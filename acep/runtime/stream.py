@@ -12,6 +12,8 @@ import numpy as np
 from acep import logs
 from acep.errors import DataError, EngineError, SnapshotError, memory_error
 from acep.events.batch import Batch
+from acep.events.tables import InputSchema
+from acep.events.times import from_ticks, value_text
 from acep.matches.batches import ROWS
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns, concatenate, ordered
@@ -389,11 +391,18 @@ class Stream:
             i = 0 if first else int(np.argmax(older)) + 1
             seen = ts[i - 1] if i or newest is None else newest[0]
             raise DataError(
-                f"event {i} of the batch (ts {ts[i]}) is older than what was seen before (ts {seen})",
-                hint="push batches in order of time",
+                f"event {i} of the batch (ts {self._time(ts[i])}) is older than what was seen before "
+                f"(ts {self._time(seen)})",
+                hint="push events in order of time, or say how late they may come, with lateness=",
                 code="data_order",
             )
         self._newest = (int(ts[-1]), None if order is None else int(order[-1]))
+
+    def _time(self, tick: int) -> str:
+        """Write a time as it is in the input."""
+        schema = self.plans[0].schema
+        held = dict(schema.times).get(schema.ts) if isinstance(schema, InputSchema) else None
+        return str(tick) if held is None else value_text(from_ticks([int(tick)], schema.tick_ns, held)[0])
 
 
 def _listed(engines: Sequence[str]) -> str:
