@@ -1,4 +1,4 @@
-"""An independent account of Flink CEP, for small streams of one key: every match of a chain of steps, and skip strategies.
+"""An independent account of Flink CEP for small streams of one key: each match of a chain of steps, and skips.
 
 It follows the documentation of Flink's pattern API and knows no automaton: it enumerates, for each event that a partial
 match has bound, the events that may come next.
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Event = dict[str, Any]
-Bound = tuple[tuple[str, int], ...]  # name of the step and position of the event, in the order of the stream
+Bound = tuple[tuple[str, int], ...]  # name of the step and place of the event, in the order of the stream
 Condition = Callable[[Event, Callable[[str], list[Event]]], bool]  # the context gives the events of a step so far
 
 STRICT, RELAXED, ANY = "strict", "relaxed", "any"
@@ -20,7 +20,7 @@ STRICT, RELAXED, ANY = "strict", "relaxed", "any"
 
 @dataclass(frozen=True)
 class Step:
-    """A step: its condition, its contiguity to the event before, how often it comes, and what may not come before it."""
+    """A step: its condition, its contiguity to the event before, how often it comes, and what may not come first."""
 
     name: str
     fits: Condition
@@ -57,7 +57,7 @@ class Found:
 
 @dataclass
 class Search:
-    """All matches of steps over events. ``within`` bounds a match, ``pace`` the time from each event to the next one."""
+    """All matches of steps over events. ``within`` bounds a match, ``pace`` the time from an event to the next one."""
 
     steps: Sequence[Step]
     events: Sequence[Event]
@@ -69,23 +69,23 @@ class Search:
 
     def all(self) -> set[Found]:
         first = self.steps[0]
+        assert first.low > 0, "an optional first step is left out here"
         for place, event in enumerate(self.events):
             if first.fits(event, lambda _: []) and not (first.until and first.until(event, lambda _: [])):
                 self._from(0, 1, ((first.name, place),))
-        assert first.low > 0, "an optional first step is left out here"
         return self.found
 
     def _from(self, at: int, count: int, bound: Bound, closed: Condition | None = None) -> None:
-        """Go on behind ``count`` events of the step. ``closed``: that of a greedy loop before, which takes such events."""
+        """Go on behind ``count`` events of a step. ``closed``: the condition of a greedy loop before it."""
         if at == len(self.steps):
-            return self._end(bound)
+            self._end(bound)
+            return
         step = self.steps[at]
         if count < step.high:
             for place in self._next(at, count, bound, closed):
                 self._from(at, count + 1, (*bound, (step.name, place)))
         if count >= step.low:
             self._from(at + 1, 0, bound, step.fits if step.greedy and step.low < step.high else None)
-        return None
 
     def _next(self, at: int, count: int, bound: Bound, closed: Condition | None) -> Iterator[int]:
         """The places of the events that the step takes next."""
@@ -116,7 +116,8 @@ class Search:
             if self._late(bound, place):
                 break
             if self.not_at_end(self.events[place], self._context(bound)):
-                return self._waited(bound, place)
+                self._waited(bound, place)
+                return
         else:
             place = len(self.events)
         self._waited(bound, place)
@@ -137,8 +138,8 @@ class Search:
 def matches(steps: Sequence[Step], events: Sequence[Event], *, skip: str = "none", **how: Any) -> set[Bound]:
     """The matches of steps over events in order of time. ``skip``: ``"none"``, ``"next"`` or ``"past"`` the last event.
 
-    A match waits until no partial match that began earlier is left. Where two matches begin at one event and are complete
-    with one event, Flink does not say which one it takes, so a skip strategy refuses them here.
+    A match waits until no partial match that began earlier is left. Where two matches begin at one event and are
+    complete with one event, Flink does not say which one it takes, so a skip strategy refuses them here.
     """
     search = Search(steps, events, **how)
     found = search.all()
