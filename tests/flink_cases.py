@@ -202,7 +202,7 @@ CASES = [
     ),
     Case(
         "`.greedy()`",
-        "(~B n, B b)+",
+        "~(B|C) m, C c",
         "SEQ(A a, (~B n, B b){2,4}, ~(B|C) m, C c) WHERE [k]",
         [a, Step("b", B, low=2, high=4, greedy=True), c],
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -199,3 +200,14 @@ def test_partial_matches_that_are_held_as_one_are_one() -> None:
     reference = Stream([wanted], "reference")
     reference.push(events("A1 A2 A3 A4", [1, 1, 1, 2]))
     assert reference.live == 4
+
+
+@pytest.mark.parametrize(("zone", "mark"), [(None, ""), (dt.UTC, "Z")])
+def test_the_error_of_an_event_out_of_order_shows_its_time_as_in_the_input(zone: dt.tzinfo | None, mark: str) -> None:
+    matcher = acep.Matcher("PATTERN A a")
+    matcher.push({"ts": [dt.datetime(2024, 3, 1, 10, tzinfo=zone)], "type": ["A"]})
+    with pytest.raises(acep.DataError) as caught:
+        matcher.push({"ts": [dt.datetime(2024, 2, 1, tzinfo=zone)], "type": ["A"]})
+    assert f"(ts 2024-02-01 00:00:00{mark})" in str(caught.value)
+    assert f"(ts 2024-03-01 10:00:00{mark})" in str(caught.value)
+    assert "lateness=" in str(caught.value)
