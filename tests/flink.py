@@ -126,7 +126,7 @@ class Search:
     def _late(self, bound: Bound, place: int) -> bool:
         """Whether a partial match has timed out at the event: Flink's windows do not include their end."""
         now, (first, last) = self.events[place]["ts"], (self.events[bound[i][1]]["ts"] for i in (0, -1))
-        return now - first >= self.within or now - last >= self.pace
+        return bool(now - first >= self.within or now - last >= self.pace)
 
     def _context(self, bound: Bound) -> Callable[[str], list[Event]]:
         return lambda name: [self.events[place] for step, place in bound if step == name]

@@ -19,7 +19,7 @@ def both(*conditions: Condition) -> Condition:
 
 def same(name: str) -> Condition:
     """Have the x of the last event of a step."""
-    return lambda event, context: event["x"] == context(name)[-1]["x"]
+    return lambda event, context: bool(event["x"] == context(name)[-1]["x"])
 
 
 def many(_: Event, context: Callable[[str], list[Event]]) -> bool:
@@ -29,13 +29,13 @@ def many(_: Event, context: Callable[[str], list[Event]]) -> bool:
 
 def more(event: Event, context: Callable[[str], list[Event]]) -> bool:
     """Stand behind more different x than its own x."""
-    return len({one["x"] for one in context("b")}) > event["x"]
+    return bool(len({one["x"] for one in context("b")}) > event["x"])
 
 
 def grows(event: Event, context: Callable[[str], list[Event]]) -> bool:
     """Be more than the mean of the payments before."""
     before = [one["n"] for one in context("p")]
-    return not before or event["n"] > sum(before) / len(before)
+    return not before or bool(event["n"] > sum(before) / len(before))
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ CASES = [
     Case("`.or(", "~(B|C) n, (B|C) b", "SEQ(A a, ~(B|C) n, (B|C) b) WHERE [k]", [a, Step("b", kind("B", "C"))]),
     Case(
         "an `Iter",
-        "count(DISTINCT b[].x) > 1",
+        "HAVING count(DISTINCT b[].",
         "SEQ(A a, (~B n, B b)+, ~C m, C c) WHERE [k] HAVING count(DISTINCT b[].x) > 1",
         [a, Step("b", B, high=99), Step("c", both(C, many))],
     ),

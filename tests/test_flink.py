@@ -25,7 +25,8 @@ PAGE = (HOWTO / "from_flink_cep.md").read_text(encoding="utf-8")
 
 def streams(types: Sequence[str], key: str, value: str) -> list[list[Event]]:
     """Small streams, one after another, each with a key of its own."""
-    draw, ts, made = random.Random(7), 0, []
+    made: list[list[Event]] = []
+    draw, ts = random.Random(7), 0
     for number in range(STREAMS):
         made.append([])
         for _ in range(draw.randint(4, 12)):
@@ -41,7 +42,7 @@ def ours(query: str, made: Sequence[Sequence[Event]]) -> list[set[Bound]]:
     places = [(number, place) for number, stream in enumerate(made) for place in range(len(stream))]
     found: list[set[Bound]] = [set() for _ in made]
     for match in acep.match({name: [event[name] for event in events] for name in events[0]}, f"PATTERN {query}"):
-        pairs = sorted((at, name[0]) for name, ids in match.bindings.items() for at in ids if name != "o")
+        pairs = sorted((int(at), name[0]) for name, ids in match.bindings.items() for at in ids if name != "o")
         (number,) = {places[at][0] for at, _ in pairs}
         found[number].add(tuple((name, places[at][1]) for at, name in pairs))
     return found
