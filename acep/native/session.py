@@ -354,6 +354,7 @@ class NativeSession:
         """Fill a new session from :meth:`dump`; ``changed`` are the plans that it had then, if it had others at first.
         Raises :class:`ValueError`, :class:`TypeError` or :class:`KeyError`
         for other data."""
+        self.budget.check(data)
         self._encoder.load(data)
         for number, plan in enumerate(changed):
             self.change(number, plan)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from acep.budget.pace import Pace
+from acep.errors import SnapshotError
 from acep.events.batch import Batch
 from acep.events.pushed_rows import Pushed, rows_of
 from acep.matches.records import Counts
@@ -42,6 +43,7 @@ class SessionBudget:
     recoveries: Mapping[int, Recovery]
     revisable: bool = False
     left_out: int = 0  # late events that were shed
+    starved: int = 0  # events for which there was not even the time of one touch each, so that no sample has them
     most_held: int = 0  # bytes after a call
 
     def __post_init__(self) -> None:
@@ -140,6 +142,8 @@ class SessionBudget:
             return
         learns = any(effort.ends(events) for effort in self.choosing.values())
         rate, matches = self.pace.rate(many, int(words[0][rows.stop - 1]), learns=learns)
+        if rate < 1:
+            self.starved += many
         touches, walked = self._touches, self.walked
         self.allow(rate, many, matches)
         core.push(*rows_of(words, rows))
@@ -214,7 +218,7 @@ class SessionBudget:
             counts.shed, counts.touches, counts.deciding = self._shed(plan), int(told["spent"]), int(told["deciding"])
             counts.unknown = no_recall(self.decoders[plan].plan)
             if not counts.unknown and not self.revisable:
-                away = int(told["turned_away"]) / max(self.encoder.events + 1, 1)
+                away = min(1.0, (int(told["turned_away"]) + self.starved) / max(self.encoder.events + 1, 1))
                 counts.known = effort.recall(self.core, away)
                 counts.unknown = "too little was watched to say how many"
         if self.revisable and effort is not None:
@@ -268,17 +272,28 @@ class SessionBudget:
             "pace": None if self.pace is None else self.pace.dump(),
             "recoveries": {str(number): recovery.dump() for number, recovery in self.recoveries.items()},
             **({"again": [self.encoder.repeated, self.left_out]} if self.revisable else {}),
+            **({"starved": self.starved} if self.starved else {}),  # states of before have none
         }
+
+    def check(self, data: Any) -> None:
+        """Raise :class:`SnapshotError` for the data of :meth:`dump` under another budget."""
+        for name, held in (("efforts", self.efforts), ("recoveries", self.recoveries)):
+            if set(data[name]) != {str(number) for number in held}:
+                raise SnapshotError(
+                    "the snapshot was taken under another budget",
+                    hint="restore it with the budget= that it was taken with",
+                    code="state_other",
+                )
 
     def load(self, data: Any) -> None:
         """Restore :meth:`dump`. Raises :class:`ValueError`, :class:`TypeError` or :class:`KeyError` for other data."""
-        for name, held in (("efforts", self.efforts), ("recoveries", self.recoveries)):
-            if set(data[name]) != {str(number) for number in held}:
-                raise ValueError(name)
         for number, effort in self.efforts.items():
             effort.load(self.core, data["efforts"][str(number)])
         for number, recovery in self.recoveries.items():
             recovery.load(data["recoveries"][str(number)])
+        self.starved = int(data.get("starved", 0))
+        if not 0 <= self.starved <= self.encoder.events:
+            raise ValueError("starved")
         if self.revisable:
             self.encoder.repeated, self.left_out = map(int, data["again"])
             if self.left_out < 0 or not -self.left_out <= self.encoder.repeated <= self.encoder.events:

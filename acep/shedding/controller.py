@@ -293,7 +293,11 @@ class SheddingController:
     def load(self, core: NativeCore, data: Any) -> None:
         """Restore :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data."""
         if data["policy"] != self.policy.name:
-            raise ValueError("another policy")
+            raise SnapshotError(
+                f"the snapshot was of the policy {str(data['policy'])[:60]!r}, and here is {self.policy.name!r}",
+                hint="restore it with the policy= that it was taken with",
+                code="state_other",
+            )
         vars(self).update(numbers_like(self, NUMBERS, data))
         self.shadow_sampler = restored(ShadowSampler(), data["sparing"])
         lengths = 1 <= self.length <= self.longest <= LEARNED * LAST_EPOCH

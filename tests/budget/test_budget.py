@@ -84,3 +84,40 @@ def test_what_is_no_policy_is_told_in_a_line() -> None:
     with pytest.raises(PolicyError, match="NoneType") as found:
         acep.match(EVENTS, acep.parse(QUERY), budget=acep.Budget(work=5), policy=Empty("newest"), unit="ms")
     assert "check_policy" in str(found.value)
+
+
+def test_a_snapshot_of_another_policy_or_budget_is_another_state() -> None:
+    def matcher(**options: Any) -> acep.Matcher[acep.Matches]:
+        return acep.Matcher(acep.parse(QUERY), unit="ms", **options)
+
+    first = matcher(budget=acep.Budget(work=1))
+    first.push(EVENTS)
+    data = first.snapshot()
+    with pytest.raises(acep.SnapshotError, match="of the policy 'history', and here is 'random'") as caught:
+        matcher(budget=acep.Budget(work=1), policy="random").restore(data)
+    assert caught.value.code == "state_other"
+    with pytest.raises(acep.SnapshotError, match="was taken under another budget"):
+        matcher().restore(data)
+    matcher(budget=acep.Budget(work=1)).restore(data)
+
+
+def test_events_without_any_time_widen_the_interval() -> None:
+    """A stream whose first stretches have no time at all, so that no sample has them."""
+    rng = np.random.default_rng(2)
+    rows = 60_000
+    events = {"ts": np.arange(rows) * 400, "k": rng.integers(0, 20, rows), "type": rng.choice(["a", "b", "c"], rows)}
+    query = "PATTERN SEQ(a p, b q, c r) WHERE skip_till_any_match(p, q, r) { [k] } WITHIN 2 min"
+    whole = len(acep.match(events, query, output="points", unit="ms"))
+    for seed in range(3):
+        found = acep.match(events, query, output="points", unit="ms", budget=acep.Budget(cpu=1e-9), seed=seed)
+        low, high = found.report.interval
+        assert low <= len(found) / whole <= high
+
+
+def test_the_events_without_any_time_are_part_of_the_state() -> None:
+    first = acep.Matcher(acep.parse(QUERY), unit="ms", budget=acep.Budget(cpu=1e-12))
+    for _ in range(3):
+        first.push({"ts": [1, 1, 1], "type": [*"abc"], "v": [1, 2, 3]})
+    second = acep.Matcher(acep.parse(QUERY), unit="ms", budget=acep.Budget(cpu=1e-12))
+    second.restore(first.snapshot())
+    assert first.report.interval == second.report.interval
