@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from acep.errors import PolicyError, QueryError, SnapshotError
+from acep.errors import AcepError, PolicyError, QueryError, SnapshotError
 from acep.learning.estimation.drift import YieldMonitor
 from acep.learning.estimation.recall import ALL, COLUMNS, Rows, SampledUnits, Tally
 from acep.learning.policy import Epoch, Policy
@@ -94,9 +95,10 @@ class SheddingController:
         self.seen = SampledUnits(context.span, context.counted)
         core.start_shedding(number, self.seed % 2**64)
         core.allow(number, -1.0 if self.rate is None else self.rate, (self.rate or 0.0) * CARRIED)
-        shedding_table = self.policy.begin(context, self.seed)
-        if self.learned is None:
-            return self._apply(core, shedding_table)
+        with self._blaming_policy("begin"):
+            shedding_table = self.policy.begin(context, self.seed)
+            if self.learned is None:
+                return self._apply(core, shedding_table)
         self.length = self.longest = LEARNED * LAST_EPOCH
         try:
             with np.errstate(all="ignore"):
@@ -139,7 +141,8 @@ class SheddingController:
             return
         self._weigh()
         if self.held > self.memory // 2:  # no room for the learned state: begin anew
-            self._apply(core, self.policy.begin(self.context, self.seed))
+            with self._blaming_policy("begin"):
+                self._apply(core, self.policy.begin(self.context, self.seed))
             self._weigh()
         try:
             core.bound_memory(self.number, max(0, self.memory - self.held - self.beside))
@@ -250,7 +253,8 @@ class SheddingController:
             longest = max(LEAST_EPOCH, min(longest, self.trajectories * epoch.events // logged))
         self.slowly = SLOWLY if self.drifted else 1 if self.length == self.longest else self.slowly
         self.length = EPOCH_AFTER_DRIFT if self.drifted else min(self.length + self.length // self.slowly, longest)
-        self._apply(core, self.policy.learn(epoch))
+        with self._blaming_policy("learn"):
+            self._apply(core, self.policy.learn(epoch))
         self._bound(core)
         self.seconds += time.process_time() - began
 
@@ -280,9 +284,11 @@ class SheddingController:
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data, with bytes. The native core saves its shedding table and counts."""
+        with self._blaming_policy("state"):
+            own = to_plain(dict(self.policy.state()))
         return {
             "policy": self.policy.name,
-            "state": to_plain(dict(self.policy.state())),
+            "state": own,
             "seen": to_plain(self.seen.to_arrays()),
             **{name: getattr(self, name) for name in NUMBERS},
             "yields": asdict(self.yield_monitor),
@@ -314,6 +320,20 @@ class SheddingController:
         """Return the share of shadow-sampled units, for the policy or for the estimate."""
         own = self.shadow_sampler.share if self.estimate > 0 else 0.0
         return max(self.shedding_table.shadow, own)
+
+    @contextmanager
+    def _blaming_policy(self, step: str) -> Iterator[None]:
+        """Raise :class:`PolicyError` for an error of the policy's own code in ``step``."""
+        try:
+            yield
+        except (AcepError, MemoryError):
+            raise
+        except Exception as error:
+            first = (str(error).splitlines() or [""])[0][:200]
+            raise PolicyError(
+                f"the policy `{self.policy.name}` failed in {step}(): {type(error).__name__}: {first}",
+                hint="acep.checks.check_policy tries a policy",
+            ) from error
 
     def _apply(self, core: NativeCore, given: Any, rate: float | None = None) -> None:
         shedding_table = as_table(given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +13,7 @@ import acep
 from acep.budget.policies import policy_of
 from acep.errors import PolicyError, QueryError
 from acep.learning.policies.baselines import Rule
+from acep.learning.shedding_table import SheddingTable
 
 NO_NUMBERS: list[Any] = [0, -1, True, "20 ms", "", b"1", [], 10**400, float("nan"), float("inf"), float("-inf"), 1j]
 NO_NUMBERS += [Decimal("NaN"), Decimal("sNaN"), Decimal("1e400"), np.array([1, 2]), np.array(3.0), object()]
@@ -121,3 +123,48 @@ def test_the_events_without_any_time_are_part_of_the_state() -> None:
     second = acep.Matcher(acep.parse(QUERY), unit="ms", budget=acep.Budget(cpu=1e-12))
     second.restore(first.snapshot())
     assert first.report.interval == second.report.interval
+
+
+class Flat:
+    """A policy that keeps what is newest, and fails where ``fails`` says so."""
+
+    name = "flat"
+
+    def __init__(self, fails: str) -> None:
+        self.fails = fails
+
+    def begin(self, context: Any, _: int) -> SheddingTable:
+        self.context = context
+        return self.given("begin")
+
+    def learn(self, _: Any) -> SheddingTable:
+        return self.given("learn")
+
+    def restore(self, _: Any) -> SheddingTable:
+        return SheddingTable.flat(self.context)
+
+    def state(self) -> dict[str, Any]:
+        return {"odd": object()} if self.fails == "state" else {}
+
+    def given(self, step: str) -> SheddingTable:
+        table = SheddingTable.flat(self.context)
+        if self.fails == step:
+            return replace(table, level=np.zeros(1 + len(table.level), np.int64))
+        return table if self.fails != f"{step} raises" else replace(table, level=1 // 0)
+
+
+@pytest.mark.parametrize("fails", ["begin", "learn", "state", "begin raises", "learn raises"])
+def test_an_error_of_a_policy_names_it(fails: str) -> None:
+    many = {name: [*values] * 40 for name, values in EVENTS.items()}
+    many["ts"] = list(range(len(many["type"])))
+    step = fails.removesuffix(" raises")
+
+    def run() -> None:
+        matcher = acep.Matcher(acep.parse(QUERY), unit="ms", budget=acep.Budget(work=1), policy=Flat(fails))
+        for at in range(0, len(many["ts"]), 1000):
+            matcher.push({name: values[at : at + 1000] for name, values in many.items()})
+        matcher.snapshot()
+
+    with pytest.raises(PolicyError, match=rf"the policy `flat` failed in {step}\(\): \w+: ") as caught:
+        run()
+    assert caught.value.__cause__ is not None
