@@ -179,7 +179,8 @@ class RevisedRows:
             if pc.any(pc.and_(back, pc.is_null(rows.column(key), nan_is_null=True))).as_py():
                 raise DataError(
                     f"column `{key}` is null in a row that takes an event back",
-                    hint="it has the time and the partition attributes of its event",
+                    hint="it has the time and the partition attributes of its event; if these are null too, leave both "
+                    f"rows out before the match: `{key}` IS NOT NULL",
                     code="data_null",
                 )
         events = rows.filter(pc.invert(back)).select([name, seq])
