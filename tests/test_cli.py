@@ -516,6 +516,9 @@ def test_replay(capsys: pytest.CaptureFixture[str]) -> None:
     told = capsys.readouterr().err.splitlines()
     assert told[0].startswith("micro-batch 0: 6 events")
     assert any(line.startswith("6 events in ") for line in told)
+    for command in ("replay", "match"):
+        assert main([command, "query.acep", "events.csv", "--flat", "--output", f"{command}.csv"]) == 0
+    assert Path("replay.csv").read_text() == Path("match.csv").read_text() != ""
 
 
 @pytest.mark.parametrize(
@@ -526,6 +529,7 @@ def test_replay(capsys: pytest.CaptureFixture[str]) -> None:
         (["replay", "query.acep", "event.csv"], "there is no file `event.csv`"),
         (["replay", "query.acep", "events.csv", "--output", "x.xls"], "no format of output"),
         (["replay", "query.acep", "events.csv", "--chunk", "0"], "not a positive number"),
+        (["replay", "query.acep", "events.csv", "--flat", "--versions", "."], "which a new version may change"),
     ],
 )
 def test_mistakes_are_explained_before_spark_starts(

@@ -234,10 +234,10 @@ def _add_output_options(parser: argparse.ArgumentParser, *, kinds: bool = True) 
     group = parser.add_argument_group("the output")
     group.add_argument("--output", metavar="FILE", help="write to a .jsonl, .parquet or .csv file, not to stdout")
     group.add_argument("--limit", type=_number, metavar="N", help="give at most the first N")
+    group.add_argument("--flat", action="store_true", help=FLAT_HELP)
     if not kinds:
         return
     _add_kinds(group, count="how many matches there are", exists="whether there is a match")
-    group.add_argument("--flat", action="store_true", help=FLAT_HELP)
     group.add_argument("--no-counts", action="store_true", help="bundles without the number of their matches: faster")
 
 

@@ -15,10 +15,12 @@ from acep.cli.watch import LiveView
 def run(args: argparse.Namespace) -> None:
     """Replay, write the matches as ``acep match`` does, and print a summary on stderr."""
     query, options = load_query(args), budget_options(args)
+    from acep.matches.flat import check_flat
     from acep.matches.writing import output_format, write_table
 
     if args.output is not None:
         output_format(args.output)  # report a wrong name before the work
+    check_flat(args.flat, dynamic=args.versions is not None)
     from acep.spark.replay import replay
 
     plain = len(args.events) == 1 and Path(args.events[0]).is_file()
@@ -46,6 +48,6 @@ def run(args: argparse.Namespace) -> None:
             if live is not None:
                 live.finish()
         target, form = (sys.stdout, "jsonl") if args.output is None else (args.output, None)
-        write_table(done.table(args.limit), target, form)
+        write_table(done.table(args.limit), target, form, flat=done.layout if args.flat else None)
     sys.stdout.flush()
     sys.stderr.write(f"{done}\n")

@@ -24,6 +24,7 @@ from acep.errors import DataError
 from acep.events.fields import column_at
 from acep.events.files.reading import read_events
 from acep.events.tables import schema_of, to_table
+from acep.matches.flat import Layout
 from acep.matches.report import Report
 from acep.native.compiled import REFERENCE
 from acep.pattern.asked import query_of
@@ -61,7 +62,8 @@ class Replay:
     of this run, and the split ``spent`` of their time. ``report`` corresponds to :attr:`acep.Matches.report`, and
     ``allowance`` is the number of transition evaluations that a budget allowed (0: no budget). The maxima over all
     micro-batches are bytes of ``state``, ``live`` partial matches and seconds of ``lag``. ``folder`` has the matches as
-    Parquet files; read by Spark, they are without leftovers of a crash.
+    Parquet files; read by Spark, they are without leftovers of a crash. ``layout`` says which columns a flat table of them
+    has.
     """
 
     events: int
@@ -77,6 +79,7 @@ class Replay:
     state: int = 0
     live: int = 0
     lag: float = 0.0
+    layout: Layout = field(repr=False, default=Layout((), frozenset()))
     _session: Any = field(repr=False, compare=False, default=None)
 
     def frame(self) -> DataFrame:
@@ -203,6 +206,7 @@ def replay(
     shown = _teller(chunks) if progress or (progress is None and sys.stderr.isatty()) else None
     try:
         done = _run(spark, found, folder, [one for one in (shown, tell) if one is not None])
+        done.layout = Layout.of([plan])
         if shown is not None and done.batches:
             sys.stderr.write("\n")
     except BaseException:
