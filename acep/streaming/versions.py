@@ -178,10 +178,16 @@ class Versions:
                 )
 
     def _missing(self, batch: int) -> SnapshotError:
+        query, _, call = self._call.partition("/")
+        others = [name for name in self._folder.names(query) if name != call and _CALL.fullmatch(name)]
+        changed = not self._batches() and any(f"{batch - 1}" in self._folder.names(f"{query}/{one}") for one in others)
         return SnapshotError(
             f"the stream goes on with micro-batch {batch}, but {self._shown(self._call)} has not the state of all"
-            f" {self.buckets} buckets after micro-batch {batch - 1}",
-            hint=_way_back(batch - 1),
+            f" {self.buckets} buckets after micro-batch {batch - 1}"
+            + ("; there is that of another query, or of other options" if changed else ""),
+            hint="go on with the query and the options that the checkpoint was made with, or begin a new checkpoint"
+            if changed
+            else _way_back(batch - 1),
         )
 
     def _not_the_same(self, batch: int) -> SnapshotError:

@@ -244,16 +244,22 @@ def test_another_query_or_another_folder_is_refused(spark: Any, tmp_path: Path) 
     options: dict[str, Any] = {"watermark": "5 seconds", "state": tmp_path / "state"}
     folder.run(quiet_match(folder.frame(), query, **options))
     folder.end()
-    for other in (
-        quiet_match(folder.frame(), acep.regex("ab", within="11 seconds", by="k"), **options),
-        quiet_match(folder.frame(), query, **options | {"state": tmp_path / "other"}),
+    for other, hint in (
+        (
+            quiet_match(folder.frame(), acep.regex("ab", within="11 seconds", by="k"), **options),
+            "go on with the query and the options",
+        ),
+        (
+            quiet_match(folder.frame(), query, **options | {"state": tmp_path / "other"}),
+            "use the state= folder and the query",
+        ),
     ):
         with pytest.raises(Exception, match="STREAM_FAILED") as failed:
             folder.run(other)
         told = error_in(failed.value)
         assert isinstance(told, SnapshotError)
         assert "has not the state of all 8 buckets after micro-batch 1" in told.message
-        assert "use the state= folder and the query" in (told.hint or "")
+        assert hint in (told.hint or "")
     rows, _ = folder.run(quiet_match(folder.frame(), query, **options))
     assert same(rows, as_rows(acep.match(table, query)))
 

@@ -252,6 +252,7 @@ def test_missing_versions_are_refused(tmp_path: Path, change: str) -> None:
     with pytest.raises(SnapshotError, match=r"micro-batch 0|was removed") as error:
         versions.before(1)
     assert len(error.value.render().splitlines()) == 2
+    assert ("that of another query" in error.value.message) is (change == "another call")
 
 
 def test_a_user_may_name_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
