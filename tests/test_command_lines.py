@@ -261,7 +261,8 @@ def wrong(status: object, err: str) -> str | None:
         return "a traceback"
     lines = err.splitlines()
     if lines and lines[0].startswith("usage: "):
-        return None if re.match(r"acep.*: error: ", lines[-1]) else "usage without an error"
+        said = lines[-2] if lines[-1].startswith("hint: ") else lines[-1]
+        return None if re.match(r"acep.*: error: ", said) else "usage without an error"
     messages = [line for line in lines if SAID.match(line) and not NOTE.match(line)]
     if status == 2 and len(messages) != 1:
         return f"{len(messages)} messages"

@@ -22,7 +22,7 @@ from acep.storage.plain_data import from_bytes, to_bytes, to_json
 __all__ = ["Refused", "Watched", "digest"]
 
 
-class Refused(Exception):  # noqa: N818 - it is no error
+class Refused(BaseException):
     """Raised when a policy cannot serve a query."""
 
 

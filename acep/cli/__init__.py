@@ -314,6 +314,7 @@ class _ArgumentParser(argparse.ArgumentParser):
     """A parser whose messages have the code of a wrong option, and the option or command that was meant."""
 
     def error(self, message: str) -> NoReturn:
+        message = " ".join(message.splitlines())  # an argument may have several lines
         near = self._meant(message)
         super().error(f"{message} [option_invalid]" + (f"\nhint: {near}" if near else ""))
 

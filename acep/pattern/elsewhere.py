@@ -105,7 +105,7 @@ def foreign_at(text: str, at: int) -> Foreign | None:
     """Find a construct at the place where parsing stopped: it contains the place, or ends or begins there.
 
     >>> foreign_at("WITHIN 5 AFTER MATCH SKIP TO NEXT ROW", 9).name
-    'AFTER MATCH SKIP'
+    'AFTER MATCH SKIP TO'
     """
     first = max(0, at - _LONGEST)
     around = text[first : at + _LONGEST]

@@ -13,6 +13,7 @@ import numpy as np
 from acep.errors import DataError
 from acep.events.times import value_text
 from acep.matches.matches import Match, Matches
+from acep.plan.schema import Schema
 from acep.plots.canvas import AS_WRITTEN, COLOURS, axes_of, colours_of, label_text, legend, titled
 from acep.plots.over_series import key_text
 from acep.plots.time_axis import TimeAxis, moment, time_axis
@@ -76,7 +77,8 @@ def timeline(
     several = isinstance(matches, Mapping)
     given = {str(name): one for name, one in matches.items()} if isinstance(matches, Mapping) else {"": matches}
     if ts is None:
-        ts = next((one.schema.ts for one in given.values() if hasattr(one, "schema")), "ts")
+        schemas = [getattr(one, "schema", None) for one in given.values()]
+        ts = next((one.ts for one in schemas if isinstance(one, Schema)), "ts")
     total, calendar, zone, bars, names, notes = _bars(given)
     total = max(total, of or 0)
     number = f"{total:,} match" + ("" if total == 1 else "es")

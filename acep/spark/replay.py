@@ -62,7 +62,7 @@ class Replay:
     of this run, and the split ``spent`` of their time. ``report`` corresponds to :attr:`acep.Matches.report`, and
     ``allowance`` is the number of transition evaluations that a budget allowed (0: no budget). The maxima over all
     micro-batches are bytes of ``state``, ``live`` partial matches and seconds of ``lag``. ``folder`` has the matches as
-    Parquet files; read by Spark, they are without leftovers of a crash. ``layout`` says which columns a flat table of them
+    Parquet files; read by Spark, they are without leftovers of a crash. ``layout`` says which columns their flat table
     has.
     """
 

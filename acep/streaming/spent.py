@@ -99,7 +99,7 @@ def spent_of(told: Sequence[Mapping[str, Any]], seconds: float) -> Spent:
     >>> first = {"spans": [[0.0, 2.0]], "matching": 1.0, "partition": 0}
     >>> second = {"spans": [[1.0, 3.0]], "matching": 0.0, "partition": 1}
     >>> spent_of([first, second], 5.0)
-    Spent(spark=2.0, transfer=2.25, matching=0.75, busiest=2.0)
+    Spent(spark=2.0, transfer=2.25, matching=0.75, busiest=2.0, outside='Spark')
     """
     spans = sorted((begin, end) for one in told for begin, end in one["spans"])
     busy, upto = 0.0, float("-inf")

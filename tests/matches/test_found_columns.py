@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -71,7 +72,7 @@ def both(draw: st.DrawFn) -> tuple[Matches, Matches]:
     returned = [Kind.INT, Kind.FLOAT, Kind.STRING, Kind.BOOL, *([Kind.TIMESTAMP] if schema.instants else [])]
     returns = tuple(draw(st.lists(st.sampled_from(returned), max_size=3)))
     texts, scale = draw(st.booleans()), draw(st.sampled_from([1, 1, 2, 6]))
-    schema = type(schema)(**{**vars(schema), "id": "name" if texts else "id"})
+    schema = replace(schema, id="name" if texts else "id")
     event: st.SearchStrategy[Any] = st.sampled_from(["e1", "e10", "é", '"']) if texts else st.integers(-3, 2**40)
     day = int(86400 * 10**9 / (attribute_tick(schema) or 1))
     step = {"timestamp[ns]": day + 7, "timestamp[ms, tz=UTC]": day // 1000}.get(str(schema.times[0][1]), day)
