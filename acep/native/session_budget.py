@@ -25,6 +25,7 @@ __all__ = ["SessionBudget"]
 BESIDE = 8  # texts and ids get one part in so many of the memory
 ROUNDS = 8  # attempts to shed partial matches to make room for texts
 MOST = 2**62  # matches
+USED = 0.9  # share of an allowance from which on it counts as used up
 NOT_ESTIMATED = "how many is not estimated where matches may be taken back"
 
 
@@ -43,7 +44,7 @@ class SessionBudget:
     recoveries: Mapping[int, Recovery]
     revisable: bool = False
     left_out: int = 0  # late events that were shed
-    starved: int = 0  # events for which there was not even the time of one touch each, so that no sample has them
+    starved: int = 0  # events for which there was not the time of one touch each, though more was needed: in no sample
     most_held: int = 0  # bytes after a call
 
     def __post_init__(self) -> None:
@@ -142,12 +143,12 @@ class SessionBudget:
             return
         learns = any(effort.ends(events) for effort in self.choosing.values())
         rate, matches = self.pace.rate(many, int(words[0][rows.stop - 1]), learns=learns)
-        if rate < 1:
-            self.starved += many
         touches, walked = self._touches, self.walked
         self.allow(rate, many, matches)
         core.push(*rows_of(words, rows))
         touches, walked, took = self._touches - touches, self.walked - walked, self.learning
+        if rate < 1 and touches >= USED * rate * many:
+            self.starved += many
         for effort in looks:
             effort.look(core, events)
         self.pace.measured(many, touches, self.learning - took, matches=walked)

@@ -134,7 +134,8 @@ class SheddingController:
 
     def _weigh(self) -> None:
         """Update how many bytes the state of the policy and the sampled units take."""
-        self.held = held_by(self.policy.state()) + self.seen.rows.nbytes
+        with self._blaming_policy("state"):
+            self.held = held_by(self.policy.state()) + self.seen.rows.nbytes
 
     def _bound(self, core: NativeCore) -> None:
         if self.memory is None:

@@ -168,3 +168,9 @@ def test_an_error_of_a_policy_names_it(fails: str) -> None:
     with pytest.raises(PolicyError, match=rf"the policy `flat` failed in {step}\(\): \w+: ") as caught:
         run()
     assert caught.value.__cause__ is not None
+
+
+def test_each_of_several_queries_has_all_of_the_work() -> None:
+    both = acep.match(EVENTS, {"one": QUERY, "two": QUERY}, unit="ms", budget=acep.Budget(work=1))
+    work = [found.report.work or 0 for found in both.values()]
+    assert max(work) <= len(EVENTS["ts"]) < sum(work)
