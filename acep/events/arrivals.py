@@ -196,7 +196,7 @@ class Arrivals:
         self._count(rows, fresh)
         if not fresh.any():
             return Due()
-        self._held.see(int(ticks.max()) if self.late is None or not len(self.late) else int(ticks[fresh].max()))
+        self._held.see(int(ticks.max()) if fresh.all() else int(ticks[fresh].max()))
         greatest, given = self._held.greatest, self._held.released
         assert greatest is not None
         if not kept.all():

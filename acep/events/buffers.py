@@ -31,7 +31,7 @@ def plain_type(held: pa.DataType) -> pa.DataType:
 
 def direct(column: pa.ChunkedArray) -> Array | None:
     """Return the numbers of a column of int64 or float64 in one chunk without nulls, in the memory that they have;
-    ``None`` for any other column. Small batches are read by this some ten times as fast as by :func:`joined`.
+    ``None`` for any other column. For small batches this takes less time than :func:`joined`.
 
     >>> direct(pa.chunked_array([[1, 2]])), direct(pa.chunked_array([[1, None]]))
     (array([1, 2]), None)

@@ -139,9 +139,10 @@ def _placed(value: Constant | tuple[Constant, ...], where: ex.Span) -> Constant 
 
 
 def _constants(name: str, value: object) -> Constant | tuple[Constant, ...]:
-    for name_of in ("tolist", "to_list"):  # an array of NumPy, a column of pandas or polars
-        if getattr(value, "ndim", 1) == 1 and hasattr(value, "__len__") and hasattr(value, name_of):
-            value = getattr(value, name_of)()
+    # An array of NumPy or Arrow, or a column of pandas or polars.
+    as_list = getattr(value, "tolist", None) or getattr(value, "to_list", None)
+    if as_list is not None and getattr(value, "ndim", 1) == 1 and not isinstance(value, memoryview):
+        value = as_list()
     if isinstance(value, Sequence | AbstractSet) and not isinstance(value, str | bytes | bytearray | memoryview):
         several = [*value] if isinstance(value, Sequence) else sorted(value, key=repr)
         if not several:

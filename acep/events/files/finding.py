@@ -73,9 +73,9 @@ def _meant(text: str, form: str | None, folder: Path, number: int) -> list[Event
             )
         return [_spooled(None, "standard input", form, folder, number)]
     try:
-        paths, where = _named(text, form)
-        if where is not None and form is None and Path(text).is_dir():
-            _warn_of_others(Path(text), where)
+        paths, where, others = _named(text, form)
+        if others:
+            _warn_of_others(others, where or text)
         return [_file(paths[0], form, folder, number)] if where is None else _all(paths, where, form, folder, number)
     except DataError:
         raise
@@ -83,33 +83,25 @@ def _meant(text: str, form: str | None, folder: Path, number: int) -> list[Event
         raise DataError(f"`{text}` cannot be read: {reason_of(wrong)}", code="file_read") from None
 
 
-def _named(text: str, form: str | None) -> tuple[list[Path], str | None]:
-    """Return the paths that a text means, and the words for a glob or a folder (``None``: it names one file)."""
+def _named(text: str, form: str | None) -> tuple[list[Path], str | None, list[Path]]:
+    """Return the paths that a text means, the words for a glob or a folder (``None``: it names one file), and the files
+    of a folder that are left out because of their names."""
     path = Path(text)
     if not path.exists() and glob.has_magic(text):
         found = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - the text may name any folder
-        return [Path(p) for p in found], f"`{text}`"
+        return [Path(p) for p in found], f"`{text}`", []
     if path.is_dir():
-        below = [p for p in sorted(path.rglob("*")) if not p.is_dir() and not _hidden(p, path) and _known(p, form)]
-        return below, f"the folder `{text}`"
-    return [path], None
+        below = [p for p in sorted(path.rglob("*")) if not p.is_dir() and not _hidden(p, path)]
+        others = [p.relative_to(path) for p in below if not _known(p, form)]
+        return [p for p in below if _known(p, form)], f"the folder `{text}`", others
+    return [path], None, []
 
 
-def _warn_of_others(folder: Path, where: str) -> None:
+def _warn_of_others(others: list[Path], where: str) -> None:
     """Warn of the files in a folder that are not read because of their names."""
-    others = [
-        p.relative_to(folder)
-        for p in sorted(folder.rglob("*"))
-        if p.is_file() and not _hidden(p, folder) and not _known(p, None)
-    ]
-    if others:
-        names = ", ".join(f"`{p}`" for p in others[:3]) + (", ..." if len(others) > 3 else "")
-        what = (
-            f"a file that is not read: {names}"
-            if len(others) == 1
-            else f"{len(others)} files that are not read: {names}"
-        )
-        warn_caller(f"{where} has {what}; format= says how to read files of other names", DataWarning)
+    names = ", ".join(f"`{p}`" for p in others[:3]) + (", ..." if len(others) > 3 else "")
+    number = "a file that is" if len(others) == 1 else f"{len(others)} files that are"
+    warn_caller(f"{where} has {number} not read: {names}; format= says how to read files of other names", DataWarning)
 
 
 def regular_files(paths: Paths) -> list[Path] | None:
