@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def shown(capsys: pytest.CaptureFixture[str], *args: str) -> str:
-    """What a command line that ends at once prints."""
+    """Return the output of a command line that ends at once."""
     with pytest.raises(SystemExit):
         main([*args])
     return "".join(capsys.readouterr())

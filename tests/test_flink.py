@@ -37,7 +37,7 @@ def streams(types: Sequence[str], key: str, value: str) -> list[list[Event]]:
 
 
 def ours(query: str, made: Sequence[Sequence[Event]]) -> list[set[Bound]]:
-    """What a query binds in each stream, by the first letter of its variables and the place in the stream."""
+    """Return the events that a query binds in each stream, by the first letter of the variable and their places."""
     events = [event for stream in made for event in stream]
     places = [(number, place) for number, stream in enumerate(made) for place in range(len(stream))]
     found: list[set[Bound]] = [set() for _ in made]

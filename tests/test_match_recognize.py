@@ -191,6 +191,12 @@ Z = seq(row("s"), plus("z"), plus("a"))  # names against the alphabet
 STRICT: Define = {"d": falls, "u": rises}
 LEVEL: Define = {"z": not_up, "a": not_down, "d": not_up, "u": not_down}
 AB = seq(row("a"), row("b"))
+PEAK: Define = {"a": rises, "b": falls}
+ROW_BEFORE_PEAK = under("SEQ(ANY z, ANY a, ANY b)", "a.price > z.price AND b.price < a.price")
+ABOVE_TWO_BEFORE: tuple[Part, Define] = (
+    seq(row("a"), rep(row("b"), 2)),
+    {"b": lambda seen: less(seen.prev("price", 2), seen["price"])},
+)
 GAP = seq(row("l"), rep(row("x"), 0, 8), row("p"))
 KINDS: Define = {"l": kind("L"), "p": kind("P")}
 GAP_QUERY = under("SEQ(ANY l, ANY{0,8} x[], ANY p)", "l.kind = 'L' AND p.kind = 'P'")
@@ -250,16 +256,15 @@ EXACT = [
         "`PREV(A.price)` at",
         (),
         AB,
-        {"a": rises, "b": falls},
-        under("SEQ(ANY z, ANY a, ANY b)", "a.price > z.price AND b.price < a.price"),
+        PEAK,
+        ROW_BEFORE_PEAK,
         skip=NEXT,
         left_out="z",
     ),
     Case(
         "`PREV(A.price)` at",
         (),
-        seq(row("a"), rep(row("b"), 2)),
-        {"b": lambda seen: less(seen.prev("price", 2), seen["price"])},
+        *ABOVE_TWO_BEFORE,
         under("SEQ(ANY a, ANY{2,} b[])", "b.price > b.before2") + LONGEST,
     ),
     Case(
@@ -406,7 +411,7 @@ EXACT = [
     ),
 ]
 
-# What the page warns of.
+# Differences of which the page warns.
 DIFFERS = [
     Case(AFTER + "PAST", (), Z, LEVEL, vee("z", "a", "=") + LONGEST),
     Case(AFTER + "TO NEXT", (), GAP, KINDS, GAP_QUERY + "OUTPUT EARLIEST MAXIMAL", NEXT),
@@ -425,15 +430,14 @@ DIFFERS = [
         "`PREV(A.price)` at",
         (),
         AB,
-        {"a": rises, "b": falls},
-        under("SEQ(ANY z, ANY a, ANY b)", "a.price > z.price AND b.price < a.price") + LONGEST,
+        PEAK,
+        ROW_BEFORE_PEAK + LONGEST,
         left_out="z",
     ),
     Case(
         "`PREV(A.price)` at",
         (),
-        seq(row("a"), rep(row("b"), 2)),
-        {"b": lambda seen: less(seen.prev("price", 2), seen["price"])},
+        *ABOVE_TWO_BEFORE,
         under("SEQ(ANY a, ANY{2,} b[])", "b[i].price > b[i-2].price") + LONGEST,
     ),
     Case(
