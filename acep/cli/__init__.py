@@ -162,7 +162,7 @@ def _command_parser(commands: Any, name: str, summary: str) -> argparse.Argument
     text = "show no progress on stderr; it is shown on a terminal, from the third second on"
     parser.add_argument("--no-progress", action="store_true", help=text)
     levels = ("debug", "info", "warning", "error")
-    text = "what is said on stderr besides errors: debug, info, warning (default) or error, which is nothing"
+    text = "which messages come to stderr: debug, info, warning (default) or error, which leaves warnings out"
     parser.add_argument("--log-level", default="warning", choices=levels, metavar="LEVEL", help=text)
     return parser
 
