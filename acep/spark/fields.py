@@ -140,14 +140,35 @@ def all_columns(columns: StructType) -> StructType:
     )
 
 
+def _check_case(columns: StructType, path: tuple[str, ...]) -> None:
+    """Raise :class:`DataError` if a name on the path differs from another one beside it only in case."""
+    from pyspark.sql.types import StructType
+
+    level: DataType = columns
+    for at, name in enumerate(path):
+        assert isinstance(level, StructType)
+        alike = sorted({one for one in level.names if one.lower() == name.lower()})
+        if len(alike) > 1:
+            full = [".".join((*path[:at], one)) for one in alike]
+            raise DataError(
+                f"the columns {' and '.join(map(quoted, full))} differ only in case, so Spark takes them for one",
+                hint='rename one of them, or set "spark.sql.caseSensitive" to "true"',
+                code="data_column",
+            )
+        level = level[name].dataType
+
+
 def with_fields(frame: DataFrame, wanted: Iterable[str]) -> DataFrame:
     """Add the wanted struct fields to the DataFrame as columns, and strip trailing blanks from CHAR columns, which SQL
-    ignores."""
+    ignores. Raises :class:`DataError` for a name that Spark cannot tell from another one."""
     from pyspark.sql import functions as sf
 
     added: dict[str, Column] = {}
+    ignored = str(frame.sparkSession.conf.get("spark.sql.caseSensitive") or "false").lower() != "true"
     for name in wanted:
         path, field = path_of(frame.schema, name)
+        if ignored:
+            _check_case(frame.schema, path)
         column = sf.col(".".join(map(quoted, path)))
         char = field.dataType.typeName() == "char" or str(field.metadata.get(CHAR_KEY, "")).startswith("char(")
         if char:

@@ -164,3 +164,25 @@ def test_random_typed_tables_on_spark(spark: Any, cases: Callable[[int], int]) -
         query = quiet_match(folder.frame(), streamed, buckets=buckets, watermark="3 seconds")
         found, _ = folder.run(query, f"out-{buckets}")
         assert differences(pairs(found), some) == {}, f"stream, {buckets} buckets"
+
+
+def test_names_that_differ_only_in_case(spark: Any) -> None:
+    rows = [(1, "a", 1, 2), (2, "b", 3, 4)]
+    frame = spark.createDataFrame(rows, "ts long, type string, `user` long, `User` long")
+    with pytest.raises(DataError, match=r"the columns `User` and `user` differ only in case") as refused:
+        acep.spark.match(frame, acep.regex("ab", within=5, by="user"), seq="ts", id="ts")
+    assert "caseSensitive" in (refused.value.hint or "")
+    structs = [(ts, kind, (one, other)) for ts, kind, one, other in rows]
+    inner = spark.createDataFrame(structs, "ts long, type string, dev struct<user: long, User: long>")
+    with pytest.raises(DataError, match=r"`dev\.User` and `dev\.user`"):
+        acep.spark.match(inner, acep.regex("ab", within=5, by="dev.User"), seq="ts", id="ts")
+    unused = acep.spark.match(frame.withColumn("n", sf.lit(1)), acep.regex("ab", within=5, by="n"), seq="ts", id="ts")
+    assert unused.count() == 1
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        assert acep.spark.match(frame, acep.regex("ab", within=5, by="User"), seq="ts", id="ts").count() == 0
+        one = frame.withColumn("User", sf.lit(7))
+        (found,) = acep.spark.match(one, acep.regex("ab", within=5, by="User"), seq="ts", id="ts").collect()
+        assert found.key.User == 7
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
