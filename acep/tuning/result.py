@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -180,6 +181,9 @@ def _error_lines(found: Tuning) -> Iterator[str]:
         ]
         rows.append((f"{step.errors:g}", *numbers, f"{made.work:.3g}", "a single event matches" if step.single else ""))
     yield from table_lines(("errors", "matches", "bundles", "keys", "touches an event", ""), rows)
+    counts = [step.replay.bundles for step in found.errors]
+    if any(more < less for less, more in pairwise(counts)):
+        yield "fewer bundles with more errors: what is found between two bundles joins them into one"
     hits = [step for step in found.errors if step.replay.matches]
     if not hits:
         yield "no error budget that was tried finds a match in the sample"

@@ -316,3 +316,13 @@ def test_a_notebook_shows_recommendations_and_no_sample() -> None:
         assert "pyarrow" not in repr(shown)
         assert shown._repr_html_().startswith("<pre>")
     assert len(tuned._repr_html_()) < 25_000
+
+
+def test_fewer_bundles_with_more_errors_are_explained() -> None:
+    events = pa.table({"ts": [1, 2, 5, 8, 11, 12], "type": list("abaaab")})
+    found = acep.tune(events, acep.regex("ab", within=3))
+    assert [step.replay.bundles for step in found.errors] == [2, 1]
+    assert "1 (-1)" in str(found)
+    assert "joins them into one" in str(found)
+    apart = pa.table({"ts": [1, 2, 11, 12], "type": list("abab")})
+    assert "joins them into one" not in str(acep.tune(apart, acep.regex("ab", within=3)))
