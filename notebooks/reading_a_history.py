@@ -43,8 +43,8 @@ assert history.epochs > 0
 
 # %% [markdown]
 # `acep history FILE` prints what is in such a file, the vectors that were visited most first. *State* is the variable
-# that was bound last; *remaining* is what is left of the window, in eighths (7: all of it is, or nearly); *since*
-# says how long ago the last event was bound (0: less than 1/64 of the window ago; 3: a fourth of it or more).
+# that was bound last; *remaining* is the share of the window that is left; *since* is the share of the window that has
+# passed since the last event was bound.
 
 # %%
 with tempfile.TemporaryDirectory() as folder:
@@ -72,7 +72,8 @@ acep.plots.history(history)
 #
 # `History.sums` has them by vector. From `reached` of its `visits` something was found. `unknown` are those of which
 # the end was not seen; they are left out of the chance. `own` are the touches of partial matches while they were
-# there.
+# there. A vector has its times as numbers of bins: `remaining` counts eighths of the window from 0 to 7, and `since` is
+# 0 below 1/64 of the window, 1 below 1/16, 2 below 1/4, and 3 from there on.
 
 # %%
 vectors = history.visited()

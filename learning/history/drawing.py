@@ -1,8 +1,9 @@
 """Print the history graph as text, and draw its most visited vectors as an SVG like Figure 3 of the 2016 paper.
 
-Green boxes are match vectors, one row per state: (state, remaining window, error, time since last) and the count of
-visits. Red circles below are match bundles in the order of time. Lines show where partial matches went from each
-vector; wider lines stand for more of them. The SVG is written as plain text; names from the query are escaped.
+Green boxes are match vectors, one row per state: (state, remaining window, error, time since last event) and the count
+of visits. Times are shares of the window, since a history knows no unit of time. Red circles below are match bundles
+in the order of time. Lines show where partial matches went from each vector; wider lines stand for more of them. The
+SVG is written as plain text; names from the query are escaped.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from acep.display import clipped, page, picture, preformatted
 from acep.learning.history.graph import History
 from acep.learning.history.sums import SUMS
-from acep.learning.trajectories.match_vectors import Ints
+from acep.learning.trajectories.match_vectors import Grid, Ints
 
 __all__ = ["history_listing", "history_page", "history_svg"]
 
@@ -46,17 +47,17 @@ text{fill:#e6edf3}
 
 
 def history_listing(history: History, most: int = MOST) -> str:
-    """Return the ``most`` visited vectors, the bundles of the match maps and the overlap by state, as lines of text."""
+    """Return the ``most`` visited vectors, the overlap by state and the last ``most`` bundles, as lines of text."""
     grid, vectors = history.grid, _most_visited(history, most)
-    window = "no window" if grid.span is None else f"a window of {grid.span:,}"
+    window = "no window" if grid.span is None else f"a window of {grid.span:,} {'ticks' if grid.span > 1 else 'tick'}"
     visited = len(history.visited())
     seen = float(history.sums()[:, SUMS.index("seen")].sum())
-    held = np.count_nonzero(history.bundles >= 0)
     lines = [
         f"states: {grid.states}; error levels: {grid.errors}; {window}; match vectors: {grid.vectors:,}",
-        f"visits in the log: {_amount(seen)}, of {visited:,} vectors; epochs: {history.epochs:,}",
-        f"trajectories still open: {len(history.open.made):,}; cut: {history.cut:,}",
-        f"{history.kind}: {history.targets.count:,}, of which the maps hold the last {held}",
+        f"visits in the log: {_amount(seen)}, of {visited:,} vectors; groups of events (epochs): {history.epochs:,}",
+        f"trajectories still open: {len(history.open.made):,}; cut before their end: {history.cut:,}",
+        f"{history.kind}: {history.targets.count:,}, of which the maps hold the last {len(_slots(history))}",
+        "remaining and since: shares of the window that are left, and that have passed since the last event",
         "",
     ]
     heads = ("state", "remaining", "error", "since", "visits", "reached", "unknown", "touches", "later", "advanced")
@@ -73,15 +74,20 @@ def history_listing(history: History, most: int = MOST) -> str:
         lines.append(f"and {visited - len(vectors):,} more")
     lines += _overlaps(history)
     rows = [(history.kind.removesuffix("s"), "first point", "from")]
-    row_of, slots, weights = history.direct.triples()
-    for slot in _slots(history):
-        leads = [(weight, vector) for vector, weight in zip(row_of[slots == slot], weights[slots == slot], strict=True)]
+    row_of, leads_to, weights = history.direct.triples()
+    slots = _slots(history)
+    for slot in slots[-most:] if most else []:
+        leads = [
+            (weight, vector) for vector, weight in zip(row_of[leads_to == slot], weights[leads_to == slot], strict=True)
+        ]
         leads.sort(key=lambda pair: (-pair[0], pair[1]))
         names = ["(" + ", ".join(_place(history, int(v))) + f") {_amount(float(w))}" for w, v in leads[:3]]
         more = [f"and {len(leads) - 3} more"] if len(leads) > 3 else []
         rows.append((str(history.bundles[slot]), str(history.points[slot]), "; ".join(names + more)))
     if len(rows) > 1:
         lines += ["", *_table(rows)]
+    if most < len(slots):
+        lines.append(f"and {len(slots) - most:,} before them")
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
@@ -195,12 +201,29 @@ def _order(history: History, vector: int) -> tuple[int, ...]:
 
 
 def _place(history: History, vector: int) -> tuple[str, str, str, str]:
-    """Return state (with the feature), remaining bin, error level and since bin, in the order of Definition 4."""
+    """Return state (with the feature), remaining window, error level and since, in the order of Definition 4."""
     state, error, remaining, since, feature = (int(part) for part in history.grid.parts(vector))
     name = f"{state} {history.names[state]}" if state < len(history.names) and history.names[state] else str(state)
     if history.grid.features > 1:
         name += f" f{feature}"
-    return _plain(name), str(remaining), str(error), str(since)
+    return _plain(name), _remaining(history.grid, remaining), str(error), _since(history.grid, since)
+
+
+def _remaining(grid: Grid, at: int) -> str:
+    """Return the shares of the window that a bin of the remaining window stands for."""
+    if grid.span is None:
+        return "-"
+    return f"{100 * at / grid.windows:.0f}-{100 * (at + 1) / grid.windows:.0f}%"
+
+
+def _since(grid: Grid, at: int) -> str:
+    """Return the shares of the window that a bin of the time since the last event stands for."""
+    if grid.span is None:
+        return "-"
+    bounds = [f"{100 / 4**n:.2g}%" for n in range(grid.waits - 1, 0, -1)]
+    if at == 0:
+        return f"<{bounds[0]}" if bounds else "any"
+    return f">={bounds[-1]}" if at == len(bounds) else f"{bounds[at - 1].removesuffix('%')}-{bounds[at]}"
 
 
 def _overlaps(history: History) -> list[str]:
@@ -215,7 +238,7 @@ def _overlaps(history: History) -> list[str]:
 def _table(rows: list[tuple[str, ...]]) -> list[str]:
     """Return table lines, the head first; the first column and text columns are left-aligned, numbers right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    words = [not re.fullmatch(r"[-\d.,%e+]*", row) for row in (rows[1] if len(rows) > 1 else rows[0])]
+    words = [not re.fullmatch(r"[-\d.,%e+<>=]*", row) for row in (rows[1] if len(rows) > 1 else rows[0])]
     return [
         "  ".join(
             cell.ljust(width) if word or at == 0 else cell.rjust(width)

@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from acep.cli import main
-from acep.learning.history.drawing import history_listing, history_svg
+from acep.learning.history.drawing import _remaining, _since, history_listing, history_svg
 from acep.learning.history.graph import History
 from acep.learning.trajectories.match_vectors import Grid
 from tests.learning.streams import Logged, dice
@@ -68,7 +68,30 @@ def test_the_most_visited_vectors_are_drawn() -> None:
         assert all(x >= 0 and x + wide <= width for x, _, wide in areas)
         for at, (x, y, wide) in enumerate(areas):
             assert all(y != other or x + wide <= left or left + w <= x for left, other, w in areas[at + 1 :])
-    assert f"and {len(history.visited()) - 5} more" in history_listing(history, 5)
+    listing = history_listing(history, 5)
+    assert f"and {len(history.visited()) - 5} more" in listing
+    held = int((history.bundles >= 0).sum())
+    assert listing.endswith(f"and {held - 5:,} before them\n")
+    assert len(listing.splitlines()) < 30
+
+
+@pytest.mark.parametrize(
+    ("windows", "waits", "remaining", "since"),
+    [
+        (8, 4, ["0-12%", "88-100%"], ["<1.6%", "1.6-6.2%", "6.2-25%", ">=25%"]),
+        (2, 2, ["0-50%", "50-100%"], ["<25%", ">=25%"]),
+        (1, 1, ["0-100%"], ["any"]),
+    ],
+)
+def test_times_are_shares_of_the_window(windows: int, waits: int, remaining: list[str], since: list[str]) -> None:
+    span = 4**6 - 1
+    history = History(Grid(4, 3, span, windows, waits, features=2))
+    grid = history.grid
+    ages = [age for bound in grid.bounds.tolist() for age in (bound - 1, bound)] or [0]
+    bins = sorted({int(grid.since(0, age)) for age in ages})
+    assert [_since(grid, at) for at in bins] == since
+    ends = [int(grid.remaining(0, age)) for age in (span, 0)]
+    assert list(dict.fromkeys(_remaining(grid, at) for at in ends)) == remaining
 
 
 def test_names_are_escaped_and_shortened() -> None:
