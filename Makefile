@@ -52,11 +52,12 @@ PYTEST_ARGS ?=
 WORKERS ?= 2
 
 # How many cases the random tests try, as a multiple of their whole number (tests/conftest.py): make test ACEP_CASES=1
-test test-shipped: export ACEP_CASES := $(or $(ACEP_CASES),0.25)
+test test-shipped: export ACEP_CASES := $(or $(ACEP_CASES),0.1)
+test-long: export ACEP_CASES := $(or $(ACEP_CASES),0.25)
 
 .DEFAULT_GOAL := help
 
-.PHONY: FORCE help venv native test test-shipped sanitize lint types docs format demo test-lower-bounds test-wheel wheel bench bench-more \
+.PHONY: FORCE help venv native test test-long test-shipped sanitize lint types docs format demo test-lower-bounds test-wheel wheel bench bench-more \
 	bench-spark bench-peers recall recall-more plots profile notebooks clean wheel-portable
 
 FORCE:
@@ -78,12 +79,15 @@ native: $(NATIVE)/.built  ## bring the native core up to date with its sources
 $(NATIVE)/.built: $(STAMP) $(NATIVE_SOURCES)
 	$(call rebuild,$(VENV),$(NATIVE))
 
-test: lint types native  ## check style and types, run all tests
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+test: lint types native  ## check style and types, run all tests but the long ones
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not long" $(PYTEST_ARGS)
+
+test-long: native  ## run the tests that take long: most of Spark, killed drivers, experiments, large files
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m long $(PYTEST_ARGS)
 
 # Streams beside the repository, or in another ACEP_DATA, are not looked at. Where there are none, `make test` did this.
 test-shipped: native  ## test on the streams in the repository what reads streams
-	ACEP_DATA=$(CURDIR)/examples/data $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m streams $(PYTEST_ARGS)
+	ACEP_DATA=$(CURDIR)/examples/data $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "streams and not long" $(PYTEST_ARGS)
 
 # The native core with every access and every operation checked.
 # Arrow's own allocator would hide its arrays from the checks; Python never frees all that it has, which is no leak.
@@ -127,9 +131,9 @@ format: $(STAMP)  ## format the code and mend what can be mended without thought
 demo: $(STAMP) native  ## see it work; EVENTS= and QUERY= name another stream and query
 	$(BIN)/python -m acep.demo $(DEMO_ARGS)
 
-# The oldest releases that pyproject.toml allows suffice: all tests say so, on a tenth of the random cases.
+# The oldest releases that pyproject.toml allows suffice: all tests but the long ones say so.
 test-lower-bounds: build/lowest/.built  ## test with the oldest supported dependencies
-	ACEP_CASES=0.1 $(LOWEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS) tests
+	ACEP_CASES=0.1 $(LOWEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup -m "not long" $(PYTEST_ARGS) tests
 
 build/lowest/.built: $(LOWEST)/.installed $(NATIVE_SOURCES)
 	$(call rebuild,$(LOWEST),build/lowest)

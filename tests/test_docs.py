@@ -101,7 +101,10 @@ def uses_spark(page: Path) -> bool:
     return any(block.runs and "spark" in block.text for block in blocks(page))
 
 
-PARAMS = [pytest.param(page, id=told(page), marks=[pytest.mark.spark] if uses_spark(page) else []) for page in PAGES]
+PARAMS = [
+    pytest.param(page, id=told(page), marks=[pytest.mark.spark, pytest.mark.long] if uses_spark(page) else [])
+    for page in PAGES
+]
 
 
 @pytest.mark.parametrize("page", PARAMS)

@@ -63,7 +63,8 @@ def test_a_pair_says_the_same(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.spark] if "spark" in name else []) for name in NAMES]
+    "name",
+    [pytest.param(name, marks=[pytest.mark.spark, pytest.mark.long] if "spark" in name else []) for name in NAMES],
 )
 def test_a_notebook_gives_the_outputs_that_are_saved(name: str) -> None:
     pytest.importorskip("matplotlib")

@@ -24,7 +24,7 @@ from acep.learning.policy_context import PolicyContext
 from acep.learning.shedding_table import SheddingTable
 from acep.native.compiled import why_not
 
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
 
 
 @pytest.mark.parametrize("name", POLICIES)

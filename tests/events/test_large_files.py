@@ -21,6 +21,7 @@ ROWS = 1 << 16
 EVERY = 64  # each so many rows there is one match
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.skipif(why_not() is not None, reason="the reference engine takes minutes for so many events"),
     pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="this system does not tell the peak of memory"),
 ]

@@ -11,6 +11,8 @@ import acep
 from experiments.automata import RISES, can, events, main, query
 from experiments.joins import Joins
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("name", RISES)
 def test_an_automaton_of_two_states_finds_the_same(name: str) -> None:

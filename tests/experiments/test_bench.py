@@ -20,6 +20,8 @@ from experiments.peers.java import ROOT, Outcome
 from experiments.workload import run
 from experiments.workloads import WORKLOADS, chosen
 
+pytestmark = pytest.mark.long
+
 OURS = Measured(
     "w2-next", "reference", rows=100, of=200, runs=2, seconds=1.0, cpu=0.5, matches=7, expected=7, touches=50
 )

@@ -6,7 +6,11 @@ import csv
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from experiments.spark.first_batch import BUCKETS, First, body, main
+
+pytestmark = pytest.mark.long
 
 
 def test_the_memory_of_workers_is_measured(spark: Any, tmp_path: Path) -> None:

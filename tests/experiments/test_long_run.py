@@ -12,6 +12,8 @@ import pytest
 from experiments.spark import long_run
 from experiments.spark.long_run import Streamed, Written, body, growths, main
 
+pytestmark = pytest.mark.long
+
 
 def test_a_stream_and_versions_are_looked_at(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_run, "ROWS", 6_000)

@@ -12,6 +12,8 @@ import pytest
 from experiments import memory
 from experiments.memory import MILLION, Point
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -17,6 +17,8 @@ from experiments.spark.page import body, picture, written
 from experiments.spark.routes import ROUTES, chosen, missing
 from experiments.spark.running import Run, steady
 
+pytestmark = pytest.mark.long
+
 SMALL = ["--events", "3000", "--batches", "2", "--repeat", "1"]
 
 

@@ -24,6 +24,8 @@ from experiments.overload.survival import keep_share, surviving, touches_by_leng
 from experiments.overload.workload import Overload
 from experiments.overload.workloads import OVERLOADS, chosen
 
+pytestmark = pytest.mark.long
+
 TIED = """PATTERN SEQ(A a, B b, (C c | D d))
 WHERE [key] AND b.value > a.value AND c.value > a.value AND c.value < b.value AND d.value > b.value - a.value
 WITHIN 400"""

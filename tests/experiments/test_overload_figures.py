@@ -26,6 +26,8 @@ from experiments.overload.workload import Overload
 from experiments.overload.workloads import OVERLOADS
 from experiments.results import RESULTS
 
+pytestmark = pytest.mark.long
+
 TIED = """PATTERN SEQ(A a, B b, C c)
 WHERE skip_till_any_match(a, b, c) { [key] AND b.value > a.value AND c.value > a.value AND c.value < b.value }
 WITHIN 400"""

@@ -15,6 +15,8 @@ from experiments.overload.workload import Overload
 from experiments.spark import shedding, single_events, units
 from experiments.spark.shedding import Trial, body, main
 
+pytestmark = pytest.mark.long
+
 TIED = "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) { [key] AND b.value > a.value } WITHIN 300"
 
 

@@ -22,6 +22,8 @@ from experiments.native import runs_on
 from experiments.workload import Workload, run
 from experiments.workloads import WORKLOADS
 
+pytestmark = pytest.mark.long
+
 # Every engine whose work is held to what it was; one more needs a run with ACEP_GOLDEN=write.
 ENGINES = ("reference", *NATIVE)
 GOLDEN = Path(__file__).parents[1] / "golden" / "work.json"

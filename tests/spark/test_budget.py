@@ -36,6 +36,8 @@ from acep.streaming.totals import TOLD
 from tests.spark.by_hand import State, as_rows, batch, numbered, rows_of, same, spread, stream, the_job
 from tests.spark.streams import Folder, as_dicts, quiet_match
 
+pytestmark = pytest.mark.long
+
 pytest.importorskip("acep.native._native")
 
 QUERY = acep.parse(

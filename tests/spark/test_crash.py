@@ -26,6 +26,8 @@ from tests.spark.by_hand import as_rows, same
 from tests.spark.streams import as_dicts
 from tests.spark.test_revised import ROLES, SCHEMA, dense, net, write
 
+pytestmark = pytest.mark.long
+
 KILLS = {"files": 2, "store": 1}
 """How often a driver is killed on each route; ``ACEP_CASES`` multiplies it, and below 1 only the first route is tried:
 each kill takes a driver that starts anew."""

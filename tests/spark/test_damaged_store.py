@@ -13,6 +13,8 @@ from acep.spark.chunks import ORDER, ROW
 from tests.spark.by_hand import as_rows, same
 from tests.spark.streams import Folder, events_table, quiet_match
 
+pytestmark = pytest.mark.long
+
 QUERY = acep.regex("ab", within="20 seconds", by="k")
 SIZE, CHUNK = 240, 80
 

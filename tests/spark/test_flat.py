@@ -15,6 +15,8 @@ from acep.spark import for_each_batch
 from acep.spark.chunks import ORDER, ROW
 from tests.spark.streams import Folder, as_dicts, events_table, quiet_match
 
+pytestmark = pytest.mark.long
+
 QUERY = acep.parse(
     "PATTERN SEQ(a p, b+ q[], c? r) WHERE skip_till_next_match(p, q[], r) { [k] } WITHIN 4 seconds "
     "RETURN count(q[]) AS many, p.x AS K",

@@ -29,6 +29,8 @@ from acep.streaming.utility import cell_of
 from tests.spark.by_hand import as_rows, same
 from tests.spark.streams import Folder, as_dicts, events_table, quiet_match, shuffled
 
+pytestmark = pytest.mark.long
+
 QUERY = acep.parse("PATTERN SEQ(a p, b q) WHERE skip_till_next_match(p, q) { [k] } WITHIN 20 seconds RETURN p.x AS x")
 OPTIONS: dict[str, Any] = {"seq": ORDER, "id": ROW, "watermark": "3 seconds", "buckets": 4}
 

@@ -19,6 +19,8 @@ from acep.spark.replay import replay
 from tests.spark.by_hand import as_rows, same
 from tests.spark.streams import Folder, as_dicts, events_table, quiet_match
 
+pytestmark = pytest.mark.long
+
 QUERY = acep.regex("ab", within="20 seconds", by="k")
 SIZE = 240
 OPTIONS: dict[str, Any] = {"watermark": "3 seconds", "buckets": 4}

@@ -18,6 +18,8 @@ from acep.spark import for_each_batch, listener
 from acep.spark.metrics import Progress
 from tests.spark.streams import quiet_match
 
+pytestmark = pytest.mark.long
+
 ROWS, KEYS = 50, 5
 FIRST = 1_700_000_000
 QUERY = acep.regex("ab", within=40, by="k")

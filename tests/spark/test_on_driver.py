@@ -18,6 +18,8 @@ from acep.spark.metrics import Progress
 from tests.spark.streams import Folder, as_dicts
 from tests.spark.test_for_each import OPTIONS, QUERY, exact, idle_in, many_keys, pretend, run, same_bindings
 
+pytestmark = pytest.mark.long
+
 
 def quiet(stream: Folder, sink: Any, query: Any = QUERY, *, here: bool = True, **options: Any) -> Any:
     with warnings.catch_warnings():

@@ -13,6 +13,8 @@ import acep
 from acep.spark.metrics import Progress, progress_of
 from tests.spark.streams import quiet_match
 
+pytestmark = pytest.mark.long
+
 pytest.importorskip("acep.native._native")
 
 QUERY = acep.parse(

@@ -16,6 +16,8 @@ from acep.streaming.job import Job
 from acep.streaming.step import BUCKET
 from tests.spark.by_hand import numbered, the_job
 
+pytestmark = pytest.mark.long
+
 pytest.importorskip("acep.native._native")
 
 QUERY = acep.parse(

@@ -30,6 +30,8 @@ from tests.random_versions import Chain, accepted, random_chain, told_of
 from tests.spark.by_hand import stream, the_job
 from tests.spark.by_hand_files import FileStream
 
+pytestmark = pytest.mark.long
+
 ROLES = {"seq": "came", "id": "id"}
 ROUTES = ("own", "files")
 PARTS = 4

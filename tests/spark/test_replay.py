@@ -20,6 +20,8 @@ from acep.streaming.progress import Progress
 from tests.spark.by_hand import as_rows, same
 from tests.spark.streams import as_dicts, events_table
 
+pytestmark = pytest.mark.long
+
 QUERY = acep.regex("a(b|c)d", within="20 seconds", by="k", errors=1)
 
 

@@ -29,6 +29,8 @@ from tests.spark.by_hand_files import FileStream
 from tests.spark.streams import as_dicts
 from tests.test_random import drawn
 
+pytestmark = pytest.mark.long
+
 SCHEMA = pa.schema([*COLUMNS.items(), ("number", pa.int64()), ("op", pa.int8()), ("came", pa.int64())])
 ROLES = {"seq": "came", "id": "number"}
 ROUTES = ("own", "files")

@@ -17,6 +17,8 @@ from acep.spark import get_session
 from acep.spark.java import ensure_java, shim
 from acep.spark.session import needs_pyspark
 
+pytestmark = pytest.mark.long
+
 WITHOUT_JAVA = """
 import os, shutil, sys, tempfile, warnings
 assert shutil.which("java") is None, "java is not hidden"

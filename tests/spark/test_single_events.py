@@ -25,6 +25,8 @@ from acep.streaming.event_choice import EventChoice, Exploring
 from tests.spark.streams import Folder, as_dicts
 from tests.spark.test_for_each import OPTIONS, exact, pretend, quiet, run, same_bindings
 
+pytestmark = pytest.mark.long
+
 QUERY = acep.parse("PATTERN SEQ(a p, b q) WHERE skip_till_any_match(p, q) { [k] AND p.x + q.x > 16 } WITHIN 20 seconds")
 EDGES = (-(2.0**53), 0.0, 3.0, 7.5)
 

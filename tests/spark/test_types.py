@@ -24,6 +24,8 @@ from tests.spark.spark_types import BEGIN, END, EVERY, PAGE, SAMPLES, table_line
 from tests.spark.streams import Folder, as_dicts, quiet_match
 from tests.spark.typed import QUERIES, RETURNED, expected, packed, plain
 
+pytestmark = pytest.mark.long
+
 Pairs = dict[str, list[tuple[int, int, tuple[Any, ...]]]]
 
 
