@@ -8,6 +8,7 @@ With ``CI`` set, Hypothesis draws the same cases in every run.
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CASES = float(os.environ.get("ACEP_CASES") or 1)
+CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+MEMORY = resource.getrlimit(resource.RLIMIT_AS)
 
 # A busy machine is no failure: no deadlines, and no complaint that data are generated slowly.
 settings.register_profile(
@@ -50,6 +53,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("spark sessions"))
         if "data" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.streams)
+
+
+@pytest.fixture(autouse=True)
+def same_limits() -> Iterator[None]:
+    """Lift the limits that a test set on this process: experiments keep to one core and bound their memory, and all
+    later tests would run under that."""
+    yield
+    if CORES is not None:
+        os.sched_setaffinity(0, CORES)
+    resource.setrlimit(resource.RLIMIT_AS, MEMORY)
 
 
 @pytest.fixture(scope="session")
