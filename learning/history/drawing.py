@@ -213,7 +213,7 @@ def _remaining(grid: Grid, at: int) -> str:
     """Return the shares of the window that a bin of the remaining window stands for."""
     if grid.span is None:
         return "-"
-    return f"{100 * at / grid.windows:.0f}-{100 * (at + 1) / grid.windows:.0f}%"
+    return f"{100 * at // grid.windows}-{100 * (at + 1) // grid.windows}%"
 
 
 def _since(grid: Grid, at: int) -> str:
