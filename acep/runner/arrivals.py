@@ -26,19 +26,22 @@ class Arrival:
     mtime_ns: int
 
 
-def arrivals(folder: Path, form: str | None) -> list[Arrival]:
-    """List the files of events in a folder and below, in the order of time of modification, then of name.
+def arrivals(folder: Path, form: str | None) -> tuple[list[Arrival], list[str]]:
+    """List the files of events in a folder and below, in the order of time of modification, then of name; and the names
+    of files that are left out because their format is not known (unless ``form`` is given).
 
-    Empty files, and files of no known format (unless ``form`` is given), are left out. So are files whose name, or the
-    name of a folder on their path, begins with ``.`` or ``_``, or ends in ``.tmp``.
+    Empty files are left out too, and so are files whose name, or the name of a folder on their path, begins with ``.``
+    or ``_``, or ends in ``.tmp``.
 
     Raises :class:`DataError` if the folder cannot be read.
     """
     try:
-        found = [one for one in _below(folder, "") if form is not None or split_format(one.name)[0] is not None]
+        found = list(_below(folder, ""))
     except OSError as wrong:
         raise DataError(f"the folder `{folder}` cannot be read: {reason_of(wrong)}", code="file_read") from None
-    return sorted(found, key=lambda one: (one.mtime_ns, one.name))
+    known = [one for one in found if form is not None or split_format(one.name)[0] is not None]
+    others = sorted({one.name for one in found} - {one.name for one in known})
+    return sorted(known, key=lambda one: (one.mtime_ns, one.name)), others
 
 
 def _below(folder: Path, prefix: str) -> Iterator[Arrival]:

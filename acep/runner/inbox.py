@@ -15,6 +15,7 @@ from acep.events.buffers import decoded, plain_type
 from acep.events.columns import kind_of
 from acep.events.fields import column_at, fields_of
 from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, cast_of
+from acep.events.files.finding import warn_of_others
 from acep.events.files.formats import NAMES, split_format
 from acep.events.files.options import BadLines, Options
 from acep.events.files.stream import open_events
@@ -32,6 +33,7 @@ class Inbox:
 
     def __init__(self, folder: Path, options: Options, max_files: int) -> None:
         self.folder, self.options, self.max_files = folder, options, max_files
+        self._endings: set[str] = set()  # of files that are not read, where a warning was given
 
     @property
     def about(self) -> dict[str, Any]:
@@ -41,8 +43,16 @@ class Inbox:
         return {"cast": casts, "format": options.format, "skip_bad_lines": options.skip_bad_lines}
 
     def there(self) -> list[Arrival]:
-        """Return the files of the folder, in their order."""
-        return arrivals(self.folder, self.options.format)
+        """Return the files of the folder, in their order.
+
+        Warns (:class:`DataWarning`) of files that are not read because of their names, once for each ending.
+        """
+        files, others = arrivals(self.folder, self.options.format)
+        new = [name for name in others if Path(name).suffix not in self._endings]
+        if new:
+            self._endings |= {Path(name).suffix for name in new}
+            warn_of_others(new, f"the folder `{self.folder}`")
+        return files
 
     def settle(self, files: list[Arrival]) -> tuple[list[Arrival], pa.Schema] | None:
         """Return the files of the first micro-batch and its columns, or ``None`` if no file has rows.

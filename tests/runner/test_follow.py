@@ -6,6 +6,7 @@ import json
 import os
 import random
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.errors import AcepError, DataError, QueryError, SnapshotError
+from acep.errors import AcepError, DataError, DataWarning, QueryError, SnapshotError
+from acep.events.files.options import Options
 from acep.runner import journal
+from acep.runner.inbox import Inbox
 from tests.corpus import Case, load_all
 from tests.random_cases import random_case
 from tests.runner.streams import Stream, fast_disk, final, lines_of, the_same
@@ -233,6 +236,25 @@ def test_files_are_taken_once_in_the_order_of_their_times(tmp_path: Path) -> Non
     assert [one.rows for one in stream.told] == [1, 1, 1]
 
 
+def test_files_of_other_names_are_named_once_for_each_ending(tmp_path: Path) -> None:
+    stream = Stream(tmp_path, AB)
+    stream.put("1.csv", "ts,type\n1,a\n2,b\n")
+    for name in ("app.log", "web.log", "notes"):
+        (stream.events / name).write_text("no events")
+    with pytest.warns(DataWarning, match=r"has 3 files that are not read: `app\.log`, `notes`, `web\.log`") as said:
+        assert stream.follow(end=True).report.matches == 1
+    assert len(said) == 1
+    inbox = Inbox(stream.events, Options(), 1)
+    with pytest.warns(DataWarning, match="has 3 files"):
+        assert [one.name for one in inbox.there()] == ["1.csv"]
+    (stream.events / "more.log").write_text("no events")
+    with warnings.catch_warnings(action="error"):
+        inbox.there()
+    (stream.events / "other.txt").write_text("no events")
+    with pytest.warns(DataWarning, match=r"has a file that is not read: `other\.txt`"):
+        inbox.there()
+
+
 def test_files_without_rows_settle_nothing(tmp_path: Path) -> None:
     stream = Stream(tmp_path, AB)
     stream.put("1.csv", "ts,type\n")
@@ -256,7 +278,7 @@ def test_a_file_that_was_taken_and_changed_is_refused(tmp_path: Path) -> None:
         stream.follow()
     path.unlink()
     stream.put("2.csv", "ts,type\n2,b\n3,x\n")
-    assert stream.follow().report.matches == 1
+    assert stream.follow(end=True).report.matches == 1
 
 
 @pytest.mark.parametrize("change", ["gone", "longer", "newer"])
@@ -408,7 +430,7 @@ def test_another_query_is_refused_and_nothing_is_lost(change: dict[str, Any], tm
         other.follow()
     assert "\n" not in wrong.value.message
     stream.put("2.csv", "ts,type\n2,b\n3,x\n")
-    assert stream.follow().report.matches == 1
+    assert stream.follow(end=True).report.matches == 1
 
 
 def test_results_of_another_state_are_not_written_over(tmp_path: Path) -> None:
@@ -441,7 +463,7 @@ def test_every_damage_is_one_line(tmp_path: Path) -> None:
             assert wrong.value.hint
             path.write_bytes(kept)
             (stream.state / "plans" / "3").unlink(missing_ok=True)
-    assert stream.follow().report.events == 5
+    assert stream.follow(end=True).report.events == 5
 
 
 def test_the_way_back(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from acep.errors import DataError, DataWarning, suggest, warn_caller
 from acep.events.files.formats import COMPRESSED, format_of, open_bytes, reason_of, split_format
 
-__all__ = ["STDIN", "EventFile", "regular_files", "sources_of"]
+__all__ = ["STDIN", "EventFile", "regular_files", "sources_of", "warn_of_others"]
 
 STDIN = "-"
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -75,7 +75,7 @@ def _meant(text: str, form: str | None, folder: Path, number: int) -> list[Event
     try:
         paths, where, others = _named(text, form)
         if others:
-            _warn_of_others(others, where or text)
+            warn_of_others(others, where or text)
         return [_file(paths[0], form, folder, number)] if where is None else _all(paths, where, form, folder, number)
     except DataError:
         raise
@@ -97,7 +97,7 @@ def _named(text: str, form: str | None) -> tuple[list[Path], str | None, list[Pa
     return [path], None, []
 
 
-def _warn_of_others(others: list[Path], where: str) -> None:
+def warn_of_others(others: Sequence[str | Path], where: str) -> None:
     """Warn of the files in a folder that are not read because of their names."""
     names = ", ".join(f"`{p}`" for p in others[:3]) + (", ..." if len(others) > 3 else "")
     number = "a file that is" if len(others) == 1 else f"{len(others)} files that are"
