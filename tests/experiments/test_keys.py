@@ -11,6 +11,8 @@ import pytest
 from experiments.spark import keys
 from experiments.spark.keys import Growth, body, main
 
+pytestmark = pytest.mark.long
+
 
 def test_live_keys_are_counted_and_idle_ones_are_freed(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

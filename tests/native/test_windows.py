@@ -91,6 +91,7 @@ def test_windows_of_time_and_of_partitions(text: str, table: pa.Table, passed: i
 
 @pytest.mark.parametrize("text", ["SEQ(A a, B b) WHERE a.x < b.x", "SEQ(A a, B b) WHERE a.s = b.s AND [k]"])
 @pytest.mark.parametrize("stops", [False, True], ids=["at once", "with restarts"])
+@pytest.mark.long
 def test_events_pass_unfiltered_where_match_windows_do_not_pay(text: str, stops: bool) -> None:
     """There are phases in which windows nearly always hold a match, and phases in which they hardly ever do."""
     rng, size = Random(7), 100_000

@@ -21,6 +21,8 @@ from acep.spark.failures import needs_python
 from acep.spark.interpreter import check_answer
 from tests.spark.by_hand import numbered, the_job
 
+pytestmark = pytest.mark.long
+
 # A session of the user's own, in an environment that is not activated: the workers run the `python3` of the path.
 DRIVER = """
 import shutil, sys, tempfile, warnings

@@ -27,6 +27,8 @@ from tests.spark.by_hand import FRAME, State, the_job
 from tests.spark.streams import quiet_match
 from tests.spark.test_budget import BUCKETS, QUERY, events, in_one_process
 
+pytestmark = pytest.mark.long
+
 pytest.importorskip("acep.native._native")
 
 SIZE, WORK, SEEDS = 30_000, 2, 6  # half of the exact work
