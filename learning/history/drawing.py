@@ -49,7 +49,7 @@ text{fill:#e6edf3}
 def history_listing(history: History, most: int = MOST) -> str:
     """Return the ``most`` visited vectors, the overlap by state and the last ``most`` bundles, as lines of text."""
     grid, vectors = history.grid, _most_visited(history, most)
-    window = "no window" if grid.span is None else f"a window of {grid.span:,} {'ticks' if grid.span > 1 else 'tick'}"
+    window = "no window" if grid.span is None else f"a window of {grid.span:,} (ticks of time, or events)"
     visited = len(history.visited())
     seen = float(history.sums()[:, SUMS.index("seen")].sum())
     lines = [
