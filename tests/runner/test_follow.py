@@ -278,7 +278,7 @@ def test_a_file_that_was_taken_and_changed_is_refused(tmp_path: Path) -> None:
         stream.follow()
     path.unlink()
     stream.put("2.csv", "ts,type\n2,b\n3,x\n")
-    assert stream.follow(end=True).report.matches == 1
+    assert stream.follow().report.matches == 1
 
 
 @pytest.mark.parametrize("change", ["gone", "longer", "newer"])
@@ -430,7 +430,7 @@ def test_another_query_is_refused_and_nothing_is_lost(change: dict[str, Any], tm
         other.follow()
     assert "\n" not in wrong.value.message
     stream.put("2.csv", "ts,type\n2,b\n3,x\n")
-    assert stream.follow(end=True).report.matches == 1
+    assert stream.follow().report.matches == 1
 
 
 def test_results_of_another_state_are_not_written_over(tmp_path: Path) -> None:
@@ -463,7 +463,7 @@ def test_every_damage_is_one_line(tmp_path: Path) -> None:
             assert wrong.value.hint
             path.write_bytes(kept)
             (stream.state / "plans" / "3").unlink(missing_ok=True)
-    assert stream.follow(end=True).report.events == 5
+    assert stream.follow().report.events == 5
 
 
 def test_the_way_back(tmp_path: Path) -> None:
