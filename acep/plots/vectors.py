@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from acep.errors import DataError
+from acep.learning.history.drawing import remaining_text
 from acep.learning.history.graph import History
 from acep.learning.history.sums import SUMS
 from acep.plots.canvas import AS_WRITTEN, axes_of, label_text, titled
@@ -51,7 +52,7 @@ def history(history: Any, *, ax: Axes | None = None) -> Axes:
     axes = axes_of(ax, height=1.6 + 0.35 * max(len(states), 1))
     bins = known.grid.windows
     # The bin of most of the window is on the left, so that time goes to the right.
-    axes.set_xticks(range(bins), [_bin_text(bins - 1 - column, bins) for column in range(bins)], fontsize=8)
+    axes.set_xticks(range(bins), [remaining_text(known.grid, bins - 1 - column) for column in range(bins)], fontsize=8)
     axes.set_xlabel("share of the window that remains", fontsize=9)
     notes = [f"{len(states)} of {seen} states"] if seen > len(states) else []
     if not seen:
@@ -115,11 +116,6 @@ def _amount(number: float) -> str:
         if number >= size:
             return f"{number / size:.{1 if number < 10 * size else 0}f}{unit}"
     return f"{number:.3g}"
-
-
-def _bin_text(remaining: int, bins: int) -> str:
-    """Return the share of the window that a bin stands for, in percent."""
-    return f"{100 * remaining // bins} to {100 * (remaining + 1) // bins} %"
 
 
 def _state_text(known: History, state: int) -> str:

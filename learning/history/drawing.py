@@ -21,7 +21,7 @@ from acep.learning.history.graph import History
 from acep.learning.history.sums import SUMS
 from acep.learning.trajectories.match_vectors import Grid, Ints
 
-__all__ = ["history_listing", "history_page", "history_svg"]
+__all__ = ["history_listing", "history_page", "history_svg", "remaining_text"]
 
 MOST = 24
 _FEW, _LINES, _WIDEST = 12, 60, 160  # vectors that are drawn on a page, and the size of its text
@@ -77,9 +77,8 @@ def history_listing(history: History, most: int = MOST) -> str:
     row_of, leads_to, weights = history.direct.triples()
     slots = _slots(history)
     for slot in slots[-most:] if most else []:
-        leads = [
-            (weight, vector) for vector, weight in zip(row_of[leads_to == slot], weights[leads_to == slot], strict=True)
-        ]
+        here = leads_to == slot
+        leads = [(weight, vector) for vector, weight in zip(row_of[here], weights[here], strict=True)]
         leads.sort(key=lambda pair: (-pair[0], pair[1]))
         names = ["(" + ", ".join(_place(history, int(v))) + f") {_amount(float(w))}" for w, v in leads[:3]]
         more = [f"and {len(leads) - 3} more"] if len(leads) > 3 else []
@@ -206,11 +205,15 @@ def _place(history: History, vector: int) -> tuple[str, str, str, str]:
     name = f"{state} {history.names[state]}" if state < len(history.names) and history.names[state] else str(state)
     if history.grid.features > 1:
         name += f" f{feature}"
-    return _plain(name), _remaining(history.grid, remaining), str(error), _since(history.grid, since)
+    return _plain(name), remaining_text(history.grid, remaining), str(error), _since(history.grid, since)
 
 
-def _remaining(grid: Grid, at: int) -> str:
-    """Return the shares of the window that a bin of the remaining window stands for."""
+def remaining_text(grid: Grid, at: int) -> str:
+    """Return the shares of the window that a bin of the remaining window stands for.
+
+    >>> remaining_text(Grid(states=3, errors=2, span=100), 7)
+    '87-100%'
+    """
     if grid.span is None:
         return "-"
     return f"{100 * at // grid.windows}-{100 * (at + 1) // grid.windows}%"

@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from acep.cli import main
-from acep.learning.history.drawing import _remaining, _since, history_listing, history_svg
+from acep.learning.history.drawing import _since, history_listing, history_svg, remaining_text
 from acep.learning.history.graph import History
 from acep.learning.trajectories.match_vectors import Grid
 from tests.learning.streams import Logged, dice
@@ -91,7 +91,7 @@ def test_times_are_shares_of_the_window(windows: int, waits: int, remaining: lis
     bins = sorted({int(grid.since(0, age)) for age in ages})
     assert [_since(grid, at) for at in bins] == since
     ends = [int(grid.remaining(0, age)) for age in (span, 0)]
-    assert list(dict.fromkeys(_remaining(grid, at) for at in ends)) == remaining
+    assert list(dict.fromkeys(remaining_text(grid, at) for at in ends)) == remaining
 
 
 def test_names_are_escaped_and_shortened() -> None:
