@@ -164,10 +164,10 @@ def with_fields(frame: DataFrame, wanted: Iterable[str]) -> DataFrame:
     from pyspark.sql import functions as sf
 
     added: dict[str, Column] = {}
-    ignored = str(frame.sparkSession.conf.get("spark.sql.caseSensitive") or "false").lower() != "true"
+    any_case = str(frame.sparkSession.conf.get("spark.sql.caseSensitive") or "false").lower() != "true"
     for name in wanted:
         path, field = path_of(frame.schema, name)
-        if ignored:
+        if any_case:
             _check_case(frame.schema, path)
         column = sf.col(".".join(map(quoted, path)))
         char = field.dataType.typeName() == "char" or str(field.metadata.get(CHAR_KEY, "")).startswith("char(")
