@@ -79,7 +79,8 @@ def match(
     stream: a column with 1 for an event, and -1 for a row that takes back the event with the same id, and has its time
     and its partition attributes. Both need ``id``, and ``op`` needs a ``seq`` that counts all rows as they come. The
     result then has the columns ``op`` and ``id`` (docs/howto/late_events.md). Points have the column ``change``
-    instead. Points and counts are differences that have to be added up, and bundles are refused.
+    instead. Points and counts are differences that have to be added up, and bundles are refused. A ``budget`` then
+    bounds ``work`` alone.
 
     ``versions``, for a stream: newer versions of the queries, as a folder of files as of :func:`acep.follow`, or as a
     streaming DataFrame with the columns ``number``, ``text`` and, if there are several queries, ``name``. A version

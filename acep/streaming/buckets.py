@@ -196,10 +196,17 @@ class Bucket:
         if self.ended:
             return []
         assert isinstance(self.stream, RevisedRows)
-        rows = self.held.drain()
+        rows, matched = self.held.drain(), self.stream.matched
         out = self._push(rows) if rows is not None else []
         out += self._given(self.stream.advance(before, self.held.greatest, at_once=at_once), lambda groups: [])
+        self._granted(self.stream.matched - matched)
         return self._with_changed(out)
+
+    def _granted(self, events: int, most: float = math.inf) -> None:
+        """Add to the totals what the budget allows for so many events: ``most``, or less by the bound on the work."""
+        if self.job.budget is not None and self.job.budget.work is not None:
+            most = min(most, self.job.budget.work * len(self.plans) * events)
+        self.totals.allowance += most if most < math.inf else 0.0
 
     def _with_changed(self, rows: list[pa.Table]) -> list[pa.Table]:
         """Return rows of the result after those that changed before them in this micro-batch."""
@@ -221,8 +228,11 @@ class Bucket:
         if self.ended:
             return []
         rows = self.held.drain()
+        matched = self.stream.matched if isinstance(self.stream, RevisedRows) else 0
         out = self._push(rows) if rows is not None else []
         out += self._given(self.stream.finish(), WaitingGroups.finish)
+        if isinstance(self.stream, RevisedRows):
+            self._granted(self.stream.matched - matched)
         out = self._with_changed(out)
         self._count()
         if self.waiting is not None:
@@ -251,16 +261,13 @@ class Bucket:
                     f"column `{schema.id}` is null in some event", hint="fill it in, or leave id= out", code="data_null"
                 )
             ids = column.to_list() if kind is Kind.STRING else column.values
-        most = math.inf
-        if self.job.budget is not None and self.job.budget.work is not None:
-            most = self.job.budget.work * len(self.plans) * len(batch)
         if self.pace is None:
-            self.totals.allowance += most if most < math.inf else 0.0
+            self._granted(len(batch))
             return self._given(self.stream.push(replace(batch, ids=ids)), lambda groups: [])
         epochs = self.stream.epochs(len(batch))
         self.epochs += epochs
         touches, matches = self.pace.touches(len(batch), int(batch.ts[0]), int(batch.ts[-1]), epochs)
-        self.totals.allowance += min(touches, most)
+        self._granted(len(batch), touches)
         self.stream.allow(touches / len(batch), len(batch), matches)
         return self._given(self.stream.push(replace(batch, ids=ids)), lambda groups: [])
 

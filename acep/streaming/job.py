@@ -188,10 +188,13 @@ def _check_revised(options: StreamOptions, schema: InputSchema, output: str, bud
             hint='ask for "points" or "count", which come as differences',
             code="option_invalid",
         )
-    if budget is not None:
+    if budget is not None and (budget.cpu, budget.latency, budget.memory) != (None, None, None):
+        # Bounds of time depend on measurements, and memory on whether a bucket stayed in its worker. A try whose rows
+        # were given could then differ from the one whose state is kept, and what was given could not be taken back.
         raise QueryError(
-            "matches that may be taken back keep to no budget of work, time or memory",
-            hint="leave these bounds out of the Budget, or speculation= and op= out",
+            "matches that may be taken back keep to a budget of work, and not of time or memory, where there are"
+            " buckets",
+            hint="ask for work=, or leave speculation= and op= out",
             code="option_invalid",
         )
     if options.op is not None and schema.kind(options.op) is not Kind.INT:
@@ -355,7 +358,7 @@ def job_of(
     ahead = span_ticks("speculation", options.speculation, schema)
     if options.op is not None or ahead != 0:
         _check_revised(options, schema, output, bound)
-        RevisedStream(plans, engine)  # raises for a query whose matches cannot be revised
+        RevisedStream(plans, engine, limits)  # raises for a query whose matches cannot be revised
     if late and (schema.id is None or output != "matches"):
         raise QueryError(
             "late events are rows beside matches, by their ids",

@@ -45,6 +45,7 @@ class RevisedRows:
         self.stream: Stream | RevisedStream = self._anew()
         self._arrivals: Arrivals | None = None
         self._arrow: pa.Schema | None = None
+        self.matched = 0  # events that were matched for the first time, since it was made or restored
         if data is not None:
             self._load(unseal(data, job.fingerprint))
 
@@ -153,7 +154,8 @@ class RevisedRows:
                     self.stream.change(number, plan)
                 self.stream.restore(state["stream"])
             else:
-                self.stream = Stream.restore(self.plans, state["stream"], self.job.engine, first=self.first)
+                given = (self.job.engine, "matches", self.job.limits)
+                self.stream = Stream.restore(self.plans, state["stream"], *given, first=self.first)
         except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException, OSError):
             raise SnapshotError(
                 "the state of a bucket does not hold a stream that may be revised", code="state_damaged"
@@ -161,7 +163,9 @@ class RevisedRows:
 
     def _anew(self) -> Stream | RevisedStream:
         job, plans = self.job, self.first or self.plans
-        return RevisedStream(plans, job.engine) if job.ahead != 0 else Stream(plans, job.engine)
+        if job.ahead != 0:
+            return RevisedStream(plans, job.engine, job.limits)
+        return Stream(plans, job.engine, limits=job.limits)
 
     def _begin(self, arrow: pa.Schema) -> None:
         """Start with rows of these columns."""
@@ -199,6 +203,7 @@ class RevisedRows:
         batch = None
         if due.rows is not None:
             batch = batch_of(due.rows, self.job.schema, self.columns, unique=False)
+            self.matched += len(batch)
         if isinstance(self.stream, RevisedStream):
             if batch is not None or due.removed:
                 steps.append(self.stream.push(batch, due.numbers, due.inserted, due.removed))

@@ -119,3 +119,32 @@ def test_late_events_are_written_in_every_format(form: str, tmp_path: Path) -> N
     lines = [json.loads(late.read_text())] if form == "jsonl" else pq.read_table(late).to_pylist()
     nothing = dict.fromkeys(("error", "bindings", "bundle", "values"))
     assert lines == [{"key": {"k": 7}, "start": 2, "end": 2, **nothing, "kind": "late", "event": 3}]
+
+
+def test_a_follower_keeps_to_a_budget_of_work_and_takes_back_what_it_gave(tmp_path: Path) -> None:
+    rng = Random(5)
+    events = [
+        {"ts": n // 4, "type": rng.choice("ABC"), "k": rng.randrange(3), "x": rng.randrange(9)} for n in range(900)
+    ]
+    arrived = arriving(events, rng, ops=True, lateness=5, by=8, most=60)
+    names = ("ts", "type", "k", "x", "number", "op")
+    (tmp_path / "in").mkdir()
+    for number, rows in enumerate(arrived.pushes):
+        lines = [",".join(str(row[name]) for name in names) for row in rows]
+        put(tmp_path / "in", f"{number:04}.csv", "\n".join([",".join(names), *lines, ""]))
+    query = "PATTERN SEQ(A a, ~B n, C c) WHERE skip_till_any_match(a, c) { [k] AND c.x >= a.x } WITHIN 12"
+    asked: dict[str, Any] = {"watermark": 5, "speculation": "inf", "op": "op", "id": "number", "max_files": 1}
+    told: list[Any] = []
+    asked |= {"state": tmp_path / "state", "into": tmp_path / "out", "once": True, "tell": told.append}
+    acep.follow(tmp_path / "in", query, **asked, budget=acep.Budget(work=1))
+    found: list[Row] = []
+    for file in sorted((tmp_path / "out").iterdir(), key=lambda one: int(one.name.split(".")[0])):
+        found += map(json.loads, file.read_text().splitlines())
+    exact = [row.pop("exact") for row in found]
+    assert not all(exact)
+    assert any(row["op"] < 0 for row in found)
+    given = net(found)
+    want = net(acep.match(arrived.table(), query, id="number").to_arrow().to_pylist(maps_as_pydicts="strict"))
+    assert given < want
+    assert told[-1].shed > 0
+    assert all(0 < one.work <= one.allowance for one in told)

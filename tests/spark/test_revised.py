@@ -310,7 +310,6 @@ def test_rows_of_which_it_is_not_certain_what_they_take_back_are_refused(
         ({"id": None, "speculation": 1}, "known by the ids of their events"),
         ({"seq": None, "op": "op"}, "op= needs the order in which rows came"),
         ({"speculation": 1, "output": "bundles"}, "have no bundles: a match that comes late may join or split them"),
-        ({"op": "op", "budget": acep.Budget(work=9)}, "keep to no budget"),
         ({"id": None, "late": True}, "late events are rows beside matches"),
         ({"late": True, "output": "count"}, "late events are rows beside matches"),
         ({"op": "type"}, "there is no column `type` of integers"),
