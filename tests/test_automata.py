@@ -126,6 +126,7 @@ def test_an_intrusion_is_noticed_between_other_requests() -> None:
     assert first.values in [m.values for m in found("intrusion", [row | {"ts": ts} for ts, row in enumerate(rows)])]
 
 
+@pytest.mark.long
 def test_a_thousand_patterns_in_one_pass() -> None:
     rows = requests(300, Random(5))
     text = (FOLDER / "intrusion.toml").read_text(encoding="utf-8")

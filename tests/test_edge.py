@@ -32,6 +32,7 @@ def kept_up(told: dict[str, Any]) -> bool:
     return bool(lag["last"] < 0.1 * whole and lag["most"] < 0.35 * whole)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of Linux")
 def test_it_neither_dies_nor_falls_behind() -> None:
     told = ran()

@@ -116,6 +116,7 @@ def test_little_is_shipped() -> None:
     assert sum(file.stat().st_size for file in files) < 5.5e6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", KNOWN)
 def test_the_catalogue_counts_the_same_first_events(key: str, data: Callable[[str], Path]) -> None:
     """The catalogue's run proceeds where it can, and so may leave an open repetition too early, where acep goes on
@@ -182,6 +183,7 @@ def shape(one: acep.Match, this: Walk) -> tuple[tuple[Any, ...], ...]:
     )
 
 
+@pytest.mark.long
 def test_tweets_from_letters_are_the_tweets_of_the_catalogue(data: Callable[[str], Path]) -> None:
     """What is found from letters begins where the catalogue says, and at a few tweets more: one that sees a bullish
     chart and brings good news is two events there, and may be bound as both."""

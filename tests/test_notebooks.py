@@ -62,9 +62,14 @@ def test_a_pair_says_the_same(name: str) -> None:
     assert stored(name) == as_notebook(text, saved(name)), "run `make notebooks`"
 
 
+def marks(name: str) -> list[pytest.MarkDecorator]:
+    """All but the first tutorial take long."""
+    return [] if name == "first_steps" else [pytest.mark.long, *([pytest.mark.spark] if "spark" in name else [])]
+
+
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.spark, pytest.mark.long] if "spark" in name else []) for name in NAMES],
+    [pytest.param(name, marks=marks(name)) for name in NAMES],
 )
 def test_a_notebook_gives_the_outputs_that_are_saved(name: str) -> None:
     pytest.importorskip("matplotlib")

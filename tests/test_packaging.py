@@ -24,7 +24,7 @@ import acep
 from acep import checkout
 from acep.native.compiled import REFERENCE
 
-pytestmark = pytest.mark.xdist_group("packaging")  # a wheel takes long to build: once will do
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("packaging")]  # a wheel takes long: one will do
 
 ROOT = Path(__file__).resolve().parents[1]
 CORE = f"acep/native/_native{sysconfig.get_config_var('EXT_SUFFIX')}"
@@ -282,7 +282,6 @@ def test_the_core_knows_its_sources() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.long
 def test_from_the_root_on_spark(wheel: ZipFile, others: Path, tmp_path: Path) -> None:
     """Workers have the root of the repository as their working directory, and so on their path."""
     script = """

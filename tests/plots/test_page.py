@@ -266,6 +266,7 @@ def test_data_of_a_user_is_never_code() -> None:
     assert "<script" not in Path("p.html").read_text() + Path("p.svg").read_text()
 
 
+@pytest.mark.long
 def test_a_page_is_bounded() -> None:
     """The greatest plots of all kinds: long names in many bytes, thousands of matches, keys, variables and events."""
     rows = 12_000

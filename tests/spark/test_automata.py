@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 import acep
 from acep.spark.chunks import ORDER, ROW
@@ -16,6 +17,8 @@ from tests.random_cases import COLUMNS
 from tests.spark.by_hand import as_rows, numbered, same
 from tests.spark.streams import Folder, as_dicts, quiet_match
 from tests.spark.test_streaming import of_query
+
+pytestmark = pytest.mark.long
 
 KEYS = 40
 

@@ -16,6 +16,8 @@ from examples import examples
 from examples.data import MORE
 from tests.walks import read
 
+pytestmark = pytest.mark.long
+
 # The attribute by which a stream is cut, and which of its values, in their order, or by name, are taken: those with
 # matches of every query, and few enough events for an engine in plain Python. Stand-ins are short, and taken whole.
 PARTS = {

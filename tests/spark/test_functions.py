@@ -12,6 +12,8 @@ import acep
 from acep.spark.failures import error_in
 from tests.spark.streams import Folder, as_dicts, events_table, quiet_match
 
+pytestmark = pytest.mark.long
+
 TEXT = "PATTERN SEQ(a p, b q) WHERE skip_till_any_match(p, q) { [k] AND low(q.x) > low(p.x) } WITHIN 20 seconds"
 TEXT += " RETURN low(q.x) AS z"
 

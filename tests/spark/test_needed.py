@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import acep
 import acep.spark
@@ -19,6 +20,8 @@ from acep.spark.job import job_of
 from acep.spark.metrics import report_of
 from acep.spark.needed import MOST, needed_events
 from acep.streaming.needed import uses_of
+
+pytestmark = pytest.mark.long
 
 INF, NAN = float("inf"), float("nan")
 INTEGERS = [0, 1, -1, 2, 127, -128]

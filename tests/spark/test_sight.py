@@ -26,6 +26,7 @@ QUERY = acep.parse(
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["own state", "files"])
 def test_a_stream_tells_where_it_is_and_where_the_time_goes(spark: Any, tmp_path: Path, way: str) -> None:
     table = events_table(240, 4)

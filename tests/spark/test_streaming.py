@@ -59,6 +59,7 @@ def without_nulls(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{column: value for column, value in row.items() if value or column != "values"} for row in rows]
 
 
+@pytest.mark.long
 def test_several_queries_over_batch_and_stream_in_disorder(spark: Any, route: dict[str, Any]) -> None:
     table = events_table(400)
     exact = {name: without_nulls(as_rows(acep.match(table, query))) for name, query in QUERIES.items()}
@@ -121,6 +122,7 @@ def times(kind: str) -> tuple[pa.Array, dict[str, Any], Any, str]:
     return pa.array([day + dt.timedelta(hours=s) for s in steps], pa.timestamp("us")), {}, "2 hours", "3 hours"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["ticks", "seconds", "nanoseconds", "date", "without zone"])
 def test_times_of_every_kind(spark: Any, kind: str) -> None:
     column, options, delay, within = times(kind)
@@ -158,6 +160,7 @@ def test_a_watermark_of_ones_own(spark: Any) -> None:
         quiet_match(stream, QUERIES["kleene"], watermark="5 seconds")
 
 
+@pytest.mark.long
 def test_a_stream_without_an_end_holds_the_last_events_until_it_goes_on(spark: Any, route: dict[str, Any]) -> None:
     table = events_table(100)
     query = QUERIES["alone"]
@@ -175,6 +178,7 @@ def test_a_stream_without_an_end_holds_the_last_events_until_it_goes_on(spark: A
     assert (told[-1].held, told[-1].events) == (0, 100)
 
 
+@pytest.mark.long
 def test_another_query_on_an_old_checkpoint(spark: Any) -> None:
     table = events_table(90)
     query = acep.regex("ab", within="10 seconds", by="k")
@@ -194,6 +198,7 @@ def test_another_query_on_an_old_checkpoint(spark: Any) -> None:
     assert same(rows, as_rows(acep.match(table, query)))
 
 
+@pytest.mark.long
 def test_a_batch_that_is_run_again_gives_the_same(spark: Any, route: dict[str, Any]) -> None:
     folder = Folder(spark, events_table(120), 40)
     stream = quiet_match(folder.frame(), QUERIES["kleene"], watermark="1 minute", **route)
@@ -237,6 +242,7 @@ def test_a_match_is_given_by_the_micro_batch_that_makes_it_certain(spark: Any, r
 # State in files --------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_another_query_or_another_folder_is_refused(spark: Any, tmp_path: Path) -> None:
     table = events_table(90)
     query = acep.regex("ab", within="10 seconds", by="k")
@@ -264,6 +270,7 @@ def test_another_query_or_another_folder_is_refused(spark: Any, tmp_path: Path) 
     assert same(rows, as_rows(acep.match(table, query)))
 
 
+@pytest.mark.long
 def test_what_stands_behind_the_match(spark: Any, tmp_path: Path) -> None:
     table = events_table(120)
     query = acep.regex("ab", within="10 seconds", by="k")
@@ -286,6 +293,7 @@ def test_what_stands_behind_the_match(spark: Any, tmp_path: Path) -> None:
         assert "was united with another DataFrame, or coalesced" in told.message
 
 
+@pytest.mark.long
 def test_a_windowed_aggregation_behind_the_match(spark: Any, tmp_path: Path) -> None:
     from pyspark.sql import functions as sf
 

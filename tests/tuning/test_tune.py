@@ -270,6 +270,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "no size of a sample" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_query_that_chooses_among_many_matches_is_cut_earlier() -> None:
     rng = random.Random(1)
     rows = {"ts": list(range(16_000)), "type": rng.choices("ab", k=16_000)}
