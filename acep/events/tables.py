@@ -46,6 +46,11 @@ class InputSchema(Schema):
     times: tuple[tuple[str, pa.DataType], ...] = ()
     decimals: tuple[tuple[str, pa.DataType], ...] = ()
 
+    def counts_ticks(self, name: str) -> bool | None:
+        """Return whether a column holds durations, which are integers in ticks."""
+        held = dict(self.times).get(name)
+        return held is not None and pa.types.is_duration(held)
+
 
 # Columns to a schema ----------------------------------------------------------------------------
 

@@ -213,7 +213,10 @@ def _values_column(
     held = pa.int64() if kind is Kind.TIMESTAMP else TYPES.get(kind) if kind else None
     if isinstance(values, Column):
         array = column_array(values)
-        array = array if held is None else array.cast(held)
+        # An integer in a column of doubles is rounded, as elsewhere.
+        array = array if held is None else array.cast(held, safe=kind is not Kind.FLOAT)
+    elif kind is Kind.FLOAT:
+        array = pa.array([None if value is None else float(value) for value in values], held)
     else:
         array = pa.array(values, held)
     if given is None:

@@ -17,7 +17,7 @@ from acep.pattern import expressions as ex
 from acep.pattern.automata import STATE
 from acep.pattern.casts import cast_type
 from acep.pattern.closure import close_equalities, partition_attributes
-from acep.pattern.evaluation import Compiled, compile_expression
+from acep.pattern.evaluation import CASE, SAME_FUNCTIONS, Compiled, compile_expression
 from acep.pattern.printing import canonical
 from acep.pattern.tree import Output, Query, StateGraph, Strategy
 from acep.pattern.walk import attributes, children, levels, steps_back, variables
@@ -207,7 +207,7 @@ def _compile(query: Query, schema: Schema, known: KnownParts | None) -> Plan:
         negated=negated,
         having=having,
         returns=returns,
-        return_kinds=tuple(_column_kind(given.kind) for _, given in named),
+        return_kinds=tuple(_column_kind(given, schema) for _, given in named),
         return_scales=tuple(given.scale if given.kind == DECIMAL else None for _, given in named),
         return_times=tuple(_time_of(given, schema) for _, given in named),
         sources=sources,
@@ -305,9 +305,34 @@ def _at_within(query: Query, message: str, hint: str) -> QueryError:
     return ex.error_at(message, None if at < 0 else ex.Span(at, len(query.text.rstrip())), hint, code="query_type")
 
 
-def _column_kind(kind: str) -> Kind:
-    others = {"null": Kind.STRING, "duration": Kind.FLOAT, DECIMAL: Kind.INT}
-    return others[kind] if kind in others else Kind(kind)
+def _column_kind(given: Typed, schema: Schema) -> Kind:
+    """Return the kind of a value of RETURN. A duration is in ticks."""
+    if given.kind == "duration":
+        return Kind.INT if _whole_ticks(given.expr, schema) else Kind.FLOAT
+    others = {"null": Kind.STRING, DECIMAL: Kind.INT}
+    return others[given.kind] if given.kind in others else Kind(given.kind)
+
+
+def _whole_ticks(expr: ex.Expr, schema: Schema) -> bool:
+    """Return whether a time, a duration or a number beside them is an integer in every match."""
+    match expr:
+        case ex.Duration(ns=ns):
+            return schema.tick_ns is not None and (ns / schema.tick_ns).denominator == 1
+        case ex.Binary(op="/"):
+            return False
+        case ex.Binary(left=left, right=right):
+            return _whole_ticks(left, schema) and _whole_ticks(right, schema)
+        case ex.Unary(operand=operand):
+            return _whole_ticks(operand, schema)
+        case ex.Call(name="abs", args=args):
+            return _whole_ticks(args[0], schema)
+        case ex.Call(name=name, args=args) if name in SAME_FUNCTIONS:
+            return all(_whole_ticks(arg, schema) for arg in args)
+        case ex.Call(name=name, args=args) if name == CASE:
+            return all(_whole_ticks(arg, schema) for arg in (*args[1::2], args[-1]))
+        case ex.Literal(value=value):
+            return not isinstance(value, float)
+    return resolve(expr, schema).kind in ("int", "timestamp")
 
 
 def _derived(sources: tuple[tuple[Plan, str], ...], base: Schema) -> Schema:

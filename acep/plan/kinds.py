@@ -12,6 +12,7 @@ from acep.pattern.evaluation import CASE, EXACT, FUNCTIONS, SAME_FUNCTIONS, TEXT
 from acep.pattern.functions import Function
 from acep.pattern.operands import CAST_HINTS, TIME_ARITHMETIC
 from acep.pattern.times import ns_of
+from acep.pattern.walk import attributes
 from acep.plan import decimals
 from acep.plan.decimals import DECIMAL, Typed
 from acep.plan.schema import Kind, Schema
@@ -89,13 +90,13 @@ def _resolve(expr: ex.Expr, schema: Schema) -> Typed:
             return _call(expr, schema)
         case ex.In(operand=operand, values=values, negated=negated):
             x = _resolve(operand, schema)
-            parts = [_comparable(x, _resolve(part, schema))[1] for part in values]
+            parts = [_comparable(x, _resolve(part, schema), schema)[1] for part in values]
             if not decimals.alike([x, *parts]):
                 return Typed(decimals.is_one_of(x, parts, negated, expr.span), "bool")
             return Typed(replace(expr, operand=x.expr, values=tuple(part.expr for part in parts)), "bool")
         case ex.Between(operand=operand, low=lower, high=upper, negated=negated):
             x = _resolve(operand, schema)
-            low, high = (_comparable(x, _resolve(bound, schema))[1] for bound in (lower, upper))
+            low, high = (_comparable(x, _resolve(bound, schema), schema)[1] for bound in (lower, upper))
             if not decimals.alike([x, low, high]):
                 return Typed(decimals.between(x, low, high, negated, expr.span), "bool")
             return Typed(replace(expr, operand=x.expr, low=low.expr, high=high.expr), "bool")
@@ -135,9 +136,10 @@ def _aggregate(expr: ex.Aggregate, schema: Schema) -> Typed:
     return Typed(x.expr, "float") if expr.function == "avg" else x
 
 
-def _comparable(left: Typed, right: Typed) -> tuple[Typed, Typed]:
+def _comparable(left: Typed, right: Typed, schema: Schema) -> tuple[Typed, Typed]:
     """Return both sides, made comparable: a text literal beside a timestamp is read as a timestamp."""
     k1, k2 = left.kind, right.kind
+    _check_unit(left, right, schema)
     if "null" in (k1, k2) or k1 == k2 or (k1 in LENGTHS and k2 in LENGTHS):
         return left, right
     for that, kind, other in ((right, k1, k2), (left, k2, k1)):
@@ -148,6 +150,35 @@ def _comparable(left: Typed, right: Typed) -> tuple[Typed, Typed]:
     message = f"a {left.named} cannot be compared with a {right.named}"
     timed = "timestamp" in (k1, k2) and set(LENGTHS) & {k1, k2}
     raise ex.error_at(message, right.expr.span or left.expr.span, hint if timed else None, code="query_type")
+
+
+def _check_unit(left: Typed, right: Typed, schema: Schema) -> None:
+    """Refuse a number beside a duration: it would count ticks, whose length depends on what columns there are. Zero
+    needs no unit, and the integers of a column of durations have one. Of an integer ``ts`` the user knows the ticks."""
+    for length, number in ((left, right), (right, left)):
+        if number.kind not in NUMBERS or number.exact == 0:
+            continue
+        if length.kind == "duration":
+            wrong = schema.instants and all(schema.counts_ticks(name) is False for name in attributes(number.expr))
+        else:
+            wrong = _is_length(length, schema) and number.exact is not None
+        if wrong:
+            raise ex.error_at(
+                "a number beside a duration has no unit of time",
+                number.expr.span or length.expr.span,
+                "give it one, as in 30 min or a.n * 1 s, or make a number of the duration, as in (b.ts - a.ts) / 1 s",
+                code="query_type",
+            )
+
+
+def _is_length(x: Typed, schema: Schema) -> bool:
+    """Return whether it is a value of a column of durations."""
+    match x.expr:
+        case ex.Aggregate(function=function) if function in ("count", ex.COUNT_DISTINCT):
+            return False
+        case ex.Attribute(name=str(name)) | ex.Aggregate(name=str(name)):
+            return x.kind == "int" and schema.counts_ticks(name) is True
+    return False
 
 
 def _instant(literal: ex.Literal) -> int:
@@ -167,7 +198,7 @@ def _binary(expr: ex.Binary, schema: Schema) -> Typed:
         _need(y, ("bool",), op.upper())
         return Typed(replace(expr, left=x.expr, right=y.expr), "bool")
     if op in ("=", "!=", "<", "<=", ">", ">="):
-        return Typed(decimals.compare(op, *_comparable(x, y), expr.span), "bool")
+        return Typed(decimals.compare(op, *_comparable(x, y, schema), expr.span), "bool")
     both = replace(expr, left=x.expr, right=y.expr)
     if "null" in (x.kind, y.kind):
         other = y if x.kind == "null" else x
@@ -183,6 +214,8 @@ def _binary(expr: ex.Binary, schema: Schema) -> Typed:
             return decimals.arithmetic(op, x, y, expr.span)
         x, y = (Typed(decimals.as_float(side), "float" if side.kind == DECIMAL else side.kind) for side in (x, y))
         both = replace(expr, left=x.expr, right=y.expr)
+    if op in "+-" or (op == "/" and y.kind == "duration"):
+        _check_unit(x, y, schema)
     exact = None
     if x.exact is not None and y.exact is not None and op in "+-*":
         exact = {"+": x.exact + y.exact, "-": x.exact - y.exact, "*": x.exact * y.exact}[op]
@@ -213,7 +246,7 @@ def _case(expr: ex.Call, schema: Schema) -> Typed:
     for condition in conditions:
         _need(condition, ("bool",), "WHEN")
     values = [_resolve(arg, schema) for arg in (*expr.args[1::2], expr.args[-1])]
-    values = _alike(values)
+    values = _alike(values, schema)
     known = [value for value in values if value.kind != "null"]
     kind, scale = known[0].kind if known else "null", 0
     numbers = {value.kind for value in known if value.kind in NUMBERS}
@@ -226,10 +259,10 @@ def _case(expr: ex.Call, schema: Schema) -> Typed:
     return Typed(replace(expr, args=(*args, values[-1].expr)), kind, scale)
 
 
-def _alike(values: list[Typed]) -> list[Typed]:
+def _alike(values: list[Typed], schema: Schema) -> list[Typed]:
     """Return values that one choice is made among: text literals beside timestamps are read as timestamps."""
     typed = [value for value in values if value.kind not in ("null", "string")] or values
-    return [_comparable(typed[0], value)[1] for value in values]
+    return [_comparable(typed[0], value, schema)[1] for value in values]
 
 
 def _written_as_float(value: Typed) -> Typed:
@@ -312,7 +345,7 @@ def _call(expr: ex.Call, schema: Schema) -> Typed:
         _need(args[0], ("timestamp",) if schema.instants else ("timestamp", "int"), name)
         return Typed(result, "int")
     if name in SAME_FUNCTIONS:
-        args = _alike(args)
+        args = _alike(args, schema)
         result = replace(expr, args=tuple(arg.expr for arg in args))
         known = [arg for arg in args if arg.kind != "null"]
         if DECIMAL in kinds:

@@ -82,6 +82,10 @@ class Schema:
         """Return the kind of the values of a column as engines hold them: integers for the time column ``ts``."""
         return self.kind(name) or (Kind.STRING if name == self.type else Kind.INT)
 
+    def counts_ticks(self, name: str) -> bool | None:
+        """Return whether a column holds durations, as integers in ticks; ``None``: it is not known."""
+        return None if self.kind(name) is Kind.INT else False
+
     def scale(self, name: str) -> int | None:
         """Return the scale of a decimal column, or ``None`` for other columns."""
         return self._scales.get(name) if self.scales else None
