@@ -41,10 +41,15 @@ __all__ = [
 @dataclass(frozen=True)
 class InputSchema(Schema):
     """The schema of a table, with the Arrow types of its time columns (``ts`` always among them) and of its
-    decimals, so that values can be converted back to them."""
+    decimals, so that values can be converted back to them. ``ordered`` are the columns of categories in an order."""
 
     times: tuple[tuple[str, pa.DataType], ...] = ()
     decimals: tuple[tuple[str, pa.DataType], ...] = ()
+    ordered: tuple[str, ...] = ()
+
+    def has_own_order(self, name: str) -> bool:
+        """Return whether the values of a column have an order that is not that of texts."""
+        return name in self.ordered
 
     def counts_ticks(self, name: str) -> bool | None:
         """Return whether a column holds durations, which are integers in ticks."""
@@ -126,8 +131,10 @@ def schema_of(
             )
         tick = Fraction(UNIT_NS[unit])
     scales = tuple((name, scale) for name, of in decimals if (scale := scale_of(of)) is not None)
+    ordered = tuple(name for name, of in held.items() if pa.types.is_dictionary(of) and of.ordered)
     named: Any = {"ts": ts, "type": type, "seq": seq, "id": id, "tick_ns": tick, "instants": instants}
-    return InputSchema(kinds, **named, scales=scales, unusable=tuple(unusable), times=times, decimals=tuple(decimals))
+    named |= {"unusable": tuple(unusable), "times": times, "decimals": tuple(decimals), "ordered": ordered}
+    return InputSchema(kinds, **named, scales=scales)
 
 
 def _check_ts(name: str, held: pa.DataType) -> bool:

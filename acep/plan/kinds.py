@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
@@ -96,6 +97,7 @@ def _resolve(expr: ex.Expr, schema: Schema) -> Typed:
             return Typed(replace(expr, operand=x.expr, values=tuple(part.expr for part in parts)), "bool")
         case ex.Between(operand=operand, low=lower, high=upper, negated=negated):
             x = _resolve(operand, schema)
+            _check_order((x,), schema)
             low, high = (_comparable(x, _resolve(bound, schema), schema)[1] for bound in (lower, upper))
             if not decimals.alike([x, low, high]):
                 return Typed(decimals.between(x, low, high, negated, expr.span), "bool")
@@ -131,6 +133,8 @@ def _aggregate(expr: ex.Aggregate, schema: Schema) -> Typed:
         raise ex.error_at(
             f"{expr.function} needs a number, text or a timestamp, and `{expr.name}` is a bool", expr, code="query_type"
         )
+    if expr.function in ("min", "max"):
+        _check_order((x,), schema)
     if expr.function in ex.WHOLE_ONLY:
         return Typed(decimals.as_float(x), "float")
     return Typed(x.expr, "float") if expr.function == "avg" else x
@@ -171,6 +175,18 @@ def _check_unit(left: Typed, right: Typed, schema: Schema) -> None:
             )
 
 
+def _check_order(compared: Iterable[Typed], schema: Schema) -> None:
+    """Refuse to compare categories in an order as texts."""
+    for x in compared:
+        if isinstance(x.expr, ex.Attribute | ex.Aggregate) and x.expr.name and schema.has_own_order(x.expr.name):
+            raise ex.error_at(
+                f"the categories of `{x.expr.name}` have an order of their own, and would be compared as texts",
+                x.expr,
+                "compare a column of their codes, as pandas' `.cat.codes` gives",
+                code="query_type",
+            )
+
+
 def _is_length(x: Typed, schema: Schema) -> bool:
     """Return whether it is a value of a column of durations."""
     match x.expr:
@@ -197,6 +213,8 @@ def _binary(expr: ex.Binary, schema: Schema) -> Typed:
         _need(x, ("bool",), op.upper())
         _need(y, ("bool",), op.upper())
         return Typed(replace(expr, left=x.expr, right=y.expr), "bool")
+    if op in ("<", "<=", ">", ">="):
+        _check_order((x, y), schema)
     if op in ("=", "!=", "<", "<=", ">", ">="):
         return Typed(decimals.compare(op, *_comparable(x, y, schema), expr.span), "bool")
     both = replace(expr, left=x.expr, right=y.expr)
@@ -346,6 +364,8 @@ def _call(expr: ex.Call, schema: Schema) -> Typed:
         return Typed(result, "int")
     if name in SAME_FUNCTIONS:
         args = _alike(args, schema)
+        if name != "coalesce":
+            _check_order(args, schema)
         result = replace(expr, args=tuple(arg.expr for arg in args))
         known = [arg for arg in args if arg.kind != "null"]
         if DECIMAL in kinds:

@@ -82,6 +82,10 @@ class Schema:
         """Return the kind of the values of a column as engines hold them: integers for the time column ``ts``."""
         return self.kind(name) or (Kind.STRING if name == self.type else Kind.INT)
 
+    def has_own_order(self, name: str) -> bool:  # noqa: ARG002 - it is known of tables
+        """Return whether the values of a column have an order that is not that of texts."""
+        return False
+
     def counts_ticks(self, name: str) -> bool | None:
         """Return whether a column holds durations, as integers in ticks; ``None``: it is not known."""
         return None if self.kind(name) is Kind.INT else False

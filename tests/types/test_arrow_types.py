@@ -162,3 +162,17 @@ def test_parquet_gives_what_arrow_gives(name: str, tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "x.parquet")
     read = acep.match(to_table(read_events(tmp_path / "x.parquet")), QUERY)
     assert list(read) == list(acep.match(table, QUERY))
+
+
+ORDERED = pa.array(["S", "L"]).dictionary_encode().cast(pa.dictionary(pa.int32(), pa.string(), ordered=True))
+
+
+@pytest.mark.parametrize(
+    "condition", ["y.size > x.size", "y.size BETWEEN 'A' AND 'Z'", "least(x.size, y.size) = 'L'", "max(y.size) = 'L'"]
+)
+def test_categories_in_an_order_are_not_compared_as_texts(condition: str) -> None:
+    events = pa.table({"ts": [1, 2], "type": ["a", "b"], "size": ORDERED})
+    with pytest.raises(acep.QueryError, match="the categories of `size` have an order of their own"):
+        acep.match(events, f"PATTERN SEQ(a x, b y) WHERE {condition}")
+    for equal in ("y.size != x.size", "y.size = 'L'", "coalesce(x.size, y.size) = 'S'", "x.size IN ('S', 'M')"):
+        assert acep.match(events, f"PATTERN SEQ(a x, b y) WHERE {equal}").count() == 1

@@ -144,3 +144,79 @@ def test_batches_do_not_change_between_zone_and_none(name: str) -> None:
             matcher.push(batch(2, second))
         if first is not None:
             matcher.push(batch(2, "Europe/Berlin"))  # another zone is no other time
+
+
+SECONDS = {"ts": [dt.datetime(2026, 1, 1, 10), dt.datetime(2026, 1, 1, 10, 5)], "type": ["a", "b"], "n": [1, 2]}
+SECONDS["d"] = [dt.timedelta(seconds=60), dt.timedelta(seconds=900)]  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "y.ts - x.ts < 30",
+        "30 > y.ts - x.ts",
+        "y.ts - x.ts < 1.5",
+        "y.ts - x.ts < y.n",
+        "y.ts - x.ts < y.n + 5",
+        "y.n < 5 min",
+        "y.d < 300",
+        "max(y.d) < 300",
+        "y.d > x.d + 7",
+        "y.ts - x.ts + 10 < 20 min",
+        "y.ts - x.ts BETWEEN 0 AND 9",
+        "y.ts - x.ts IN (5 min, 3)",
+        "least(y.ts - x.ts, 5) > 1 s",
+        "y.n / (y.ts - x.ts) > 1",
+        "CASE WHEN y.n > 1 THEN y.ts - x.ts ELSE 7 END > 1 s",
+    ],
+)
+def test_a_number_beside_a_duration_is_refused(condition: str) -> None:
+    """It would count ticks, whose length depends on what times there are."""
+    with pytest.raises(acep.QueryError, match="a number beside a duration has no unit of time") as refused:
+        acep.match(SECONDS, f"PATTERN SEQ(a x, b y) WHERE {condition}")
+    assert "30 min" in str(refused.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ("y.ts - x.ts > 0", True),
+        ("y.ts - x.ts <= 300 s", True),
+        ("(y.ts - x.ts) / 1 s <= 299", False),
+        ("y.ts - x.ts < y.d", True),
+        ("y.ts - x.ts < 2 * x.d", False),
+        ("y.ts - x.ts < y.n * 3 min", True),
+        ("y.d >= 900 s AND x.d > 0", True),
+        ("count(y.d) < 5", True),
+        ("y.d / (y.ts - x.ts) = 3", True),
+    ],
+)
+def test_durations_with_their_units_are_compared(condition: str, holds: bool) -> None:
+    for engine in ("native", "reference"):
+        found = acep.match(SECONDS, f"PATTERN SEQ(a x, b y) WHERE {condition}", engine=engine)
+        assert len(found) == holds, engine
+
+
+def test_of_an_integer_ts_the_user_knows_the_ticks() -> None:
+    assert acep.match({"ts": [1, 9], "type": ["a", "b"]}, "PATTERN SEQ(a x, b y) WHERE y.ts - x.ts < 9").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "held"),
+    [
+        ("y.ts - x.ts", pa.int64()),
+        ("(y.ts - x.ts) * 2 - 1 s", pa.int64()),
+        ("abs(x.ts - y.ts)", pa.int64()),
+        ("CASE WHEN y.ts > x.ts THEN y.ts - x.ts ELSE NULL END", pa.int64()),
+        ("(y.ts - x.ts) / 2", pa.float64()),
+        ("(y.ts - x.ts) * 1.5", pa.float64()),
+        ("least(y.ts - x.ts, (y.ts - x.ts) / 2)", pa.float64()),
+    ],
+)
+@pytest.mark.parametrize("engine", ["auto", "reference"])
+def test_a_duration_is_an_integer_of_any_size(value: str, held: pa.DataType, engine: str) -> None:
+    """Half a year of nanoseconds is beyond the integers that a double holds."""
+    ts = pa.array([0, 13_132_800_000_000_001], pa.timestamp("ns"))
+    found = acep.match({"ts": ts, "type": ["a", "b"]}, f"PATTERN SEQ(a x, b y) RETURN {value} AS v", engine=engine)
+    assert found.to_arrow().schema.field("values").type.field("v").type == held
+    assert found.to_arrow(flat=True)["v"].to_pylist() == [found[0].values["v"]]
