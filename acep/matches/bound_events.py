@@ -106,6 +106,7 @@ def own_events(matches: Matches, match: Match | None, frame: Any, variable: str,
                 hint="events(found[0])",
                 code="option_invalid",
             )
+        _check_own(one, matches, among=frame is None)
         found = [one]
     added = (variable,) if match is not None else (number, variable)
     there = {name.lower() for name in column_names(given)}
@@ -124,6 +125,24 @@ def own_events(matches: Matches, match: Match | None, frame: Any, variable: str,
     _check_keys(given, places, bound, found, matches)
     more = {number: pa.array(bound.owners, pa.int64())} if match is None else {}
     return taken(given, places, more | {variable: bound.names()})
+
+
+def _check_own(one: Found, matches: Matches, *, among: bool) -> None:
+    """Raise :class:`QueryError` for a match of another result: one that is not ``among`` the matches, or of another
+    query."""
+    found = matches.found
+    there = len(one.key) == len(matches.keys) and len(one.values) == len(matches.returns)
+    if there and among and isinstance(found, FoundColumns):
+        alike = np.flatnonzero((found.start == one.start) & (found.end == one.end))
+        there = any(found[int(place)] == one for place in alike)
+    elif there and among:
+        there = one in found
+    if not there:
+        raise QueryError(
+            "the match is none of these: it is of another result",
+            hint="take it from the same result: found.events(found[0])",
+            code="option_invalid",
+        )
 
 
 def _check_number(given: Any, matches: Matches) -> None:

@@ -342,3 +342,14 @@ def test_positions_are_those_of_the_frame_for_a_matcher_in_any_order() -> None:
     names = [row["name"] for rows in given for row in rows]
     assert names == whole.events()["name"].to_pylist()
     assert len(whole) > 100
+
+
+def test_a_match_of_another_result_is_refused() -> None:
+    rows = {"ts": [1, 2], "type": ["a", "b"], "user": ["u", "u"]}
+    keyed, plain = (acep.match(rows, f"PATTERN SEQ(a x, b y) {where}") for where in ("WHERE [user]", ""))
+    other = acep.match({name: values[::-1] for name, values in rows.items()}, "PATTERN SEQ(a x, b y)")
+    several = acep.match(rows, "PATTERN SEQ(a x, b y) RETURN y.ts AS t")
+    for found, match in ((keyed, plain[0]), (plain, keyed[0]), (plain, other[0]), (plain, several[0])):
+        with pytest.raises(acep.QueryError, match="it is of another result"):
+            found.events(match)
+    assert plain.events(plain[0])["variable"].to_pylist() == ["x", "y"]
