@@ -20,6 +20,7 @@ from acep.events.files.formats import NAMES, split_format
 from acep.events.files.options import BadLines, Options
 from acep.events.files.stream import open_events
 from acep.runner.arrivals import Arrival, arrivals
+from acep.runner.recent_ids import RecentIds
 
 __all__ = ["ROW", "Inbox"]
 
@@ -68,9 +69,16 @@ class Inbox:
                 return None
             size *= 2
 
-    def read(self, files: tuple[Arrival, ...], schema: pa.Schema, first: int, bad: BadLines) -> pa.Table:
-        """Read files, with the rows numbered from ``first``."""
-        tables = [_read_rows(self.folder / one.name, self.options, schema, bad) for one in files]
+    def read(
+        self, files: tuple[Arrival, ...], schema: pa.Schema, first: int, bad: BadLines, recent: RecentIds | None = None
+    ) -> pa.Table:
+        """Read files, with the rows numbered from ``first``; rows with ids that are ``recent`` are bad lines."""
+        tables = []
+        for one in files:
+            path = self.folder / one.name
+            rows = _read_rows(path, self.options, schema, bad)
+            skip = self.options.skip_bad_lines
+            tables.append(rows if recent is None else recent.once(rows, str(path), bad, skip=skip))
         rows = pa.concat_tables(tables) if tables else schema.empty_table()
         return rows.append_column(ROW, pa.array(np.arange(first, first + rows.num_rows)))
 
@@ -89,9 +97,11 @@ def _settled(paths: Sequence[Path], options: Options) -> pa.Schema | None:
     if ROW in dict(found):
         raise DataError(f"a column is called `{ROW}`", hint="rename it", code="data_column")
     # Later times may have fractions of a second.
-    whole, finer = pa.timestamp("s"), pa.timestamp("us")
-    types = [(name, plain_type(held)) for name, held in found]
-    return pa.schema([(name, finer if held == whole else held) for name, held in types])
+    return pa.schema([(name, _finer(plain_type(held))) for name, held in found])
+
+
+def _finer(held: pa.DataType) -> pa.DataType:
+    return pa.timestamp("us", held.tz) if pa.types.is_timestamp(held) and held.unit == "s" else held
 
 
 def _read_rows(path: Path, options: Options, schema: pa.Schema, bad: BadLines) -> pa.Table:
@@ -102,7 +112,8 @@ def _read_rows(path: Path, options: Options, schema: pa.Schema, bad: BadLines) -
     """
     form = split_format(path)[0] or NAMES[options.format or ""]
     texts = {f.name: cast_of(f.name, "string") for f in schema if pa.types.is_string(f.type) and form == "csv"}
-    with open_events(path, dataclasses.replace(options, casts=texts | options.casts)) as events:
+    own = dataclasses.replace(options, casts=texts | options.casts, casts_are_there=False)
+    with open_events(path, own) as events:
         table = events.whole()
         if events.bad.count:
             bad.add(events.bad.first, events.bad.count)
@@ -138,12 +149,17 @@ def _fitted(column: pa.ChunkedArray, field: pa.Field, path: Path) -> pa.ChunkedA
             return _cast(column, field.type)
         except (pa.ArrowException, ValueError):
             pass
-    wrong = bad_rows(column, lambda part: _cast(part, field.type)) if _may_hold(held, field.type) else [0]
+    zones = pa.types.is_timestamp(held) and pa.types.is_timestamp(field.type) and (not held.tz) != (not field.type.tz)
+    wrong = (
+        [0] if zones else bad_rows(column, lambda part: _cast(part, field.type)) if _may_hold(held, field.type) else [0]
+    )
     row = wrong[0] if wrong else 0
     raise DataError(
         f"`{path}`, row {row} (rows count from 0): column `{field.name}` is {held}, as {column[row].as_py()!r} is, and"
         f" the files before it made it {field.type}",
-        hint="mend the file, or begin a new state and output with a type that holds all values:"
+        hint="give all times a zone, or none"
+        if zones
+        else "mend the file, or begin a new state and output with a type that holds all values:"
         f" {as_cast(field.name, _for_both(held, field.type))}",
         code="data_type",
     )

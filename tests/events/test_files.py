@@ -239,3 +239,35 @@ def test_times_with_and_without_a_zone(put: Any) -> None:
         with pytest.raises(DataError, match="`ts` has times with a zone and times without one"):
             read_events(paths, cast={"ts": "timestamp"})
     assert len(read_events([two, put("3.csv", "ts\n2026-03-01T07:00:02\n")], cast={"ts": "timestamp"})) == 2
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.jsonl"])
+def test_times_of_two_kinds_among_bad_lines(put: Any, name: str) -> None:
+    texts = ("2026-03-01T07:00:00Z", "bad", "2026-03-01T07:00:01")
+    csv = "ts,x\n" + "".join(f"{text},1\n" for text in texts)
+    path = put(name, csv if name == "x.csv" else "".join(f'{{"ts": "{text}"}}\n' for text in texts))
+    with pytest.raises(DataError, match="`ts` has times with a zone and times without one"):
+        read_events(path, cast={"ts": "timestamp"}, skip_bad_lines=True)
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.jsonl"])
+def test_a_cast_keeps_the_zone(put: Any, name: str) -> None:
+    texts = ("2026-03-01T07:00:00+01:00", "2026-03-01T07:00:00.5Z")
+    csv = "ts\n" + "".join(f"{text}\n" for text in texts)
+    path = put(name, csv if name == "x.csv" else "".join(f'{{"ts": "{text}"}}\n' for text in texts))
+    found = read_events(path, cast={"ts": "timestamp"})
+    assert found.schema.field("ts").type == pa.timestamp("us", "UTC")
+    assert [time.isoformat() for time in found["ts"].to_pylist()] == [
+        "2026-03-01T06:00:00+00:00",
+        "2026-03-01T07:00:00.500000+00:00",
+    ]
+
+
+def test_a_cast_of_a_column_that_is_not_there_is_refused(put: Any) -> None:
+    one, two = put("1.csv", "ts,user\n1,2\n"), put("2.jsonl", '{"ts": 1, "dev": {"n": 1}}\n')
+    for cast in ({"usr": "string"}, {"ts": "int", "nosuch": "int"}):
+        with pytest.raises(DataError, match=r"there is no column `(usr|nosuch)`"):
+            read_events(one, cast=cast)
+    with pytest.raises(DataError, match="there is no column `usr`"):
+        read_events(two, ["ts"], cast={"usr": "string"})
+    assert read_events(one, ["ts"], cast={"user": "string"}).column_names == ["ts"]

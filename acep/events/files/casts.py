@@ -139,7 +139,7 @@ def _times(column: pa.ChunkedArray, cast: Cast, *, text: bool) -> pa.ChunkedArra
 
     held = column.type
     if pa.types.is_timestamp(held):
-        return column if held.tz else column.cast(cast.type)
+        return column if held.tz and not cast.type.tz else column.cast(cast.type)
     if pa.types.is_date(held) or pa.types.is_null(held):
         return column.cast(cast.type)
     if text:

@@ -18,7 +18,8 @@ class Options:
     """Options for reading events. ``columns`` are those that are used (``None``: all). ``ts``, ``type``, ``seq`` and
     ``id`` are names of columns. ``casts`` are by column; the first pass changes a cast to microseconds to one to
     nanoseconds if these are needed. ``format`` is for files whose names have no known suffix (``None``: no format).
-    With ``skip_bad_lines`` lines that cannot be read are counted and skipped."""
+    With ``skip_bad_lines`` lines that cannot be read are counted and skipped. ``casts_are_there``: each column that is
+    cast must be in some file."""
 
     columns: tuple[str, ...] | None = None
     ts: str = "ts"
@@ -28,6 +29,7 @@ class Options:
     casts: dict[str, Cast] = field(default_factory=dict)
     format: str | None = None
     skip_bad_lines: bool = False
+    casts_are_there: bool = True
 
     def wanted(self, names: Sequence[str], file: str = "") -> list[str]:
         """Return the columns of a file to read. If a column that is used is missing, return all, so that the error can

@@ -4,7 +4,7 @@ time, and its errors."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from acep.errors import DataError
+from acep.errors import DataError, suggest
 from acep.events.buffers import joined
 from acep.events.columns import UNIT_NS
 from acep.events.fields import null_error
@@ -104,7 +104,8 @@ class _Looking:
     def type_of(self, name: str, held: pa.DataType, form: str) -> pa.DataType:
         """Return the type of a column as far as it is known."""
         if name in self.options.casts:
-            return self.options.casts[name].type
+            wanted = self.options.casts[name].type
+            return pa.timestamp(wanted.unit, "UTC") if self.zoned.get(name) else wanted
         seen = self.seen[form].get(name)
         return held if seen is None else resolved(seen)
 
@@ -152,14 +153,22 @@ class _Looking:
             rows = bad_rows(column, lambda some: cast_column(some, other or cast))
             if other is not None and rows != bad_rows(column, lambda some: cast_column(some, cast)):
                 self.options.casts[name] = other
-            elif not rows and pa.types.is_timestamp(cast.type):
-                raise _two_kinds_of_times(name) from None
+            elif pa.types.is_timestamp(cast.type):
+                rest = np.delete(np.arange(len(column)), rows)
+                try:
+                    self._zone(name, cast_column(column.take(pa.array(rest)), self.options.casts[name]))
+                except pa.ArrowException:  # each of them is a time
+                    raise _two_kinds_of_times(name) from None
             return {row: f"`{name}` is no {cast.text}: {column[row].as_py()!r}" for row in rows}
+        self._zone(name, made)
+        return {}
+
+    def _zone(self, name: str, made: pa.ChunkedArray) -> None:
+        """Record whether the times of a column that is cast have a zone."""
         if pa.types.is_timestamp(made.type) and made.null_count < len(made):
             zoned = made.type.tz is not None
             if self.zoned.setdefault(name, zoned) is not zoned:
                 raise _two_kinds_of_times(name)
-        return {}
 
     def _order(self, table: pa.Table, form: str) -> None:
         if self.back >= 0 or not table.num_rows:
@@ -250,6 +259,8 @@ def survey(sources: list[EventFile], options: Options) -> Survey:
     for one, of in waiting:
         looking.check(one, of, deep=False)
     _check_names(looking.shapes, options)
+    if options.casts_are_there:
+        _check_casts([name for part in parts for name in getattr(part.file, "names", looking.shapes)], options)
     types = _types(parts, looking)
     for name, (where, text) in looking.long.items():
         if types.get(name) == pa.float64():
@@ -259,6 +270,15 @@ def survey(sources: list[EventFile], options: Options) -> Survey:
             shape.check(name, options.columns)
     ordered = None if size <= SMALL else looking.back < 0
     return Survey(parts, types, ordered, looking.back, looking.rows, looking.bad, looking.rising)
+
+
+def _check_casts(there: Sequence[str], options: Options) -> None:
+    """Raise :class:`DataError` for a cast of a column that no file has; files without rows may have none."""
+    for name in options.casts if there else ():
+        if name not in there and name.partition(".")[0] not in there:
+            raise DataError(
+                f"cast: there is no column `{name}`", hint=suggest(name, dict.fromkeys(there)), code="data_column"
+            )
 
 
 def _check_names(shapes: Mapping[str, JsonShape], options: Options) -> None:
@@ -374,7 +394,8 @@ def _no_time(column: pa.ChunkedArray, name: str, known: set[str], before: int, f
         if integers or time is None or (zoned is not None and zoned != (time.tzinfo is not None)):
             raise DataError(
                 f"`{file}`: `{name}` is not a time in row {before + row} (rows count from 0): {text!r}",
-                hint="integers, or ISO 8601 such as 2024-01-31T10:00:00, all with a zone or all without",
+                hint="integers, or ISO 8601 such as 2024-01-31T10:00:00, all with a zone or all without; "
+                f"{as_cast(name, 'timestamp')} says that they are times, and then skip_bad_lines=True skips others",
                 code="data_value",
             )
         zoned, integers = time.tzinfo is not None, False
