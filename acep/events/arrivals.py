@@ -152,6 +152,10 @@ class Arrivals:
     def __len__(self) -> int:
         return len(self._held) - len(self._gone)
 
+    def kept(self, name: str) -> tuple[pa.Array, npt.NDArray[np.int64]] | None:
+        """Return a column and the times, in ticks, of the events that were not given; ``None``: there are none."""
+        return self._held.kept(name)
+
     @property
     def speculates(self) -> bool:
         """Return whether events are given before they are final."""

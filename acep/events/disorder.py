@@ -83,6 +83,13 @@ class HoldBack:
         self.late += late
         return late
 
+    def kept(self, name: str) -> tuple[pa.Array, Ticks] | None:
+        """Return a column and the times, in ticks, of the rows that are held; ``None``: there are none."""
+        if not self._held:
+            return None
+        rows, ticks = self._joined()
+        return rows.column(name).combine_chunks(), ticks
+
     def see(self, tick: int) -> None:
         """Record a time as seen, though no row is held for it."""
         self.greatest = tick if self.greatest is None else max(tick, self.greatest)

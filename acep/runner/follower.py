@@ -26,9 +26,10 @@ from acep.events.files.options import BadLines
 from acep.matches.report import Report
 from acep.pattern.printing import canonical
 from acep.runner.arrivals import Arrival, check_same, fresh
-from acep.runner.inbox import Inbox
+from acep.runner.inbox import ROW, Inbox
 from acep.runner.journal import BACK, KEEP, Journal, Planned
 from acep.runner.outbox import Outbox
+from acep.runner.recent_ids import RecentIds
 from acep.streaming.folders import LocalFolder
 from acep.streaming.job import Job
 from acep.streaming.progress import Progress, progress_in, reports_in
@@ -91,6 +92,7 @@ class Follower:
         self._state = folder.root
         self._run = str(uuid4())
         self._versions: Versions | None = None
+        self._recent: RecentIds | None = None
         if (settings := self.journal.settings()) is not None:
             self._settle(settings)
         elif self.journal.next or self.journal.pending is not None:
@@ -126,12 +128,18 @@ class Follower:
         for one in files:
             check_same(self.inbox.folder, one, way_out)
         there = self._versions.before(batch)  # checks too that no newer follower has begun
-        rows = self.inbox.read(files, self._schema, first, self.bad)
+        micro_batch = MicroBatch(self._job, self._versions, batch, there, self._delay_ms, None)
+        if self._recent is None and self._job.op is None and self._job.schema.id not in (None, ROW):
+            kept = bucket_of(micro_batch, 0).kept_ids()
+            self._recent = RecentIds(self._job.schema, kept=kept)
+        if self._recent is not None:
+            self._recent.forget(micro_batch.final)
+        rows = self.inbox.read(files, self._schema, first, self.bad, self._recent)
         for one in files:
             check_same(self.inbox.folder, one, way_out)
         if pending is None:
             last = end and not fresh(self.inbox.there(), self._taken(files))
-            newer = self._versions_for(MicroBatch(self._job, self._versions, batch, there, self._delay_ms, None))
+            newer = self._versions_for(micro_batch)
             wanted = Planned(batch, files, last, round(began * 1000), newer)
             pending = self.journal.plan(wanted)
             if pending.files != files:
@@ -145,7 +153,7 @@ class Follower:
         for version in pending.versions:
             logs.info(__name__, "micro-batch %d takes in version %d of the query", batch, version.number)
         now = pending.began if self._job.clocked else None
-        micro_batch = MicroBatch(self._job, self._versions, batch, there, self._delay_ms, now)
+        micro_batch = replace(micro_batch, now=now)
         found, told = step_bucket(micro_batch, 0, _part(self._job, rows, pending, now), Stopwatch())
         if found:
             self.outbox.write(batch, pa.concat_tables(found))

@@ -140,6 +140,11 @@ class RevisedStream:
         """Return the number of events that are kept for revisions, by the plan that keeps most."""
         return max(part.held for part in self._parts)
 
+    def events(self) -> Batch | None:
+        """Return the events that are kept for revisions; ``None``: there are none."""
+        batch, _ = self._parts[0].log.whole()
+        return batch if len(batch) else None
+
     def snapshot(self) -> Any:
         """Return the state: the events that are kept. The matches that may be taken back are found again from them."""
         return to_plain({"parts": [part.dump() for part in self._parts], "events": self._events})

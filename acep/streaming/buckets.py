@@ -13,6 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 import mmh3
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from acep.errors import DataError, QueryError, SnapshotError
@@ -323,6 +325,18 @@ class Bucket:
             counts, before = self.stream.counts_of(i), self.totals.queries[number]
             self.totals.memory = max(self.totals.memory, counts.memory)
             self.totals.queries[number] = replace(counts, matches=before.matches)
+
+    def kept_ids(self) -> tuple[pa.Array, npt.NDArray[np.int64]] | None:
+        """Return the ids and times, in ticks, of the events that are kept, all that are not final among them; ``None``:
+        there are none. Only for a job whose events are not taken back."""
+        parts = [self.held.kept(str(self.job.schema.id))]
+        if isinstance(self.stream, RevisedRows):
+            parts += self.stream.kept_ids()
+        found = [part for part in parts if part is not None]
+        if not found:
+            return None
+        ids = pa.concat_arrays([one.cast(found[0][0].type) for one, _ in found])
+        return ids, np.concatenate([ticks for _, ticks in found])
 
     # State ------------------------------------------------------------------------------------------
 

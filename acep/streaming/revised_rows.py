@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -113,6 +115,12 @@ class RevisedRows:
         final = None if self._arrivals is None else self._arrivals.final
         oldest = self.stream.oldest if isinstance(self.stream, RevisedStream) else None
         return final if oldest is None or final is None else min(oldest, final)
+
+    def kept_ids(self) -> list[tuple[pa.Array, npt.NDArray[np.int64]] | None]:
+        """Return the ids and times, in ticks, of the events that may still change something."""
+        held = None if self._arrivals is None else self._arrivals.kept(str(self.job.schema.id))
+        whole = self.stream.events() if isinstance(self.stream, RevisedStream) else None
+        return [held, None if whole is None else (pa.array(whole.ids), whole.ts)]
 
     def finish(self) -> list[Sequence[Found]]:
         """End the stream; return the matches that come and go."""
