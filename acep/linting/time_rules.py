@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -82,21 +83,46 @@ def ties_unordered(view: LintView) -> Iterator[Hit]:
 
 
 def time_in_utc(view: LintView) -> Iterator[Hit]:
-    """Find parts of a time, such as its hour, of a column that is in another zone than UTC."""
-    schema, said = view.plan.schema, set[tuple[str, str]]()
-    types = time_types(schema)
+    """Find parts of a time, such as its hour, and times without a zone that are compared with it, where the column is
+    in another zone than UTC."""
+    said = set[tuple[str, str]]()
     wholes = (*view.plan.query.where, *view.plan.query.results)
-    calls = (part for whole in wholes for part, _ in levels(whole, children) if isinstance(part, ex.Call))
-    for call in calls:
-        for leaf in leaves_of(call) if call.name in TIME_PARTS else ():
-            name = schema.meant(leaf.name) if isinstance(leaf, ex.Attribute) else ""
-            zone = getattr(types.get(name), "tz", None)
-            if zone in (None, *UTC) or (call.name, name) in said:
-                continue
-            said.add((call.name, name))
-            text = f"`{call.name}` is that of the time in UTC, and `{name}` is in {zone}"
+    for part in (part for whole in wholes for part, _ in levels(whole, children)):
+        constants = [one for one in children(part) if _has_no_zone(one, view)]
+        if isinstance(part, ex.Call) and part.name in TIME_PARTS:
+            what, span = f"`{part.name}` is that of the time in UTC", part.span
             hint = "take the zone off before, so that the times are local ones: tz_localize(None) in pandas"
-            yield Hit("warning", text, hint, call.span)
+        elif isinstance(part, ex.Binary | ex.In | ex.Between) and constants:
+            what, span = "the time is in UTC", constants[0].span
+            hint = "give it a zone, as in '2024-01-31 10:00:00+01:00'"
+        else:
+            continue
+        for name, zone in _zones(part, view):
+            if (what, name) not in said:
+                said.add((what, name))
+                yield Hit("warning", f"{what}, and `{name}` is in {zone}", hint, span)
+
+
+def _zones(part: ex.Expr, view: LintView) -> Iterator[tuple[str, str]]:
+    """Yield the columns in another zone than UTC that an expression is of, with the zones."""
+    schema = view.plan.schema
+    types = time_types(schema)
+    leaves = leaves_of(part) if isinstance(part, ex.Call) else children(part)
+    for leaf in leaves:
+        name = schema.meant(leaf.name) if isinstance(leaf, ex.Attribute) else ""
+        zone = getattr(types.get(name), "tz", None)
+        if zone not in (None, *UTC):
+            yield name, str(zone)
+
+
+def _has_no_zone(constant: ex.Expr, view: LintView) -> bool:
+    """Return whether it is a time that is written without a zone, or a text that stands for one."""
+    if isinstance(constant, ex.Timestamp):
+        at = constant.span
+        text = "" if at is None else view.plan.query.text[at.start : at.end].rstrip("'\" ")
+    else:
+        text = constant.value if isinstance(constant, ex.Literal) and isinstance(constant.value, str) else ""
+    return bool(text) and re.search(r":.*([Zz]|[+-]\d\d(:?\d\d)?)$", text.strip()) is None
 
 
 def unit_suspect(view: LintView) -> Iterator[Hit]:

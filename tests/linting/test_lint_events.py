@@ -32,6 +32,7 @@ def rows(**columns: list[Any]) -> dict[str, list[Any]]:
 
 
 KEYED = "PATTERN SEQ(A a, B b) WHERE [k] WITHIN 300"
+SINCE = "PATTERN A a WHERE a.ts >="
 NOON = "PATTERN A a WHERE hour(a.ts) >= 12 WITHIN 3 days"
 FALL = "PATTERN SEQ(ANY a, ANY b) WHERE partition_contiguity(a, b) { [k] AND b.x < a.x } WITHIN 300"
 TIMES = [1_700_000_000 + 10 * n for n in range(N)]
@@ -63,6 +64,16 @@ PAIRS: list[tuple[str, str, tuple[Any, ...], tuple[Any, ...]]] = [
         "time_in_utc", "warning",
         (NOON, rows(ts=pa.array(TIMES, pa.timestamp("s", "Europe/Berlin")))),
         (NOON, rows(ts=pa.array(TIMES, pa.timestamp("s", "UTC")))),
+    ),
+    (
+        "time_in_utc", "warning",
+        (f"{SINCE} '2023-11-14'", rows(ts=pa.array(TIMES, pa.timestamp("s", "Europe/Berlin")))),
+        (f"{SINCE} '2023-11-14 00:00+01:00'", rows(ts=pa.array(TIMES, pa.timestamp("s", "Europe/Berlin")))),
+    ),
+    (
+        "time_in_utc", "warning",
+        (f"{SINCE} TIMESTAMP '2023-11-14 00:00'", rows(ts=pa.array(TIMES, pa.timestamp("s", "Europe/Berlin")))),
+        (f"{SINCE} '2023-11-14 00:00'", rows(ts=pa.array(TIMES, pa.timestamp("s")))),
     ),
     ("key_null", "error", (KEYED, rows(k=[None if n % 4 < 5 else n for n in range(N)])), (KEYED, rows())),
     (
