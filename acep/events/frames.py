@@ -184,7 +184,9 @@ def _array(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
         kinds = sorted({type(v).__name__ for v in values if v is not None})
         if len(kinds) > 1:
             raise DataError(
-                f"column `{name}` mixes {' and '.join(kinds)}", hint="give it one type", code="data_type"
+                f"column `{name}` mixes {' and '.join(kinds)}",
+                hint="give it one type, or drop it if no query reads it",
+                code="data_type",
             ) from None
         hint = "integers have 64 bits: make it text, or float" if isinstance(bad, OverflowError) else None
         raise DataError(f"column `{name}` cannot be read: {_first_line(bad)}", hint=hint, code="data_value") from None

@@ -153,7 +153,8 @@ def _is_null(branch: Branch) -> ex.Expr:
 
 
 def _tie(branch: Branch) -> ex.Expr:
-    raise fail("`[attribute]` stands alone, joined by AND", branch, "compare the attributes instead: a.x = b.x")
+    hint = "in parentheses, as in [k] AND (a.x > 1 OR a.y > 1), or a comparison in its place: a.x = b.x"
+    raise fail("`[attribute]` stands alone, joined by AND", branch, hint)
 
 
 def _case(branch: Branch) -> ex.Expr:

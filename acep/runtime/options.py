@@ -172,8 +172,9 @@ class StreamOptions:
         """
         for name in options:
             if name not in keywords.__annotations__:
-                hint = f"; acep.parse(text, {name}=...) takes it" if name in OF_A_QUERY else ""
-                raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
+                hint = next((f"; {where} takes it" for where, names in ELSEWHERE.items() if name in names), "")
+                shown = hint.format(name=name)
+                raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{shown}")
         bounded = {"lateness": "inf"} if keywords is RevisedKeywords else {}  # by the watermark
         return cls(**{**options, **bounded})
 
@@ -193,7 +194,12 @@ class StreamOptions:
         return None
 
 
-OF_A_QUERY = ("errors", "weights", "parameters", "functions")
+ELSEWHERE = {
+    "acep.parse(text, {name}=...)": ("errors", "weights", "parameters", "functions"),
+    "acep.read_events(path, {name}=...)": ("cast", "skip_bad_lines", "format"),
+    "acep.Matcher(query, {name}=...)": ("lateness", "speculation", "op", "dynamic", "seq_gaps"),
+}
+"""What takes an option, where a function does not."""
 
 
 def lists_options(keywords: Keywords) -> Callable[[Function], Function]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -69,6 +70,15 @@ def test_an_unknown_option_is_refused_as_python_does(name: str, tmp_path: Path) 
 def test_an_option_of_a_query_is_named() -> None:
     with pytest.raises(TypeError, match=r"match\(\) got an .*'errors'; acep.parse\(text, errors=\.\.\.\) takes it"):
         acep.match({"ts": [1]}, "PATTERN A a", errors=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [("cast", "acep.read_events(path, cast=...)"), ("lateness", "acep.Matcher(query, lateness=...)")],
+)
+def test_what_takes_an_option_is_named(name: str, where: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(f"; {where} takes it")):
+        acep.match("events.csv", "PATTERN A a", **{name: "x"})
 
 
 def test_a_type_checker_knows_the_results(tmp_path: Path) -> None:
