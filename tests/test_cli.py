@@ -636,6 +636,12 @@ def test_keys_that_are_none(by: str | None, key: str | None, said: str, capsys: 
     assert said in capsys.readouterr().err
 
 
+def test_another_attribute_in_a_key_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("users.csv").write_text("ts,type,user\n1,a,ann\n2,b,ann\n")
+    assert main(["why", "re:ab", "users.csv", "--within", "5", "--by", "user", "--key", "usr=ann"]) == 2
+    assert "the partition attribute is `user`: --key user=..." in capsys.readouterr().err
+
+
 def test_the_help_names_all_policies() -> None:
     from acep.budget.policies import POLICIES
     from acep.cli import POLICY_HELP

@@ -93,6 +93,8 @@ def _key(text: str | None, plan: Plan, there: list[Key]) -> Key:
     wanted = tuple(_value(part, name, schema) for part, name in zip(parts, plan.keys, strict=True))
     if wanted not in there:
         near = suggest(", ".join(parts), shown)
+        if len(plan.keys) == 1 and re.match(r"\s*\w+\s*=", parts[0]):
+            near = f"the partition attribute is `{plan.keys[0]}`: --key {plan.keys[0]}=..."
         named = ", ".join(f"{name}={part}" for name, part in zip(plan.keys, parts, strict=True))
         raise DataError(f"there is no event with {named}", hint=near, code="option_invalid")
     return wanted

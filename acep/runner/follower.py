@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep import logs
-from acep.errors import SnapshotError
+from acep.errors import DataError, QueryError, SnapshotError
 from acep.events.columns import ticks_of
 from acep.events.files.options import BadLines
 from acep.matches.report import Report
@@ -224,12 +224,15 @@ class Follower:
             raise SnapshotError(
                 f"the state is damaged: `{self.journal.shown}/settings`", hint=BACK, code="state_damaged"
             ) from None
-        job, delay_ms = self._job_of(schema)
+        hint = "go on with what it was made with, or begin a new state and output; nothing was lost"
+        try:
+            job, delay_ms = self._job_of(schema)
+        except (QueryError, DataError) as wrong:  # there was a job of these columns
+            raise self._unfit(f"was made with another query, or with other options: {wrong.message}", hint) from None
         own = self._settings(schema, job)
         other = {"query": "another query", "reading": "other options of reading", "fingerprint": "other options"}
         for name, what in other.items():
             if settings.get(name) != own[name]:
-                hint = "go on with what it was made with, or begin a new state and output; nothing was lost"
                 raise self._unfit(f"was made with {what}", hint)
         self._schema, self._job, self._delay_ms = schema, job, delay_ms
         call, buckets = job.fingerprint[:32], job.buckets

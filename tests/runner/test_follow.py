@@ -418,6 +418,7 @@ def test_of_two_followers_the_older_is_refused(tmp_path: Path) -> None:
         {"cast": {"type": "string"}},
         {"budget": acep.Budget(work=3)},
         {"query": acep.regex("ab", within=6)},
+        {"query": "PATTERN SEQ(a p, b q) WHERE q.volume > p.volume WITHIN 5"},
     ],
     ids=str,
 )
