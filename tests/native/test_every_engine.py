@@ -13,6 +13,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
+import acep
 from acep.pattern.tree import Output
 from acep.plan.choice import choose
 from acep.plan.compile import Plan
@@ -90,3 +91,15 @@ def test_cases_of_the_corpus(case: corpus.Case) -> None:
     table = case.table().take(pa.array(stream_rows(case), pa.int64()))
     plan = planned(query_of(case), table, **{k: v for k, v in case.stream_options.items() if k != "seq"})
     compare(plan, whole(plan, table), engines_for(plan), Random(1))
+
+
+@pytest.mark.parametrize(
+    ("output", "lengths"),
+    [("LONGEST NON OVERLAP", [300]), ("NON OVERLAP", [1] * 300), ("EARLIEST MAXIMAL", list(range(300, 0, -1)))],
+)
+def test_one_long_series(output: str, lengths: list[int]) -> None:
+    """It has 45,150 matches, of which one starts with each event and is chosen or not."""
+    query = f"PATTERN a+ c[] WHERE partition_contiguity(c[]) {{ [k] AND c[i].ts - c[i-1].ts <= 2 }} OUTPUT {output}"
+    events = {"ts": list(range(300)), "type": ["a"] * 300, "k": [1] * 300}
+    found = acep.match(events, query, engine="native")
+    assert [len(m.bindings["c"]) for m in sorted(found, key=lambda m: m.start)] == lengths

@@ -11,46 +11,69 @@
 namespace acep {
 namespace {
 
+// The sum of a hash of each event with its variable. It is the same for the same events, and has 128 bits, so that no two
+// matches have one by chance.
+struct Sum {
+    uint64_t low = 0, high = 0;
+
+    static Sum of(int64_t position, uint16_t var) {
+        const uint64_t low = mixed(mixed(static_cast<uint64_t>(position) + golden_step) + var);
+        const uint64_t high = mixed(mixed(static_cast<uint64_t>(position) ^ golden_step) + golden_step * (var + 1u));
+        return {low, high};
+    }
+    Sum operator+(const Sum& other) const { return {low + other.low, high + other.high}; }
+    Sum operator-(const Sum& other) const { return {low - other.low, high - other.high}; }
+    bool operator==(const Sum&) const = default;
+};
+
+struct SumHash {
+    size_t operator()(const Sum& sum) const { return sum.low; }
+};
+
+// The events that a match binds to one variable: the position of the first, and the sum of all.
+struct Part {
+    uint16_t var;
+    int64_t first;
+    Sum sum;
+};
+
+Sum parts_of(const Binding& m, std::vector<Part>& parts) {
+    Sum whole;
+    parts.clear();
+    for (size_t s = 0; s < m.size(); ++s) {
+        const Sum one = Sum::of(m.positions[s], m.vars[s]);
+        whole = whole + one;
+        const auto part = std::find_if(parts.begin(), parts.end(), [&](const Part& p) { return p.var == m.vars[s]; });
+        if (part == parts.end())
+            parts.push_back({m.vars[s], m.positions[s], one});
+        else
+            part->sum = part->sum + one;
+    }
+    return whole;
+}
+
 void choose(const std::vector<const Binding*>& group, const std::vector<size_t>& numbers,
             std::vector<Verdict>& verdicts) {
-    // Matches without one event, as words: positions and variables in turn, in stream order.
-    std::unordered_set<std::vector<int64_t>, WordsHash> smaller;
+    constexpr int64_t nowhere = -1;  // stands for the events of a variable that are left out
+    std::unordered_set<Sum, SumHash> smaller;  // matches without one event
     // The least first position of a variable among matches that are equal otherwise, by the rest and the variable.
-    std::unordered_map<std::vector<int64_t>, int64_t, WordsHash> remainders;
-    std::vector<int64_t> words;
-    const auto spell = [&](const Binding& m, auto&& skips) {
-        words.clear();
-        for (size_t s = 0; s < m.size(); ++s) {
-            if (!skips(s)) words.insert(words.end(), {m.positions[s], m.vars[s]});
-        }
-    };
-    const auto each_variable = [&](const Binding& m, auto&& take) {
-        for (size_t s = 0; s < m.size(); ++s) {
-            const uint16_t var = m.vars[s];
-            if (std::find(m.vars.begin(), m.vars.end(), var) - m.vars.begin() < static_cast<std::ptrdiff_t>(s))
-                continue;
-            spell(m, [&](size_t other) { return m.vars[other] == var; });
-            words.push_back(var);
-            take(m.positions[s]);
-        }
-    };
+    std::unordered_map<Sum, int64_t, SumHash> remainders;
+    std::vector<Part> parts;
     for (size_t i : numbers) {
         const Binding& m = *group[i];
-        for (size_t left = 0; left < m.size(); ++left) {
-            spell(m, [&](size_t s) { return s == left; });
-            smaller.insert(words);
+        const Sum whole = parts_of(m, parts);
+        for (size_t s = 0; s < m.size(); ++s) smaller.insert(whole - Sum::of(m.positions[s], m.vars[s]));
+        for (const Part& part : parts) {
+            auto [found, fresh] = remainders.try_emplace(whole - part.sum + Sum::of(nowhere, part.var), part.first);
+            if (!fresh) found->second = std::min(found->second, part.first);
         }
-        each_variable(m, [&](int64_t first) {
-            auto [found, fresh] = remainders.try_emplace(words, first);
-            if (!fresh) found->second = std::min(found->second, first);
-        });
     }
     for (size_t i : numbers) {
-        const Binding& m = *group[i];
-        bool chosen = true;
-        each_variable(m, [&](int64_t first) { chosen = chosen && remainders.at(words) >= first; });
-        spell(m, [](size_t) { return false; });
-        verdicts[i] = chosen && !smaller.contains(words) ? Verdict::give : Verdict::drop;
+        const Sum whole = parts_of(*group[i], parts);
+        const bool earliest = std::all_of(parts.begin(), parts.end(), [&](const Part& part) {
+            return remainders.at(whole - part.sum + Sum::of(nowhere, part.var)) >= part.first;
+        });
+        verdicts[i] = earliest && !smaller.contains(whole) ? Verdict::give : Verdict::drop;
     }
 }
 

@@ -90,12 +90,31 @@ void Completion::before(uint32_t partition, const Event& event) {
     Held& h = held(partition);
     h.last = event.position;
     if (!h.undecided.empty()) decide(h, partition, low(h, event.ts));
+    if (longest_ && !strict_) cover(h, partition, event);
     if (waits_) touch(partition);
+}
+
+// If the waiting match that begins first begins no later than all partial matches, it is given, or a longer one from its
+// first event on. So matches that begin later, and up to its last event, are dropped before they are written.
+void Completion::cover(Held& h, uint32_t partition, const Event& event) {
+    h.covered = -1;
+    if (h.waiting.empty()) return;
+    const Binding& front = *std::min_element(h.waiting.begin(), h.waiting.end(),
+                                             [](const Binding& x, const Binding& y) { return x.first() < y.first(); });
+    Alive found;
+    living(h, partition, low(h, event.ts), found);
+    if (found.first < front.first()) return;
+    h.chosen = front.first();
+    h.covered = front.last();
 }
 
 void Completion::trail(uint32_t partition, const Event& event, const Cell* const* path, size_t length, uint32_t state,
                        int64_t error) {
     const KeptRows& kept = arena_.kept;
+    if (const Held& h = held(partition); h.covered >= 0) {
+        const int64_t first = arena_.events[path[length - 1]->event].position;
+        if (first > h.chosen && first <= h.covered) return;
+    }
     Binding b = fresh();
     for (size_t i = length; i-- > 0;) {
         const Cell& cell = *path[i];

@@ -71,6 +71,8 @@ private:
         int64_t last = -1;  // position of the last event
         int64_t earliest = FAR;  // start of the earliest undecided run
         int64_t due = FAR;  // its key in the queue `due_`
+        int64_t chosen = FAR,
+                covered = -1;  // matches that begin after the first of these and up to the second are none
         size_t trimmed = 0;  // suspects left by the last trim, if there is no window
         bool touched = false;
     };
@@ -93,6 +95,7 @@ private:
     void decide(Held& h, uint32_t partition, int64_t low);
     void choose(uint32_t partition, Binding&& b);
     bool stands_back(Held& h, Binding& b);
+    void cover(Held& h, uint32_t partition, const Event& event);
     void choose_output(uint32_t partition, int64_t low);
     void choose_strict(int64_t clock);
     void living(const Held& h, uint32_t partition, int64_t low, Alive& found);
