@@ -161,6 +161,18 @@ def test_a_watermark_of_ones_own(spark: Any) -> None:
 
 
 @pytest.mark.long
+def test_a_source_that_delivers_events_twice_is_cleared_before(spark: Any, route: dict[str, Any]) -> None:
+    table = events_table(60)
+    table = table.append_column("number", pa.array(range(60)))
+    twice = pa.concat_tables([table.slice(0, 40), table.slice(30)])
+    stream = Folder(spark, twice, 35)
+    once = stream.frame().withWatermark("ts", "30 seconds").dropDuplicatesWithinWatermark(["number"])
+    rows, _ = stream.run(quiet_match(once, QUERIES["kleene"], id="number", buckets=2, **route))
+    assert rows
+    assert same(without_nulls(rows), without_nulls(as_rows(acep.match(table, QUERIES["kleene"], id="number"))))
+
+
+@pytest.mark.long
 def test_a_stream_without_an_end_holds_the_last_events_until_it_goes_on(spark: Any, route: dict[str, Any]) -> None:
     table = events_table(100)
     query = QUERIES["alone"]
