@@ -201,11 +201,12 @@ def out_of_order(view: LintView) -> Iterator[Hit]:
         return
     ts = ticks_of(schema.ts, view.table[schema.ts], schema.tick_ns or 1)[0]
     late = np.maximum.accumulate(ts) - ts
-    many = int((late > 0).sum())
+    many, most = int((late > 0).sum()), int(late.max())
     if many:
+        exactly = "" if view.long(most) == view.about(most) else f" ({view.long(most)})"
         yield Hit(
             "note",
-            f"{many:,} events are older than one before them, by up to {int(late.max()):,} ticks of `{schema.ts}`",
+            f"{many:,} events are older than one before them, by up to {view.about(most)}{exactly}",
             "acep match sorts files; a stream needs to know how late events may be: lateness=, or watermark=",
         )
 

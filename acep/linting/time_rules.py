@@ -14,7 +14,6 @@ from acep.linting.view import LintView
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import TIME_PARTS
 from acep.pattern.expressions import Span
-from acep.pattern.times import duration_text, rounded_duration_text
 from acep.pattern.walk import children, leaves_of, levels, positions
 
 __all__ = ["ties_unordered", "time_in_utc", "unit_suspect", "window_long", "window_narrow", "window_short"]
@@ -38,12 +37,12 @@ def window_short(view: LintView) -> Iterator[Hit]:
     usual = int(np.median(gaps))
     least = int(gaps.min())
     if least > span:
-        text = f"the window is {_long(view, span)}, and no two events of a key that can be bound are so near: "
-        text += f"the least gap is {_about(view, least)}"
+        text = f"the window is {view.long(span)}, and no two events of a key that can be bound are so near: "
+        text += f"the least gap is {view.about(least)}"
         yield Hit("error", text, _unit_hint(view), _window_place(view))
     elif usual > span and view.shortest > 1 and (gaps <= span).mean() < 0.1:
-        text = f"the window is {_long(view, span)}, and the usual gap between two events of a key that can be bound is "
-        text += f"{_about(view, usual)}: {(gaps <= span).mean():.1%} of the gaps fit"
+        text = f"the window is {view.long(span)}, and the usual gap between two events of a key that can be bound is "
+        text += f"{view.about(usual)}: {(gaps <= span).mean():.1%} of the gaps fit"
         yield Hit("warning", text, _unit_hint(view), _window_place(view))
 
 
@@ -54,7 +53,7 @@ def window_long(view: LintView) -> Iterator[Hit]:
         return
     whole = len(view) if view.plan.window.counted else int(view.batch.ts[-1] - view.batch.ts[0])
     if span >= whole > 0:
-        of = f"{len(view):,} events" if view.plan.window.counted else _long(view, whole)
+        of = f"{len(view):,} events" if view.plan.window.counted else view.about(whole)
         text = f"the window is longer than the whole stream of {of}: no partial match ever expires"
         yield Hit("warning", text, _unit_hint(view), _window_place(view))
 
@@ -156,17 +155,6 @@ def _unit_hint(view: LintView) -> str:
     if schema.instants:
         return "check the length of the window"
     return "check the length of the window and the unit of the time"
-
-
-def _long(view: LintView, ticks: int) -> str:
-    tick = view.plan.schema.tick_ns
-    return f"{ticks:,} ticks" if tick is None else duration_text(ticks * tick)
-
-
-def _about(view: LintView, ticks: int) -> str:
-    """Write a length of time that was measured: three digits say enough."""
-    tick = view.plan.schema.tick_ns
-    return f"{ticks:,} ticks" if tick is None else rounded_duration_text(ticks * tick)
 
 
 def _window_place(view: LintView) -> Span | None:

@@ -13,6 +13,7 @@ from acep.events.batch import Batch, Column
 from acep.events.hashes import hashes_of_columns
 from acep.explain.recorder import ways_of
 from acep.pattern.expressions import Span
+from acep.pattern.times import duration_text, rounded_duration_text
 from acep.pattern.tree import Component, Negation
 from acep.pattern.walk import components
 from acep.plan.compile import Plan
@@ -70,6 +71,16 @@ class LintView:
         """Return which events have a type of a variable."""
         named = [one.types for one in self.parts if one.var == var]
         return self.of_types(named[0] if named else ())
+
+    def long(self, ticks: int) -> str:
+        """Write a length of time exactly."""
+        tick = self.plan.schema.tick_ns
+        return f"{ticks:,} ticks" if tick is None else duration_text(ticks * tick)
+
+    def about(self, ticks: int) -> str:
+        """Write a length of time that was measured: three digits say enough."""
+        tick = self.plan.schema.tick_ns
+        return f"{ticks:,} ticks" if tick is None else rounded_duration_text(ticks * tick)
 
     @cached_property
     def bindable(self) -> Bools:
