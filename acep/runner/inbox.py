@@ -116,7 +116,7 @@ def _read_rows(path: Path, options: Options, schema: pa.Schema, bad: BadLines) -
     with open_events(path, own) as events:
         table = events.whole()
         if events.bad.count:
-            bad.add(events.bad.first, events.bad.count)
+            bad.add(events.bad.first, events.bad.count, events.bad.values)
     columns = {}
     for field in schema:
         column = column_at(table, field.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -96,17 +97,28 @@ def options_of(
 
 @dataclass
 class BadLines:
-    """The lines that could not be read: their number, and the place and error of the first one."""
+    """The lines that could not be read: their number, the place and error of the first one, and how many of them hold a
+    value that is not of its type, by what is said of these.
+
+    >>> bad = BadLines()
+    >>> bad.add("`a.csv`, row 3 has 1 cell, the header 2")
+    >>> bad.add("`a.csv`, row 5: `n` is no int: 'x'", 7, {"`n` is no int": 7})
+    >>> print(bad)
+    8 bad lines were skipped; the first: `a.csv`, row 3 has 1 cell, the header 2; in 7 of them `n` is no int
+    """
 
     count: int = 0
     first: str = ""
+    values: Counter[str] = field(default_factory=Counter)
 
-    def add(self, where: str, many: int = 1) -> None:
+    def add(self, where: str, many: int = 1, values: Mapping[str, int] | None = None) -> None:
         """Count ``many`` bad lines, the first of them at ``where``."""
         if not self.count:
             self.first = where
         self.count += many
+        self.values.update(values or {})
 
     def __str__(self) -> str:
         lines = "1 bad line was" if self.count == 1 else f"{self.count:,} bad lines were"
-        return f"{lines} skipped; the first: {self.first}"
+        told = [f"; in {many:,} of them {what}" for what, many in self.values.most_common(2) if self.count > 1]
+        return f"{lines} skipped; the first: {self.first}{''.join(told)}"

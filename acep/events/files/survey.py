@@ -4,6 +4,7 @@ time, and its errors."""
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -131,7 +132,8 @@ class _Looking:
             if not options.skip_bad_lines:
                 hint = "mend it, cast to another type, or leave such rows out: skip_bad_lines=True"
                 raise DataError(where, hint=hint, code="data_value")
-            self.bad.add(where, len(wrong))
+            kinds = Counter(said for text in wrong.values() if (said := text.split(": ")[0]) != text)
+            self.bad.add(where, len(wrong), kinds)
             part.dropped += [part.rows + row for row in sorted(wrong)]
         part.rows += table.num_rows
         if wrong:
