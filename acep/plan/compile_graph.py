@@ -15,7 +15,7 @@ from acep.pattern import expressions as ex
 from acep.pattern.evaluation import Compiled, compile_expression
 from acep.pattern.spelling import expression_text
 from acep.pattern.tree import GraphRegister, StateGraph
-from acep.plan.decimals import DECIMAL, Typed, as_float
+from acep.plan.decimals import DECIMAL, Typed, article, as_float
 from acep.plan.kinds import resolve
 from acep.plan.schema import Kind, Schema
 
@@ -152,5 +152,7 @@ def _converted(value: Typed, kind: Kind, name: str) -> ex.Expr:
             return ex.Literal(float(value.expr.value))
         return ex.Binary("*", value.expr, ex.Literal(1.0))
     raise ex.error_at(
-        f"register `{name}` holds a {kind.value}, and its new value is a {value.named}", value.expr, code="query_type"
+        f"register `{name}` holds {article(kind.value)} {kind.value}, and its new value is {value.named}",
+        value.expr,
+        code="query_type",
     )

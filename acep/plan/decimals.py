@@ -24,6 +24,7 @@ __all__ = [
     "Typed",
     "alike",
     "arithmetic",
+    "article",
     "as_float",
     "between",
     "call",
@@ -55,13 +56,24 @@ class Typed:
 
     @property
     def named(self) -> str:
-        """Return the name of the type, for messages."""
-        return f"decimal of scale {self.scale}" if self.kind == DECIMAL else self.kind
+        """Return the name of the type with its article, for messages."""
+        if self.kind == DECIMAL:
+            return f"a decimal of scale {self.scale}"
+        return f"{article(self.kind)} {self.kind}"
 
     @property
     def whole(self) -> bool:
         """Return whether it is an integer or a decimal, and no literal."""
         return self.kind in ("int", DECIMAL) and self.exact is None
+
+
+def article(word: str) -> str:
+    """Return the article of a word.
+
+    >>> article("int"), article("string")
+    ('an', 'a')
+    """
+    return "an" if word[0] in "aeiou" else "a"
 
 
 def exact_value(literal: ex.Literal) -> Fraction | None:

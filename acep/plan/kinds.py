@@ -15,7 +15,7 @@ from acep.pattern.operands import CAST_HINTS, TIME_ARITHMETIC
 from acep.pattern.times import ns_of
 from acep.pattern.walk import attributes
 from acep.plan import decimals
-from acep.plan.decimals import DECIMAL, Typed
+from acep.plan.decimals import DECIMAL, Typed, article
 from acep.plan.schema import Kind, Schema
 from acep.regular_expressions import REGEXP_LIKE
 
@@ -35,7 +35,7 @@ def resolve(expr: ex.Expr, schema: Schema, *, condition: bool = False) -> Typed:
     found = _resolve(expr, schema)
     if condition and found.kind not in ("bool", "null"):
         raise ex.error_at(
-            f"a condition is needed here, not a {found.named}",
+            f"a condition is needed here, not {found.named}",
             found.expr,
             "compare it with something",
             code="query_type",
@@ -112,12 +112,12 @@ def _resolve(expr: ex.Expr, schema: Schema) -> Typed:
 
 def _need(x: Typed, wanted: tuple[str, ...], what: str) -> None:
     if x.kind != "null" and x.kind not in wanted:
-        raise ex.error_at(f"{what} needs {_listed(wanted)}, not a {x.named}", x.expr, code="query_type")
+        raise ex.error_at(f"{what} needs {_listed(wanted)}, not {x.named}", x.expr, code="query_type")
 
 
 def _listed(kinds: tuple[str, ...]) -> str:
     words = {"bool": "a condition", "string": "text", **dict.fromkeys(NUMBERS, "a number")}
-    named = dict.fromkeys(words.get(k, f"a {k}") for k in kinds)
+    named = dict.fromkeys(words.get(k, f"{article(k)} {k}") for k in kinds)
     return " or ".join(named)
 
 
@@ -128,7 +128,7 @@ def _aggregate(expr: ex.Aggregate, schema: Schema) -> Typed:
     if expr.function in ("count", ex.COUNT_DISTINCT):
         return Typed(x.expr, "int")
     if expr.function in ("avg", "sum", *ex.WHOLE_ONLY) and x.kind not in (*NUMBERS, "null"):
-        raise ex.error_at(f"{expr.function} needs a number, and `{expr.name}` is a {x.named}", expr, code="query_type")
+        raise ex.error_at(f"{expr.function} needs a number, and `{expr.name}` is {x.named}", expr, code="query_type")
     if expr.function in ("min", "max") and x.kind == "bool":
         raise ex.error_at(
             f"{expr.function} needs a number, text or a timestamp, and `{expr.name}` is a bool", expr, code="query_type"
@@ -151,7 +151,7 @@ def _comparable(left: Typed, right: Typed, schema: Schema) -> tuple[Typed, Typed
             moment = Typed(ex.Timestamp(_instant(that.expr), that.expr.span), "timestamp")
             return (left, moment) if that is right else (moment, right)
     hint = "write a timestamp as TIMESTAMP '2024-01-31 10:00:00'"
-    message = f"a {left.named} cannot be compared with a {right.named}"
+    message = f"{left.named} cannot be compared with {right.named}"
     timed = "timestamp" in (k1, k2) and set(LENGTHS) & {k1, k2}
     raise ex.error_at(message, right.expr.span or left.expr.span, hint if timed else None, code="query_type")
 
@@ -224,9 +224,7 @@ def _binary(expr: ex.Binary, schema: Schema) -> Typed:
     kind = ARITHMETIC.get((op, _sort(x.kind), _sort(y.kind)))
     if kind is None:
         signs = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "take the remainder of"}
-        raise ex.error_at(
-            f"cannot {signs[op]} a {x.named} and a {y.named}", y.expr.span or x.expr.span, code="query_type"
-        )
+        raise ex.error_at(f"cannot {signs[op]} {x.named} and {y.named}", y.expr.span or x.expr.span, code="query_type")
     if DECIMAL in (x.kind, y.kind):
         if x.kind in NUMBERS and y.kind in NUMBERS:
             return decimals.arithmetic(op, x, y, expr.span)
@@ -300,7 +298,7 @@ def _own(expr: ex.Call, own: Function, schema: Schema) -> Typed:
     for arg in args:
         if arg.kind not in ("bool", "int", "float", "string", "null"):
             hint = "cast it, as in CAST(a.price AS float)" if arg.kind == DECIMAL else None
-            raise ex.error_at(f"`{own.name}` takes no {arg.named}", arg.expr.span or expr.span, hint)
+            raise ex.error_at(f"`{own.name}` takes no {arg.kind}", arg.expr.span or expr.span, hint)
     return Typed(replace(expr, args=tuple(arg.expr for arg in args)), RESULT_KINDS[own.returns])
 
 
@@ -312,7 +310,7 @@ def _cast(expr: ex.Call, target: str, x: Typed) -> Typed:
     allowed = {"text": ("bool", "timestamp", *NUMBERS), "boolean": ("int", "string")}
     if x.kind not in allowed.get(target, ("bool", "string", *NUMBERS)):
         hint = CAST_HINTS.get(x.kind) or "compare it with a number, as in x != 0"
-        raise ex.error_at(f"a {x.named} cannot be cast to {target}", x.expr.span or span, hint, code="query_type")
+        raise ex.error_at(f"{x.named} cannot be cast to {target}", x.expr.span or span, hint, code="query_type")
     if x.kind == "string" or (target == "text" and x.kind in ("bool", "int")):
         return Typed(replace(expr, args=(x.expr,)), kind)
     number = decimals.as_float(x) if x.kind == DECIMAL else ex.Binary("/", x.expr, ex.Literal(1), span)

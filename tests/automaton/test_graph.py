@@ -140,8 +140,8 @@ OF_COLUMNS = [
     ("e.missing > 1", {}, "`e.missing > 1`: unknown column `missing`"),
     ("e.x", {}, "a condition is needed here"),
     ("e.type > 1", {}, "cannot be compared"),
-    (None, {"n": "e.type"}, "register `n` holds a int, and its new value is a string"),
-    (None, {"n": "e.f"}, "register `n` holds a int, and its new value is a float"),
+    (None, {"n": "e.type"}, "register `n` holds an int, and its new value is a string"),
+    (None, {"n": "e.f"}, "register `n` holds an int, and its new value is a float"),
     (None, {"who": "e.x"}, "register `who` holds a string"),
 ]
 
