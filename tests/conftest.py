@@ -27,6 +27,9 @@ CASES = float(os.environ.get("ACEP_CASES") or 1)
 CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
 MEMORY = resource.getrlimit(resource.RLIMIT_AS)
 
+# Most of Spark's time in tests goes into compiling code that runs for seconds only, so the JVM compiles it simply.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 # A busy machine is no failure: no deadlines, and no complaint that data are generated slowly.
 settings.register_profile(
     "local", deadline=None, max_examples=max(1, round(100 * CASES)), suppress_health_check=[HealthCheck.too_slow]
