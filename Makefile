@@ -20,8 +20,9 @@ COMMA := ,
 EVERY := completion$(COMMA)graph$(COMMA)plot$(COMMA)spark$(COMMA)pandas$(COMMA)polars$(COMMA)test
 
 # acep as an editable install, by the tools that are there: $(call install,environment,objects,extras,options of pip)
+# They are those of rebuild, too: another ninja would build all objects anew.
 define install
-ACEP_REQUIRE_NATIVE=1 $(1)/bin/python -m pip install --quiet --no-build-isolation \
+PATH="$(CURDIR)/$(1)/bin:$(CURDIR)/$(BIN):$$PATH" ACEP_REQUIRE_NATIVE=1 $(1)/bin/python -m pip install --quiet --no-build-isolation \
 	-C build-dir=$(2) -C cmake.define.ACEP_WERROR=ON $(4) -e '.[$(3)]'
 endef
 
