@@ -199,7 +199,7 @@ ELSEWHERE = {
     "acep.read_events(path, {name}=...)": ("cast", "skip_bad_lines", "format"),
     "acep.Matcher(query, {name}=...)": ("lateness", "speculation", "op", "dynamic", "seq_gaps"),
 }
-"""What takes an option, where a function does not."""
+"""The calls that take an option, with their options, to be named where a function does not take it."""
 
 
 def lists_options(keywords: Keywords) -> Callable[[Function], Function]:

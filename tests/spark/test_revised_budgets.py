@@ -1,6 +1,6 @@
 """Streams in buckets whose matches may be taken back, under a budget of work, on both routes and on random queries.
 
-What is given less what is taken back is part of the exact result over the sorted, corrected stream.
+The matches given, less those taken back, are part of the exact result over the sorted, corrected stream.
 """
 
 from __future__ import annotations

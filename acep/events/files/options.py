@@ -97,8 +97,8 @@ def options_of(
 
 @dataclass
 class BadLines:
-    """The lines that could not be read: their number, the place and error of the first one, and how many of them hold a
-    value that is not of its type, by what is said of these.
+    """The lines that could not be read: their number, and the place and error of the first one. ``values`` counts those
+    that hold a value that is not of its type, by the message.
 
     >>> bad = BadLines()
     >>> bad.add("`a.csv`, row 3 has 1 cell, the header 2")
