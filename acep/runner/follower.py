@@ -128,19 +128,20 @@ class Follower:
         for one in files:
             check_same(self.inbox.folder, one, way_out)
         there = self._versions.before(batch)  # checks too that no newer follower has begun
+        started = round(began * 1000) if pending is None else pending.began
         micro_batch = MicroBatch(self._job, self._versions, batch, there, self._delay_ms, None)
         if self._recent is None and self._job.op is None and self._job.schema.id not in (None, ROW):
             kept = bucket_of(micro_batch, 0).kept_ids()
             self._recent = RecentIds(self._job.schema, kept=kept)
         if self._recent is not None:
-            self._recent.forget(micro_batch.final)
+            self._recent.forget(micro_batch.final, self._job.bound(started if self._job.clocked else None))
         rows = self.inbox.read(files, self._schema, first, self.bad, self._recent)
         for one in files:
             check_same(self.inbox.folder, one, way_out)
         if pending is None:
             last = end and not fresh(self.inbox.there(), self._taken(files))
             newer = self._versions_for(micro_batch)
-            wanted = Planned(batch, files, last, round(began * 1000), newer)
+            wanted = Planned(batch, files, last, started, newer)
             pending = self.journal.plan(wanted)
             if pending.files != files:
                 raise SnapshotError(

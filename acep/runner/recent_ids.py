@@ -18,8 +18,8 @@ Ticks = npt.NDArray[np.int64]
 
 class RecentIds:
     """The ids of events that are not final: those that a stream ``kept`` (ids, and times in ticks), and those of
-    :meth:`once` since. ``final`` is the tick before which times are final (``None``: none is). An event before it is
-    late, so its id is not looked at.
+    :meth:`once` since. ``final`` is the tick before which times are final, ``latest`` the last one that a time may have
+    (``None``: there is none). Events before or after these are not used, so their ids are not looked at.
 
     >>> from acep.events.tables import schema_of
     >>> rows = pa.table({"ts": [5, 6, 6], "id": [1, 2, 1]})
@@ -35,6 +35,7 @@ class RecentIds:
         self, schema: InputSchema, final: int | None = None, kept: tuple[pa.Array, Ticks] | None = None
     ) -> None:
         self.schema, self.final = schema, final
+        self.latest: int | None = None
         self._known: list[tuple[pa.Array, Ticks]] = [] if kept is None else [kept]
 
     def __len__(self) -> int:
@@ -51,7 +52,8 @@ class RecentIds:
             return rows
         schema = self.schema
         ticks, _ = ticks_of(schema.ts, rows.column(schema.ts), schema.tick_ns or 1)
-        live = np.flatnonzero(ticks >= self.final) if self.final is not None else np.arange(len(ticks))
+        used = np.ones(len(ticks), bool) if self.final is None else ticks >= self.final
+        live = np.flatnonzero(used if self.latest is None else used & (ticks <= self.latest))
         ids, ticks = rows.column(str(schema.id)).combine_chunks().take(pa.array(live)), ticks[live]
         again = np.ones(len(ids), bool)
         again[np.unique(ids.dictionary_encode().indices.to_numpy(), return_index=True)[1]] = False
@@ -69,9 +71,9 @@ class RecentIds:
         self._known.append((ids, ticks))
         return rows
 
-    def forget(self, final: int | None) -> None:
-        """Forget the events before the tick ``final``, which are final now."""
-        self.final = final
+    def forget(self, final: int | None, latest: int | None = None) -> None:
+        """Forget the events before the tick ``final``, which are final now. ``latest`` holds for the next ones."""
+        self.final, self.latest = final, latest
         if self._known:
             ids = pa.concat_arrays([one for one, _ in self._known])
             ticks = np.concatenate([one for _, one in self._known])

@@ -72,6 +72,13 @@ def test_an_event_whose_time_is_final_is_late_whatever_its_id(folder: Path) -> N
     assert (done.report.events, done.report.late) == (4, 1)
 
 
+def test_an_event_too_far_ahead_is_not_used_and_may_come_again(folder: Path) -> None:
+    put(folder / "in", "2.csv", "ts,type,user,id\n5000,F,ann,3\n")
+    put(folder / "in", "3.csv", "ts,type,user,id\n3,F,ann,3\n")
+    done = followed(folder, end=True, max_files=1, latest=100)
+    assert (done.report.events, done.report.late) == (3, 0)
+
+
 def test_texts_and_times_with_fractions_are_known_too(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     row = '{"ts": "2024-01-01T10:00:00Z", "type": "F", "user": "ann", "id": "%s"}\n'
