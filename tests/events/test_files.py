@@ -271,3 +271,10 @@ def test_a_cast_of_a_column_that_is_not_there_is_refused(put: Any) -> None:
     with pytest.raises(DataError, match="there is no column `usr`"):
         read_events(two, ["ts"], cast={"usr": "string"})
     assert read_events(one, ["ts"], cast={"user": "string"}).column_names == ["ts"]
+
+
+def test_a_column_here_and_a_field_there_are_told_with_what_to_do(put: Any) -> None:
+    one, two = put("1.csv", "ts,src.ip\n1,7\n"), put("2.jsonl", '{"ts": 2, "src": {"ip": 7}}\n')
+    with pytest.raises(DataError, match=r"1\.csv` has no column `src`, which `.*2\.jsonl` has") as refused:
+        read_events([one, two])
+    assert refused.value.hint == "it has `src.ip` as a column: write all files alike, or match each kind by itself"

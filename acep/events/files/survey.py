@@ -356,7 +356,14 @@ def _types(parts: list[Part], looking: _Looking) -> dict[str, pa.DataType]:
     for name in types:
         for file_name, held, lenient in columns:
             if name not in held and not lenient:
-                raise DataError(f"`{file_name}` has no column `{name}`, which `{where[name]}` has", code="data_column")
+                field = next((one for one in held if one.startswith(f"{name}.")), None)
+                raise DataError(
+                    f"`{file_name}` has no column `{name}`, which `{where[name]}` has",
+                    hint=f"it has `{field}` as a column: write all files alike, or match each kind by itself"
+                    if field
+                    else None,
+                    code="data_column",
+                )
     for name, cast in looking.options.casts.items():
         if name not in types and looking.options.columns is not None and name in looking.options.columns:
             if not any(isinstance(part.file, JsonFile) for part in parts):
