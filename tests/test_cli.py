@@ -262,7 +262,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["match", BAD_QUERY, "events.csv"], "line 1, column"),
     (["match", QUERY.replace("price", "pirce"), "events.csv"], "unknown column `pirce` [query_name] (line 2, column"),
     (["match", QUERY.replace("[symbol]", "[simbol]"), "events.csv"], "did you mean `symbol`?"),
-    (["match", QUERY.replace("= 10", "= 'ten'"), "events.csv"], "a int cannot be compared with a string"),
+    (["match", QUERY.replace("= 10", "= 'ten'"), "events.csv"], "an int cannot be compared with a string"),
     (["match", "query.acep", "nulls.csv"], "column `ts` is null in row 1"),
     (["match", "query.acep", "empty.csv"], "`empty.csv` is empty"),
     (["match", "query.acep", "cut.parquet"], "`cut.parquet` is not a whole Parquet file"),

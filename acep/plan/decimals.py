@@ -57,9 +57,12 @@ class Typed:
     @property
     def named(self) -> str:
         """Return the name of the type with its article, for messages."""
-        if self.kind == DECIMAL:
-            return f"a decimal of scale {self.scale}"
-        return f"{article(self.kind)} {self.kind}"
+        return f"{article(self.kind)} {self.bare}"
+
+    @property
+    def bare(self) -> str:
+        """Return the name of the type, for messages."""
+        return f"decimal of scale {self.scale}" if self.kind == DECIMAL else self.kind
 
     @property
     def whole(self) -> bool:

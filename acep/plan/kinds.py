@@ -298,7 +298,7 @@ def _own(expr: ex.Call, own: Function, schema: Schema) -> Typed:
     for arg in args:
         if arg.kind not in ("bool", "int", "float", "string", "null"):
             hint = "cast it, as in CAST(a.price AS float)" if arg.kind == DECIMAL else None
-            raise ex.error_at(f"`{own.name}` takes no {arg.kind}", arg.expr.span or expr.span, hint)
+            raise ex.error_at(f"`{own.name}` takes no {arg.bare}", arg.expr.span or expr.span, hint)
     return Typed(replace(expr, args=tuple(arg.expr for arg in args)), RESULT_KINDS[own.returns])
 
 

@@ -251,5 +251,5 @@ def test_what_is_chosen_is_chosen_by_name() -> None:
 
 def test_a_value_that_is_text_or_number_is_refused() -> None:
     query = acep.parse("PATTERN A a WITHIN 5 RETURN coalesce(NULL, a.x, 'none') AS x")
-    with pytest.raises(acep.QueryError, match="a int cannot be compared with a string"):
+    with pytest.raises(acep.QueryError, match="an int cannot be compared with a string"):
         acep.match({"ts": [1, 2], "type": ["A", "A"], "x": [None, 5]}, query)
