@@ -81,7 +81,7 @@ EVERY: dict[str, tuple[st.DataType | None, tuple[pa.DataType, Any, Any] | None]]
     "a type of a user's own": (Place(), None),
 }
 SAMPLES = {name: (held, sample) for name, (held, sample) in EVERY.items() if held is not None}
-LITERALS = {"string": "'a'", "varchar": "'a'", "char": "'a'", "boolean": "false"}
+LITERALS = {"string": "'a'", "varchar": "'a'", "char": "'a'", "boolean": "false", "daytimeinterval": "24 h"}
 MOMENTS = ("date", "timestamp", "timestamp_ntz")
 
 

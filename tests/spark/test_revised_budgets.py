@@ -73,7 +73,7 @@ def exact_of(arrived: Arriving, query: Any) -> Counter[str]:
 @pytest.mark.parametrize("route", ROUTES)
 def test_no_match_stays_that_is_none(route: str, tmp_path: Path, cases: Callable[[int], int]) -> None:
     seen: Counter[str] = Counter()
-    for seed in range(max(60, cases(150))):
+    for seed in range(max(120, cases(150))):
         case, arrived, rng = drawn_stream(seed)
         query, work = case.query(), rng.choice((0.3, 1.0, 2.0, 4.0))
         if query.sources or arrived.lateness == "inf" or not arrived.pushes:
