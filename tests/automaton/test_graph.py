@@ -40,7 +40,7 @@ def told(matches: Any) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_what_is_found_is_what_the_definition_accepts(part: int, engine: str, cases: Callable[[int], int]) -> None:
     some = 0
-    for seed in range(part * 10_000, part * 10_000 + cases(100)):
+    for seed in range(part * 10_000, part * 10_000 + max(20, cases(100))):
         rng = Random(seed)
         automaton, rows = random_automaton(rng), random_rows(rng)
         wanted = accepted(automaton, rows)
