@@ -7,7 +7,7 @@ last :meth:`Arrivals.advance`. Late events are not used; :attr:`Arrivals.late` h
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -16,12 +16,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep.errors import DataError, DataWarning, SnapshotError, warn_caller
+from acep.errors import DataError, SnapshotError
 from acep.events.buffers import selectable
 from acep.events.columns import column_of, ticks_of
 from acep.events.disorder import HoldBack
 from acep.events.fields import column_at
 from acep.events.punctuations import BEGINNING, Key, Punctuations, distinct
+from acep.events.retractions import Retractions, signs_of
 from acep.events.tables import InputSchema, attribute_tick
 from acep.pattern.times import window_of
 
@@ -138,19 +139,16 @@ class Arrivals:
         self.late: pa.Table | None = None
         self.late_count = 0
         self._arrived = 0
-        self._ids: dict[Any, tuple[int, int]] = {}  # arrival number and time of each held event, with ``op``
-        self._waiting: dict[Any, int] = {}  # time of each retraction whose event has not come
-        self._gone: set[int] = set()  # arrival numbers of held events that were retracted
+        self._retractions = Retractions()  # with ``op``
         self.said = Punctuations()
         """The punctuations with a condition (:meth:`promise`)."""
         self.unseen = 0
         """The events that count and were not given, as events after them were given, which they could not change."""
         self._keys: tuple[str, ...] | None = None  # columns that a condition may name; ``None``: there is none
         self._types: frozenset[str] | None = None  # of the events that change something; ``None``: all may
-        self._at: dict[Any, Key] = {}  # the keys and the type of each id and each retraction that waits
 
     def __len__(self) -> int:
-        return len(self._held) - len(self._gone)
+        return len(self._held) - len(self._retractions)
 
     def kept(self, name: str) -> tuple[pa.Array, npt.NDArray[np.int64]] | None:
         """Return a column and the times, in ticks, of the events that were not given; ``None``: there are none."""
@@ -195,7 +193,9 @@ class Arrivals:
         numbers = np.arange(self._arrived, self._arrived + len(rows))
         kept, removed = fresh, list[int]()
         if self.op is not None:
-            stay, removed = self._operated(rows, ticks, numbers, fresh, [places[code] for code in codes.tolist()])
+            each = None if self._keys is None else [places[code] for code in codes.tolist()]
+            signs, ids = signs_of(self.op, rows), rows.column(str(self.schema.id)).to_pylist()
+            stay, removed = self._retractions.apply(signs, ids, ticks, fresh, self._arrived, self._was_given, each)
             kept = fresh & stay
         self._count(rows, fresh)
         if not fresh.any():
@@ -233,7 +233,7 @@ class Arrivals:
 
     def mark(self) -> dict[str, Any]:
         """Return the state as it is now, for :meth:`back_to`."""
-        return vars(self) | {"_held": copy(self._held)}
+        return vars(self) | {"_held": copy(self._held), "_retractions": copy(self._retractions)}
 
     def back_to(self, mark: Mapping[str, Any]) -> None:
         """Undo all that came since :meth:`mark`."""
@@ -258,14 +258,13 @@ class Arrivals:
 
         Raises :class:`DataError` where it is not known of which key and type events are that may be taken back.
         """
-        if len(self._at) < len(self._ids) + len(self._waiting):
+        if not self._retractions.placed:
             raise DataError(
                 "the snapshot does not say of which key and type the events are that may be taken back",
                 hint="advance(ts) without key= and type= first, so that they are final",
             )
         self.said.add(key, types, tick + 1, self.final)
-        over = {one for one, place in self._at.items() if self._time(one) < self._final(place)}
-        self._forget(over)
+        self._retractions.forget_each(self._final)
         return Due() if self.speculation is None else Due(self._released(self.final))
 
     def finish(self) -> Due:
@@ -282,13 +281,10 @@ class Arrivals:
             "greatest": self._held.greatest,
         }
         given |= {"late": self.late_count, "arrived": self._arrived, "final": self.final}
-        ids = [[one, *both] for one, both in self._ids.items()]
-        given |= {"ids": ids, "waiting": [*map(list, self._waiting.items())], "gone": sorted(self._gone)}
+        given |= self._retractions.dump()
         # States from before there were conditions have none of these.
         if said := self.said.dump(self.final):
             given["said"] = said
-        if self._at:
-            given["at"] = [[one, *place] for one, place in self._at.items()]
         return given | ({"unseen": self.unseen} if self.unseen else {})
 
     def load(self, data: Mapping[str, Any]) -> None:
@@ -298,14 +294,9 @@ class Arrivals:
             self._held.released, self._held.greatest = (_tick(data[name]) for name in ("released", "greatest"))
             self.final = _tick(data["final"])
             self.late_count, self._arrived = int(data["late"]), int(data["arrived"])
-            self._ids = {one: (int(number), int(tick)) for one, number, tick in data["ids"]}
-            self._waiting = {one: int(tick) for one, tick in data["waiting"]}
-            self._gone = {int(one) for one in data["gone"]}
+            self._retractions.load(data)
             self.said.load(data.get("said", ()))
-            self._at = {one: tuple(place) for one, *place in data.get("at", ())}
             self.unseen = int(data.get("unseen", 0))
-            if not self._at.keys() <= self._ids.keys() | self._waiting.keys():
-                raise ValueError("at")
         except (KeyError, TypeError, ValueError, pa.ArrowException):
             raise SnapshotError("the snapshot does not hold a state of this stream", code="state_damaged") from None
 
@@ -369,10 +360,6 @@ class Arrivals:
         time = self.said.final(self._keys, place[:-1], (None if kind is None else str(kind),))
         return BEGINNING if time is None else time
 
-    def _time(self, name: Any) -> int:
-        """Return the time of an id, or of a retraction that waits."""
-        return self._ids[name][1] if name in self._ids else self._waiting[name]
-
     def _count(self, rows: pa.Table, fresh: Any) -> None:
         """Count the rows of a push, and the late ones among them."""
         self._arrived += len(rows)
@@ -409,12 +396,7 @@ class Arrivals:
 
     def _stay(self, rows: pa.Table | None) -> pa.Table | None:
         """Return the rows that were not retracted."""
-        if rows is None or not self._gone:
-            return rows
-        numbers = rows.column(ARRIVAL).to_numpy()
-        gone = np.isin(numbers, np.fromiter(self._gone, np.int64, len(self._gone)))
-        self._gone.difference_update(numbers[gone].tolist())
-        return rows.filter(pa.array(~gone)) if not gone.all() else None
+        return None if rows is None else self._retractions.left(rows, ARRIVAL)
 
     def _settle(self, certain: int | None, *, last: bool = False) -> None:
         """Forget the ids of events that are final, and warn of retractions whose event did not come."""
@@ -423,81 +405,7 @@ class Arrivals:
         self.final = certain if not last else self.final
         if self.op is None:
             return
-        known = (*self._ids, *self._waiting)
-        self._forget({one for one in known if certain is None or self._time(one) < certain})
-
-    def _forget(self, over: Collection[Any]) -> None:
-        """Forget ids, and warn of retractions among them whose event did not come."""
-        self._ids = {one: both for one, both in self._ids.items() if one not in over}
-        self._at = {one: place for one, place in self._at.items() if one not in over}
-        if lost := [one for one in self._waiting if one in over]:
-            self._waiting = {one: tick for one, tick in self._waiting.items() if one not in over}
-            said = f"{len(lost)} retractions name events that never came or were final, first id {lost[0]!r}"
-            warn_caller(said, DataWarning)
-
-    def _operated(
-        self, rows: pa.Table, ticks: Any, numbers: Any, fresh: Any, places: Sequence[Key]
-    ) -> tuple[Any, list[int]]:
-        """Apply the column ``op``; return which rows are events that may stay, and the arrival numbers of events that
-        were given and are taken back. ``places``: the keys and the type of each row."""
-        signs = _signs(str(self.op), rows)
-        ids, waiting, gone, kept_at = dict(self._ids), dict(self._waiting), set(self._gone), dict(self._at)
-        given: set[int] = set()
-        stay = signs > 0
-        names = rows.column(str(self.schema.id)).to_pylist()
-        for at in np.flatnonzero(fresh).tolist():
-            name, tick, sign = names[at], int(ticks[at]), signs[at]
-            if sign > 0 and name in waiting:
-                _same_time(name, tick, waiting.pop(name))
-                kept_at.pop(name, None)
-                stay[at] = False
-            elif sign > 0:
-                if name in ids:
-                    raise DataError(
-                        f"the event with id {name!r} comes twice",
-                        hint="retract it first, with op -1",
-                        code="data_order",
-                    )
-                ids[name] = (int(numbers[at]), tick)
-                if self._keys is not None:
-                    kept_at[name] = places[at]
-            elif name in ids:
-                number, known = ids.pop(name)
-                kept_at.pop(name, None)
-                _same_time(name, tick, known)
-                gone.add(number)
-                if number < self._arrived and self._was_given(known):
-                    given.add(number)
-            elif name in waiting:
-                raise DataError(f"the event with id {name!r} is retracted twice", code="data_order")
-            else:
-                waiting[name] = tick
-                if self._keys is not None:
-                    kept_at[name] = places[at]
-        inside = {number for number in gone if number >= self._arrived}
-        stay[[number - self._arrived for number in inside]] = False
-        removed = {number for number in gone - inside if number in given}
-        self._ids, self._waiting, self._gone, self._at = ids, waiting, gone - inside - removed, kept_at
-        return stay, sorted(removed)
-
-
-def _signs(op: str, rows: pa.Table) -> Any:
-    if op not in rows.column_names:
-        raise DataError(f"there is no column `{op}`", hint="op= names the column with +1 and -1", code="data_column")
-    column = rows.column(op)
-    values = column.to_numpy() if pa.types.is_integer(column.type) and not column.null_count else np.zeros(1)
-    if not np.isin(values, (1, -1)).all():
-        raise DataError(
-            f"column `{op}` must hold the integers +1 and -1",
-            hint="+1 is an event, -1 takes one back",
-            code="data_type",
-        )
-    return values.astype(np.int64)
-
-
-def _same_time(name: Any, tick: int, known: int) -> None:
-    if tick != known:
-        raise DataError(f"the retraction of id {name!r} has another time than its event", code="data_order")
+        self._retractions.forget(certain)
 
 
 def _tick(value: Any) -> int | None:

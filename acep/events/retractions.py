@@ -1,0 +1,169 @@
+"""The ids of events that may be taken back, and the retractions whose events have not come yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep.errors import DataError, DataWarning, warn_caller
+from acep.events.punctuations import Key
+
+__all__ = ["Retractions", "signs_of"]
+
+Bools = npt.NDArray[np.bool_]
+
+
+class Retractions:
+    """What the column with +1 and -1 has said of events by their ids. A retraction has the time of its event. If it
+    comes before its event, it waits, and both are left out.
+
+    ``len`` is the number of events that are held and were retracted. A call replaces what it changes, so that a copy
+    stays as it is.
+
+    >>> known, ticks, everything = Retractions(), np.array([1, 2, 2]), np.ones(3, bool)
+    >>> stay, removed = known.apply(np.array([1, 1, -1]), ["a", "b", "b"], ticks, everything, 0, lambda tick: True)
+    >>> stay.tolist(), removed
+    ([True, False, False], [])
+    >>> known.apply(np.array([-1]), ["a"], ticks[:1], everything[:1], 3, lambda tick: True)[1]
+    [0]
+    """
+
+    def __init__(self) -> None:
+        self._events: dict[Any, tuple[int, int]] = {}  # arrival number and time of each event that may be taken back
+        self._waiting: dict[Any, int] = {}  # time of each retraction whose event has not come
+        self._gone: set[int] = set()  # arrival numbers of held events that were retracted
+        self._at: dict[Any, Key] = {}  # the keys and the type of each id and each retraction that waits
+
+    def __len__(self) -> int:
+        return len(self._gone)
+
+    @property
+    def placed(self) -> bool:
+        """Return whether the key and the type of each id are known."""
+        return len(self._at) == len(self._events) + len(self._waiting)
+
+    def apply(
+        self,
+        signs: npt.NDArray[np.int64],
+        names: Sequence[Any],
+        ticks: npt.NDArray[np.int64],
+        fresh: Bools,
+        first: int,
+        given: Callable[[int], bool],
+        places: Sequence[Key] | None = None,
+    ) -> tuple[Bools, list[int]]:
+        """Take in the signs, ids and times of rows that are ``fresh``. Return which rows are events that may stay, and
+        the arrival numbers of events that were given and are taken back.
+
+        ``first``: the arrival number of the first row; ``given``: whether an event at a time, of an earlier push, was
+        given; ``places``: the keys and the type of each row, where they matter. Raises :class:`DataError`, with nothing
+        taken in, for an id that is inserted or retracted twice, or a retraction with another time than its event.
+        """
+        events, waiting, gone, kept_at = dict(self._events), dict(self._waiting), set(self._gone), dict(self._at)
+        taken: set[int] = set()
+        stay = signs > 0
+        for at in np.flatnonzero(fresh).tolist():
+            name, tick, sign = names[at], int(ticks[at]), signs[at]
+            if sign > 0 and name in waiting:
+                _same_time(name, tick, waiting.pop(name))
+                kept_at.pop(name, None)
+                stay[at] = False
+            elif sign > 0:
+                if name in events:
+                    raise DataError(
+                        f"the event with id {name!r} comes twice",
+                        hint="retract it first, with op -1",
+                        code="data_order",
+                    )
+                events[name] = (first + at, tick)
+                if places is not None:
+                    kept_at[name] = places[at]
+            elif name in events:
+                number, known = events.pop(name)
+                kept_at.pop(name, None)
+                _same_time(name, tick, known)
+                gone.add(number)
+                if number < first and given(known):
+                    taken.add(number)
+            elif name in waiting:
+                raise DataError(f"the event with id {name!r} is retracted twice", code="data_order")
+            else:
+                waiting[name] = tick
+                if places is not None:
+                    kept_at[name] = places[at]
+        inside = {number for number in gone if number >= first}
+        stay[[number - first for number in inside]] = False
+        self._events, self._waiting, self._gone, self._at = events, waiting, gone - inside - taken, kept_at
+        return stay, sorted(taken)
+
+    def left(self, rows: pa.Table, number: str) -> pa.Table | None:
+        """Return the rows that were not retracted, of held ones that are given now; ``None``: there are none.
+        ``number`` is the column of arrival numbers."""
+        if not self._gone:
+            return rows
+        numbers = rows.column(number).to_numpy()
+        gone = np.isin(numbers, np.fromiter(self._gone, np.int64, len(self._gone)))
+        self._gone = self._gone.difference(numbers[gone].tolist())
+        return rows.filter(pa.array(~gone)) if not gone.all() else None
+
+    def forget(self, final: int | None) -> None:
+        """Forget the ids of events before a time (``None``: of all), which nothing takes back any more, and warn of
+        retractions whose event did not come."""
+        known = (*self._events, *self._waiting)
+        self._forget({one for one in known if final is None or self._time(one) < final})
+
+    def forget_each(self, final: Callable[[Key], int]) -> None:
+        """Forget the same by the time that ``final`` gives for the keys and the type of an event."""
+        self._forget({one for one, place in self._at.items() if self._time(one) < final(place)})
+
+    def dump(self) -> dict[str, Any]:
+        """Return the state as JSON-like data."""
+        ids = [[one, *both] for one, both in self._events.items()]
+        given = {"ids": ids, "waiting": [*map(list, self._waiting.items())], "gone": sorted(self._gone)}
+        # States from before there were conditions have no places.
+        return given | ({"at": [[one, *place] for one, place in self._at.items()]} if self._at else {})
+
+    def load(self, data: Mapping[str, Any]) -> None:
+        """Read the data of :meth:`dump`. Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError` for other
+        data."""
+        self._events = {one: (int(number), int(tick)) for one, number, tick in data["ids"]}
+        self._waiting = {one: int(tick) for one, tick in data["waiting"]}
+        self._gone = {int(one) for one in data["gone"]}
+        self._at = {one: tuple(place) for one, *place in data.get("at", ())}
+        if not self._at.keys() <= self._events.keys() | self._waiting.keys():
+            raise ValueError("at")
+
+    def _time(self, name: Any) -> int:
+        return self._events[name][1] if name in self._events else self._waiting[name]
+
+    def _forget(self, over: Collection[Any]) -> None:
+        self._events = {one: both for one, both in self._events.items() if one not in over}
+        self._at = {one: place for one, place in self._at.items() if one not in over}
+        if lost := [one for one in self._waiting if one in over]:
+            self._waiting = {one: tick for one, tick in self._waiting.items() if one not in over}
+            said = f"{len(lost)} retractions name events that never came or were final, first id {lost[0]!r}"
+            warn_caller(said, DataWarning)
+
+
+def signs_of(op: str, rows: pa.Table) -> npt.NDArray[np.int64]:
+    """Return the column with +1 and -1. Raises :class:`DataError` if there is none, or if it holds anything else."""
+    if op not in rows.column_names:
+        raise DataError(f"there is no column `{op}`", hint="op= names the column with +1 and -1", code="data_column")
+    column = rows.column(op)
+    values = column.to_numpy() if pa.types.is_integer(column.type) and not column.null_count else np.zeros(1)
+    if not np.isin(values, (1, -1)).all():
+        raise DataError(
+            f"column `{op}` must hold the integers +1 and -1",
+            hint="+1 is an event, -1 takes one back",
+            code="data_type",
+        )
+    return values.astype(np.int64)
+
+
+def _same_time(name: Any, tick: int, known: int) -> None:
+    if tick != known:
+        raise DataError(f"the retraction of id {name!r} has another time than its event", code="data_order")
