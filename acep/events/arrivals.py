@@ -148,7 +148,7 @@ class Arrivals:
         self._types: frozenset[str] | None = None  # of the events that change something; ``None``: all may
 
     def __len__(self) -> int:
-        return len(self._held) - len(self._retractions)
+        return len(self._held) - self._retractions.held
 
     def kept(self, name: str) -> tuple[pa.Array, npt.NDArray[np.int64]] | None:
         """Return a column and the times, in ticks, of the events that were not given; ``None``: there are none."""

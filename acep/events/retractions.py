@@ -18,11 +18,10 @@ Bools = npt.NDArray[np.bool_]
 
 
 class Retractions:
-    """What the column with +1 and -1 has said of events by their ids. A retraction has the time of its event. If it
+    """The events that the column with +1 and -1 has named by their ids. A retraction has the time of its event. If it
     comes before its event, it waits, and both are left out.
 
-    ``len`` is the number of events that are held and were retracted. A call replaces what it changes, so that a copy
-    stays as it is.
+    A call replaces what it changes, so that a copy stays as it is.
 
     >>> known, ticks, everything = Retractions(), np.array([1, 2, 2]), np.ones(3, bool)
     >>> stay, removed = known.apply(np.array([1, 1, -1]), ["a", "b", "b"], ticks, everything, 0, lambda tick: True)
@@ -38,7 +37,9 @@ class Retractions:
         self._gone: set[int] = set()  # arrival numbers of held events that were retracted
         self._at: dict[Any, Key] = {}  # the keys and the type of each id and each retraction that waits
 
-    def __len__(self) -> int:
+    @property
+    def held(self) -> int:
+        """Return how many events are held that were retracted."""
         return len(self._gone)
 
     @property
