@@ -154,7 +154,12 @@ class ArcsInCore:
             if one.ignorable or one.epsilon or one.since is not None or one.until is not None:
                 return None
             forms.append(seen.get(id(one)) or self._form(one))
-        if self.many > min(4 * len(self.arcs) + SPARE, MOST) and not all(form and form.free for form in forms):
+        # Few arcs are not worth a count: this method is most of what a change costs.
+        if (
+            self.many > SPARE
+            and self.many > min(4 * len(self.arcs) + SPARE, MOST)
+            and not all(form and form.free for form in forms)
+        ):
             return None  # to be rid of those that are valid at no time any more
         if len(self.forms) > MOST:
             return None
@@ -194,17 +199,18 @@ class ArcsInCore:
 
     def forget(self, certain: int | None) -> None:
         """Forget the arcs that end at a tick before which no event is matched any more."""
-        while certain is not None and self.ended and self.ended[0][0] <= certain:
-            until, number = heappop(self.ended)
+        ended = self.ended
+        while ended and certain is not None and ended[0][0] <= certain:
+            until, number = heappop(ended)
             own = self.arcs.get(number)
-            if own is None or own.until != until:
-                continue  # it ended earlier than it was to end at first
-            self._free(own)
+            if own is not None and own.until == until:  # else it ended earlier than it was to end at first
+                self._free(own)
 
     def _free(self, own: _ValidArc) -> None:
-        del self.arcs[own.numbers[0]]
-        own.form.valid.remove(own)
-        own.form.free.append(own.numbers)
+        form, numbers = own.form, own.numbers
+        del self.arcs[numbers[0]]
+        form.valid.remove(own)
+        form.free.append(numbers)
 
     def graph_now(self, moment: Callable[[int], ex.Expr]) -> StateGraph:
         """Return the automaton with its arcs as they are now. ``moment`` returns the expression of a tick."""
