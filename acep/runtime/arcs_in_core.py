@@ -154,12 +154,7 @@ class ArcsInCore:
             if one.ignorable or one.epsilon or one.since is not None or one.until is not None:
                 return None
             forms.append(seen.get(id(one)) or self._form(one))
-        # Few arcs are not worth a count: this method is most of what a change costs.
-        if (
-            self.many > SPARE
-            and self.many > min(4 * len(self.arcs) + SPARE, MOST)
-            and not all(form and form.free for form in forms)
-        ):
+        if self.many > min(4 * len(self.arcs) + SPARE, MOST) and not all(form and form.free for form in forms):
             return None  # to be rid of those that are valid at no time any more
         if len(self.forms) > MOST:
             return None
