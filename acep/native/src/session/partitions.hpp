@@ -52,9 +52,20 @@ public:
     }
 
     // Return whether no partition has the key of a row; false if the key contains null.
-    bool unknown(const Batch& batch, size_t row) const {
-        if (columns_.empty() || null_key(batch, row)) return false;
-        return table_.empty() || table_[place_of(batch, row)] == NIL;
+    bool unknown(const Batch& batch, size_t row) const { return !null_key(batch, row) && known(batch, row) == NIL; }
+
+    // Return the partition of one row; NIL if there is none, or a key is null.
+    uint32_t known(const Batch& batch, size_t row) const {
+        if (columns_.empty()) return 0;
+        return table_.empty() || null_key(batch, row) ? NIL : table_[place_of(batch, row)];
+    }
+
+    // Return whether two rows have the same words as their key.
+    bool same_words(const Batch& batch, size_t row, size_t other) const {
+        return std::all_of(columns_.begin(), columns_.end(), [&](uint32_t c) {
+            const Column& column = batch.columns[c];
+            return column.values[row] == column.values[other] && column.null(row) == column.null(other);
+        });
     }
 
     // Return the partition of one row, adding a new one; NIL if a key is null.

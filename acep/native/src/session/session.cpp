@@ -121,8 +121,8 @@ void Session::reset(const Batch& batch, size_t rows) {
             if (table->partitions.used(p)) reset(*table, p);
         }
         for (size_t row = 0; !strict && row < rows; ++row) {
-            if (table->partitions.unknown(batch, row)) continue;
-            const uint32_t p = table->partitions.find(batch, row);
+            if (row > 0 && table->partitions.same_words(batch, row, row - 1)) continue;
+            const uint32_t p = table->partitions.known(batch, row);
             if (p != NIL && table->partitions.positions[p] != 0) reset(*table, p);
         }
     }
