@@ -7,11 +7,12 @@ from typing import cast
 
 from acep import __version__, checkout, logs
 from acep.errors import EngineError, warn_caller
+from acep.events.sorted_rows import SortedRows
 from acep.matches.found_columns import Sort
 from acep.plan.choice import EngineChoice, choose
 from acep.plan.compile import Plan
 
-__all__ = ["REFERENCE", "chosen", "native", "native_sort", "sources", "warn_if_missing", "why_not"]
+__all__ = ["REFERENCE", "chosen", "native", "native_rows", "native_sort", "sources", "warn_if_missing", "why_not"]
 
 
 REFERENCE = "the reference engine runs the queries, slowly"
@@ -59,6 +60,11 @@ def sources() -> str | None:
 def native_sort() -> Sort | None:
     """Return the native core's way to put matches in order, or None where there is no native core."""
     return None if _MODULE is None else cast("Sort", _MODULE.output_order)
+
+
+def native_rows() -> type[SortedRows]:
+    """Return the class of the native core that does what :class:`SortedRows` does, or that one without a core."""
+    return SortedRows if _MODULE is None else cast("type[SortedRows]", _MODULE.SortedRows)
 
 
 def why_not() -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from acep.events.batch import Column, column_of_values
-from acep.events.event_log import bucket_of
 from acep.events.growing import Growing
-from acep.events.hashes import hashes_of_columns
+from acep.events.hashes import Hashes, hashes_of_columns
 from acep.events.punctuations import Key, distinct
+from acep.events.sorted_rows import bucket_of
 from acep.matches.found_columns import FoundColumns, concatenate
 from acep.matches.match_ids import kind_of_value
 from acep.matches.records import Found
@@ -37,10 +37,10 @@ class GivenColumns:
 
     def __init__(self) -> None:
         self._parts: list[FoundColumns] = []
+        self._begins: list[int] = []  # the place of the first match of each part
         self._later: list[FoundColumns] = []  # parts that were not asked for yet
         self._held = 0  # bytes of all parts
-        self._start, self._hash, self._part, self._row = (Growing(np.int64) for _ in range(4))
-        self._bucket = Growing(np.uint16)
+        self._start, self._hash, self._bucket = Growing(np.int64), Growing(np.int64), Growing(np.uint16)
 
     def add(self, found: FoundColumns) -> None:
         """Record that matches were given."""
@@ -81,39 +81,30 @@ class GivenColumns:
         as they are now, with those that were given. Return the difference, which is given from now on, with matches of
         other partitions, which are new. ``stays`` says which matches stay given, though they are not found again.
         ``cuts``: matches of these partitions before a time of their own are left out of both."""
-        from acep.native import _native  # here, as only the native core finds matches as columns
-
         self._catch_up()
-        there = self._start.now >= (GONE + 1 if cut is None else max(cut, GONE + 1))
-        if buckets is not None:
-            there &= buckets[self._bucket.now]
-        at = np.flatnonzero(there)
-        if cuts is not None:
-            at = at[self._start.now[at] >= self._cuts(at, cuts)]
-        taken, new = list[FoundColumns](), np.zeros(0, np.int64)
+        first = GONE + 1 if cut is None else max(cut, GONE + 1)
+        taken, keyed, new = list[FoundColumns](), np.zeros(0, np.uint64), np.zeros(0, np.int64)
         if isinstance(found, FoundColumns):
-            first = np.full(len(found), GONE if cut is None else max(cut, GONE))
-            if cuts is not None:
-                first = np.maximum(first, _cuts_of(found.keys, len(found), cuts))
-            if (early := found.start < first).any():
-                if buckets is not None:
-                    early &= buckets[bucket_of(hashes_of_columns(found.keys, len(found)))]
-                found = found.take(np.flatnonzero(~early))
-            new = _contents(found)
-        old = self._hash.now[at]
-        come, gone = _native.missing(new, old), at[_native.missing(old, new)]
+            keyed = hashes_of_columns(found.keys, len(found))
+            firsts = first if cuts is None else np.maximum(first, _cuts_of(found.keys, len(found), cuts))
+            early = found.start < firsts
+            if buckets is not None and early.any():
+                early &= buckets[bucket_of(keyed)]
+            if early.any():
+                found, keyed = found.take(np.flatnonzero(~early)), keyed[~early]
+            new = _contents(found, keyed)
+        start = self._start.now if cuts is None else self._not_before(first, cuts)
+        come, gone = _changes(start, self._hash.now, self._bucket.now, first, buckets, new)
         if isinstance(found, FoundColumns) and len(come) < len(found):
-            found, new = found.take(come), new[come]
-        for part in sorted({*self._part.now[gone].tolist()}):
-            places, lost = self._among(part, gone)
-            if stays is not None and (away := ~stays(lost)).any():
-                places, lost = places[away], lost.take(np.flatnonzero(away))
-            elif stays is not None:
-                continue
-            self._start.now[places] = GONE
-            taken.append(replace(lost, ops=np.full(len(lost), -1)))
+            found, keyed, new = found.take(come), keyed[come], new[come]
+        for places, lost in self._at(gone):
+            away = np.flatnonzero(~stays(lost)) if stays is not None else np.arange(len(lost))
+            if len(away):
+                self._start.now[places[away]] = GONE
+                left = lost if len(away) == len(lost) else lost.take(away)
+                taken.append(replace(left, ops=np.full(len(left), -1)))
         if isinstance(found, FoundColumns) and len(found):
-            self._add(found, new)
+            self._add(found, keyed, new)
             self._held += found_bytes(found)
             taken.append(found)
         return concatenate(taken) if taken else found
@@ -125,70 +116,59 @@ class GivenColumns:
             self._held = sum(map(found_bytes, (*self._parts, *self._later)))
         start = self._start.now
         start[start < cut] = GONE
-        stay = np.flatnonzero(start > GONE)
-        if len(start) <= 2 * len(stay) + SPARE:
-            return
-        parts, numbers = np.unique(self._part.now[stay], return_inverse=True)
-        self._parts = [self._parts[part] for part in parts.tolist()]
-        self._held = sum(map(found_bytes, (*self._parts, *self._later)))
-        self._part.now[stay] = numbers
-        for growing in (self._start, self._hash, self._part, self._row, self._bucket):
-            growing.keep(stay)
+        if len(start) > 2 * int(np.count_nonzero(start > GONE)) + SPARE:
+            self.compact()
 
     def forget_each(self, cuts: Cuts) -> None:
         """Forget the matches of each partition that began before a time of its own."""
         self._catch_up()
-        at = np.flatnonzero(self._start.now > GONE)
-        start = self._start.now
-        start[at[start[at] < self._cuts(at, cuts)]] = GONE
+        self._start.now[:] = self._not_before(GONE + 1, cuts)
 
     def _catch_up(self) -> None:
         later, self._later = self._later, []
         for part in later:
-            self._add(part, _contents(part))
+            keyed = hashes_of_columns(part.keys, len(part))
+            self._add(part, keyed, _contents(part, keyed))
 
-    def _cuts(self, at: Ints, cuts: Cuts) -> Ints:
-        """Return the cut of each of the matches in the places ``at``, which rise."""
-        parts, begins = np.unique(self._part.now[at], return_index=True)
-        found = np.zeros(len(at), np.int64)
-        for part, begin, end in zip(parts.tolist(), begins, [*begins, len(at)][1:], strict=True):
-            rows = self._row.now[at[begin:end]]
-            found[begin:end] = _cuts_of([column.at(rows) for column in self._parts[part].keys], len(rows), cuts)
-        return found
+    def _not_before(self, first: int, cuts: Cuts) -> Ints:
+        """Return the start of each match, ``GONE`` for one at ``first`` or later that is before the cut of
+        its partition."""
+        start: Ints = self._start.now.copy()
+        for places, part in self._at(np.flatnonzero(start >= first)):
+            start[places[part.start < _cuts_of(part.keys, len(part), cuts)]] = GONE
+        return start
 
-    def _add(self, part: FoundColumns, hashes: Ints) -> None:
-        zeros = np.zeros(len(part), np.int64)
-        self._part.extend(zeros + len(self._parts))
-        self._row.extend(np.arange(len(part)))
+    def _add(self, part: FoundColumns, keyed: Hashes, hashes: Ints) -> None:
+        self._begins.append(self._start.size)
+        self._parts.append(part)
         self._start.extend(part.start)
         self._hash.extend(hashes)
-        self._bucket.extend(bucket_of(hashes_of_columns(part.keys, len(part))) if part.keys else zeros)
-        self._parts.append(part)
+        self._bucket.extend(bucket_of(keyed))
 
-    def _among(self, part: int, places: Ints) -> tuple[Ints, FoundColumns]:
-        """Return those of some places whose matches are in a part, and these matches."""
-        own = places[self._part.now[places] == part]
-        return own, self._parts[part].take(self._row.now[own])
+    def _at(self, places: Ints) -> Iterator[tuple[Ints, FoundColumns]]:
+        """Yield the matches in some places, which rise, by the parts that they are in."""
+        if not len(places):
+            return
+        numbers = np.searchsorted(self._begins, places, "right") - 1
+        for number in np.unique(numbers).tolist():
+            own = places[numbers == number]
+            yield own, self._parts[number].take(own - self._begins[number])
 
     def whole(self) -> list[FoundColumns]:
         """Return all matches that are kept, in parts."""
-        stay = np.flatnonzero(self._start.now > GONE)
-        parts = [self._among(part, stay)[1] for part in sorted({*self._part.now[stay].tolist()})]
-        return parts + self._later
+        return [part for _, part in self._at(np.flatnonzero(self._start.now > GONE))] + self._later
 
     @property
     def bytes(self) -> int:
         """Return the bytes that the matches take."""
-        columns = self._start, self._hash, self._part, self._row, self._bucket
-        return sum(one.bytes for one in columns) + self._held
+        return self._start.bytes + self._hash.bytes + self._bucket.bytes + self._held
 
 
 def differences(some: FoundColumns, others: FoundColumns) -> tuple[Ints, Ints]:
-    """Return the rows of each that are not among the other ones; of equal ones each is counted."""
-    from acep.native import _native
-
-    one, other = _contents(some), _contents(others)
-    return _native.missing(one, other), _native.missing(other, one)
+    """Return the rows of each that are not among the other ones."""
+    one, other = (_contents(found, hashes_of_columns(found.keys, len(found))) for found in (some, others))
+    zeros = np.zeros(len(other), np.int64)
+    return _changes(zeros, other, zeros.astype(np.uint16), 0, None, one)
 
 
 def found_bytes(found: FoundColumns) -> int:
@@ -206,17 +186,26 @@ def _cuts_of(keys: Sequence[Column], size: int, cuts: Cuts) -> Ints:
     return np.array([cuts(key) for key in found], np.int64)[codes]
 
 
-def _contents(found: FoundColumns) -> Ints:
-    """Return a hash of all that is given of each match but its bundle."""
-    from acep.native import _native
+def _contents(found: FoundColumns, keyed: Hashes) -> Ints:
+    """Return a hash of all that is given of each match but its bundle. ``keyed``: those of their partitions."""
+    from acep.native import _native  # here, as only the native core finds matches as columns
 
-    columns = [found.start, found.error]
-    if found.keys or found.values:
-        columns.append(hashes_of_columns((*found.keys, *found.values), len(found)).view(np.int64))
+    columns = [found.start, found.error, keyed.view(np.int64)]
+    if found.values:
+        columns.append(hashes_of_columns(found.values, len(found)).view(np.int64))
     ids = found.ids
     if ids.dtype == object:
         ids = np.fromiter(map(hash, ids.tolist()), np.int64, len(ids))
     return _native.contents(found.end, found.offsets, ids, found.vars, columns)
+
+
+def _changes(
+    start: Ints, hashes: Ints, bucket: npt.NDArray[np.uint16], cut: int, buckets: Buckets, now: Ints
+) -> tuple[Ints, Ints]:
+    """Return the places of what comes among ``now``, and of what goes among matches that were given."""
+    from acep.native import _native
+
+    return _native.changes(start, hashes, bucket, cut, None if buckets is None else buckets.view(np.uint8), now)
 
 
 class GivenRecords:

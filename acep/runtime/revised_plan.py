@@ -12,13 +12,15 @@ import numpy.typing as npt
 from acep.errors import EngineError, QueryError
 from acep.events.batch import Batch, column_of_values
 from acep.events.batch_state import batch_of_plain, plain_of_batch
-from acep.events.event_log import BUCKETS, EventLog, bucket_of
+from acep.events.event_log import EventLog
 from acep.events.hashes import hashes_of_columns
 from acep.events.punctuations import Punctuations
+from acep.events.sorted_rows import BUCKETS, SortedRows, bucket_of
 from acep.matches.found_columns import taken_back
 from acep.matches.found_state import found_of, plain_of
 from acep.matches.match_ids import kind_of_value
 from acep.matches.records import Counts, Found
+from acep.native.compiled import native_rows
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.choice import waits_from
@@ -53,15 +55,17 @@ class RevisedPlan:
         self._now(plan)
         plan = self.first = self.plan
         self.past = Counts()  # the work of streams before this one
-        self.room: Room | None = None
+        most = None
         if limits is not None and limits.memory is not None:
             # One half is for events and matches that may have to be taken back, the other for partial matches.
-            self.room = Room(limits.memory // 2, EventLog(plan.keys, plan.schema))
-            limits = replace(limits, part=limits.memory - limits.memory // 2)
+            most = limits.memory // 2
+            limits = replace(limits, part=limits.memory - most)
         self.limits = limits
         self.stream = Stream([plan], engine, limits=limits, revisable=True)
         self.final: int | None = None
-        self.log = EventLog(plan.keys, plan.schema, counted=plan.window.counted)
+        rows = native_rows() if self.stream.natively else SortedRows
+        self.log = EventLog(plan.keys, plan.schema, counted=plan.window.counted, rows=rows)
+        self.room = None if most is None else Room(most, self.log.empty())
         self.given: Any = GivenColumns() if self.stream.natively else GivenRecords()
         self.matches = self.retracted = 0
         self.clock: int | None = None  # the time to which the engine has come
@@ -296,7 +300,7 @@ class RevisedPlan:
         self.clock = None if data[3] is None else int(data[3])
 
     def _log_of(self, state: Any) -> EventLog:
-        log = EventLog(self.plan.keys, self.plan.schema, counted=self.plan.window.counted)
+        log = self.log.empty()
         if state is not None:
             log.add(*_batch_of(state))
         return log

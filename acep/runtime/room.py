@@ -118,7 +118,7 @@ def go_on(plan: Bounded, room: Room) -> Sequence[Found]:
 
 def let_go(plan: Bounded, room: Room) -> list[Sequence[Found]]:
     """Match all events that wait, as no event will come or go any more."""
-    plan.log, plan.given = EventLog(plan.log.keys, plan.log.schema), GivenColumns()
+    plan.log, plan.given = plan.log.empty(), GivenColumns()
     found: list[Sequence[Found]] = []
     while len(room.waiting):
         found += plan.stream.push(room.waiting.take(SLICE, None)[0])
@@ -163,7 +163,7 @@ def _clear(plan: Bounded, room: Room) -> Sequence[Found]:
             plan.stream.revise(batch, batch.at(slice(0, 0)), 0)
         taken = plan.given.not_before(plan.final)
     room.blind = last[0] + 1
-    plan.log, plan.given = EventLog(plan.log.keys, plan.log.schema, counted=plan.log.counted), GivenColumns()
+    plan.log, plan.given = plan.log.empty(), GivenColumns()
     return taken
 
 

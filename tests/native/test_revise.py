@@ -9,6 +9,7 @@ import pytest
 
 import acep
 from acep.events.batch import Batch
+from acep.events.sorted_rows import BUCKETS
 from acep.native.session import NativeSession
 from tests.native.harness import ANY, NEXT, plan_of, session_of, shown, stream, take, whole
 from tests.native.test_order import random_trails
@@ -92,11 +93,18 @@ def test_equal_matches_have_equal_hashes_and_others_do_not() -> None:
         assert native.contents(end, offsets, ids, codes, [column]).tolist() == hashes.tolist()
 
 
-def test_missing_numbers_are_those_of_numpy() -> None:
+def test_changes_of_matches_are_those_of_numpy() -> None:
     for seed in range(200):
         rng = np.random.default_rng(seed)
-        some, others = (rng.integers(-50, 50, rng.integers(0, 80)) for _ in range(2))
-        assert native.missing(some, others).tolist() == np.flatnonzero(~np.isin(some, others)).tolist()
+        given, now = (rng.integers(-50, 50, rng.integers(0, 80)) for _ in range(2))
+        start, bucket = rng.integers(0, 10, len(given)), rng.integers(0, 4, len(given)).astype(np.uint16)
+        cut, among = int(rng.integers(0, 10)), rng.random(BUCKETS) < 0.7
+        for buckets in (None, among):
+            there = (start >= cut) & (True if buckets is None else buckets[bucket])
+            flags = None if buckets is None else buckets.view(np.uint8)
+            come, gone = native.changes(start, given, bucket, cut, flags, now)
+            assert come.tolist() == np.flatnonzero(~np.isin(now, given[there])).tolist()
+            assert gone.tolist() == np.flatnonzero(there & ~np.isin(given, now)).tolist()
 
 
 def test_hostile_arrays_are_refused() -> None:
@@ -108,6 +116,9 @@ def test_hostile_arrays_are_refused() -> None:
             native.contents(*good[:place], bad, *good[place + 1 :])
     with pytest.raises(ValueError, match="columns"):
         native.contents(*good[:4], [np.zeros(2, np.int64)])
+    for start, bucket, buckets in ((one[:0], codes, None), (one, codes[:0], None), (one, codes, np.zeros(9, np.uint8))):
+        with pytest.raises(ValueError, match="bucket"):
+            native.changes(start, one, bucket, 0, buckets, one)
     session = session_of(plan_of(f"PATTERN {TEXTS[0]}"), "nodes")._session
     with pytest.raises(ValueError, match="columns"):
         session.reset(one, None, None, None, [], rows=1)

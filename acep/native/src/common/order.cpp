@@ -189,32 +189,40 @@ std::vector<int64_t> contents(const Trails& trails, const std::vector<const int6
         uint64_t hash = mixed(static_cast<uint64_t>(trails.end[i]));
         for (const int64_t* column : columns) hash = mixed(hash + golden_step + static_cast<uint64_t>(column[i]));
         for (int64_t k = trails.offsets[i]; k < trails.offsets[i + 1]; ++k) {
-            hash = mixed(hash + golden_step + static_cast<uint64_t>(trails.ids[k]));
-            hash = mixed(hash + golden_step + trails.vars[k]);
+            // Id and variable in one word: the step puts ids further apart than there are variables.
+            hash = mixed(hash + golden_step * static_cast<uint64_t>(trails.ids[k]) + trails.vars[k] + 1);
         }
         found[i] = static_cast<int64_t>(hash);
     }
     return found;
 }
 
-std::vector<int64_t> missing(std::span<const int64_t> some, std::span<const int64_t> others) {
-    const size_t size = std::bit_ceil(2 * others.size() + 1);
+Changes changes(std::vector<int64_t> places, const int64_t* numbers, std::span<const int64_t> now) {
+    const size_t size = std::bit_ceil(2 * places.size() + 1);
     std::vector<int64_t> table(size);
-    std::vector<uint8_t> used(size, 0);
+    std::vector<uint8_t> used(size, 0);  // 1: there is a number; 2: it is there now, too
     const auto place_of = [&](int64_t number) {
         size_t at = mixed(static_cast<uint64_t>(number)) & (size - 1);
         while (used[at] != 0 && table[at] != number) at = (at + 1) & (size - 1);
         return at;
     };
-    for (const int64_t number : others) {
+    for (const int64_t place : places) {
+        const int64_t number = numbers[place];
         const size_t at = place_of(number);
         used[at] = 1;
         table[at] = number;
     }
-    std::vector<int64_t> found;
-    for (size_t i = 0; i < some.size(); ++i) {
-        if (used[place_of(some[i])] == 0) found.push_back(static_cast<int64_t>(i));
+    Changes found;
+    for (size_t i = 0; i < now.size(); ++i) {
+        uint8_t& use = used[place_of(now[i])];
+        if (use == 0) {
+            found.come.push_back(static_cast<int64_t>(i));
+        } else {
+            use = 2;
+        }
     }
+    std::erase_if(places, [&](int64_t place) { return used[place_of(numbers[place])] == 2; });
+    found.gone = std::move(places);
     return found;
 }
 

@@ -32,7 +32,12 @@ std::vector<int64_t> output_order(const Trails& trails);
 // Return a hash of each match: of its events, and of its value in each of the `columns`.
 std::vector<int64_t> contents(const Trails& trails, const std::vector<const int64_t*>& columns);
 
-// Return the places in `some` of the numbers that are not in `others`.
-std::vector<int64_t> missing(std::span<const int64_t> some, std::span<const int64_t> others);
+// The places of numbers that `come`, as they were not there before, and the places of those that are `gone`.
+struct Changes {
+    std::vector<int64_t> come, gone;
+};
+
+// Compare the numbers in some `places` with those of `now`. Equal numbers count as one.
+Changes changes(std::vector<int64_t> places, const int64_t* numbers, std::span<const int64_t> now);
 
 }  // namespace acep

@@ -44,10 +44,6 @@ nb::object hashes(const Words& end, const Words& offsets, const Words& ids, cons
     }));
 }
 
-nb::object without(const Words& some, const Words& others) {
-    return array(unlocked([&] { return missing({some.data(), some.shape(0)}, {others.data(), others.shape(0)}); }));
-}
-
 }  // namespace
 
 void bind_order(nb::module_& m) {
@@ -55,7 +51,6 @@ void bind_order(nb::module_& m) {
           "vars"_a.noconvert(), "ranks"_a.noconvert());
     m.def("contents", &hashes, "end"_a.noconvert(), "offsets"_a.noconvert(), "ids"_a.noconvert(), "vars"_a.noconvert(),
           "columns"_a);
-    m.def("missing", &without, "some"_a.noconvert(), "others"_a.noconvert());
 }
 
 }  // namespace acep

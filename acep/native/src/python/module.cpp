@@ -9,6 +9,7 @@ namespace nb = nanobind;
 namespace acep {
 void bind_order(nb::module_& m);
 void bind_merged(nb::module_& m);
+void bind_revision(nb::module_& m);
 void bind_session(nb::module_& m);
 void bind_vm(nb::module_& m);
 }  // namespace acep
@@ -22,5 +23,6 @@ NB_MODULE(_native, m) {
     acep::bind_vm(m);
     acep::bind_order(m);
     acep::bind_merged(m);
+    acep::bind_revision(m);
     acep::bind_session(m);
 }

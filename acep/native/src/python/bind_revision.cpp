@@ -1,0 +1,104 @@
+// Python bindings of what revisions of a stream need: events in stream order, and changes of matches
+// (acep/native/_native.pyi).
+#include <nanobind/stl/optional.h>
+
+#include <optional>
+#include <stdexcept>
+
+#include "common/order.hpp"
+#include "python/bind_arrays.hpp"
+#include "revision/sorted_rows.hpp"
+
+namespace nb = nanobind;
+using namespace nanobind::literals;
+
+namespace acep {
+
+namespace {
+
+nb::list listed(auto&& columns) {
+    nb::list found;
+    for (auto& column : columns) found.append(array(std::move(column)));
+    return found;
+}
+
+nb::tuple listed(RowColumns&& rows) { return nb::make_tuple(listed(rows.words), listed(rows.flags)); }
+
+const uint8_t* checked(const std::optional<Bytes>& flags) {
+    if (!flags) return nullptr;
+    if (flags->shape(0) != SortedRows::bucket_count) throw std::invalid_argument("buckets: one flag for each");
+    return flags->data();
+}
+
+// The lock is kept in all of these: they are short, and another thread may call the same rows.
+void insert(SortedRows& rows, const nb::sequence& words, const nb::sequence& flags) {
+    std::vector<Words> held;
+    std::vector<const int64_t*> own;
+    for (nb::handle column : words) {
+        held.push_back(nb::cast<Words>(column, false));
+        if (held.back().shape(0) != held.front().shape(0)) throw std::invalid_argument("words: of one length");
+        own.push_back(held.back().data());
+    }
+    std::vector<Bytes> valid;
+    std::vector<const uint8_t*> known;
+    for (nb::handle column : flags) {
+        known.push_back(nullptr);
+        if (column.is_none()) continue;
+        valid.push_back(nb::cast<Bytes>(column, false));
+        if (held.empty() || valid.back().shape(0) != held.front().shape(0)) {
+            throw std::invalid_argument("flags: as many as words");
+        }
+        known.back() = valid.back().data();
+    }
+    if (own.size() != rows.columns() || known.size() != rows.flags()) throw std::invalid_argument("rows: all columns");
+    rows.insert(held.front().shape(0), own, known);
+}
+
+nb::tuple chosen(const SortedRows& rows, size_t from, size_t to, const std::optional<Bytes>& flags) {
+    size_t many = 0;
+    RowColumns found = rows.chosen(from, to, checked(flags), many);
+    return nb::make_tuple(many, listed(found.words), listed(found.flags));
+}
+
+nb::object copied(auto values) { return array(std::vector(values.begin(), values.end())); }
+
+nb::tuple changes_of(const Words& start, const Words& hash, const Values<uint16_t>& bucket, int64_t cut,
+                     const std::optional<Bytes>& flags, const Words& now) {
+    if (start.shape(0) != hash.shape(0) || start.shape(0) != bucket.shape(0)) {
+        throw std::invalid_argument("start, hash, bucket: of one length");
+    }
+    const uint8_t* among = checked(flags);
+    Changes found = unlocked([&] {
+        std::vector<int64_t> places;
+        for (size_t i = 0; i < start.shape(0); ++i) {
+            if (start.data()[i] < cut || (among != nullptr && among[bucket.data()[i]] == 0)) continue;
+            places.push_back(static_cast<int64_t>(i));
+        }
+        return changes(std::move(places), hash.data(), {now.data(), now.shape(0)});
+    });
+    return nb::make_tuple(array(std::move(found.come)), array(std::move(found.gone)));
+}
+
+}  // namespace
+
+void bind_revision(nb::module_& m) {
+    nb::class_<SortedRows>(m, "SortedRows")
+        .def(nb::init<size_t, bool>(), "words"_a, "tied"_a)
+        .def("__len__", &SortedRows::size)
+        .def("add_flags", &SortedRows::add_flags)
+        .def("insert", &insert, "words"_a, "flags"_a)
+        .def("lower", &SortedRows::lower, "ts"_a)
+        .def("chosen", &chosen, "begin"_a, "end"_a, "buckets"_a.none())
+        .def("at", [](const SortedRows& rows,
+                      const Words& places) { return listed(rows.at({places.data(), places.shape(0)})); })
+        .def("column", [](const SortedRows& rows, size_t which) { return copied(rows.column(which)); })
+        .def("flags", [](const SortedRows& rows, size_t which) { return copied(rows.flags_of(which)); })
+        .def("drop", &SortedRows::drop, "rows"_a)
+        .def("keep", [](SortedRows& rows, const Bytes& stay) {
+        rows.keep({stay.data(), stay.shape(0)});
+    }).def_prop_ro("bytes", &SortedRows::bytes);
+    m.def("changes", &changes_of, "start"_a.noconvert(), "hash"_a.noconvert(), "bucket"_a.noconvert(), "cut"_a,
+          "buckets"_a.none(), "now"_a.noconvert());
+}
+
+}  // namespace acep
