@@ -197,13 +197,13 @@ class Arrivals:
             signs, ids = signs_of(self.op, rows), rows.column(str(self.schema.id)).to_pylist()
             stay, removed = self._retractions.apply(signs, ids, ticks, fresh, self._arrived, self._was_given, each)
             kept = fresh & stay
-        self._count(rows, fresh)
-        if not fresh.any():
+        whole = self._count(rows, fresh)
+        if not whole and not fresh.any():
             return Due()
-        self._held.see(int(ticks.max()) if fresh.all() else int(ticks[fresh].max()))
+        self._held.see(int((ticks if whole else ticks[fresh]).max()))
         greatest, given = self._held.greatest, self._held.released
         assert greatest is not None
-        if not kept.all():
+        if not whole or not kept.all():
             same, ticks, numbers = same.filter(pa.array(kept)), ticks[kept], numbers[kept]
         certain = self._certain(greatest)
         if self.speculation is None:
@@ -233,7 +233,8 @@ class Arrivals:
 
     def mark(self) -> dict[str, Any]:
         """Return the state as it is now, for :meth:`back_to`."""
-        return vars(self) | {"_held": copy(self._held), "_retractions": copy(self._retractions)}
+        held = {"_held": copy(self._held)}
+        return vars(self) | (held if self.op is None else held | {"_retractions": copy(self._retractions)})
 
     def back_to(self, mark: Mapping[str, Any]) -> None:
         """Undo all that came since :meth:`mark`."""
@@ -360,11 +361,13 @@ class Arrivals:
         time = self.said.final(self._keys, place[:-1], (None if kind is None else str(kind),))
         return BEGINNING if time is None else time
 
-    def _count(self, rows: pa.Table, fresh: Any) -> None:
-        """Count the rows of a push, and the late ones among them."""
+    def _count(self, rows: pa.Table, fresh: Any) -> bool:
+        """Count the rows of a push, and the late ones among them. Return whether there are rows, and none is late."""
         self._arrived += len(rows)
-        self.late = rows.slice(0, 0) if fresh.all() else rows.filter(pa.array(~fresh))
+        whole = bool(fresh.all())
+        self.late = rows.slice(0, 0) if whole else rows.filter(pa.array(~fresh))
         self.late_count += self.late.num_rows
+        return whole and len(rows) > 0
 
     def _certain(self, greatest: int) -> int | None:
         """Return the time before which nothing changes any more, once ``greatest`` was seen."""

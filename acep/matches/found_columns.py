@@ -90,7 +90,7 @@ class FoundColumns(Sequence[Found]):
     def take(self, indices: npt.NDArray[np.integer[Any]]) -> FoundColumns:
         """Return the matches with these indices, in that order."""
         at = np.asarray(indices, np.intp)
-        lengths = np.diff(self.offsets)
+        lengths = self.offsets[1:] - self.offsets[:-1]  # np.diff takes longer for few matches
         size = int(lengths[0]) if len(lengths) else 0
         if (lengths == size).all():
             offsets = np.arange(len(at) + 1, dtype=np.int64) * size
@@ -268,16 +268,13 @@ def _joined(columns: Sequence[Column]) -> Column:
 def ordered(found: FoundColumns, sort: Sort | None = None) -> FoundColumns:
     """Return the matches in the order of :func:`acep.matches.records.output_order`; the sort is stable. ``sort`` does
     what :func:`order_in_python` does, in native code."""
-    if not found.in_order:
-        found = _sorted(found, sort or order_in_python)
-    mixed = found.ops is not None and 0 < found.taken_back < len(found)
-    return found.take(np.argsort(ops_of(found), kind="stable")) if mixed else found
-
-
-def _sorted(found: FoundColumns, sort: Sort) -> FoundColumns:
-    if found.apart and len(found) > 1:
+    if not found.in_order and found.apart and len(found) > 1:
         found = found.take(np.lexsort([one for column in reversed(found.values) for one in _ranked(column)]))
-    places = _places(found, sort)
+    places = None if found.in_order else _places(found, sort or order_in_python)
+    if found.ops is not None and 0 < found.taken_back < len(found):
+        ops = found.ops if places is None else found.ops[places]
+        last = np.argsort(ops, kind="stable")
+        places = last if places is None else places[last]
     return found if places is None else found.take(places)
 
 

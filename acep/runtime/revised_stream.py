@@ -123,12 +123,16 @@ class RevisedStream:
     def counts_of(self, plan: int) -> Counts:
         """Return the events, and the work and matches of plan number ``plan``."""
         part = self._parts[plan]
-        counts = part.stream.counts
-        nodes, touches = counts.nodes + part.past.nodes, counts.touches + part.past.touches
-        own = {"matches": part.matches, "retracted": part.retracted}
+        counts, past = part.stream.counts, part.past
         if part.room is not None:
-            own |= {"shed": counts.shed + part.room.shed, "memory": counts.memory + part.room.peak}
-        return counts.other(nodes=nodes, touches=touches, events=self._events, **own)
+            counts = counts.other(shed=counts.shed + part.room.shed, memory=counts.memory + part.room.peak)
+        return counts.other(
+            nodes=counts.nodes + past.nodes,
+            touches=counts.touches + past.touches,
+            events=self._events,
+            matches=part.matches,
+            retracted=part.retracted,
+        )
 
     def took(self, processor: float, wall: float) -> None:
         """Record the seconds that the whole call took that pushed the last events; a budget of time counts them."""

@@ -198,12 +198,13 @@ class TableStream:
             self.batch(table, unique=self.op is None)
         return self.arrivals.push(table)
 
-    def _due_batch(self, due: Due) -> Batch:
-        """Return the rows that are due as a batch."""
+    def _due_batch(self, due: Due, numbers: Any = None) -> Batch:
+        """Return the rows that are due as a batch. ``numbers``: ``due.numbers``, where they are known."""
         if self.arrivals is None:
             return self.batch(due.rows)
+        numbers = due.numbers if numbers is None else numbers
         # Those that were held were checked when they came.
-        return self.batch(due.rows, due.numbers, unique=self.op is None and self.arrivals.speculation is None)
+        return self.batch(due.rows, numbers, unique=self.op is None and self.arrivals.speculation is None)
 
     def blocks(self, table: pa.Table) -> Iterator[list[Sequence[Found]]]:
         """Feed events like :meth:`push`, and yield the matches in blocks, in bounded memory where events are final."""
@@ -296,7 +297,7 @@ class TableStream:
         stream.punctuate(self.arrivals.said, at_once=self.arrivals.speculation is None)
         if due.rows is not None or due.removed:
             numbers = due.numbers
-            batch = None if due.rows is None else self._due_batch(due)
+            batch = None if due.rows is None else self._due_batch(due, numbers)
             steps.append(stream.push(batch, numbers, due.inserted, due.removed))
             self.rows += len(numbers)
         if self.arrivals.passed is not None:
@@ -414,7 +415,7 @@ class TableStream:
     def _with_late(self, counts: Counts) -> Counts:
         """Return the counts with the events that came too late, which were no events to the engines, and with those
         that no engine had to see."""
-        if self.arrivals is None:
+        if self.arrivals is None or not (self.arrivals.late_count or self.arrivals.unseen):
             return counts
         return counts.other(late=counts.late + self.arrivals.late_count, events=counts.events + self.arrivals.unseen)
 
