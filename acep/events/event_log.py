@@ -147,8 +147,10 @@ class EventLog:
 
     def _add(self, batch: Batch, numbers: Ints) -> None:
         ids, order = batch.ids, batch.order
-        columns = {IDS: Column(Kind.STRING, np.arange(len(ids)), None, ids)} if isinstance(ids, list) else {}
-        columns = columns or {IDS: Column(Kind.INT, np.asarray(ids))}
+        if isinstance(ids, list):
+            columns: dict[Any, Column] = {IDS: Column(Kind.STRING, np.arange(len(ids)), None, ids)}
+        else:
+            columns = {IDS: Column(Kind.INT, np.asarray(ids))}
         if batch.types is not None:
             columns[TYPES] = batch.types
         columns |= batch.columns
@@ -221,8 +223,8 @@ class EventLog:
         self._catch_up()
         begin = 0 if tick is None else self._rows.lower(tick)
         end = max(begin, len(self._rows) - later)
-        many, *rows = self._rows.chosen(begin, end, None if buckets is None else buckets.view(np.uint8))
-        return self._batch(*rows), many
+        many, words, flags = self._rows.chosen(begin, end, None if buckets is None else buckets.view(np.uint8))
+        return self._batch(words, flags), many
 
     def buckets_of_last(self, many: int) -> npt.NDArray[np.uint16]:
         """Return the buckets of the first ``many`` events of the batch that was added last."""
@@ -292,11 +294,12 @@ class EventLog:
 
     def _batch(self, words: Sequence[Ints], flags: Sequence[Flags]) -> Batch:
         columns = {name: values.of(words, flags) for name, values in self._values.items()}
-        ids = columns.pop(IDS, Column(Kind.INT, words[NUMBER]))  # without events there is no such column
+        given = columns.pop(IDS, Column(Kind.INT, words[NUMBER]))  # without events there is no such column
+        ids: Any = given.to_list() if given.kind is Kind.STRING else given.values
         return Batch(
             ts=words[TIME],
             types=columns.pop(TYPES, None),
-            ids=ids.to_list() if ids.kind is Kind.STRING else ids.values,
+            ids=ids,
             columns=columns,
             order=words[ORDER] if self._tied else None,
         )
