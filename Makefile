@@ -141,10 +141,9 @@ demo: $(STAMP) native  ## see it work; EVENTS= and QUERY= name another stream an
 
 # The oldest releases that pyproject.toml allows suffice. The tests are those of code that calls a dependency, and the
 # corpus; LOWEST_TESTS=tests runs all but the long ones.
-LOWEST_TESTS ?= tests/budget tests/checks tests/events tests/explain tests/learning tests/linting tests/matches \
-	tests/pattern tests/plots tests/runner tests/sketches tests/spark tests/streaming tests/training tests/tuning \
-	tests/runtime/test_snapshot.py tests/test_automata.py tests/test_cli.py tests/test_completion.py \
-	tests/test_corpus.py tests/test_examples.py tests/test_flat_output.py
+LOWEST_TESTS ?= tests/budget tests/checks tests/events tests/learning tests/matches tests/pattern tests/plots \
+	tests/runner tests/sketches tests/spark tests/streaming tests/runtime/test_snapshot.py tests/test_automata.py \
+	tests/test_cli.py tests/test_completion.py tests/test_corpus.py tests/test_flat_output.py
 
 test-lower-bounds: build/lowest/.built  ## test with the oldest supported dependencies
 	ACEP_CASES=0.1 $(LOWEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup -m "not long" $(PYTEST_ARGS) \
