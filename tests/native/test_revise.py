@@ -9,7 +9,7 @@ import pytest
 
 import acep
 from acep.events.batch import Batch
-from acep.events.sorted_rows import BUCKETS
+from acep.events.ordered_rows import BUCKETS
 from acep.native.session import NativeSession
 from tests.native.harness import ANY, NEXT, plan_of, session_of, shown, stream, take, whole
 from tests.native.test_order import random_trails

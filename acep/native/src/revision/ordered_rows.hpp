@@ -16,13 +16,13 @@ struct RowColumns {
 
 // Rows of words, the first of which are those below, and of flags. Rows are sorted by time, and where they are `tied`
 // by their order; of equal rows the one that came first is first.
-class SortedRows {
+class OrderedRows {
 public:
     static constexpr size_t bucket_count = size_t{1} << 16;
     enum : size_t { time, number, hash, order };  // columns of words; `order` only where rows are tied
 
     // Throw std::invalid_argument for fewer columns than those above.
-    SortedRows(size_t words, bool tied);
+    OrderedRows(size_t words, bool tied);
 
     size_t size() const { return words_[time].size() - begin_; }
     size_t columns() const { return words_.size(); }

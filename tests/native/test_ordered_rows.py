@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from acep.events.sorted_rows import BUCKETS, HASH, NUMBER, ORDER, TIME, SortedRows
+from acep.events.ordered_rows import BUCKETS, HASH, NUMBER, ORDER, TIME, OrderedRows
 
 native = pytest.importorskip("acep.native._native")
 
@@ -58,7 +58,7 @@ def test_both_classes_do_the_same(tied: bool) -> None:
     for seed in range(60):
         rng = np.random.default_rng(seed)
         words, flags = 3 + tied + int(rng.integers(0, 3)), 0
-        one, other = SortedRows(words, tied), native.SortedRows(words, tied)
+        one, other = OrderedRows(words, tied), native.OrderedRows(words, tied)
         for _ in range(40):
             if flags < 2 and rng.random() < 0.1:
                 flags += 1
@@ -74,7 +74,7 @@ def test_both_classes_do_the_same(tied: bool) -> None:
 
 
 def test_late_rows_come_after_equal_ones() -> None:
-    rng, rows = Random(0), native.SortedRows(3, False)
+    rng, rows = Random(0), native.OrderedRows(3, False)
     given = sorted((rng.randrange(5), number) for number in range(50))
     parts = given[::2], given[1::2]
     for part in parts:
@@ -86,10 +86,10 @@ def test_late_rows_come_after_equal_ones() -> None:
 def test_what_is_not_there_is_refused() -> None:
     one, flag = np.zeros(1, np.int64), np.zeros(1, np.uint8)
     with pytest.raises(ValueError, match="columns"):
-        native.SortedRows(2, False)
+        native.OrderedRows(2, False)
     with pytest.raises(ValueError, match="columns"):
-        native.SortedRows(3, True)
-    rows = native.SortedRows(3, False)
+        native.OrderedRows(3, True)
+    rows = native.OrderedRows(3, False)
     rows.insert([one, one, one], [])
     calls: list[Step] = [
         lambda rows: rows.insert([one, one], []),

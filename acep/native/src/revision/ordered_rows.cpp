@@ -1,4 +1,4 @@
-#include "revision/sorted_rows.hpp"
+#include "revision/ordered_rows.hpp"
 
 #include <algorithm>
 #include <stdexcept>
@@ -53,19 +53,19 @@ void append(std::vector<T>& column, size_t n, const T* added) {
 
 }  // namespace
 
-SortedRows::SortedRows(size_t words, bool tied) : words_(words), tied_(tied) {
+OrderedRows::OrderedRows(size_t words, bool tied) : words_(words), tied_(tied) {
     if (words < (tied ? order : hash) + size_t{1}) throw std::invalid_argument("rows: too few columns");
 }
 
-void SortedRows::add_flags() { flags_.emplace_back(words_[time].size(), uint8_t{1}); }
+void OrderedRows::add_flags() { flags_.emplace_back(words_[time].size(), uint8_t{1}); }
 
 // Return whether a new row comes before one that is there.
-bool SortedRows::before(int64_t ts, int64_t then, size_t row) const {
+bool OrderedRows::before(int64_t ts, int64_t then, size_t row) const {
     if (ts != words_[time][row]) return ts < words_[time][row];
     return tied_ && then < words_[order][row];
 }
 
-void SortedRows::insert(size_t n, const std::vector<const int64_t*>& words, const std::vector<const uint8_t*>& flags) {
+void OrderedRows::insert(size_t n, const std::vector<const int64_t*>& words, const std::vector<const uint8_t*>& flags) {
     if (n == 0) return;
     const size_t end = words_[time].size();
     std::vector<uint16_t> buckets(n);
@@ -105,13 +105,13 @@ void SortedRows::insert(size_t n, const std::vector<const int64_t*>& words, cons
     for (size_t c = 0; c < flags_.size(); ++c) merge(flags_[c], n, runs, flags[c]);
 }
 
-size_t SortedRows::lower(int64_t ts) const {
+size_t OrderedRows::lower(int64_t ts) const {
     const auto& times = words_[time];
     const auto first = times.begin() + static_cast<std::ptrdiff_t>(begin_);
     return static_cast<size_t>(std::lower_bound(first, times.end(), ts) - first);
 }
 
-RowColumns SortedRows::chosen(size_t from, size_t to, const uint8_t* buckets, size_t& many) const {
+RowColumns OrderedRows::chosen(size_t from, size_t to, const uint8_t* buckets, size_t& many) const {
     if (from > to || to > size()) throw std::out_of_range("rows: from, to");
     from += begin_;
     to += begin_;
@@ -136,7 +136,7 @@ RowColumns SortedRows::chosen(size_t from, size_t to, const uint8_t* buckets, si
     return found;
 }
 
-RowColumns SortedRows::at(std::span<const int64_t> places) const {
+RowColumns OrderedRows::at(std::span<const int64_t> places) const {
     std::vector<size_t> rows;
     rows.reserve(places.size());
     for (const int64_t place : places) {
@@ -149,13 +149,13 @@ RowColumns SortedRows::at(std::span<const int64_t> places) const {
     return found;
 }
 
-std::span<const int64_t> SortedRows::column(size_t which) const { return std::span(words_.at(which)).subspan(begin_); }
+std::span<const int64_t> OrderedRows::column(size_t which) const { return std::span(words_.at(which)).subspan(begin_); }
 
-std::span<const uint8_t> SortedRows::flags_of(size_t which) const {
+std::span<const uint8_t> OrderedRows::flags_of(size_t which) const {
     return std::span(flags_.at(which)).subspan(begin_);
 }
 
-void SortedRows::drop(size_t n) {
+void OrderedRows::drop(size_t n) {
     if (n > size()) throw std::out_of_range("rows: more than there are");
     begin_ += n;
     if (begin_ <= size() + spare) return;
@@ -168,7 +168,7 @@ void SortedRows::drop(size_t n) {
     begin_ = 0;
 }
 
-void SortedRows::keep(std::span<const uint8_t> stay) {
+void OrderedRows::keep(std::span<const uint8_t> stay) {
     if (stay.size() != size()) throw std::out_of_range("rows: one flag for each");
     const auto kept = [&](auto& column) {
         size_t at = begin_;
@@ -183,7 +183,7 @@ void SortedRows::keep(std::span<const uint8_t> stay) {
     for (auto& column : flags_) kept(column);
 }
 
-int64_t SortedRows::bytes() const {
+int64_t OrderedRows::bytes() const {
     size_t total = bucket_.capacity() * sizeof(uint16_t);
     for (const auto& column : words_) total += column.capacity() * sizeof(int64_t);
     for (const auto& column : flags_) total += column.capacity();
