@@ -26,10 +26,11 @@ def hashes_of_columns(columns: Sequence[Column], size: int) -> Hashes:
     >>> hashes_of_columns([one], 2).tolist() == hashes_of_columns([two], 2)[::-1].tolist()
     True
     """
-    found = np.zeros(size, np.uint64)
+    found: Hashes | None = None
     for column in columns:
-        found = mixed(found * STEP + _words(column))
-    return found
+        words = _words(column)
+        found = mixed(words if found is None else found * STEP + words)
+    return np.zeros(size, np.uint64) if found is None else found
 
 
 def hashes_of_texts(texts: Iterable[str]) -> Hashes:
@@ -48,5 +49,5 @@ def _words(column: Column) -> Hashes:
     elif column.kind is Kind.FLOAT:
         words = (column.values + 0.0).view(np.uint64)  # -0.0 equals 0.0
     else:
-        words = column.values.astype(np.int64).view(np.uint64)
+        words = np.asarray(column.values, np.int64).view(np.uint64)
     return words if column.valid is None else np.where(column.valid == 0, NULL, words)

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from acep.events.batch import Column, column_of_values
 from acep.events.growing import Growing
 from acep.events.hashes import Hashes, hashes_of_columns
+from acep.events.ordered_rows import bucket_of
 from acep.events.punctuations import Key, distinct
-from acep.events.sorted_rows import bucket_of
 from acep.matches.found_columns import FoundColumns, concatenate
 from acep.matches.match_ids import kind_of_value
 from acep.matches.records import Found
@@ -59,7 +59,7 @@ class GivenColumns:
     def not_before(self, tick: int | None) -> FoundColumns | list[Found]:
         """Take back the matches that end at ``tick`` or later (``None``: all); return them."""
         parts = [part.take(np.flatnonzero(part.end >= tick)) if tick is not None else part for part in self.whole()]
-        parts = [replace(part, ops=np.full(len(part), -1)) for part in parts if len(part)]
+        parts = [part.to_take_back() for part in parts if len(part)]
         return concatenate(parts) if parts else []
 
     def compact(self) -> None:
@@ -101,8 +101,7 @@ class GivenColumns:
             away = np.flatnonzero(~stays(lost)) if stays is not None else np.arange(len(lost))
             if len(away):
                 self._start.now[places[away]] = GONE
-                left = lost if len(away) == len(lost) else lost.take(away)
-                taken.append(replace(left, ops=np.full(len(left), -1)))
+                taken.append((lost if len(away) == len(lost) else lost.take(away)).to_take_back())
         if isinstance(found, FoundColumns) and len(found):
             self._add(found, keyed, new)
             self._held += found_bytes(found)

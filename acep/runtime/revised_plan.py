@@ -14,8 +14,8 @@ from acep.events.batch import Batch, column_of_values
 from acep.events.batch_state import batch_of_plain, plain_of_batch
 from acep.events.event_log import EventLog
 from acep.events.hashes import hashes_of_columns
+from acep.events.ordered_rows import BUCKETS, OrderedRows, bucket_of
 from acep.events.punctuations import Punctuations
-from acep.events.sorted_rows import BUCKETS, SortedRows, bucket_of
 from acep.matches.found_columns import taken_back
 from acep.matches.found_state import found_of, plain_of
 from acep.matches.match_ids import kind_of_value
@@ -63,7 +63,7 @@ class RevisedPlan:
         self.limits = limits
         self.stream = Stream([plan], engine, limits=limits, revisable=True)
         self.final: int | None = None
-        rows = native_rows() if self.stream.natively else SortedRows
+        rows = native_rows() if self.stream.natively else OrderedRows
         self.log = EventLog(plan.keys, plan.schema, counted=plan.window.counted, rows=rows)
         self.room = None if most is None else Room(most, self.log.empty())
         self.given: Any = GivenColumns() if self.stream.natively else GivenRecords()

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from acep.events.batch import Batch
 from acep.events.hashes import Hashes, hashes_of_columns
-from acep.events.sorted_rows import bucket_of
+from acep.events.ordered_rows import bucket_of
 from acep.matches.found_columns import FoundColumns
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan

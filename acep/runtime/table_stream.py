@@ -161,7 +161,7 @@ class TableStream:
         columns = dict.fromkeys(column for plan in self.plans for column in plan.columns)
         batch = batch_of(table, self.schema, tuple(columns), base=self.rows, unique=unique)
         if numbers is not None and self.schema.id is None:
-            batch = replace(batch, ids=numbers)
+            batch = Batch(batch.ts, batch.types, numbers, batch.columns, batch.order)
         for plan in self.plans:
             if not plan.sources:
                 batch = with_computed(batch, plan.computed, plan.schema)
