@@ -70,9 +70,12 @@ FILES = {
 }
 """Layers of the core by source file, without its ending."""
 APART = frozenset(
-    {"counting_state", "completion_state", "windows_state", "module", "opcodes", "state", "bind_big_integer"}
+    {
+        *("counting_state", "completion_state", "windows_state", "state", "ordered_rows", "bind_revision"),
+        *("module", "opcodes", "bind_big_integer"),
+    }
 )
-"""Files that no workload spends time in: state as bytes, and what has no code of its own."""
+"""Files that no workload spends time in: state as bytes, revisions, and what has no code of its own."""
 LIBRARIES = {
     "kernel": ("[kernel", "[guest.kernel", "[vdso"),
     "memory": ("libc.so", "libc-", "libstdc++"),

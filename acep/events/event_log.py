@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from acep.events.batch import Batch, Column
 from acep.events.hashes import Hashes, hashes_of_columns
+from acep.events.ordered_rows import HASH, NUMBER, ORDER, TIME, OrderedRows, bucket_of
 from acep.events.punctuations import BEGINNING, Key, distinct
-from acep.events.sorted_rows import HASH, NUMBER, ORDER, TIME, SortedRows, bucket_of
 from acep.plan.schema import Kind, Schema
 
 __all__ = ["EventLog"]
@@ -94,7 +94,7 @@ class EventLog:
         schema: Schema,
         *,
         counted: bool = False,
-        rows: type[SortedRows] = SortedRows,
+        rows: type[OrderedRows] = OrderedRows,
     ) -> None:
         self.keys, self.schema, self.counted = keys, schema, counted
         self._new_rows = rows

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from acep.events.growing import Growing
 
-__all__ = ["BUCKETS", "HASH", "NUMBER", "ORDER", "TIME", "SortedRows", "bucket_of"]
+__all__ = ["BUCKETS", "HASH", "NUMBER", "ORDER", "TIME", "OrderedRows", "bucket_of"]
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.uint8]
@@ -23,11 +23,11 @@ BUCKETS = 1 << 16
 SPARE = 4096  # rows that were dropped, beyond as many as there are left, before they are removed
 
 
-class SortedRows:
+class OrderedRows:
     """Rows of words and flags. They are sorted by time, and where they are ``tied`` by their order within a time; of
     equal rows the one that came first is first. The first words are :data:`TIME` and those after it.
 
-    >>> rows = SortedRows(3, tied=False)
+    >>> rows = OrderedRows(3, tied=False)
     >>> for times in ([1, 3, 5], [2, 3]):
     ...     rows.insert([np.array(times), np.arange(len(times)), np.zeros(len(times), np.int64)], [])
     >>> rows.column(TIME).tolist(), rows.column(NUMBER).tolist()

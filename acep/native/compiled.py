@@ -7,7 +7,7 @@ from typing import cast
 
 from acep import __version__, checkout, logs
 from acep.errors import EngineError, warn_caller
-from acep.events.sorted_rows import SortedRows
+from acep.events.ordered_rows import OrderedRows
 from acep.matches.found_columns import Sort
 from acep.plan.choice import EngineChoice, choose
 from acep.plan.compile import Plan
@@ -62,9 +62,9 @@ def native_sort() -> Sort | None:
     return None if _MODULE is None else cast("Sort", _MODULE.output_order)
 
 
-def native_rows() -> type[SortedRows]:
-    """Return the class of the native core that does what :class:`SortedRows` does, or that one without a core."""
-    return SortedRows if _MODULE is None else cast("type[SortedRows]", _MODULE.SortedRows)
+def native_rows() -> type[OrderedRows]:
+    """Return the class of the native core that does what :class:`OrderedRows` does, or that one without a core."""
+    return OrderedRows if _MODULE is None else cast("type[OrderedRows]", _MODULE.OrderedRows)
 
 
 def why_not() -> str | None:

@@ -38,6 +38,8 @@ WHENS = ("a.i > a.j", "a.p", "a.p AND a.n", "a.f IS NULL")
 EXPRESSIONS = [
     *(f"{x} {op} {y}" for op in (*ARITHMETIC, *COMPARING) for x, y in PAIRS),
     *(f"a.i {op} {y}" for op in COMPARING for y in ("9007199254740993.0", "1e19", "-1e19", "0.0", "-0.5", "7.0")),
+    *(f"a.i {c} {op} {y}" for c in ("+ 1", "- 1", "+ 9223372036854775807") for op in COMPARING for y in ("3", "a.j")),
+    *(f"{y} {op} {c}" for c in ("1 + a.i", "a.i - 2") for op in COMPARING for y in ("-9223372036854775807", "0")),
     *(f"a.f {op} {y}" for op in COMPARING for y in ("9007199254740993", "-9223372036854775808", "0", "7")),
     *(f"a.i {op} 9223372036854775808" for op in COMPARING),
     *(f"a.s {op} {y}" for op in COMPARING for y in ("a.t", "'b'", "'nowhere'")),

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -74,6 +75,13 @@ public:
     // Set out[i] to the result and valid[i] to 1, or valid[i] to 0 if it is null; n <= block_rows.
     void value(const Leaf* leaves, size_t n, const Texts& texts, Scratch& scratch, int64_t* out, uint8_t* valid) const;
 
+    // The sum of an input and a constant.
+    struct Sum {
+        uint32_t input;
+        int64_t added;
+    };
+    // Return the sum that the program is, or nullptr if it is another one.
+    const Sum* sum() const { return sum_ ? &*sum_ : nullptr; }
     size_t leaves() const { return leaves_; }
     // Return whether the result is a truth value.
     bool condition() const { return condition_; }
@@ -94,6 +102,8 @@ private:
     };
 
     void find_terms();
+    void find_sum();
+    std::optional<Sum> sum_of(Op op, int32_t a, int32_t b) const;
     // Run each operation once on the content of a frame: blocks of rows, or one row.
     template <class Frame>
     void run(const Frame& frame, const Texts& texts) const;
@@ -105,6 +115,7 @@ private:
     std::vector<Instruction> instructions_;
     std::vector<int64_t> constants_;
     std::vector<Term> terms_;
+    std::optional<Sum> sum_;
     size_t slots_;
     size_t leaves_;
     uint16_t result_ = 0;

@@ -83,18 +83,62 @@ BlockProgram::BlockProgram(std::span<const int64_t> code, int64_t slots, int64_t
     }
     if (at != code.size()) refuse("words after its end");
     find_terms();
+    find_sum();
 }
 
-// Find the terms of a program that is a conjunction of comparisons of inputs and constants; none for any other one.
+// Return the sum of an input and a constant that an instruction gives, if it is one; operands as in Term.
+std::optional<BlockProgram::Sum> BlockProgram::sum_of(Op op, int32_t a, int32_t b) const {
+    if (op == Op::ADD_I && a < 0) std::swap(a, b);
+    if ((op != Op::ADD_I && op != Op::SUB_I) || a < 0 || b >= 0) return {};
+    int64_t added = constants_[static_cast<size_t>(~b)];
+    if (op == Op::SUB_I && __builtin_sub_overflow(int64_t{0}, added, &added)) return {};
+    return Sum{static_cast<uint32_t>(a), added};
+}
+
+// Find whether a program is the sum of an input and a constant.
+void BlockProgram::find_sum() {
+    if (instructions_.size() != 3 || instructions_[2].to != result_) return;
+    const auto operand = [&](uint16_t slot) -> std::optional<int32_t> {
+        for (size_t i = 2; i-- > 0;) {
+            const Instruction& it = instructions_[i];
+            if (it.to != slot) continue;
+            if (it.op == Op::LEAF) return static_cast<int32_t>(it.at);
+            if (it.op == Op::CONST) return ~static_cast<int32_t>(it.at);
+        }
+        return {};
+    };
+    const auto a = operand(instructions_[2].a), b = operand(instructions_[2].b);
+    if (a && b) sum_ = sum_of(instructions_[2].op, *a, *b);
+}
+
+// Find the terms of a program that is a conjunction of comparisons of inputs and constants; none for any other one. To
+// an input a constant may be added if it is compared with a constant: `x + 1 < 3` is `x < 2`.
 void BlockProgram::find_terms() {
     if (!condition_ || leaves_ == 0) return;
     struct Held {
         bool operand = false;
         int32_t index = 0;       // of an operand, as in Term
         std::vector<Term> all;   // of a truth value
+        int64_t added = 0;       // to an input
     };
     std::vector<Held> held(slots_);
     std::vector<int64_t> zero;
+    // Compare two operands. What is added to one is taken from the constant that is the other, if that holds beyond 64
+    // bits too, where a sum is null.
+    const auto compared = [&](Op op, const Held& a, const Held& b) -> std::vector<Term> {
+        Term term{op, a.index, b.index};
+        if (a.added == 0 && b.added == 0) return {term};
+        const bool left = a.added != 0;
+        const int64_t added = left ? a.added : b.added;
+        int32_t& other = left ? term.b : term.a;
+        const bool holds = op == Op::EQ_I || ((op == Op::LT_I || op == Op::LE_I) && (added > 0) == left);
+        int64_t rest;
+        if (!holds || other >= 0) return {};
+        if (__builtin_sub_overflow(constants_[static_cast<size_t>(~other)], added, &rest)) return {};
+        other = ~static_cast<int32_t>(constants_.size());
+        constants_.push_back(rest);
+        return {term};
+    };
     for (const Instruction& it : instructions_) {
         const Held& a = held[it.a];
         const Held& b = held[it.b];
@@ -113,10 +157,13 @@ void BlockProgram::find_terms() {
             made.all = a.all;
             made.all.insert(made.all.end(), b.all.begin(), b.all.end());
         } else if (a.operand && b.operand && operations::with_comparison(it.op, [](auto, auto, auto) {})) {
-            made.all = {{it.op, a.index, b.index}};
-        } else {
-            return;
+            made.all = compared(it.op, a, b);
+        } else if (a.operand && b.operand && a.added == 0 && b.added == 0) {
+            if (const auto sum = sum_of(it.op, a.index, b.index)) {
+                made = {true, static_cast<int32_t>(sum->input), {}, sum->added};
+            }
         }
+        if (!made.operand && made.all.empty()) return;
         held[it.to] = std::move(made);
     }
     terms_ = std::move(held[result_].all);

@@ -342,7 +342,8 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
         const bool decides = turn.blocks && arc->blocking;
         work_.touches += static_cast<int64_t>(many);
         if (shed_) shed_->touched(work_.touches);
-        if (simple && cost(*arc, 0) + rest > 0 && !decides) continue;
+        const int64_t same = cost(*arc, 0);  // for all rows where they are simple
+        if (simple && same + rest > 0 && !decides) continue;
         size_t at = 0;
         while (at < many) {
             size_t count = 0;
@@ -368,7 +369,8 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
                     taken_[row] = 1;
                     took = true;
                 }
-                int64_t paid = list.errors()[row] + cost(*arc, event.position - list.positions()[row] - 1);
+                const int64_t price = simple ? same : cost(*arc, event.position - list.positions()[row] - 1);
+                const int64_t paid = list.errors()[row] + price;
                 if (paid + rest > tables_.budget) continue;
                 if (early && !foreseen(*arc, list, row, event, static_cast<int32_t>(paid))) continue;
                 make(*arc, list, row, event, static_cast<int32_t>(paid), early);
@@ -443,12 +445,7 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
         work_.matches += static_cast<int64_t>(output_.given() - given);
     }
     // One cell for each past and variable, even if it is in several states.
-    struct Known {
-        uint32_t past, cell, history;
-        uint16_t var;
-    };
-    static thread_local std::vector<Known> known;
-    known.clear();
+    bound_to_.clear();
     for (uint32_t state : touched_) {
         Made& made = made_[state];
         const State& s = tables_.states[state];
@@ -470,12 +467,12 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
                 } else {
                     if (shed_ && !shed_->admit(made.nodes, i, state, partition, own)) continue;
                     uint32_t past = made.nodes.cells()[i];
-                    auto found = std::find_if(known.begin(), known.end(), [&](const Known& k) {
+                    auto found = std::find_if(bound_to_.begin(), bound_to_.end(), [&](const Bound& k) {
                         return k.past == past && k.var == arc.var && k.history == arc.history;
                     });
-                    if (found == known.end()) {
+                    if (found == bound_to_.end()) {
                         chain = arena_.bind(bound(event), event.id, arc.var, arc.number, arena_.chain(past), own, {});
-                        known.push_back({past, chain.cell, arc.history, arc.var});
+                        bound_to_.push_back({past, chain.cell, arc.history, arc.var});
                     } else {
                         chain = arena_.chain(found->cell);
                     }

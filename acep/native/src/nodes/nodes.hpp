@@ -104,6 +104,11 @@ private:
         uint32_t nulls;  // a bit for each value
         int64_t values[most_of_frame];
     };
+    // The cell that binds the current event after those of a past.
+    struct Bound {
+        uint32_t past, cell, history;
+        uint16_t var;
+    };
     // Nodes made by the current event in one state, before they are united and get cells.
     struct Made {
         NodeList nodes;
@@ -160,6 +165,7 @@ private:
                      size_t leaf);
     void run(uint32_t program, size_t count, uint8_t* pass);
     bool all_frames(const Check& check, NodeList& list, uint32_t slots, const Event& event, uint32_t row);
+    std::pair<int32_t, const BlockProgram::Sum*> sum_of(const Put& p) const;
     // Make a node. `early`: it was scored before, and `admission_.own_mark` is its mark.
     void make(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error, bool early);
     void put(const Put& p, NodeList& from, uint32_t row, uint32_t before, NodeList& to, uint32_t made, uint32_t after,
@@ -260,6 +266,7 @@ private:
     std::vector<Part> parts_;
     std::vector<Made> made_;  // by state
     std::vector<uint32_t> touched_;  // states with nodes made by the current event
+    std::vector<Bound> bound_to_;  // cells of the current event
     Arena arena_;
     Ring<Frame> frames_;
     uint32_t kept_cells_ = 0, kept_frames_ = 0;  // left by the last compaction

@@ -169,6 +169,15 @@ bool NodeEngine::all_frames(const Check& check, NodeList& list, uint32_t slots, 
 
 // New nodes --------------------------------------------------------------------------------------
 
+// Return the register and the sum where a put gives a register plus a constant; no sum where it gives another value.
+inline std::pair<int32_t, const BlockProgram::Sum*> NodeEngine::sum_of(const Put& p) const {
+    if (p.write != Write::assign) return {};
+    const Assign& assign = tables_.assigns[static_cast<size_t>(p.extra)];
+    const BlockProgram::Sum* sum = classifier_.programs()[assign.program].sum();
+    if (sum == nullptr || assign.sources[sum->input].from != From::slot) return {};
+    return {assign.sources[sum->input].a, sum};
+}
+
 void NodeEngine::make(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error, bool early) {
     if (bounded() && !has_room(arc)) {
         ++shed_->refused;
@@ -198,6 +207,10 @@ void NodeEngine::make(const Arc& arc, NodeList& list, uint32_t row, const Event&
             const bool empty = c.null(event.row);
             words[to] = c.word(event.row);
             tags[to] = empty ? null : value;
+        } else if (const auto [from, sum] = sum_of(p); sum != nullptr) {
+            const size_t at = static_cast<size_t>(from) * old_width + row;
+            const bool over = __builtin_add_overflow(held[at], sum->added, &words[to]);
+            tags[to] = over || known[at] != value ? null : value;
         } else {
             put(p, list, row, old, made.nodes, i, slots, event);
         }
@@ -278,11 +291,11 @@ void NodeEngine::put(const Put& p, NodeList& from, uint32_t row, uint32_t old, N
         }
         case Write::assign: {
             const Assign& assign = tables_.assigns[static_cast<size_t>(p.extra)];
-            block_.room_for(assign.sources.size());
-            for (size_t k = 0; k < assign.sources.size(); ++k) load_one(assign.sources[k], from, old, event, row, k);
             int64_t word = 0;
             uint8_t valid = 0;
             const BlockProgram& program = classifier_.programs()[assign.program];
+            block_.room_for(assign.sources.size());
+            for (size_t k = 0; k < assign.sources.size(); ++k) load_one(assign.sources[k], from, old, event, row, k);
             program.value(block_.leaves.data(), 1, classifier_.texts, block_.scratch, &word, &valid);
             return set(word, valid != 0 ? value : null);
         }

@@ -7,7 +7,7 @@
 
 #include "common/order.hpp"
 #include "python/bind_arrays.hpp"
-#include "revision/sorted_rows.hpp"
+#include "revision/ordered_rows.hpp"
 
 namespace nb = nanobind;
 using namespace nanobind::literals;
@@ -26,12 +26,12 @@ nb::tuple listed(RowColumns&& rows) { return nb::make_tuple(listed(rows.words), 
 
 const uint8_t* checked(const std::optional<Bytes>& flags) {
     if (!flags) return nullptr;
-    if (flags->shape(0) != SortedRows::bucket_count) throw std::invalid_argument("buckets: one flag for each");
+    if (flags->shape(0) != OrderedRows::bucket_count) throw std::invalid_argument("buckets: one flag for each");
     return flags->data();
 }
 
 // The lock is kept in all of these: they are short, and another thread may call the same rows.
-void insert(SortedRows& rows, const nb::sequence& words, const nb::sequence& flags) {
+void insert(OrderedRows& rows, const nb::sequence& words, const nb::sequence& flags) {
     std::vector<Words> held;
     std::vector<const int64_t*> own;
     for (nb::handle column : words) {
@@ -54,7 +54,7 @@ void insert(SortedRows& rows, const nb::sequence& words, const nb::sequence& fla
     rows.insert(held.front().shape(0), own, known);
 }
 
-nb::tuple chosen(const SortedRows& rows, size_t from, size_t to, const std::optional<Bytes>& flags) {
+nb::tuple chosen(const OrderedRows& rows, size_t from, size_t to, const std::optional<Bytes>& flags) {
     size_t many = 0;
     RowColumns found = rows.chosen(from, to, checked(flags), many);
     return nb::make_tuple(many, listed(found.words), listed(found.flags));
@@ -82,21 +82,21 @@ nb::tuple changes_of(const Words& start, const Words& hash, const Values<uint16_
 }  // namespace
 
 void bind_revision(nb::module_& m) {
-    nb::class_<SortedRows>(m, "SortedRows")
+    nb::class_<OrderedRows>(m, "OrderedRows")
         .def(nb::init<size_t, bool>(), "words"_a, "tied"_a)
-        .def("__len__", &SortedRows::size)
-        .def("add_flags", &SortedRows::add_flags)
+        .def("__len__", &OrderedRows::size)
+        .def("add_flags", &OrderedRows::add_flags)
         .def("insert", &insert, "words"_a, "flags"_a)
-        .def("lower", &SortedRows::lower, "ts"_a)
+        .def("lower", &OrderedRows::lower, "ts"_a)
         .def("chosen", &chosen, "begin"_a, "end"_a, "buckets"_a.none())
-        .def("at", [](const SortedRows& rows,
+        .def("at", [](const OrderedRows& rows,
                       const Words& places) { return listed(rows.at({places.data(), places.shape(0)})); })
-        .def("column", [](const SortedRows& rows, size_t which) { return copied(rows.column(which)); })
-        .def("flags", [](const SortedRows& rows, size_t which) { return copied(rows.flags_of(which)); })
-        .def("drop", &SortedRows::drop, "rows"_a)
-        .def("keep", [](SortedRows& rows, const Bytes& stay) {
+        .def("column", [](const OrderedRows& rows, size_t which) { return copied(rows.column(which)); })
+        .def("flags", [](const OrderedRows& rows, size_t which) { return copied(rows.flags_of(which)); })
+        .def("drop", &OrderedRows::drop, "rows"_a)
+        .def("keep", [](OrderedRows& rows, const Bytes& stay) {
         rows.keep({stay.data(), stay.shape(0)});
-    }).def_prop_ro("bytes", &SortedRows::bytes);
+    }).def_prop_ro("bytes", &OrderedRows::bytes);
     m.def("changes", &changes_of, "start"_a.noconvert(), "hash"_a.noconvert(), "bucket"_a.noconvert(), "cut"_a,
           "buckets"_a.none(), "now"_a.noconvert());
 }
