@@ -12,7 +12,7 @@ import numpy.typing as npt
 from acep.events.batch import Batch, Column
 from acep.events.hashes import Hashes, hashes_of_columns
 from acep.events.ordered_rows import HASH, NUMBER, ORDER, TIME, OrderedRows, bucket_of
-from acep.events.punctuations import BEGINNING, Key, distinct
+from acep.events.punctuations import Key, distinct
 from acep.plan.schema import Kind, Schema
 
 __all__ = ["EventLog"]
@@ -24,6 +24,7 @@ Buckets = npt.NDArray[np.bool_] | None
 FEW = 256  # texts that are given with each batch, whether it has them or not
 OBJECT = 170  # bytes of a text and its number beside its characters
 SPARE = 4096  # texts beyond twice as many as there are events, before those of events that are gone are removed
+FIRST, LAST = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
 IDS, TYPES = object(), object()  # names of columns that are no attributes
 
 
@@ -221,7 +222,7 @@ class EventLog:
         """Return the events at ``tick`` or later (``None``: all) of the partitions in ``buckets`` (``None``: all), and
         how many they are, followed by the last ``later`` events of all partitions."""
         self._catch_up()
-        begin = 0 if tick is None else self._rows.lower(tick)
+        begin = 0 if tick is None else self._first(tick)
         end = max(begin, len(self._rows) - later)
         many, words, flags = self._rows.chosen(begin, end, None if buckets is None else buckets.view(np.uint8))
         return self._batch(words, flags), many
@@ -233,7 +234,7 @@ class EventLog:
 
     def forget(self, tick: int) -> None:
         """Forget the events before ``tick``."""
-        self._rows.drop(self._rows.lower(tick))
+        self._rows.drop(self._first(tick))
         if not len(self._rows):
             past = next((n for n, (batch, _) in enumerate(self._later) if int(batch.ts[-1]) >= tick), len(self._later))
             del self._later[:past]
@@ -263,7 +264,7 @@ class EventLog:
         """Forget each event that is before its time in ``begins``, and return them."""
         self._catch_up()
         found = self._remove(self.ts < begins)
-        self.forget(BEGINNING)  # which frees the memory of events that are gone
+        self._let_go()
         return found
 
     def whole(self) -> tuple[Batch, Ints]:
@@ -277,6 +278,10 @@ class EventLog:
         self._catch_up()
         if self._added > len(self._rows):
             self._rebuild()
+
+    def _first(self, tick: int) -> int:
+        """Return the place of the first event at ``tick`` or later, which may be beyond 64 bits."""
+        return self._rows.lower(min(max(tick, FIRST), LAST))
 
     def _let_go(self) -> None:
         """Keep no memory for texts of events that are gone, if they are many."""

@@ -244,3 +244,19 @@ def test_tables_say_what_was_given_whatever_the_speculation(speculation: int | s
     assert (row["op"], row["id"]) == (1, found[0].id)
     assert (row["bundle"] is None) == (speculation != 0)
     assert "op" not in acep.match({"ts": [1, 2], "type": ["a", "b"]}, "PATTERN SEQ(a p, b q)").to_arrow().column_names
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+@pytest.mark.parametrize("first", [-(2**63), -(2**63) + 3, 2**63 - 12])
+@pytest.mark.parametrize(
+    "query",
+    [f"PATTERN SEQ({negation}A a, B b) WITHIN 5{unit}" for negation in ("", "~C c, ") for unit in ("", " EVENTS")],
+)
+def test_times_near_the_ends_of_64_bits_are_revised(query: str, first: int, engine: str) -> None:
+    given = [(first + 2, "A"), (first + 6, "B"), (first + 3, "B"), (first + 4, "A"), (first + 8, "A"), (first + 7, "B")]
+    rows = [{"ts": ts, "type": kind} for ts, kind in given]
+    matcher = acep.Matcher(query, lateness=4, speculation="inf", engine=engine)
+    found = [match.op for at in range(0, 6, 2) for match in matcher.push(rows[at : at + 2])]
+    found += [match.op for tick in (first + 9, 2**63 - 1) for match in matcher.advance(tick)]
+    found += [match.op for match in matcher.finish()]
+    assert sum(found) == len(acep.match(sorted(rows, key=lambda row: row["ts"]), query)) > 0
