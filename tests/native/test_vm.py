@@ -89,6 +89,12 @@ def test_conjunctions_of_comparisons_take_the_short_way(grid: Loaded) -> None:
         assert grid.build(grid.lower(expression(text))).short_way == short, text
 
 
+def test_the_truth_of_a_sum_is_not_that_of_its_input() -> None:
+    code = [Op.LEAF, 0, 0, Op.CONST, 1, 1, Op.ADD_I, 2, 0, 1, Op.TRUTH, 3, 2, Op.RETURN, 3]
+    program = native.BlockProgram(np.array(code, np.int64), 4, 1)
+    assert program.test(3, [(np.array([-1, 0, 1]), None)], native.Texts()).tolist() == [0, 1, 1]
+
+
 # Random expressions, by kind of value.
 
 

@@ -147,7 +147,7 @@ void BlockProgram::find_terms() {
             made = {true, static_cast<int32_t>(it.at), {}};
         } else if (it.op == Op::CONST) {
             made = {true, ~static_cast<int32_t>(it.at), {}};
-        } else if (it.op == Op::TRUTH && a.operand) {
+        } else if (it.op == Op::TRUTH && a.operand && a.added == 0) {
             if (zero.empty()) {
                 zero.push_back(static_cast<int64_t>(constants_.size()));
                 constants_.push_back(0);
