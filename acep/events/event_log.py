@@ -103,7 +103,7 @@ class EventLog:
         self._tied = False
         self._values: dict[Any, _Values] = {}  # by attribute, IDS or TYPES, in the order of their words
         self._valid: list[Flags | None] = []  # a None for each column with nulls
-        self._added = 0  # rows, with those of events that are gone, of which something may be kept
+        self._added = 0  # rows added since the memory of those that are gone was freed
         self._last = np.zeros(0, np.uint16)
         self._later: list[tuple[Batch, Ints]] = []  # events after these, which were not asked for yet
 

@@ -93,7 +93,7 @@ class GivenColumns:
             if early.any():
                 found, keyed = found.take(np.flatnonzero(~early)), keyed[~early]
             new = _contents(found, keyed)
-        start = self._start.now if cuts is None else self._not_before(first, cuts)
+        start = self._start.now if cuts is None else self._starts(first, cuts)
         come, gone = _changes(start, self._hash.now, self._bucket.now, first, buckets, new)
         if isinstance(found, FoundColumns) and len(come) < len(found):
             found, keyed, new = found.take(come), keyed[come], new[come]
@@ -121,7 +121,7 @@ class GivenColumns:
     def forget_each(self, cuts: Cuts) -> None:
         """Forget the matches of each partition that began before a time of its own."""
         self._catch_up()
-        self._start.now[:] = self._not_before(GONE + 1, cuts)
+        self._start.now[:] = self._starts(GONE + 1, cuts)
 
     def _catch_up(self) -> None:
         later, self._later = self._later, []
@@ -129,7 +129,7 @@ class GivenColumns:
             keyed = hashes_of_columns(part.keys, len(part))
             self._add(part, keyed, _contents(part, keyed))
 
-    def _not_before(self, first: int, cuts: Cuts) -> Ints:
+    def _starts(self, first: int, cuts: Cuts) -> Ints:
         """Return the start of each match, ``GONE`` for one at ``first`` or later that is before the cut of
         its partition."""
         start: Ints = self._start.now.copy()
