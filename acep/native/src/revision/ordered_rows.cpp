@@ -42,13 +42,10 @@ void merge(std::vector<T>& column, size_t n, const std::vector<Run>& runs, const
     }
 }
 
+// Make room for n more rows, so that adding them cannot fail.
 template <class T>
-void append(std::vector<T>& column, size_t n, const T* added) {
-    if (added == nullptr) {
-        column.resize(column.size() + n, T{1});
-    } else {
-        column.insert(column.end(), added, added + n);
-    }
+void make_room(std::vector<T>& column, size_t n) {
+    if (column.capacity() - column.size() < n) column.reserve(std::max(2 * column.capacity(), column.size() + n));
 }
 
 }  // namespace
@@ -87,12 +84,6 @@ void OrderedRows::insert(size_t n, const std::vector<const int64_t*>& words, con
             }
         }
     }
-    if (begin == end) {
-        for (size_t c = 0; c < words_.size(); ++c) append(words_[c], n, words[c]);
-        append(bucket_, n, buckets.data());
-        for (size_t c = 0; c < flags_.size(); ++c) append(flags_[c], n, flags[c]);
-        return;
-    }
     std::vector<Run> runs;
     for (size_t row = begin, fresh = 0; row < end || fresh < n;) {
         Run run{row, fresh};
@@ -100,6 +91,10 @@ void OrderedRows::insert(size_t n, const std::vector<const int64_t*>& words, con
         while (fresh < n && (row == end || comes_before(fresh, row))) ++fresh;
         runs.push_back({row - run.old, fresh - run.fresh});
     }
+    // All memory is there before a column changes, so that they stay equally long.
+    for (auto& column : words_) make_room(column, n);
+    for (auto& column : flags_) make_room(column, n);
+    make_room(bucket_, n);
     for (size_t c = 0; c < words_.size(); ++c) merge(words_[c], n, runs, words[c]);
     merge(bucket_, n, runs, buckets.data());
     for (size_t c = 0; c < flags_.size(); ++c) merge(flags_[c], n, runs, flags[c]);
