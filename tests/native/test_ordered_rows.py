@@ -47,7 +47,7 @@ def step(rng: np.random.Generator, rows: Any, words: int, flags: int, *, tied: b
 
 
 def listed(found: Any) -> Any:
-    """What a call returned, without arrays."""
+    """The result of a call, without arrays."""
     if isinstance(found, list | tuple):
         return [listed(one) for one in found]
     return found.tolist() if isinstance(found, np.ndarray) else found

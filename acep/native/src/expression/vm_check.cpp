@@ -123,8 +123,8 @@ void BlockProgram::find_terms() {
     };
     std::vector<Held> held(slots_);
     std::vector<int64_t> zero;
-    // Compare two operands. What is added to one is taken from the constant that is the other, if that holds beyond 64
-    // bits too, where a sum is null.
+    // Compare two operands. If a number is added to one and the other is a constant, the number is taken from the
+    // constant instead. This is done only where it holds beyond 64 bits too, where a sum is null.
     const auto compared = [&](Op op, const Held& a, const Held& b) -> std::vector<Term> {
         Term term{op, a.index, b.index};
         if (a.added == 0 && b.added == 0) return {term};
