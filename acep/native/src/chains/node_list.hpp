@@ -85,6 +85,18 @@ public:
         }
     }
 
+    // Exchange the nodes with those of another list with the same slots.
+    void exchange(NodeList& other) {
+        std::swap(head, other.head);
+        std::swap(end, other.end);
+        std::swap(sorted, other.sorted);
+        std::swap(plain, other.plain);
+        bytes_.swap(other.bytes_);
+        std::swap(capacity_, other.capacity_);
+        moved();
+        other.moved();
+    }
+
     // Remove expired nodes if they are at the head; return whether no expired node is left.
     bool expire(int64_t low) {
         if (!sorted) return false;
@@ -143,6 +155,15 @@ public:
             }
         }
         return end++;
+    }
+
+    // Add rows at `end` for the caller to fill in, and return the first one.
+    uint32_t extend(uint32_t slots, size_t rows) {
+        const uint32_t first = end;
+        const size_t wanted = first + rows;
+        while (wanted > capacity_) resize(slots, capacity_ == 0 ? 8 : capacity_ * 2);
+        end = static_cast<uint32_t>(wanted);
+        return first;
     }
 
     // Add slots after the existing ones of each node.

@@ -164,8 +164,9 @@ const std::vector<NodeEngine::Turn>& NodeEngine::turns(uint32_t pattern) {
         std::vector<Turn> found;
         for (uint32_t s = 0; s < tables_.states.size(); ++s) {
             Turn turn{s, {}, false};
-            for (const Arc& arc : tables_.states[s].arcs) {
+            for (Arc& arc : tables_.states[s].arcs) {
                 if (!classifier_.has(next, arc.event_class)) continue;
+                for (Put& put : arc.puts) simplify(put);  // here, as programs come after the arcs that use them
                 turn.arcs.push_back(&arc);
                 turn.blocks = turn.blocks || (arc.blocking && tables_.strategy == Strategy::next);
             }
@@ -180,8 +181,11 @@ int64_t NodeEngine::cost(const Arc& arc, int64_t between) const {
     if (!tables_.contiguous()) return arc.weight;
     int64_t least = tables_.budget + 1;
     for (const Gap& gap : arc.gaps) {
-        int64_t excess = between > gap.letters ? between - gap.letters : 0;
-        if (excess <= tables_.budget / tables_.scale) least = std::min(least, gap.weight + tables_.scale * excess);
+        if (between <= gap.letters) {
+            least = std::min(least, gap.weight);
+        } else if (const int64_t excess = between - gap.letters; excess <= tables_.budget / tables_.scale) {
+            least = std::min(least, gap.weight + tables_.scale * excess);
+        }
     }
     return least;
 }
@@ -293,6 +297,7 @@ void NodeEngine::begin(const Turn& turn, const Event& event) {
         const bool early = shed_ && separate(arc->target) && shed_->foresees(*arc);
         const bool hindered = !arc->leaving.empty() || !arc->binding.empty();
         const auto error = static_cast<int32_t>(arc->weight);
+        const uint32_t first = 0;
         const bool possible = arc->weight + tables_.states[arc->target].rest <= tables_.budget;
         if (early && !hindered && possible && !foreseen(*arc, nothing_, 0, event, error)) continue;
         ++work_.touches;
@@ -303,7 +308,7 @@ void NodeEngine::begin(const Turn& turn, const Event& event) {
         if (passing(arc->leaving, nothing_, 0, event, 1) == 0) continue;
         if (passing(arc->binding, nothing_, 0, event, 1) == 0) continue;
         if (early && hindered && !foreseen(*arc, nothing_, 0, event, error)) continue;
-        make(*arc, nothing_, 0, event, error, early);
+        make(*arc, nothing_, std::span(&first, 1), event, error, early);
     }
 }
 
@@ -362,6 +367,10 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
             }
             if (!arc->leaving.empty()) count = passing(arc->leaving, list, slots, event, count);
             if (!arc->binding.empty()) count = passing(arc->binding, list, slots, event, count);
+            if (simple && !shed_ && !decides) {
+                if (count != 0) make(*arc, list, std::span(block_.rows.data(), count), event, same, false);
+                continue;
+            }
             const bool early = shed_ && count != 0 && separate(arc->target) && shed_->foresees(*arc);
             for (size_t i = 0; i < count; ++i) {
                 uint32_t row = block_.rows[i];
@@ -373,7 +382,7 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
                 const int64_t paid = list.errors()[row] + price;
                 if (paid + rest > tables_.budget) continue;
                 if (early && !foreseen(*arc, list, row, event, static_cast<int32_t>(paid))) continue;
-                make(*arc, list, row, event, static_cast<int32_t>(paid), early);
+                make(*arc, list, std::span(&row, 1), event, price, early);
             }
         }
     }
@@ -382,7 +391,8 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
 
 // Under contiguity, remove the nodes whose error budget does not suffice for the event that they did not bind.
 void NodeEngine::contiguous_end(Part& part, const Event& event) {
-    for (uint32_t s = 0; s < part.lists.size(); ++s) {
+    const auto states = static_cast<uint32_t>(part.lists.size());
+    for (uint32_t s = 0; s < states; ++s) {
         NodeList& list = part.lists[s];
         if (list.empty()) continue;
         const State& state = tables_.states[s];
@@ -444,66 +454,83 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
         }
         work_.matches += static_cast<int64_t>(output_.given() - given);
     }
-    // One cell for each past and variable, even if it is in several states.
     bound_to_.clear();
     for (uint32_t state : touched_) {
         Made& made = made_[state];
-        const State& s = tables_.states[state];
-        if (!s.arcs.empty() || tables_.dynamic) {
-            NodeList& list = part.lists[state];
-            for (uint32_t i = 0; i < made.nodes.end; ++i) {
-                if (made.gone[i] != 0) continue;
-                const Arc& arc = *made.arcs[i];
-                const int64_t own = key(event);
-                // A node that equals one of an earlier event is united with it.
-                uint32_t into = NIL;
-                Chain chain;
-                if (merging_.unites) {
-                    into = earlier(list, made, i, state, low);
-                    if (shed_ && into != NIL && merging_.unions[state].seen < Trial::size) ++merging_.unions[state].met;
-                    if (shed_ && into == NIL && !shed_->admit(made.nodes, i, state, partition, own)) continue;
-                    if (into != NIL) chain = arena_.chain(list.cells()[into]);
-                    chain = bind_all(made, i, event, chain);
-                } else {
-                    if (shed_ && !shed_->admit(made.nodes, i, state, partition, own)) continue;
-                    uint32_t past = made.nodes.cells()[i];
-                    auto found = std::find_if(bound_to_.begin(), bound_to_.end(), [&](const Bound& k) {
-                        return k.past == past && k.var == arc.var && k.history == arc.history;
-                    });
-                    if (found == bound_to_.end()) {
-                        chain = arena_.bind(bound(event), event.id, arc.var, arc.number, arena_.chain(past), own, {});
-                        bound_to_.push_back({past, chain.cell, arc.history, arc.var});
-                    } else {
-                        chain = arena_.chain(found->cell);
-                    }
-                }
-                if (into != NIL) {
-                    list.cells()[into] = chain.cell;
-                    list.starts()[into] = chain.latest;
-                    if (into + 1 != list.end && list.starts()[into + 1] < chain.latest) list.sorted = false;
-                    if (shed_) {
-                        const Mark mark = shed_->mark(made.nodes, i, state);
-                        list.slot(s.slots - 2)[into] = own;
-                        shed_->joined(list, into, state, partition, mark, own);
-                    }
-                    if (tables_.firsts) {
-                        const uint32_t first = common(s);
-                        list.slot(first)[into] = std::min(list.slot(first)[into], made.nodes.slot(first)[i]);
-                    }
-                    continue;
-                }
-                if (shed_) make_room(list, state, low);
-                const uint32_t to = list.add(s.slots, shed_ ? NEVER : low);
-                list.take(to, made.nodes, i, s.slots, chain.latest, chain.cell);
-                if (shed_) shed_->born(list, to, state, partition);
-            }
+        if (!tables_.states[state].arcs.empty() || tables_.dynamic) {
+            if (!replaces(made, part.lists[state], event)) store(made, part, partition, state, event, low);
         }
-    }
-    for (uint32_t state : touched_) {
-        made_[state].nodes.clear();
-        made_[state].arcs.clear();
+        made.nodes.clear();
+        made.arcs.clear();
     }
     touched_.clear();
+}
+
+// Bind the event for a new node. There is one cell for each past and variable, even if it is in several states.
+Chain NodeEngine::bind_one(const Made& made, uint32_t past, uint32_t i, const Event& event) {
+    const Arc& arc = *made.arcs[i];
+    for (const Bound& k : bound_to_) {
+        if (k.past == past && k.var == arc.var && k.history == arc.history) return arena_.chain(k.cell);
+    }
+    const Chain chain = arena_.bind(bound(event), event.id, arc.var, arc.number, arena_.chain(past), key(event), {});
+    bound_to_.push_back({past, chain.cell, arc.history, arc.var});
+    return chain;
+}
+
+// Make the new nodes of a state its list, if that is empty and has as much room; return whether this was done.
+bool NodeEngine::replaces(Made& made, NodeList& list, const Event& event) {
+    if (!list.empty() || merging_.unites || shed_ || made.united || list.capacity() < made.nodes.capacity()) return false;
+    int64_t* starts = made.nodes.starts();
+    uint32_t* cells = made.nodes.cells();
+    for (uint32_t i = 0; i < made.nodes.end; ++i) {
+        const Chain chain = bind_one(made, cells[i], i, event);
+        starts[i] = chain.latest;
+        cells[i] = chain.cell;
+        if (i != 0 && starts[i - 1] > starts[i]) made.nodes.sorted = false;
+    }
+    list.exchange(made.nodes);
+    return true;
+}
+
+void NodeEngine::store(Made& made, Part& part, uint32_t partition, uint32_t state, const Event& event, int64_t low) {
+    const State& s = tables_.states[state];
+    NodeList& list = part.lists[state];
+    const int64_t own = key(event);
+    for (uint32_t i = 0; i < made.nodes.end; ++i) {
+        if (made.gone[i] != 0) continue;
+        // A node that equals one of an earlier event is united with it.
+        uint32_t into = NIL;
+        Chain chain;
+        if (merging_.unites) {
+            into = earlier(list, made, i, state, low);
+            if (shed_ && into != NIL && merging_.unions[state].seen < Trial::size) ++merging_.unions[state].met;
+            if (shed_ && into == NIL && !shed_->admit(made.nodes, i, state, partition, own)) continue;
+            if (into != NIL) chain = arena_.chain(list.cells()[into]);
+            chain = bind_all(made, i, event, chain);
+        } else {
+            if (shed_ && !shed_->admit(made.nodes, i, state, partition, own)) continue;
+            chain = bind_one(made, made.nodes.cells()[i], i, event);
+        }
+        if (into != NIL) {
+            list.cells()[into] = chain.cell;
+            list.starts()[into] = chain.latest;
+            if (into + 1 != list.end && list.starts()[into + 1] < chain.latest) list.sorted = false;
+            if (shed_) {
+                const Mark mark = shed_->mark(made.nodes, i, state);
+                list.slot(s.slots - 2)[into] = own;
+                shed_->joined(list, into, state, partition, mark, own);
+            }
+            if (tables_.firsts) {
+                const uint32_t first = common(s);
+                list.slot(first)[into] = std::min(list.slot(first)[into], made.nodes.slot(first)[i]);
+            }
+            continue;
+        }
+        if (shed_) make_room(list, state, low);
+        const uint32_t to = list.add(s.slots, shed_ ? NEVER : low);
+        list.take(to, made.nodes, i, s.slots, chain.latest, chain.cell);
+        if (shed_) shed_->born(list, to, state, partition);
+    }
 }
 
 void NodeEngine::advance(int64_t clock) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -115,6 +116,7 @@ private:
         std::vector<const Arc*> arcs;
         std::vector<uint32_t> also;  // in a group of united nodes: the next one, or NIL
         std::vector<uint8_t> gone;
+        bool united = false;  // some are gone
     };
 
     static constexpr int64_t frame_bytes = 2 * sizeof(Frame) + sizeof(uint32_t);
@@ -165,12 +167,17 @@ private:
                      size_t leaf);
     void run(uint32_t program, size_t count, uint8_t* pass);
     bool all_frames(const Check& check, NodeList& list, uint32_t slots, const Event& event, uint32_t row);
-    std::pair<int32_t, const BlockProgram::Sum*> sum_of(const Put& p) const;
-    // Make a node. `early`: it was scored before, and `admission_.own_mark` is its mark.
-    void make(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error, bool early);
+    void simplify(Put& put);
+    // Make a node from each of some rows, whose error grows by `price`; under a budget, from one row. `early`: the node
+    // was scored before, and `admission_.own_mark` is its mark.
+    void make(const Arc& arc, NodeList& list, std::span<const uint32_t> rows, const Event& event, int64_t price,
+              bool early);
     void put(const Put& p, NodeList& from, uint32_t row, uint32_t before, NodeList& to, uint32_t made, uint32_t after,
              const Event& event);
     void finish(Part& part, uint32_t partition, const Event& event, int64_t low);
+    Chain bind_one(const Made& made, uint32_t past, uint32_t i, const Event& event);
+    bool replaces(Made& made, NodeList& list, const Event& event);
+    void store(Made& made, Part& part, uint32_t partition, uint32_t state, const Event& event, int64_t low);
     void dominate(Part& part, uint32_t partition, const Event& event, int64_t low);
     // Call found(i, error) for each new node of a state that ends runs and for which wanted(i, error) holds.
     void endings(uint32_t state, const Event& event, auto&& wanted, auto&& found) {
@@ -219,7 +226,11 @@ private:
         keep(list, state, when, EndReason::expired, [&](uint32_t i) { return list.starts()[i] >= low; });
     }
     void drop_all(NodeList& list, uint32_t state, int64_t when, EndReason how) {
-        keep(list, state, when, how, [](uint32_t) { return false; });
+        if (shed_ && shed_->logs()) {
+            keep(list, state, when, how, [](uint32_t) { return false; });
+        } else {
+            list.clear();
+        }
     }
     bool admits(const Part& part, const Event& event);
     void take_in(Part& part, uint32_t partition, const Event& event);

@@ -18,11 +18,12 @@ void NodeEngine::unite(Made& made, uint32_t this_state) {
     const State& state = tables_.states[this_state];
     const uint32_t slots = state.slots, first_slot = common(state), n = made.nodes.end;
     const auto registers = std::views::iota(0u, first_slot);
-    made.also.assign(n, NIL);
+    const bool merges = merging_.unites;
     made.gone.assign(n, 0);
+    made.united = false;
+    if (merges) made.also.assign(n, NIL);
     if (n == 1) return;
     NodeList& nodes = made.nodes;
-    const bool merges = merging_.unites;
     auto alike = [&](uint32_t i, uint32_t j) {
         // In a hand-written automaton, arcs to one state may bind the event to several variables.
         bool first = merges ? nodes.errors()[i] == nodes.errors()[j]
@@ -32,6 +33,7 @@ void NodeEngine::unite(Made& made, uint32_t this_state) {
     };
     auto join = [&](uint32_t leader, uint32_t i) {
         made.gone[i] = 1;
+        made.united = true;
         if (merges) {
             if (shed_) {
                 const Mark own = shed_->mark(nodes, i, this_state);

@@ -169,16 +169,24 @@ bool NodeEngine::all_frames(const Check& check, NodeList& list, uint32_t slots, 
 
 // New nodes --------------------------------------------------------------------------------------
 
-// Return the register and the sum where a put gives a register plus a constant; no sum where it gives another value.
-inline std::pair<int32_t, const BlockProgram::Sum*> NodeEngine::sum_of(const Put& p) const {
-    if (p.write != Write::assign) return {};
-    const Assign& assign = tables_.assigns[static_cast<size_t>(p.extra)];
-    const BlockProgram::Sum* sum = classifier_.programs()[assign.program].sum();
-    if (sum == nullptr || assign.sources[sum->input].from != From::slot) return {};
-    return {assign.sources[sum->input].a, sum};
+// Replace an assignment that needs no run of its program.
+void NodeEngine::simplify(Put& put) {
+    if (put.write != Write::assign) return;
+    const Assign& assign = tables_.assigns[static_cast<size_t>(put.extra)];
+    const BlockProgram& program = classifier_.programs()[assign.program];
+    if (const BlockProgram::Sum* sum = program.sum()) {
+        const Source& source = assign.sources[sum->input];
+        if (source.from == From::slot) put = {Write::plus, put.slot, source.a, -1, -1, sum->added};
+    } else if (program.leaves() == 0) {
+        int64_t word = 0;
+        uint8_t known = 0;
+        program.value(nullptr, 1, classifier_.texts, block_.scratch, &word, &known);
+        if (known != 0) put = {Write::constant, put.slot, -1, -1, -1, word};
+    }
 }
 
-void NodeEngine::make(const Arc& arc, NodeList& list, uint32_t row, const Event& event, int32_t error, bool early) {
+void NodeEngine::make(const Arc& arc, NodeList& list, std::span<const uint32_t> rows, const Event& event,
+                      int64_t price, bool early) {
     if (bounded() && !has_room(arc)) {
         ++shed_->refused;
         return;
@@ -186,44 +194,75 @@ void NodeEngine::make(const Arc& arc, NodeList& list, uint32_t row, const Event&
     Made& made = made_[arc.target];
     if (made.arcs.empty()) touched_.push_back(arc.target);
     const uint32_t slots = tables_.states[arc.target].slots, old = tables_.states[arc.source].slots;
-    const uint32_t i = made.nodes.add(slots, NEVER);
-    made.nodes.starts()[i] = arc.source == 0 ? key(event) : list.starts()[row];
-    made.nodes.positions()[i] = event.position;
-    made.nodes.cells()[i] = list.cells()[row];
-    made.nodes.errors()[i] = error;
-    const size_t width = made.nodes.capacity(), old_width = list.capacity();
+    const uint32_t i = made.nodes.extend(slots, rows.size());
+    const size_t n = rows.size(), width = made.nodes.capacity(), old_width = list.capacity();
+    // Set rows [i, i + n) of a column.
+    const auto each = [&](auto* column, auto&& content) {
+        for (size_t k = 0; k < n; ++k) column[i + k] = content(rows[k]);
+    };
+    const int64_t now = key(event);
+    {
+        int64_t *starts = made.nodes.starts() + i, *positions = made.nodes.positions() + i;
+        uint32_t* cells = made.nodes.cells() + i;
+        int32_t* errors = made.nodes.errors() + i;
+        const int64_t* begun = list.starts();
+        const uint32_t* pasts = list.cells();
+        const int32_t* paid = list.errors();
+        for (size_t k = 0; k < n; ++k) {
+            const uint32_t row = rows[k];
+            starts[k] = arc.source == 0 ? now : begun[row];
+            positions[k] = event.position;
+            cells[k] = pasts[row];
+            errors[k] = paid[row] + static_cast<int32_t>(price);
+        }
+    }
     int64_t* words = made.nodes.slot(0);
     uint8_t* tags = made.nodes.tags(0, slots);
     const int64_t* held = list.slot(0);
     const uint8_t* known = list.tags(0, old);
     for (const Put& p : arc.puts) {
-        const size_t to = static_cast<size_t>(p.slot) * width + i;
+        int64_t* word = words + static_cast<size_t>(p.slot) * width;
+        uint8_t* tag = tags + static_cast<size_t>(p.slot) * width;
+        const size_t from = static_cast<size_t>(p.from) * old_width;
         if (p.write == Write::copy && p.from >= 0) {
-            const size_t from = static_cast<size_t>(p.from) * old_width + row;
-            words[to] = held[from];
-            tags[to] = known[from];
+            each(word, [&](uint32_t row) { return held[from + row]; });
+            each(tag, [&](uint32_t row) { return known[from + row]; });
+        } else if (p.write == Write::plus) {
+            for (size_t k = 0; k < n; ++k) {
+                const bool over = __builtin_add_overflow(held[from + rows[k]], p.extra, &word[i + k]);
+                tag[i + k] = over || known[from + rows[k]] != value ? null : value;
+            }
+        } else if (p.write == Write::constant) {
+            each(word, [&](uint32_t) { return p.extra; });
+            each(tag, [&](uint32_t) { return value; });
         } else if (p.write == Write::last && p.column >= 0) {
             const Column& c = event.batch->columns[static_cast<size_t>(p.column)];
-            const bool empty = c.null(event.row);
-            words[to] = c.word(event.row);
-            tags[to] = empty ? null : value;
-        } else if (const auto [from, sum] = sum_of(p); sum != nullptr) {
-            const size_t at = static_cast<size_t>(from) * old_width + row;
-            const bool over = __builtin_add_overflow(held[at], sum->added, &words[to]);
-            tags[to] = over || known[at] != value ? null : value;
+            const int64_t seen = c.word(event.row);
+            const Tag has = c.null(event.row) ? null : value;
+            each(word, [&](uint32_t) { return seen; });
+            each(tag, [&](uint32_t) { return has; });
         } else {
-            put(p, list, row, old, made.nodes, i, slots, event);
+            for (size_t k = 0; k < n; ++k) {
+                put(p, list, rows[k], old, made.nodes, i + static_cast<uint32_t>(k), slots, event);
+            }
         }
     }
     if (shed_) {
-        const size_t made_at = (slots - 2) * width + i, mark_at = made_at + width;
-        words[made_at] = key(event);
-        tags[made_at] = tags[mark_at] = value;
-        words[mark_at] = (early ? admission_.own_mark : inherited(arc, list, row)).word();
+        const size_t made_at = (slots - 2) * width, mark_at = made_at + width;
+        each(words + made_at, [&](uint32_t) { return now; });
+        each(words + mark_at, [&](uint32_t row) {
+            return (early ? admission_.own_mark : inherited(arc, list, row)).word();
+        });
+        for (const size_t at : {made_at, mark_at}) each(tags + at, [](uint32_t) { return value; });
     }
-    for (uint32_t s = 0; s < slots && made.nodes.plain; ++s) made.nodes.plain = tags[s * width + i] == value;
-    made.arcs.push_back(&arc);
-    ++work_.nodes;
+    bool plain = made.nodes.plain;
+    const uint8_t* tag = tags + i;
+    for (uint32_t s = 0; s < slots && plain; ++s, tag += width) {
+        for (size_t k = 0; k < n && plain; ++k) plain = tag[k] == value;
+    }
+    made.nodes.plain = plain;
+    made.arcs.insert(made.arcs.end(), n, &arc);
+    work_.nodes += static_cast<int64_t>(n);
 }
 
 void NodeEngine::put(const Put& p, NodeList& from, uint32_t row, uint32_t old, NodeList& to, uint32_t made,
@@ -299,6 +338,8 @@ void NodeEngine::put(const Put& p, NodeList& from, uint32_t row, uint32_t old, N
             program.value(block_.leaves.data(), 1, classifier_.texts, block_.scratch, &word, &valid);
             return set(word, valid != 0 ? value : null);
         }
+        case Write::plus:
+        case Write::constant: return;  // `make` does both
         case Write::frames: {
             Frame frame{key(event), known == value ? static_cast<uint32_t>(held) : NIL, 0, {}};
             const auto& sources = tables_.frames[static_cast<size_t>(p.extra)];

@@ -52,6 +52,9 @@ enum class Write : int64_t {
     frames = 9,    // extra: the frame
     position = 10, // of the first event
     assign = 11,   // extra: the assignment
+    // The engine itself puts these in place of simple assignments.
+    plus = 12,     // extra: is added to slot `from`
+    constant = 13, // extra: the value
 };
 
 struct Put {
