@@ -479,7 +479,8 @@ Chain NodeEngine::bind_one(const Made& made, uint32_t past, uint32_t i, const Ev
 
 // Make the new nodes of a state its list, if that is empty and has as much room; return whether this was done.
 bool NodeEngine::replaces(Made& made, NodeList& list, const Event& event) {
-    if (!list.empty() || merging_.unites || shed_ || made.united || list.capacity() < made.nodes.capacity()) return false;
+    if (!list.empty() || merging_.unites || shed_ || made.united || list.capacity() < made.nodes.capacity())
+        return false;
     int64_t* starts = made.nodes.starts();
     uint32_t* cells = made.nodes.cells();
     for (uint32_t i = 0; i < made.nodes.end; ++i) {

@@ -185,8 +185,8 @@ void NodeEngine::simplify(Put& put) {
     }
 }
 
-void NodeEngine::make(const Arc& arc, NodeList& list, std::span<const uint32_t> rows, const Event& event,
-                      int64_t price, bool early) {
+void NodeEngine::make(const Arc& arc, NodeList& list, std::span<const uint32_t> rows, const Event& event, int64_t price,
+                      bool early) {
     if (bounded() && !has_room(arc)) {
         ++shed_->refused;
         return;
@@ -250,9 +250,8 @@ void NodeEngine::make(const Arc& arc, NodeList& list, std::span<const uint32_t> 
     if (shed_) {
         const size_t made_at = (slots - 2) * width, mark_at = made_at + width;
         each(words + made_at, [&](uint32_t) { return now; });
-        each(words + mark_at, [&](uint32_t row) {
-            return (early ? admission_.own_mark : inherited(arc, list, row)).word();
-        });
+        each(words + mark_at,
+             [&](uint32_t row) { return (early ? admission_.own_mark : inherited(arc, list, row)).word(); });
         for (const size_t at : {made_at, mark_at}) each(tags + at, [](uint32_t) { return value; });
     }
     bool plain = made.nodes.plain;
