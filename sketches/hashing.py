@@ -98,9 +98,10 @@ def halves(keys: Ints, seed: int) -> tuple[Words, Words]:
 
 def mixed(h: Words) -> Words:
     """Apply the last step of MurmurHash3, after which each bit depends on every other."""
-    h = h ^ (h >> np.uint64(33))
-    h *= np.uint64(0xFF51AFD7ED558CCD)
-    h ^= h >> np.uint64(33)
-    h *= np.uint64(0xC4CEB9FE1A85EC53)
-    h ^= h >> np.uint64(33)
+    half = np.uint64(33)
+    shifted = h >> half
+    h = h ^ shifted
+    for factor in (np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)):
+        h *= factor
+        h ^= np.right_shift(h, half, out=shifted)
     return h

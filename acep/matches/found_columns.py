@@ -101,9 +101,12 @@ class FoundColumns(Sequence[Found]):
             offsets = np.arange(len(at) + 1, dtype=np.int64) * size
             ids, codes = (c.reshape(-1, size).take(at, 0).reshape(-1) if size else c[:0] for c in (self.ids, self.vars))
         else:
-            offsets = np.concatenate([[0], np.cumsum(lengths[at])])
-            rows = np.repeat(self.offsets[at] - offsets[:-1], lengths[at]) + np.arange(offsets[-1])
-            ids, codes = self.ids[rows], self.vars[rows]
+            lengths = lengths.take(at)
+            offsets = np.zeros(len(at) + 1, np.int64)
+            lengths.cumsum(out=offsets[1:])
+            rows = np.repeat(self.offsets.take(at) - offsets[:-1], lengths)
+            rows += np.arange(len(rows))
+            ids, codes = self.ids.take(rows), self.vars.take(rows)
         return self._with(at, offsets, ids, codes)
 
     def by_variable(self) -> FoundColumns:

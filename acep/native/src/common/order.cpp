@@ -201,16 +201,19 @@ Changes changes(std::vector<int64_t> places, const int64_t* numbers, std::span<c
     const size_t size = std::bit_ceil(2 * places.size() + 1);
     std::vector<int64_t> table(size);
     std::vector<uint8_t> used(size, 0);  // 1: there is a number; 2: it is there now, too
-    const auto place_of = [&](int64_t number) {
-        size_t at = mixed(static_cast<uint64_t>(number)) & (size - 1);
+    const auto place_of = [&](int64_t number) {  // the numbers are hashes
+        size_t at = static_cast<uint64_t>(number) & (size - 1);
         while (used[at] != 0 && table[at] != number) at = (at + 1) & (size - 1);
         return at;
     };
+    std::vector<size_t> own;  // by place: that in the table
+    own.reserve(places.size());
     for (const int64_t place : places) {
         const int64_t number = numbers[place];
         const size_t at = place_of(number);
         used[at] = 1;
         table[at] = number;
+        own.push_back(at);
     }
     Changes found;
     for (size_t i = 0; i < now.size(); ++i) {
@@ -221,8 +224,9 @@ Changes changes(std::vector<int64_t> places, const int64_t* numbers, std::span<c
             use = 2;
         }
     }
-    std::erase_if(places, [&](int64_t place) { return used[place_of(numbers[place])] == 2; });
-    found.gone = std::move(places);
+    for (size_t i = 0; i < places.size(); ++i) {
+        if (used[own[i]] != 2) found.gone.push_back(places[i]);
+    }
     return found;
 }
 
