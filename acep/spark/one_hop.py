@@ -7,6 +7,7 @@ adds its rows, writes its next version, and only then returns its results.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -19,8 +20,8 @@ from acep.streaming.event_choice import Exploring, explored_in
 from acep.streaming.query_versions import NewVersion, in_order
 from acep.streaming.sampled import points_by_cell, points_told
 from acep.streaming.spent import Stopwatch
-from acep.streaming.step import NOTHING, BucketRows, MicroBatch, step_bucket, telling
-from acep.streaming.versions import Versions
+from acep.streaming.step import NOTHING, BucketRows, MicroBatch, Step, end_step, take_step, telling, write_step
+from acep.streaming.versions import Version, Versions
 
 __all__ = ["StatePlace", "call_name", "step_in_files", "versions_of"]
 
@@ -87,21 +88,47 @@ def _stepped(
     micro_batch = MicroBatch(job, versions, batch, there, place.delay_ms, rows.now, place.seen)
     newer = (*place.newer, *in_order(rows.versions))
     counted, explored = [], []
-    for number in range(partition, job.buckets, place.partitions):
-        own = rows.of(number)
-        part = NOTHING if own is None else _part(job, own, rows.now)
-        if newer:
-            part = replace(part, versions=newer, digest=f"{part.digest} {newer}")
-        found, done = step_bucket(micro_batch, number, part, watch, sure=sure)
-        for table in found:
-            yield from telling(job, table, []).to_batches(ROWS)
-        if place.sampled:
-            counted.append(points_by_cell(job, place.cells, part.rows, found))
-            explored += [] if place.exploring is None else [place.exploring.counts(job, part.rows, found)]
-        yield from telling(job, job.result.empty_table(), [done]).to_batches()
-        watch = Stopwatch(partition)
+    # While the state of a bucket is written, the next one is processed. Results follow once it is durable.
+    with ThreadPoolExecutor(1) as writer:
+        before: _Writing | None = None
+        for number in range(partition, job.buckets, place.partitions):
+            own = rows.of(number)
+            part = NOTHING if own is None else _part(job, own, rows.now)
+            if newer:
+                part = replace(part, versions=newer, digest=f"{part.digest} {newer}")
+            step = take_step(micro_batch, number, part, watch, sure=sure)
+            if place.sampled:
+                counted.append(points_by_cell(job, place.cells, part.rows, step.out))
+                explored += [] if place.exploring is None else [place.exploring.counts(job, part.rows, step.out)]
+            watch.stop()
+            last, before = before, _Writing(step, watch, writer.submit(write_step, micro_batch, step))
+            if last is not None:
+                yield from _results(micro_batch, last)
+            watch = Stopwatch(partition)
+        if before is not None:
+            yield from _results(micro_batch, before)
     if counted:
         yield from telling(job, job.result.empty_table(), [points_told(counted, explored_in(explored))]).to_batches()
+
+
+@dataclass(frozen=True)
+class _Writing:
+    """A bucket whose state is being written."""
+
+    step: Step
+    watch: Stopwatch
+    new: Future[Version]
+
+
+def _results(micro_batch: MicroBatch, writing: _Writing) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of the result of a bucket, once its state is durable."""
+    job, watch = micro_batch.job, writing.watch
+    watch.start()
+    new = writing.new.result()
+    for table in writing.step.out:
+        yield from telling(job, table, []).to_batches(ROWS)
+    done = end_step(micro_batch, writing.step, new, watch)
+    yield from telling(job, job.result.empty_table(), [done]).to_batches()
 
 
 def _marked(rows: PartitionRows, place: StatePlace) -> int:

@@ -23,7 +23,19 @@ class Stopwatch:
         self.rows = self.late = self.went_on = 0
         self.packed: list[list[float]] = []
         self._matching = 0.0
+        self.start()
+
+    def start(self) -> None:
+        """Start a span."""
         self._began, self._clock = time.time(), time.perf_counter()
+
+    def stop(self) -> None:
+        """End the span; another one may be started."""
+        self.packed.append(self._own)
+
+    @property
+    def _own(self) -> list[float]:
+        return [self._began, self._began + time.perf_counter() - self._clock]
 
     @contextmanager
     def matching(self) -> Iterator[None]:
@@ -37,9 +49,8 @@ class Stopwatch:
     def shown(self) -> dict[str, Any]:
         """Return the metrics: ``spans`` (pairs of beginning and end in seconds since 1970), the seconds of ``matching``
         in them, the numbers of ``rows``, of late rows and of partial matches that went on, and the ``partition``."""
-        own = [self._began, self._began + time.perf_counter() - self._clock]
         return {
-            "spans": [*self.packed, own],
+            "spans": [*self.packed, self._own],
             "matching": self._matching,
             "rows": self.rows,
             "late_now": self.late,

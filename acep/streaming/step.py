@@ -29,15 +29,19 @@ __all__ = [
     "NOTHING",
     "BucketRows",
     "MicroBatch",
+    "Step",
     "bucket_of",
     "by_bucket",
     "decided",
+    "end_step",
     "events_only",
     "plain",
     "step_bucket",
     "take_in",
+    "take_step",
     "telling",
     "told",
+    "write_step",
 ]
 
 BUCKET = "__bucket"  # the column with the number of the bucket of a row
@@ -186,13 +190,36 @@ def bucket_of(micro_batch: MicroBatch, number: int) -> Bucket:
     return Bucket(job, part) if old is None else Bucket.loads(job, part, micro_batch.versions.read(old))
 
 
+@dataclass(frozen=True)
+class Step:
+    """A micro-batch that a bucket has processed: its ``number``, the result rows ``out``, which may be given once the
+    state is written, and its state as ``data``, with the ``digest`` of the rows that it has received. ``fed`` says
+    whether rows came to it in this run."""
+
+    number: int
+    bucket: Bucket
+    out: list[pa.Table]
+    data: bytes
+    digest: str
+    fed: bool
+
+
 def step_bucket(
-    micro_batch: MicroBatch, number: int, given: BucketRows, watch: Stopwatch, *, sure: bool = True
+    micro_batch: MicroBatch, number: int, given: BucketRows, watch: Stopwatch
 ) -> tuple[list[pa.Table], str]:
     """Process a micro-batch in a bucket whose state is in files; return the result rows and the metrics as JSON.
 
-    The bucket's next state version is durable when this returns. If the bucket's number is not ``sure`` to be right, no
-    result rows are returned.
+    The bucket's next state version is durable when this returns.
+
+    Raises :class:`DataError` or :class:`SnapshotError`.
+    """
+    step = take_step(micro_batch, number, given, watch)
+    return step.out, end_step(micro_batch, step, write_step(micro_batch, step), watch)
+
+
+def take_step(micro_batch: MicroBatch, number: int, given: BucketRows, watch: Stopwatch, *, sure: bool = True) -> Step:
+    """Process a micro-batch in a bucket without writing its state. If the bucket's number is not ``sure`` to be right,
+    there are no result rows.
 
     Raises :class:`DataError` or :class:`SnapshotError`.
     """
@@ -213,13 +240,28 @@ def step_bucket(
     data = bucket.dumps()
     digest = hashlib.blake2b(f"{old and old.digest} {given.digest} {given.ended}".encode(), digest_size=16).hexdigest()
     fed = given.rows is not None or (old is not None and old.fed and versions.of_this_run(old))
-    new = versions.write(micro_batch.batch, number, bucket.held.greatest, digest, data, fed=fed)
-    if number == 0:
+    return Step(number, bucket, out, data, digest, fed)
+
+
+def write_step(micro_batch: MicroBatch, step: Step) -> Version:
+    """Write the state of a bucket after a micro-batch, and return it once it is durable. This may run in a thread.
+
+    Raises :class:`SnapshotError`.
+    """
+    versions, greatest = micro_batch.versions, step.bucket.held.greatest
+    new = versions.write(micro_batch.batch, step.number, greatest, step.digest, step.data, fed=step.fed)
+    if step.number == 0:
         versions.clean(micro_batch.batch)
+    return new
+
+
+def end_step(micro_batch: MicroBatch, step: Step, new: Version, watch: Stopwatch) -> str:
+    """Keep a bucket in memory, whose state is in a version, and return its metrics as JSON."""
+    job, versions, bucket = micro_batch.job, micro_batch.versions, step.bucket
     if bucket.pace is None:  # with a pace, an earlier attempt may have written other measurements
-        keep_live(place, versions.named(new), bucket)
-    reached = max(watermark, passed(bucket.held.greatest, micro_batch.delay_ms, job.tick_ms))
-    return out, told(bucket, len(data), reached, watch)
+        keep_live(live_place(job, f"{versions.call} {step.number}"), versions.named(new), bucket)
+    reached = max(micro_batch.watermark, passed(bucket.held.greatest, micro_batch.delay_ms, job.tick_ms))
+    return told(bucket, len(step.data), reached, watch)
 
 
 def telling(job: Job, rows: pa.Table, texts: list[str]) -> pa.Table:
