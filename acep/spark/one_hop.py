@@ -20,7 +20,7 @@ from acep.streaming.event_choice import Exploring, explored_in
 from acep.streaming.query_versions import NewVersion, in_order
 from acep.streaming.sampled import points_by_cell, points_told
 from acep.streaming.spent import Stopwatch
-from acep.streaming.step import NOTHING, BucketRows, MicroBatch, Step, end_step, take_step, telling, write_step
+from acep.streaming.step import NOTHING, BucketRows, MicroBatch, SteppedBucket, end_step, take_step, telling, write_step
 from acep.streaming.versions import Version, Versions
 
 __all__ = ["StatePlace", "call_name", "step_in_files", "versions_of"]
@@ -115,7 +115,7 @@ def _stepped(
 class _Writing:
     """A bucket whose state is being written."""
 
-    step: Step
+    step: SteppedBucket
     watch: Stopwatch
     new: Future[Version]
 

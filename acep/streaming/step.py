@@ -29,7 +29,7 @@ __all__ = [
     "NOTHING",
     "BucketRows",
     "MicroBatch",
-    "Step",
+    "SteppedBucket",
     "bucket_of",
     "by_bucket",
     "decided",
@@ -191,7 +191,7 @@ def bucket_of(micro_batch: MicroBatch, number: int) -> Bucket:
 
 
 @dataclass(frozen=True)
-class Step:
+class SteppedBucket:
     """A micro-batch that a bucket has processed: its ``number``, the result rows ``out``, which may be given once the
     state is written, and its state as ``data``, with the ``digest`` of the rows that it has received. ``fed`` says
     whether rows came to it in this run."""
@@ -217,7 +217,9 @@ def step_bucket(
     return step.out, end_step(micro_batch, step, write_step(micro_batch, step), watch)
 
 
-def take_step(micro_batch: MicroBatch, number: int, given: BucketRows, watch: Stopwatch, *, sure: bool = True) -> Step:
+def take_step(
+    micro_batch: MicroBatch, number: int, given: BucketRows, watch: Stopwatch, *, sure: bool = True
+) -> SteppedBucket:
     """Process a micro-batch in a bucket without writing its state. If the bucket's number is not ``sure`` to be right,
     there are no result rows.
 
@@ -240,10 +242,10 @@ def take_step(micro_batch: MicroBatch, number: int, given: BucketRows, watch: St
     data = bucket.dumps()
     digest = hashlib.blake2b(f"{old and old.digest} {given.digest} {given.ended}".encode(), digest_size=16).hexdigest()
     fed = given.rows is not None or (old is not None and old.fed and versions.of_this_run(old))
-    return Step(number, bucket, out, data, digest, fed)
+    return SteppedBucket(number, bucket, out, data, digest, fed)
 
 
-def write_step(micro_batch: MicroBatch, step: Step) -> Version:
+def write_step(micro_batch: MicroBatch, step: SteppedBucket) -> Version:
     """Write the state of a bucket after a micro-batch, and return it once it is durable. This may run in a thread.
 
     Raises :class:`SnapshotError`.
@@ -255,7 +257,7 @@ def write_step(micro_batch: MicroBatch, step: Step) -> Version:
     return new
 
 
-def end_step(micro_batch: MicroBatch, step: Step, new: Version, watch: Stopwatch) -> str:
+def end_step(micro_batch: MicroBatch, step: SteppedBucket, new: Version, watch: Stopwatch) -> str:
     """Keep a bucket in memory, whose state is in a version, and return its metrics as JSON."""
     job, versions, bucket = micro_batch.job, micro_batch.versions, step.bucket
     if bucket.pace is None:  # with a pace, an earlier attempt may have written other measurements
