@@ -25,7 +25,7 @@ FUNCTIONS = {
     "nodes: look": ("event", "turns", "begin", "step", "load", "contiguous_end", "cost", "bound"),
     "nodes: predicates": ("passing", "all_frames"),
     "nodes: make": ("make", "put", "unite", "like", "earlier", "same", "hashed"),
-    "nodes: bind": ("finish", "bind_all", "complete", "give", "distinct"),
+    "nodes: bind": ("finish", "bind_all", "bind_one", "replaces", "store", "complete", "give", "distinct"),
 }
 """Layers of ``nodes*.cpp`` by function; its others: ``nodes: look``."""
 FILES = {

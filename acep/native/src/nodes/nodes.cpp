@@ -1,6 +1,6 @@
 // The node engine. An event is processed as in acep/reference/engine.py: first all transitions of existing nodes, then
 // new beginnings; only then are the new nodes stored for later events. Other parts: nodes_registers.cpp (predicates and
-// registers of new nodes), nodes_merging.cpp (union of equal nodes), nodes_dominance.cpp (match points only),
+// registers of new nodes), nodes_merging.cpp (union of equal nodes, storage), nodes_dominance.cpp (match points only),
 // nodes_matches.cpp (complete runs), nodes_shedding.cpp, nodes_memory.cpp and nodes_state.cpp.
 #include "nodes/nodes.hpp"
 
@@ -464,74 +464,6 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
         made.arcs.clear();
     }
     touched_.clear();
-}
-
-// Bind the event for a new node. There is one cell for each past and variable, even if it is in several states.
-Chain NodeEngine::bind_one(const Made& made, uint32_t past, uint32_t i, const Event& event) {
-    const Arc& arc = *made.arcs[i];
-    for (const Bound& k : bound_to_) {
-        if (k.past == past && k.var == arc.var && k.history == arc.history) return arena_.chain(k.cell);
-    }
-    const Chain chain = arena_.bind(bound(event), event.id, arc.var, arc.number, arena_.chain(past), key(event), {});
-    bound_to_.push_back({past, chain.cell, arc.history, arc.var});
-    return chain;
-}
-
-// Make the new nodes of a state its list, if that is empty and has as much room; return whether this was done.
-bool NodeEngine::replaces(Made& made, NodeList& list, const Event& event) {
-    if (!list.empty() || merging_.unites || shed_ || made.united || list.capacity() < made.nodes.capacity())
-        return false;
-    int64_t* starts = made.nodes.starts();
-    uint32_t* cells = made.nodes.cells();
-    for (uint32_t i = 0; i < made.nodes.end; ++i) {
-        const Chain chain = bind_one(made, cells[i], i, event);
-        starts[i] = chain.latest;
-        cells[i] = chain.cell;
-        if (i != 0 && starts[i - 1] > starts[i]) made.nodes.sorted = false;
-    }
-    list.exchange(made.nodes);
-    return true;
-}
-
-void NodeEngine::store(Made& made, Part& part, uint32_t partition, uint32_t state, const Event& event, int64_t low) {
-    const State& s = tables_.states[state];
-    NodeList& list = part.lists[state];
-    const int64_t own = key(event);
-    for (uint32_t i = 0; i < made.nodes.end; ++i) {
-        if (made.gone[i] != 0) continue;
-        // A node that equals one of an earlier event is united with it.
-        uint32_t into = NIL;
-        Chain chain;
-        if (merging_.unites) {
-            into = earlier(list, made, i, state, low);
-            if (shed_ && into != NIL && merging_.unions[state].seen < Trial::size) ++merging_.unions[state].met;
-            if (shed_ && into == NIL && !shed_->admit(made.nodes, i, state, partition, own)) continue;
-            if (into != NIL) chain = arena_.chain(list.cells()[into]);
-            chain = bind_all(made, i, event, chain);
-        } else {
-            if (shed_ && !shed_->admit(made.nodes, i, state, partition, own)) continue;
-            chain = bind_one(made, made.nodes.cells()[i], i, event);
-        }
-        if (into != NIL) {
-            list.cells()[into] = chain.cell;
-            list.starts()[into] = chain.latest;
-            if (into + 1 != list.end && list.starts()[into + 1] < chain.latest) list.sorted = false;
-            if (shed_) {
-                const Mark mark = shed_->mark(made.nodes, i, state);
-                list.slot(s.slots - 2)[into] = own;
-                shed_->joined(list, into, state, partition, mark, own);
-            }
-            if (tables_.firsts) {
-                const uint32_t first = common(s);
-                list.slot(first)[into] = std::min(list.slot(first)[into], made.nodes.slot(first)[i]);
-            }
-            continue;
-        }
-        if (shed_) make_room(list, state, low);
-        const uint32_t to = list.add(s.slots, shed_ ? NEVER : low);
-        list.take(to, made.nodes, i, s.slots, chain.latest, chain.cell);
-        if (shed_) shed_->born(list, to, state, partition);
-    }
 }
 
 void NodeEngine::advance(int64_t clock) {
