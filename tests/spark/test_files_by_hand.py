@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import time
 import uuid
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -18,7 +20,8 @@ from acep.errors import DataError, EngineError, SnapshotError
 from acep.spark import one_hop
 from acep.streaming.job import Job
 from acep.streaming.latest import Latest
-from acep.streaming.step import BUCKET
+from acep.streaming.step import BUCKET, write_step
+from acep.streaming.totals import TOLD
 from tests.corpus import Case
 from tests.random_cases import random_case
 from tests.spark.by_hand import as_rows, numbered, rows_of, same, stream, the_job
@@ -228,6 +231,33 @@ def test_micro_batches_without_rows(tmp_path: Path) -> None:
     found, totals = files.stream([none, table.slice(0, 1), none, none, table.slice(1), none])
     assert [row["bindings"] for row in found] == [{"a": [0], "b": [1]}]
     assert totals["events"] == 2
+
+
+def test_no_result_is_given_before_the_state_of_its_bucket_is_written(tmp_path: Path) -> None:
+    keys = enumerate("pqrstuvwxyz")
+    table = events(*((100 + 2 * i + j, name, key) for i, key in keys for j, name in enumerate("ab")))
+    job = job_for(table, buckets=4)
+    files = FileStream(job, tmp_path, 5, partitions=1)
+    written, told = list[int](), list[int]()
+
+    def slowly(micro_batch: Any, step: Any) -> Any:
+        time.sleep(0.02)
+        if step.number == 2:
+            raise DataError("the disk is full")
+        new = write_step(micro_batch, step)
+        written.append(step.number)
+        return new
+
+    def read() -> None:
+        for batch in one_hop.step_in_files(job, files.place, coded(job, table).to_batches()):
+            told.extend([len(written)] * (batch.num_rows - batch.column(TOLD).null_count))
+
+    with files._on(0), mock.patch.object(one_hop, "write_step", slowly), pytest.raises(DataError, match="is full"):
+        read()
+    # When a bucket has told its metrics, at least so many states were written.
+    assert len(told) == 2
+    assert told[0] >= 1
+    assert told[1] >= 2
 
 
 # Refused ----------------------------------------------------------------------------------------
