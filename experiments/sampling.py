@@ -71,8 +71,8 @@ FILES = {
 """Layers of the core by source file, without its ending."""
 APART = frozenset(
     {
-        *("counting_state", "completion_state", "windows_state", "state", "ordered_rows", "bind_revision"),
-        *("module", "opcodes", "bind_big_integer"),
+        *("counting_state", "completion_state", "windows_state", "state", "ordered_rows", "gathering"),
+        *("bind_revision", "module", "opcodes", "bind_big_integer"),
     }
 )
 """Files that no workload spends time in: state as bytes, revisions, and what has no code of its own."""

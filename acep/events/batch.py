@@ -42,6 +42,10 @@ class Column:
         valid = None if self.valid is None else self.valid[rows]
         return Column(self.kind, self.values[rows], valid, self.texts)
 
+    def copied(self) -> Column:
+        """Return the column in memory of its own, but for its texts."""
+        return Column(self.kind, self.values.copy(), None if self.valid is None else self.valid.copy(), self.texts)
+
     def to_list(self) -> list[Value]:
         """Return Python values, ``None`` for null.
 

@@ -17,7 +17,7 @@ from acep.matches.records import Found
 from acep.pattern.expressions import Value
 from acep.plan.schema import Kind
 
-__all__ = ["FoundColumns", "concatenate", "ops_of", "ordered"]
+__all__ = ["FoundColumns", "concatenate", "end_to_end", "ops_of", "ordered", "ranks_of"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -36,9 +36,9 @@ class FoundColumns(Sequence[Found]):
     i are ``offsets[i]`` to ``offsets[i + 1]`` of ``ids`` ((m,) int64, or texts as objects) and ``vars`` ((m,) uint16,
     indices into ``variables``), in stream order. ``variables``: those of the plan, in pattern order.
     ``values``: a column of n for each value of RETURN. ``shape``: the part of ``vars`` of each match, if known to be
-    the same for all. ``in_order``: whether the matches are known to be in output order. ``ops``: (n,) int64, -1 for a
-    match that is taken back, else 1 (``None``: none is). ``apart``: matches with the same bindings are told apart by
-    their values.
+    the same for all. ``in_order``: whether the matches are known to be in output order, with those first that are
+    taken back. ``ops``: (n,) int64, -1 for a match that is taken back, else 1 (``None``: none is). ``apart``: matches
+    with the same bindings are told apart by their values.
 
     >>> zero = np.array([0])
     >>> trail = {"offsets": np.array([0, 2]), "ids": np.array([7, 9]), "vars": np.array([1, 0], np.uint16)}
@@ -68,6 +68,15 @@ class FoundColumns(Sequence[Found]):
     def to_take_back(self) -> FoundColumns:
         """Return the matches as ones that are taken back."""
         return FoundColumns(**vars(self) | {"ops": np.full(len(self), -1)})  # in less time than dataclasses.replace
+
+    def last(self, many: int) -> FoundColumns:
+        """Return the last matches, which are not taken back, in memory of their own unless they are all."""
+        if many == len(self):
+            return self
+        found = vars(self._between(len(self) - many, len(self)))
+        columns = {name: found[name].copy() for name in (*NUMBERS, "ids", "vars")}
+        lists = {name: tuple(one.copied() for one in found[name]) for name in ("keys", "values")}
+        return FoundColumns(**found | columns | lists | {"ops": None})
 
     @property
     def taken_back(self) -> int:
@@ -234,12 +243,12 @@ def concatenate(parts: Sequence[FoundColumns]) -> FoundColumns:
     return FoundColumns(
         **numbers,
         scale=first.scale,
-        keys=tuple(_joined(columns) for columns in zip(*(p.keys for p in parts), strict=True)),
+        keys=tuple(end_to_end(columns) for columns in zip(*(p.keys for p in parts), strict=True)),
         offsets=np.concatenate([[0], *(p.offsets[1:] + b for p, b in zip(parts, base[:-1], strict=True))]),
         ids=np.concatenate([p.ids for p in parts if len(p.ids)] or [first.ids]),
         vars=np.concatenate([p.vars for p in parts]),
         variables=variables,
-        values=tuple(_joined(columns) for columns in zip(*(p.values for p in parts), strict=True)),
+        values=tuple(end_to_end(columns) for columns in zip(*(p.values for p in parts), strict=True)),
         ops=None if all(p.ops is None for p in parts) else np.concatenate([ops_of(p) for p in parts]),
         apart=first.apart,
     )
@@ -255,7 +264,8 @@ def ops_of(found: FoundColumns) -> Ints:
     return np.ones(len(found), np.int64) if found.ops is None else found.ops
 
 
-def _joined(columns: Sequence[Column]) -> Column:
+def end_to_end(columns: Sequence[Column]) -> Column:
+    """Concatenate columns of one kind. There must be one."""
     first = columns[0]
     valid = None
     if any(c.valid is not None for c in columns):
@@ -276,9 +286,11 @@ def _joined(columns: Sequence[Column]) -> Column:
 def ordered(found: FoundColumns, sort: Sort | None = None) -> FoundColumns:
     """Return the matches in the order of :func:`acep.matches.records.output_order`; the sort is stable. ``sort`` does
     what :func:`order_in_python` does, in native code."""
-    if not found.in_order and found.apart and len(found) > 1:
+    if found.in_order:
+        return found
+    if found.apart and len(found) > 1:
         found = found.take(np.lexsort([one for column in reversed(found.values) for one in _ranked(column)]))
-    places = None if found.in_order else _places(found, sort or order_in_python)
+    places = _places(found, sort or order_in_python)
     if found.ops is not None and 0 < found.taken_back < len(found):
         ops = found.ops if places is None else found.ops[places]
         last = np.argsort(ops, kind="stable")
@@ -305,11 +317,11 @@ def _places(found: FoundColumns, sort: Sort) -> Ints | None:
         texts = ids.tolist()
         rank_of = {text: rank for rank, text in enumerate(sorted(set(texts)))}
         ids = np.fromiter((rank_of[text] for text in texts), np.int64, len(texts))
-    return sort(found.end, found.offsets, ids, found.vars, _ranks(found.variables))
+    return sort(found.end, found.offsets, ids, found.vars, ranks_of(found.variables))
 
 
 @lru_cache
-def _ranks(variables: tuple[str, ...]) -> npt.NDArray[np.uint16]:
+def ranks_of(variables: tuple[str, ...]) -> npt.NDArray[np.uint16]:
     """Return the rank of each variable by its name."""
     names = {name: rank for rank, name in enumerate(sorted(variables))}
     return np.array([names[name] for name in variables], np.uint16)

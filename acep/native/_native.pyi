@@ -88,6 +88,13 @@ def changes(
     now: Words,
 ) -> tuple[Words, Words]: ...
 
+# Columns of matches, and rows of them: start, end, bundle, error, offsets, ids, vars and rows.
+MatchPart: TypeAlias = tuple[Words, Words, Words, Words, Words, Words, NDArray[np.uint16], Words]
+
+# The rows of the first `back` parts in output order, then those of the others in output order, as columns in the order
+# of a part; at last, which of the rows of all parts each match is. ranks: of each variable, by name.
+def gathered(parts: Sequence[MatchPart], back: int, ranks: NDArray[np.uint16]) -> MatchPart: ...
+
 # One class of events: the codes of its types (None: any), and (program, sources) of the conditions on a single event.
 EventClass: TypeAlias = tuple[Words | None, Sequence[tuple[int, Words]]]
 

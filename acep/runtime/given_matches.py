@@ -18,6 +18,7 @@ from acep.events.punctuations import Key, distinct
 from acep.matches.found_columns import FoundColumns, concatenate
 from acep.matches.match_ids import kind_of_value
 from acep.matches.records import Found
+from acep.runtime.gathering import gathered
 
 __all__ = ["GivenColumns", "GivenRecords", "differences", "found_bytes"]
 
@@ -38,6 +39,7 @@ class GivenColumns:
     def __init__(self) -> None:
         self._parts: list[FoundColumns] = []
         self._begins: list[int] = []  # the place of the first match of each part
+        self._latest: list[int] = []  # the latest start of a match of each part
         self._later: list[FoundColumns] = []  # parts that were not asked for yet
         self._held = 0  # bytes of all parts
         self._start, self._hash, self._bucket = Growing(np.int64), Growing(np.int64), Growing(np.uint16)
@@ -83,7 +85,7 @@ class GivenColumns:
         ``cuts``: matches of these partitions before a time of their own are left out of both."""
         self._catch_up()
         first = GONE + 1 if cut is None else max(cut, GONE + 1)
-        taken, keyed, new = list[FoundColumns](), np.zeros(0, np.uint64), np.zeros(0, np.int64)
+        keyed, new = np.zeros(0, np.uint64), np.zeros(0, np.int64)
         if isinstance(found, FoundColumns):
             keyed = hashes_of_columns(found.keys, len(found))
             firsts = first if cuts is None else np.maximum(first, _cuts_of(found.keys, len(found), cuts))
@@ -93,20 +95,23 @@ class GivenColumns:
             if early.any():
                 found, keyed = found.take(np.flatnonzero(~early)), keyed[~early]
             new = _contents(found, keyed)
-        start = self._start.now if cuts is None else self._starts(first, cuts)
-        come, gone = _changes(start, self._hash.now, self._bucket.now, first, buckets, new)
-        if isinstance(found, FoundColumns) and len(come) < len(found):
-            found, keyed, new = found.take(come), keyed[come], new[come]
-        for places, lost in self._at(gone):
-            away = np.flatnonzero(~stays(lost)) if stays is not None else np.arange(len(lost))
-            if len(away):
-                self._start.now[places[away]] = GONE
-                taken.append((lost if len(away) == len(lost) else lost.take(away)).to_take_back())
-        if isinstance(found, FoundColumns) and len(found):
-            self._add(found, keyed, new)
-            self._held += found_bytes(found)
-            taken.append(found)
-        return concatenate(taken) if taken else found
+        come, lost = self._changes(first, cuts, buckets, new)
+        if stays is not None:
+            kept = [(number, rows, stays(self._parts[number].take(rows))) for number, rows in lost]
+            lost = [(number, rows[~same]) for number, rows, same in kept if not same.all()]
+        for number, rows in lost:
+            self._start.now[rows + self._begins[number]] = GONE
+        if not len(come) and not lost:
+            return []
+        back = [(self._parts[number], rows) for number, rows in lost]
+        if not isinstance(found, FoundColumns) or not len(come):
+            return gathered(back, [])[0]
+        whole, order = gathered(back, [(found, come)])
+        many = len(whole) - len(come)
+        fresh, come = whole.last(len(come)), come[order[many:] - many]
+        self._add(fresh, keyed[come], new[come])
+        self._held += found_bytes(fresh)
+        return whole
 
     def forget(self, cut: int) -> None:
         """Forget the matches that began before ``cut``."""
@@ -139,19 +144,38 @@ class GivenColumns:
 
     def _add(self, part: FoundColumns, keyed: Hashes, hashes: Ints) -> None:
         self._begins.append(self._start.size)
+        self._latest.append(int(part.start.max()))
         self._parts.append(part)
         self._start.extend(part.start)
         self._hash.extend(hashes)
         self._bucket.extend(bucket_of(keyed))
 
-    def _at(self, places: Ints) -> Iterator[tuple[Ints, FoundColumns]]:
-        """Yield the matches in some places, which rise, by the parts that they are in."""
+    def _changes(
+        self, first: int, cuts: Cuts | None, buckets: Buckets, now: Ints
+    ) -> tuple[Ints, list[tuple[int, Ints]]]:
+        """Return the places of what comes among the hashes ``now``, and which matches go: the numbers of parts, and
+        rows in them. They are among those that began at ``first`` or later."""
+        from acep.native import _native
+
+        start = self._start.now if cuts is None else self._starts(first, cuts)
+        # Most matches are in parts that are too early.
+        past = next((n for n, latest in zip(self._begins, self._latest, strict=True) if latest >= first), len(start))
+        own = [one[past:] for one in (start, self._hash.now, self._bucket.now)]
+        come, gone = _native.changes(*own, first, None if buckets is None else buckets.view(np.uint8), now)
+        return come, [*self._rows(gone + past)]
+
+    def _rows(self, places: Ints) -> Iterator[tuple[int, Ints]]:
+        """Yield the matches in some places, which rise: the number of each part that has some, and their rows."""
         if not len(places):
             return
         numbers = np.searchsorted(self._begins, places, "right") - 1
         for number in np.unique(numbers).tolist():
-            own = places[numbers == number]
-            yield own, self._parts[number].take(own - self._begins[number])
+            yield number, places[numbers == number] - self._begins[number]
+
+    def _at(self, places: Ints) -> Iterator[tuple[Ints, FoundColumns]]:
+        """Yield the matches in some places, which rise, by the parts that they are in."""
+        for number, rows in self._rows(places):
+            yield rows + self._begins[number], self._parts[number].take(rows)
 
     def whole(self) -> list[FoundColumns]:
         """Return all matches that are kept, in parts."""
@@ -165,9 +189,12 @@ class GivenColumns:
 
 def differences(some: FoundColumns, others: FoundColumns) -> tuple[Ints, Ints]:
     """Return the rows of each that are not among the other ones."""
+    from acep.native import _native
+
     one, other = (_contents(found, hashes_of_columns(found.keys, len(found))) for found in (some, others))
     zeros = np.zeros(len(other), np.int64)
-    return _changes(zeros, other, zeros.astype(np.uint16), 0, None, one)
+    come, gone = _native.changes(zeros, other, zeros.astype(np.uint16), 0, None, one)
+    return come, gone
 
 
 def found_bytes(found: FoundColumns) -> int:
@@ -196,15 +223,6 @@ def _contents(found: FoundColumns, keyed: Hashes) -> Ints:
     if ids.dtype == object:
         ids = np.fromiter(map(hash, ids.tolist()), np.int64, len(ids))
     return _native.contents(found.end, found.offsets, ids, found.vars, columns)
-
-
-def _changes(
-    start: Ints, hashes: Ints, bucket: npt.NDArray[np.uint16], cut: int, buckets: Buckets, now: Ints
-) -> tuple[Ints, Ints]:
-    """Return the places of what comes among ``now``, and of what goes among matches that were given."""
-    from acep.native import _native
-
-    return _native.changes(start, hashes, bucket, cut, None if buckets is None else buckets.view(np.uint8), now)
 
 
 class GivenRecords:

@@ -107,6 +107,54 @@ def test_changes_of_matches_are_those_of_numpy() -> None:
             assert gone.tolist() == np.flatnonzero(there & ~np.isin(given, now)).tolist()
 
 
+def test_gathered_matches_are_those_of_numpy_in_output_order() -> None:
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        parts, ranks = [], rng.permutation(3).astype(np.uint16)
+        for number in range(int(rng.integers(1, 5))):
+            end, offsets, ids, codes, _ = random_trails(1000 * seed + number)
+            start, bundle, error = (rng.integers(-9, 9, len(end)) for _ in range(3))
+            rows = np.sort(rng.permutation(len(end))[: int(rng.integers(0, len(end) + 1))])
+            parts.append((start, end, bundle, error, offsets, ids, codes, rows))
+        back = int(rng.integers(0, len(parts) + 1))
+        *columns, source = native.gathered(parts, back, ranks)
+        all_rows = [
+            ((one[1][row], ids.tolist(), ranks[codes].tolist()), [column[row] for column in one[:4]], codes.tolist())
+            for one in parts
+            for row in one[-1].tolist()
+            for ids, codes in [[column[one[4][row] : one[4][row + 1]] for column in one[5:7]]]
+        ]
+        many = sum(len(one[-1]) for one in parts[:back])
+        places = sorted(range(many), key=lambda place: all_rows[place][0])
+        places += sorted(range(many, len(all_rows)), key=lambda place: all_rows[place][0])
+        assert source.tolist() == places
+        expected = [all_rows[place] for place in places]
+        assert np.transpose(columns[:4]).tolist() == [numbers for _, numbers, _ in expected]
+        assert columns[4].tolist() == np.cumsum([0, *(len(codes) for *_, codes in expected)]).tolist()
+        assert columns[5].tolist() == [one for (_, ids, _), *_ in expected for one in ids]
+        assert columns[6].tolist() == [one for *_, codes in expected for one in codes]
+
+
+def test_hostile_parts_of_matches_are_refused() -> None:
+    one, codes = np.zeros(1, np.int64), np.zeros(1, np.uint16)
+    good = (one, one, one, one, np.array([0, 1]), one, codes, one)
+    assert [len(column) for column in native.gathered([good], 1, codes)] == [1, 1, 1, 1, 2, 1, 1, 1]
+    cases = ((0, one[:0], "length"), (4, one, "offsets"), (4, np.array([0, 5]), "offsets"), (5, one[:0], "vars"))
+    for place, bad, message in cases:
+        with pytest.raises(ValueError, match=message):
+            native.gathered([(*good[:place], bad, *good[place + 1 :])], 1, codes)
+    for rows in ([1], [-1], [0, 2**40]):
+        with pytest.raises(IndexError, match="rows"):
+            native.gathered([(*good[:-1], np.array(rows))], 1, codes)
+    two = (*good[:4], np.array([0, 1]), one, codes + np.uint16(1), np.zeros(2, np.int64))
+    with pytest.raises(ValueError, match="without a rank"):
+        native.gathered([two], 1, codes)
+    with pytest.raises(ValueError, match="back"):
+        native.gathered([good], 2, codes)
+    with pytest.raises(ValueError, match="eight"):
+        native.gathered([good[:-1]], 1, codes)
+
+
 def test_hostile_arrays_are_refused() -> None:
     one, codes = np.zeros(1, np.int64), np.zeros(1, np.uint16)
     good = (one, np.array([0, 1]), one, codes, [one])

@@ -7,6 +7,7 @@
 
 #include "common/order.hpp"
 #include "python/bind_arrays.hpp"
+#include "revision/gathering.hpp"
 #include "revision/ordered_rows.hpp"
 
 namespace nb = nanobind;
@@ -79,6 +80,46 @@ nb::tuple changes_of(const Words& start, const Words& hash, const Values<uint16_
     return nb::make_tuple(array(std::move(found.come)), array(std::move(found.gone)));
 }
 
+// The arrays of one part: start, end, bundle, error, offsets, ids, vars and rows.
+struct PartArrays {
+    explicit PartArrays(nb::handle from) {
+        const auto columns = nb::cast<nb::tuple>(from);
+        if (columns.size() != 8) throw std::invalid_argument("parts: of eight columns");
+        for (const size_t at : {0, 1, 2, 3, 4, 5, 7}) words.push_back(nb::cast<Words>(columns[at], false));
+        vars = nb::cast<Values<uint16_t>>(columns[6], false);
+        for (const size_t at : {0, 2, 3}) {
+            if (words[at].shape(0) != words[1].shape(0)) throw std::invalid_argument("parts: of one length");
+        }
+        if (words[4].shape(0) != words[1].shape(0) + 1) throw std::invalid_argument("offsets: one more than matches");
+        if (vars.shape(0) != words[5].shape(0)) throw std::invalid_argument("vars: as many as ids");
+    }
+
+    MatchPart part(const Values<uint16_t>& ranks) const {
+        const Trails trails{words[1].shape(0), words[5].shape(0), ranks.shape(0), words[1].data(),
+                            words[4].data(),   words[5].data(),   vars.data(),    ranks.data()};
+        return {
+            trails, {words[0].data(), words[2].data(), words[3].data()}, {words.back().data(), words.back().shape(0)}};
+    }
+
+    std::vector<Words> words;
+    Values<uint16_t> vars;
+};
+
+nb::tuple gathered_of(const nb::sequence& given, size_t back, const Values<uint16_t>& ranks) {
+    std::vector<PartArrays> held;
+    std::vector<MatchPart> parts;
+    for (nb::handle one : given) parts.push_back(held.emplace_back(one).part(ranks));
+    if (back > parts.size()) throw std::invalid_argument("back: more than parts");
+    Gathered found = unlocked([&] {
+        for (const MatchPart& part : parts) check(part.trails);
+        return gathered(parts, back);
+    });
+    auto& [start, bundle, error] = found.numbers;
+    return nb::make_tuple(array(std::move(start)), array(std::move(found.end)), array(std::move(bundle)),
+                          array(std::move(error)), array(std::move(found.offsets)), array(std::move(found.ids)),
+                          array(std::move(found.vars)), array(std::move(found.source)));
+}
+
 }  // namespace
 
 void bind_revision(nb::module_& m) {
@@ -99,6 +140,7 @@ void bind_revision(nb::module_& m) {
     }).def_prop_ro("bytes", &OrderedRows::bytes);
     m.def("changes", &changes_of, "start"_a.noconvert(), "hash"_a.noconvert(), "bucket"_a.noconvert(), "cut"_a,
           "buckets"_a.none(), "now"_a.noconvert());
+    m.def("gathered", &gathered_of, "parts"_a, "back"_a, "ranks"_a.noconvert());
 }
 
 }  // namespace acep

@@ -1,0 +1,59 @@
+"""Gather some of the matches that are kept in several parts, in the order of the output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from acep.events.batch import Column
+from acep.matches.found_columns import FoundColumns, concatenate, end_to_end, ranks_of
+
+__all__ = ["Rows", "gathered"]
+
+Ints = npt.NDArray[np.int64]
+Rows = tuple[FoundColumns, Ints]
+"""Matches, and the places of some of them."""
+COLUMNS = ("start", "end", "bundle", "error", "offsets", "ids", "vars")
+
+
+def gathered(lost: Sequence[Rows], come: Sequence[Rows]) -> tuple[FoundColumns, Ints]:
+    """Return the matches in some places: those of ``lost`` as matches that are taken back, followed by those of
+    ``come``, each in output order; and which of all places, in the order given, each match had. There must be one.
+
+    Matches whose ids are texts, and those that are told apart by their values, come as they are given.
+    """
+    from acep.native import _native  # here, as only the native core finds matches as columns
+
+    parts = [*lost, *come]
+    if any(part.apart or part.ids.dtype == object for part, _ in parts):
+        taken = [part.take(rows).to_take_back() for part, rows in lost] + [part.take(rows) for part, rows in come]
+        whole = concatenate(taken)
+        return whole, np.arange(len(whole))
+    first = parts[0][0]
+    given = [(*[getattr(part, name) for name in COLUMNS], rows) for part, rows in parts]
+    *found, source = _native.gathered(given, len(lost), ranks_of(first.variables))
+    places = [rows for _, rows in parts]
+    ops = None
+    if lost:
+        ops = np.ones(len(source), np.int64)
+        ops[: sum(len(rows) for _, rows in lost)] = -1
+    return FoundColumns(
+        **dict(zip(COLUMNS, found, strict=True)),
+        scale=first.scale,
+        keys=_gathered_columns([part.keys for part, _ in parts], places, source),
+        variables=first.variables,
+        values=_gathered_columns([part.values for part, _ in parts], places, source),
+        shape=first.shape if all(part.shape == first.shape for part, _ in parts) else None,
+        in_order=True,
+        ops=ops,
+    ), source
+
+
+def _gathered_columns(parts: Sequence[Sequence[Column]], places: Sequence[Ints], source: Ints) -> tuple[Column, ...]:
+    """Return some rows of columns that parts have, in the order ``source``."""
+    return tuple(
+        end_to_end([column.at(rows) for column, rows in zip(columns, places, strict=True)]).at(source)
+        for columns in zip(*parts, strict=True)
+    )
