@@ -15,7 +15,6 @@ __all__ = ["Rows", "gathered"]
 Ints = npt.NDArray[np.int64]
 Rows = tuple[FoundColumns, Ints]
 """Matches, and the places of some of them."""
-COLUMNS = ("start", "end", "bundle", "error", "offsets", "ids", "vars")
 
 
 def gathered(lost: Sequence[Rows], come: Sequence[Rows]) -> tuple[FoundColumns, Ints]:
@@ -32,15 +31,23 @@ def gathered(lost: Sequence[Rows], come: Sequence[Rows]) -> tuple[FoundColumns, 
         whole = concatenate(taken)
         return whole, np.arange(len(whole))
     first = parts[0][0]
-    given = [(*[getattr(part, name) for name in COLUMNS], rows) for part, rows in parts]
-    *found, source = _native.gathered(given, len(lost), ranks_of(first.variables))
+    given = [(one.start, one.end, one.bundle, one.error, one.offsets, one.ids, one.vars, rows) for one, rows in parts]
+    start, end, bundle, error, offsets, ids, codes, source = _native.gathered(
+        given, len(lost), ranks_of(first.variables)
+    )
     places = [rows for _, rows in parts]
     ops = None
     if lost:
         ops = np.ones(len(source), np.int64)
         ops[: sum(len(rows) for _, rows in lost)] = -1
     return FoundColumns(
-        **dict(zip(COLUMNS, found, strict=True)),
+        start=start,
+        end=end,
+        bundle=bundle,
+        error=error,
+        offsets=offsets,
+        ids=ids,
+        vars=codes,
         scale=first.scale,
         keys=_gathered_columns([part.keys for part, _ in parts], places, source),
         variables=first.variables,

@@ -160,8 +160,9 @@ class GivenColumns:
         start = self._start.now if cuts is None else self._starts(first, cuts)
         # Most matches are in parts that are too early.
         past = next((n for n, latest in zip(self._begins, self._latest, strict=True) if latest >= first), len(start))
-        own = [one[past:] for one in (start, self._hash.now, self._bucket.now)]
-        come, gone = _native.changes(*own, first, None if buckets is None else buckets.view(np.uint8), now)
+        flags = None if buckets is None else buckets.view(np.uint8)
+        hashes, bucket = self._hash.now[past:], self._bucket.now[past:]
+        come, gone = _native.changes(start[past:], hashes, bucket, first, flags, now)
         return come, [*self._rows(gone + past)]
 
     def _rows(self, places: Ints) -> Iterator[tuple[int, Ints]]:
