@@ -40,6 +40,7 @@ FILES = {
         "nodes_matches",
         "nodes_memory",
         "nodes_merging",
+        "bound_cells",
         "nodes_registers",
         "nodes_dominance",
         "nodes_shedding",

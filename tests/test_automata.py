@@ -58,6 +58,14 @@ def test_q1_finds_the_match_of_the_papers_example() -> None:
     assert values("q1", walk([-1, *FIGURE_2[1:]])) == []
 
 
+def test_an_event_may_extend_many_partial_matches() -> None:
+    rows = walk([-3.0] * 40 + [1.0] * 5 + [-1.0] * 2 + [1.0] * 60)
+    # A match that began at t has 39 - t + 2 falls after its first event; it ends once there are as many rises.
+    wanted = [(t, 47 + 36 - t - 1) for t in range(35, -1, -1)]
+    for engine in ENGINES:
+        assert [(one.start, one.end) for one in found("q1", rows, engine)] == wanted
+
+
 def test_q2_counts_the_shapes_until_the_price_is_regained() -> None:
     assert values("q2", walk([1, -3, -1, 1, -1, 5])) == [(1, 5, 101.0, 2)]
     assert values("q2", walk([1, -3, -1, 1, -1, 1])) == []

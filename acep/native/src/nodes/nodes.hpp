@@ -11,6 +11,7 @@
 #include "chains/node_list.hpp"
 #include "common/arena.hpp"
 #include "completion/completion.hpp"
+#include "nodes/bound_cells.hpp"
 #include "nodes/nodes_dominance.hpp"
 #include "nodes/nodes_matches.hpp"
 #include "nodes/nodes_memory.hpp"
@@ -104,11 +105,6 @@ private:
         uint32_t previous;
         uint32_t nulls;  // a bit for each value
         int64_t values[most_of_frame];
-    };
-    // The cell that binds the current event after those of a past.
-    struct Bound {
-        uint32_t past, cell, history;
-        uint16_t var;
     };
     // Nodes made by the current event in one state, before they are united and get cells.
     struct Made {
@@ -277,7 +273,7 @@ private:
     std::vector<Part> parts_;
     std::vector<Made> made_;  // by state
     std::vector<uint32_t> touched_;  // states with nodes made by the current event
-    std::vector<Bound> bound_to_;  // cells of the current event
+    BoundCells bound_to_;            // cells of the current event
     Arena arena_;
     Ring<Frame> frames_;
     uint32_t kept_cells_ = 0, kept_frames_ = 0;  // left by the last compaction

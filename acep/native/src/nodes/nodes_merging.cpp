@@ -140,11 +140,10 @@ uint32_t NodeEngine::earlier(NodeList& list, Made& made, uint32_t i, uint32_t st
 // Bind the event for a new node. There is one cell for each past and variable, even if it is in several states.
 Chain NodeEngine::bind_one(const Made& made, uint32_t past, uint32_t i, const Event& event) {
     const Arc& arc = *made.arcs[i];
-    for (const Bound& k : bound_to_) {
-        if (k.past == past && k.var == arc.var && k.history == arc.history) return arena_.chain(k.cell);
-    }
+    const uint32_t known = bound_to_.find(past, arc.var, arc.history);
+    if (known != NIL) return arena_.chain(known);
     const Chain chain = arena_.bind(bound(event), event.id, arc.var, arc.number, arena_.chain(past), key(event), {});
-    bound_to_.push_back({past, chain.cell, arc.history, arc.var});
+    bound_to_.add(past, arc.var, arc.history, chain.cell);
     return chain;
 }
 
