@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -39,7 +40,7 @@ class GivenColumns:
     def __init__(self) -> None:
         self._parts: list[FoundColumns] = []
         self._begins: list[int] = []  # the place of the first match of each part
-        self._latest: list[int] = []  # the latest start of a match of each part
+        self._latest: list[int] = []  # the latest start of a match of each part and of those before it
         self._later: list[FoundColumns] = []  # parts that were not asked for yet
         self._held = 0  # bytes of all parts
         self._start, self._hash, self._bucket = Growing(np.int64), Growing(np.int64), Growing(np.uint16)
@@ -144,7 +145,7 @@ class GivenColumns:
 
     def _add(self, part: FoundColumns, keyed: Hashes, hashes: Ints) -> None:
         self._begins.append(self._start.size)
-        self._latest.append(int(part.start.max()))
+        self._latest.append(max(int(part.start.max()), self._latest[-1] if self._latest else GONE))
         self._parts.append(part)
         self._start.extend(part.start)
         self._hash.extend(hashes)
@@ -159,7 +160,8 @@ class GivenColumns:
 
         start = self._start.now if cuts is None else self._starts(first, cuts)
         # Most matches are in parts that are too early.
-        past = next((n for n, latest in zip(self._begins, self._latest, strict=True) if latest >= first), len(start))
+        part = bisect_left(self._latest, first)
+        past = self._begins[part] if part < len(self._begins) else len(start)
         flags = None if buckets is None else buckets.view(np.uint8)
         hashes, bucket = self._hash.now[past:], self._bucket.now[past:]
         come, gone = _native.changes(start[past:], hashes, bucket, first, flags, now)
