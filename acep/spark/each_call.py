@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +29,7 @@ from acep.spark.metrics import Progress, progress_of
 from acep.spark.observed import PATIENCE, Observed, run_whole
 from acep.spark.one_hop import StatePlace, call_name, step_in_files, versions_of
 from acep.spark.row_columns import RowColumns, cell_keys, row_columns
-from acep.spark.running import in_files, marks_of, place_of, sent_rows
+from acep.spark.running import in_files, marks_of, place_of
 from acep.spark.times import DELAY_KEY, delay_of
 from acep.storage.sections import read_sections
 from acep.streaming.admission import CELLS, Admission, span_of, why_not_before
@@ -42,7 +43,7 @@ from acep.streaming.needed import uses_of
 from acep.streaming.query_versions import RunningQueries, Times
 from acep.streaming.sampled import POINTS, points_in, tally_of, with_shed
 from acep.streaming.spent import spent_of
-from acep.streaming.step import MicroBatch, bucket_of
+from acep.streaming.step import BUCKET, MicroBatch, bucket_of
 from acep.streaming.time_bound import TimeBound
 from acep.streaming.times import before, begin_after, passed
 from acep.streaming.totals import TOLD
@@ -136,8 +137,10 @@ class BatchCall:
     ) -> tuple[Mapping[str, Any], Sequence[str]]:
         """Run a micro-batch in this process; the sink gets a table."""
         rows, observed = self._going(frame, decision)
-        events = sent_rows(rows, self.columns.sent).toArrow()
-        stepped = step_in_files(self.job, self._place(batch, decision), events.to_batches())
+        events = rows.select(*self.columns.sent).toArrow()
+        if events.column(BUCKET).null_count:
+            events = events.filter(events.column(BUCKET).is_valid())
+        stepped = step_in_files(self.job, self._place(batch, decision), events.to_batches(), self._cores)
         both = pa.Table.from_batches(stepped, self.job.result.append(pa.field(TOLD, pa.string())))
         seen = observed.counted(PATIENCE)
         if seen is None:
@@ -152,6 +155,13 @@ class BatchCall:
             found = found.append_column(EXACT, exact)
         sink(found, batch)
         return seen, both.column(TOLD).drop_null().to_pylist()
+
+    @property
+    def _cores(self) -> int:
+        """The cores that match in this process: one where functions of the user's own are called, which may be unfit
+        for threads, or where buckets share a bound of time."""
+        alone = self.job.timed or any(plan.computed for plan in self.job.plans)
+        return 1 if alone else min(os.cpu_count() or 1, self.job.buckets)
 
     def _going(self, frame: DataFrame, decision: Decision) -> tuple[DataFrame, Observed]:
         """Return the rows that travel, and their observations."""

@@ -169,10 +169,8 @@ def with_fields(frame: DataFrame, wanted: Iterable[str]) -> DataFrame:
         path, field = path_of(frame.schema, name)
         if any_case:
             _check_case(frame.schema, path)
-        column = sf.col(".".join(map(quoted, path)))
         char = field.dataType.typeName() == "char" or str(field.metadata.get(CHAR_KEY, "")).startswith("char(")
-        if char:
-            added[name] = sf.rtrim(column)
-        elif len(path) > 1:
-            added[name] = column
+        if char or len(path) > 1:
+            column = sf.col(".".join(map(quoted, path)))
+            added[name] = sf.rtrim(column) if char else column
     return frame.withColumns(added) if added else frame

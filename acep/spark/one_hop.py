@@ -6,10 +6,11 @@ adds its rows, writes its next version, and only then returns its results.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -26,6 +27,8 @@ from acep.streaming.versions import Version, Versions
 __all__ = ["StatePlace", "call_name", "step_in_files", "versions_of"]
 
 ROWS = 1 << 14  # result rows in one record batch
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,11 @@ class StatePlace:
     newer: tuple[NewVersion, ...] = ()
 
 
-def step_in_files(job: SentJob, place: StatePlace, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Process the buckets of a partition of a micro-batch: read their rows and yield rows of the result.
+def step_in_files(
+    job: SentJob, place: StatePlace, batches: Iterable[pa.RecordBatch], cores: int = 1
+) -> Iterator[pa.RecordBatch]:
+    """Process the buckets of a partition of a micro-batch, in as many threads as there are ``cores``: read their rows
+    and yield rows of the result.
 
     The result has the additional column :data:`TOLD`, as in :func:`acep.spark.workers.match_partition`.
 
@@ -65,18 +71,16 @@ def step_in_files(job: SentJob, place: StatePlace, batches: Iterable[pa.RecordBa
         raise _moved(place)
     marked = place.known is not None and place.partitions > 1
     with closing(rows_of_partition(job, batches, marked=marked)) as rows:
-        yield from _stepped(job, place, batch, partition, versions, rows)
+        yield from _stepped(job, place, batch, partition, versions, rows, cores)
 
 
 def _stepped(
-    job: SentJob, place: StatePlace, batch: int, partition: int, versions: Versions, rows: PartitionRows
+    job: SentJob, place: StatePlace, batch: int, partition: int, versions: Versions, rows: PartitionRows, cores: int
 ) -> Iterator[pa.RecordBatch]:
     if place.known is not None:
         partition = 0 if place.partitions == 1 else _marked(rows, place)
     if any(number % place.partitions != partition for number in rows.numbers):
         raise _moved(place)
-    watch = Stopwatch(partition)
-    watch.packed = rows.spans
     there = versions.before(batch)
     # Without rows the number of the partition cannot be checked. It is right if this run has processed a micro-batch
     # with rows, as a wrong number is refused there. Until then no result rows are returned, to avoid duplicates.
@@ -87,28 +91,51 @@ def _stepped(
     )
     micro_batch = MicroBatch(job, versions, batch, there, place.delay_ms, rows.now, place.seen)
     newer = (*place.newer, *in_order(rows.versions))
+    numbers = range(partition, job.buckets, place.partitions)
+
+    def taken(number: int, core: int) -> tuple[SteppedBucket, Stopwatch, BucketRows]:
+        # Each core has a number of its own, so that times of the same core add up.
+        watch = Stopwatch(partition + core)
+        watch.packed = rows.spans if number == partition else []
+        own = rows.of(number)
+        part = NOTHING if own is None else _part(job, own, rows.now)
+        if newer:
+            part = replace(part, versions=newer, digest=f"{part.digest} {newer}")
+        step = take_step(micro_batch, number, part, watch, sure=sure)
+        watch.stop()
+        return step, watch, part
+
     counted, explored = [], []
     # While the state of a bucket is written, the next one is processed. Results follow once it is durable.
-    with ThreadPoolExecutor(1) as writer:
+    with ThreadPoolExecutor(1) as writer, closing(_on_cores(taken, numbers, cores)) as steps:
         before: _Writing | None = None
-        for number in range(partition, job.buckets, place.partitions):
-            own = rows.of(number)
-            part = NOTHING if own is None else _part(job, own, rows.now)
-            if newer:
-                part = replace(part, versions=newer, digest=f"{part.digest} {newer}")
-            step = take_step(micro_batch, number, part, watch, sure=sure)
+        for step, watch, part in steps:
             if place.sampled:
                 counted.append(points_by_cell(job, place.cells, part.rows, step.out))
                 explored += [] if place.exploring is None else [place.exploring.counts(job, part.rows, step.out)]
-            watch.stop()
             last, before = before, _Writing(step, watch, writer.submit(write_step, micro_batch, step))
             if last is not None:
                 yield from _results(micro_batch, last)
-            watch = Stopwatch(partition)
         if before is not None:
             yield from _results(micro_batch, before)
     if counted:
         yield from telling(job, job.result.empty_table(), [points_told(counted, explored_in(explored))]).to_batches()
+
+
+def _on_cores(taken: Callable[[int, int], Result], numbers: Sequence[int], cores: int) -> Iterator[Result]:
+    """Yield what a function returns for some numbers and the number of a core, in the order of the numbers."""
+    if cores == 1:
+        yield from (taken(number, 0) for number in numbers)
+        return
+    with ExitStack() as stack:
+        threads = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(cores)]
+        waiting = [threads[i % cores].submit(taken, number, i % cores) for i, number in enumerate(numbers)]
+        try:
+            for one in waiting:
+                yield one.result()
+        finally:
+            for one in waiting:
+                one.cancel()
 
 
 @dataclass(frozen=True)

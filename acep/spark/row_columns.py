@@ -36,14 +36,14 @@ class RowColumns:
     """Expressions that are reused in every micro-batch, because building them takes Spark a while.
 
     ``read`` are columns of each row, ``observed`` aggregates of all rows, ``sent`` columns of the rows for which
-    ``kept`` is true. ``told`` collects the metrics of buckets, and ``points`` the texts on match points. ``idle`` are
-    the buckets of a row that no query can use. ``exploring`` says which single events may be
-    shed. ``chosen`` caches the last micro-batch's expressions that select rows.
+    ``kept`` is true. ``told`` collects the metrics of buckets, and ``points`` the texts on match points. In each of
+    some ``passes`` a row has a bucket. ``exploring`` says which single events may be shed. ``chosen`` caches the last
+    micro-batch's expressions that select rows.
     """
 
     read: tuple[Column, ...]
     observed: tuple[Column, ...]
-    idle: tuple[Column, ...]
+    passes: int
     kept: Column
     sent: tuple[Column, ...]
     told: tuple[Column, ...]
@@ -54,17 +54,21 @@ class RowColumns:
     def counted(self, before: int | None, latest: int | None) -> list[Column]:
         """Return the aggregates of all rows. Idle rows with a time less than ``before`` (ticks) count as late, and rows
         with a time greater than ``latest`` as ahead."""
-        from pyspark.sql import functions as sf
 
         observed = list(self.observed)
+        # As texts: one call of Spark for each, not one for each part of an expression.
         if before is not None:
-            bound = _varying([before])(before)
-            late = [sf.count(sf.when(sf.col(TICKS) < bound, one)) for one in self.idle]
-            observed.append(sum(late[1:], late[0]).alias("late"))
+            late = f"{EVENT} AND NOT {NEEDED} AND {TICKS} < get(array({_number(before)}), pmod({TICKS}, 1))"
+            observed.append(self._count(late).alias("late"))
         if latest is not None:
-            ahead = [sf.count(sf.when(sf.col(AHEAD), sf.col(f"{NUMBER}{i}"))) for i in range(len(self.idle))]
-            observed.append(sum(ahead[1:], ahead[0]).alias("ahead"))
+            observed.append(self._count(AHEAD).alias("ahead"))
         return observed
+
+    def _count(self, condition: str) -> Column:
+        """Count the buckets of the rows for which a condition in SQL holds."""
+        from pyspark.sql import functions as sf
+
+        return sf.expr(" + ".join(f"count(CASE WHEN {condition} THEN {NUMBER}{i} END)" for i in range(self.passes)))
 
     def made(self, frame: DataFrame, job: SentJob, decision: Decision) -> DataFrame:
         """Return the columns ``read`` of the rows of ``frame``, with the numbers of the buckets to which each
@@ -121,13 +125,12 @@ def row_columns(
         sum(went[1:], went[0]).alias("carried"),
         sf.max(TICKS).alias("seen"),
     )
-    idle = tuple(sf.when(sf.col(EVENT) & ~sf.col(NEEDED), one) for one in number)
     kept = ~sf.coalesce(sf.col(EVENT), sf.lit(False)) | sf.coalesce(*going).isNotNull()
     sent = sent_columns(frame, job, codes_of(frame, job, going))
     points = sf.col(TOLD).startswith(POINTS)
     told = observed_columns(job.names, sf.when(~points, sf.col(TOLD)))
     counted = observed_columns(job.names, sf.when(points, sf.col(TOLD)))
-    return RowColumns(tuple(read), observed, idle, kept, tuple(sent), tuple(told), tuple(counted), exploring)
+    return RowColumns(tuple(read), observed, len(numbers), kept, tuple(sent), tuple(told), tuple(counted), exploring)
 
 
 def _chosen(
@@ -173,6 +176,11 @@ def _varying(numbers: Sequence[int]) -> Callable[[int], Column]:
     every = sf.array(*(sf.lit(one).cast("long") for one in known))
     nought = sf.pmod(sf.col(TICKS), sf.lit(1))
     return lambda one: sf.get(every, nought + sf.lit(known.index(one)))
+
+
+def _number(number: int) -> str:
+    """Return a number in SQL, which has no literal for the least one."""
+    return f"CAST('{number}' AS BIGINT)"
 
 
 def _numbers(steps: Sequence[tuple[int, Sequence[int]]]) -> Iterator[int]:
