@@ -159,7 +159,7 @@ class BatchCall:
     @property
     def _cores(self) -> int:
         """The cores that match in this process: one where functions of the user's own are called, which may be unfit
-        for threads, or where buckets share a bound of time."""
+        for threads, or where the buckets themselves keep a bound of time."""
         alone = self.job.timed or any(plan.computed for plan in self.job.plans)
         return 1 if alone else min(os.cpu_count() or 1, self.job.buckets)
 

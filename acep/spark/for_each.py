@@ -64,8 +64,8 @@ def for_each_batch(
     a ``history`` may say which single events matter; then the others are shed in place of whole units.
 
     With ``on_driver`` the events of a micro-batch are collected as Arrow and matched in the driver's process, in
-    threads, without a shuffle or a Python worker. This is for one machine and micro-batches that fit in memory. ``sink``
-    then gets a ``pyarrow.Table``. A stream may be restarted with or without it.
+    threads, without a shuffle or a Python worker. This is for one machine and micro-batches that fit in memory.
+    ``sink`` then gets a ``pyarrow.Table``. A stream may be restarted with or without it.
 
     With ``dynamic`` a query may be replaced while the stream runs: :meth:`ForEachBatch.replace`. All columns and events
     travel then.

@@ -6,7 +6,7 @@ adds its rows, writes its next version, and only then returns its results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -122,7 +122,7 @@ def _stepped(
         yield from telling(job, job.result.empty_table(), [points_told(counted, explored_in(explored))]).to_batches()
 
 
-def _on_cores(taken: Callable[[int, int], Result], numbers: Sequence[int], cores: int) -> Iterator[Result]:
+def _on_cores(taken: Callable[[int, int], Result], numbers: Sequence[int], cores: int) -> Generator[Result, None, None]:
     """Yield what a function returns for some numbers and the number of a core, in the order of the numbers."""
     if cores == 1:
         yield from (taken(number, 0) for number in numbers)

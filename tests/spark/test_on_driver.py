@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import warnings
 from typing import Any
 
@@ -12,9 +13,10 @@ import pytest
 
 import acep
 from acep.errors import DataError
-from acep.spark import error_in, for_each_batch
+from acep.spark import each_call, error_in, for_each_batch
 from acep.spark.chunks import ORDER
 from acep.spark.metrics import Progress
+from acep.spark.one_hop import _on_cores
 from tests.spark.streams import Folder, as_dicts
 from tests.spark.test_for_each import OPTIONS, QUERY, exact, idle_in, many_keys, pretend, run, same_bindings
 
@@ -101,3 +103,58 @@ def test_a_mistake_in_the_events_is_one_line(spark: Any) -> None:
     error = error_in(failed.value)
     assert isinstance(error, DataError)
     assert "\n" not in error.message
+
+
+def test_each_core_takes_its_own_buckets_and_the_order_is_kept() -> None:
+    begun = threading.Barrier(2, timeout=60)
+
+    def taken(number: int, core: int) -> tuple[int, int, str]:
+        if number < 2:
+            begun.wait()  # only two threads get past it
+        return number, core, threading.current_thread().name
+
+    steps = list(_on_cores(taken, range(7), 2))
+    assert [(number, core) for number, core, _ in steps] == [(number, number % 2) for number in range(7)]
+    assert len({(core, name) for _, core, name in steps}) == 2
+    alone = list(_on_cores(lambda number, core: (number, core, threading.current_thread()), range(3), 1))
+    assert alone == [(number, 0, threading.current_thread()) for number in range(3)]
+
+
+def test_an_error_of_one_bucket_is_given_where_its_result_would_be() -> None:
+    def taken(number: int, _: int) -> int:
+        if number == 3:
+            raise DataError("a bad event")
+        return number
+
+    for cores in (1, 2):
+        steps = _on_cores(taken, range(6), cores)
+        assert [next(steps) for _ in range(3)] == [0, 1, 2]
+        with pytest.raises(DataError, match="a bad event"):
+            next(steps)
+
+
+@pytest.mark.parametrize("why", ["a function", "a bound of time"])
+def test_one_core_matches_where_threads_would_do_harm(spark: Any, why: str) -> None:
+    table = many_keys(60)
+    stream, cores = Folder(spark, table, 30), list[int]()
+    options: dict[str, Any] = {"budget": acep.Budget(latency=10.0)} if why == "a bound of time" else {}
+    query: Any = "PATTERN SEQ(a p, b q) WHERE skip_till_any_match(p, q) { [k] } WITHIN 9 seconds"
+    if why == "a function":
+
+        @acep.function(version="1", returns="integer")
+        def same(x: Any) -> Any:
+            return x
+
+        query = acep.parse("PATTERN SEQ(a p, b q) WHERE [k] AND same(q.x) > 0 WITHIN 9 seconds", functions=[same])
+    call = quiet(stream, lambda found, batch: None, query, **options)
+    before = each_call.step_in_files
+
+    def watched(job: Any, place: Any, batches: Any, many: int) -> Any:
+        cores.append(many)
+        return before(job, place, batches, many)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(each_call, "step_in_files", watched)
+        run(stream, call)
+    assert cores
+    assert set(cores) == {1}
