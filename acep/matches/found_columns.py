@@ -17,7 +17,7 @@ from acep.matches.records import Found
 from acep.pattern.expressions import Value
 from acep.plan.schema import Kind
 
-__all__ = ["FoundColumns", "concatenate", "end_to_end", "ops_of", "ordered", "ranks_of"]
+__all__ = ["FoundColumns", "concatenate", "end_to_end", "ops_of", "ordered", "ranks_of", "variables_of"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -232,12 +232,7 @@ def concatenate(parts: Sequence[FoundColumns]) -> FoundColumns:
     first = parts[0]
     if len(parts) == 1:
         return first
-    shapes = {(p.scale, tuple(c.kind for c in (*p.keys, *p.values))) for p in parts}
-    variables = max((p.variables for p in parts), key=len)  # a hand-written automaton that changes may get more
-    if any(p.variables != variables[: len(p.variables)] for p in parts):
-        raise ValueError("matches of different plans")
-    if len(shapes) > 1 or len({(len(p.keys), len(p.values)) for p in parts}) > 1:
-        raise ValueError("matches of different plans")
+    variables = variables_of(parts)
     base = np.cumsum([0, *(p.offsets[-1] for p in parts)])
     numbers: dict[str, Any] = {name: np.concatenate([getattr(p, name) for p in parts]) for name in NUMBERS}
     return FoundColumns(
@@ -252,6 +247,20 @@ def concatenate(parts: Sequence[FoundColumns]) -> FoundColumns:
         ops=None if all(p.ops is None for p in parts) else np.concatenate([ops_of(p) for p in parts]),
         apart=first.apart,
     )
+
+
+def variables_of(parts: Sequence[FoundColumns]) -> tuple[str, ...]:
+    """Return the variables of matches of one plan from several steps: a plan that changes may get more.
+
+    Raises :class:`ValueError` for parts of different plans.
+    """
+    shapes = {(p.scale, tuple(c.kind for c in (*p.keys, *p.values))) for p in parts}
+    variables = max((p.variables for p in parts), key=len)
+    if any(p.variables != variables[: len(p.variables)] for p in parts):
+        raise ValueError("matches of different plans")
+    if len(shapes) > 1 or len({(len(p.keys), len(p.values)) for p in parts}) > 1:
+        raise ValueError("matches of different plans")
+    return variables
 
 
 def taken_back(found: Sequence[Found]) -> int:

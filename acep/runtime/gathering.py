@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acep.events.batch import Column
-from acep.matches.found_columns import FoundColumns, concatenate, end_to_end, ranks_of
+from acep.matches.found_columns import FoundColumns, concatenate, end_to_end, ranks_of, variables_of
 
 __all__ = ["Rows", "gathered"]
 
@@ -30,11 +30,9 @@ def gathered(lost: Sequence[Rows], come: Sequence[Rows]) -> tuple[FoundColumns, 
         taken = [part.take(rows).to_take_back() for part, rows in lost] + [part.take(rows) for part, rows in come]
         whole = concatenate(taken)
         return whole, np.arange(len(whole))
-    first = parts[0][0]
+    first, variables = parts[0][0], variables_of([part for part, _ in parts])
     given = [(one.start, one.end, one.bundle, one.error, one.offsets, one.ids, one.vars, rows) for one, rows in parts]
-    start, end, bundle, error, offsets, ids, codes, source = _native.gathered(
-        given, len(lost), ranks_of(first.variables)
-    )
+    start, end, bundle, error, offsets, ids, codes, source = _native.gathered(given, len(lost), ranks_of(variables))
     places = [rows for _, rows in parts]
     ops = None
     if lost:
@@ -50,7 +48,7 @@ def gathered(lost: Sequence[Rows], come: Sequence[Rows]) -> tuple[FoundColumns, 
         vars=codes,
         scale=first.scale,
         keys=_gathered_columns([part.keys for part, _ in parts], places, source),
-        variables=first.variables,
+        variables=variables,
         values=_gathered_columns([part.values for part, _ in parts], places, source),
         shape=first.shape if all(part.shape == first.shape for part, _ in parts) else None,
         in_order=True,

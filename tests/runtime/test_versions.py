@@ -428,6 +428,20 @@ def test_variables_that_come_with_a_version_are_those_of_its_matches(engine: str
     assert found.bindings["d"] == (9,)
 
 
+def test_matches_of_two_versions_are_taken_back_and_given_together() -> None:
+    told = []
+    for engine in ENGINES:
+        options = {"lateness": 20, "speculation": "inf", "dynamic": True, "engine": engine}
+        matcher = acep.Matcher("PATTERN SEQ(A b, B c, C d) WITHIN 9", **options)
+        given = [*matcher.push({"ts": [1, 2, 4, 5], "type": ["A", "B", "C", "D"]})]
+        # `a` is a variable that the first version does not have, and the first one by its name.
+        given += matcher.revise("PATTERN SEQ(A b, B c, D a) WITHIN 9", since=3)
+        given += matcher.push({"ts": [3, 6, 1], "type": ["B", "D", "A"]})
+        told.append([(one.op, one.end, one.bindings) for one in given])
+    assert told[0] == told[1]
+    assert {op for op, *_ in told[0]} == {-1, 1}
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_version_may_read_more_columns_than_events_before_it_have(engine: str) -> None:
     text = "PATTERN SEQ(A a, B b{}) WITHIN 9 RETURN a.x AS x"
