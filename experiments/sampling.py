@@ -22,10 +22,16 @@ __all__ = ["INSIDE", "layer_of", "sampled", "why_not_sampled"]
 
 FREQUENCY = 3_999  # samples a second; no multiple of what the system does by the clock
 FUNCTIONS = {
-    "nodes: look": ("event", "turns", "begin", "step", "load", "contiguous_end", "cost", "bound"),
-    "nodes: predicates": ("passing", "all_frames"),
-    "nodes: make": ("make", "put", "unite", "like", "earlier", "same", "hashed"),
-    "nodes: bind": ("finish", "bind_all", "bind_one", "replaces", "store", "complete", "give", "distinct"),
+    "nodes: look": (
+        *("event", "turns", "begin", "step", "load", "contiguous_end", "cost", "bound"),
+        *("replace", "may_replace", "replace_by", "meet"),
+    ),
+    "nodes: predicates": ("passing", "few_passing", "all_frames"),
+    "nodes: make": ("make", "fill", "put", "unite", "like", "earlier", "same", "hashed"),
+    "nodes: bind": (
+        *("finish", "bind_all", "bind_one", "takes_over", "succeed", "exchange"),
+        *("store", "complete", "give", "distinct"),
+    ),
 }
 """Layers of ``nodes*.cpp`` by function; its others: ``nodes: look``."""
 FILES = {
@@ -37,6 +43,7 @@ FILES = {
         "nodes",
         "node_list",
         "nodes_state",
+        "nodes_contiguity",
         "nodes_matches",
         "nodes_memory",
         "nodes_merging",

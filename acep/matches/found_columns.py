@@ -297,14 +297,29 @@ def ordered(found: FoundColumns, sort: Sort | None = None) -> FoundColumns:
     what :func:`order_in_python` does, in native code."""
     if found.in_order:
         return found
-    if found.apart and len(found) > 1:
-        found = found.take(np.lexsort([one for column in reversed(found.values) for one in _ranked(column)]))
     places = _places(found, sort or order_in_python)
+    if found.apart and _has_ties(found, places):
+        found = found.take(np.lexsort([one for column in reversed(found.values) for one in _ranked(column)]))
+        places = _places(found, sort or order_in_python)
     if found.ops is not None and 0 < found.taken_back < len(found):
         ops = found.ops if places is None else found.ops[places]
         last = np.argsort(ops, kind="stable")
         places = last if places is None else places[last]
     return found if places is None else found.take(places)
+
+
+def _has_ties(found: FoundColumns, places: Ints | None) -> bool:
+    """Return whether some neighbours in an order may have the same events: the end, the first event and the number of
+    events are compared."""
+
+    def alike(column: Any) -> Any:
+        column = column if places is None else column[places]
+        return column[1:] == column[:-1]
+
+    same = alike(found.end)
+    if same.any():
+        same &= alike(found.offsets[1:] - found.offsets[:-1])
+    return bool(same.any() and (same & alike(found.ids[found.offsets[:-1]])).any())
 
 
 def _ranked(column: Column) -> list[npt.NDArray[Any]]:

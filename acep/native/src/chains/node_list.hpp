@@ -22,6 +22,7 @@ public:
     uint32_t end = 0;
     bool sorted = true;  // starts do not fall from head to end, so expired nodes are at the head
     bool plain = true;   // every register of every node is bound and not null
+    bool apart = false;  // known: no two nodes have the same cell
     bool tight = false;  // while it grows, it has room for at most twice its nodes, or 8
     // Hash table (open addressing) from registers to rows, made on demand. It covers the rows before `indexed`,
     // including those before `head`. It is invalid once rows have moved.
@@ -91,6 +92,7 @@ public:
         std::swap(end, other.end);
         std::swap(sorted, other.sorted);
         std::swap(plain, other.plain);
+        std::swap(apart, other.apart);
         bytes_.swap(other.bytes_);
         std::swap(capacity_, other.capacity_);
         moved();
@@ -145,6 +147,7 @@ public:
 
     // Add a row at `end` for the caller to fill in; expired nodes are removed first if the buffer is full.
     uint32_t add(uint32_t slots, int64_t low) {
+        apart = false;
         if (end == capacity_) {
             if (capacity_ != 0) keep(slots, [&](uint32_t i) { return starts()[i] >= low; });
             if (tight) {
@@ -155,6 +158,23 @@ public:
             }
         }
         return end++;
+    }
+
+    // Copy the nodes of another list with the same slots into this one, which is empty.
+    void copy(NodeList& other, uint32_t slots) {
+        extend(slots, other.size());
+        const auto column = [&](auto* to, const auto* from) { std::copy_n(from + other.head, end, to); };
+        column(starts(), other.starts());
+        column(positions(), other.positions());
+        column(cells(), other.cells());
+        column(errors(), other.errors());
+        for (uint32_t s = 0; s < slots; ++s) {
+            column(slot(s), other.slot(s));
+            column(tags(s, slots), other.tags(s, slots));
+        }
+        sorted = other.sorted;
+        plain = other.plain;
+        apart = other.apart;
     }
 
     // Add rows at `end` for the caller to fill in, and return the first one.

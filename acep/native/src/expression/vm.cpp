@@ -19,9 +19,6 @@ using namespace operations;
 
 namespace {
 
-// Up to so many rows are computed one by one: a block operation takes longer to start than one row takes.
-constexpr size_t few_rows = 4;
-
 // Apply a function of one double; null where Python raises: for NaN, and for infinity from a finite argument.
 template <class AnyWork, class Function>
 void function(AnyWork w, Function f) {

@@ -13,6 +13,8 @@
 namespace acep {
 
 constexpr size_t block_rows = 256;
+// Up to so many rows are computed one by one: a block operation takes longer to start than one row takes.
+constexpr size_t few_rows = 4;
 
 // An input. Doubles are passed as their bits, truth values as 0 or 1, texts as codes. `valid`: 0 where the value is
 // null; nullptr: never null. Stride 1 is a column; stride 0 is one value (and one of `valid`) for all rows.
@@ -82,11 +84,18 @@ public:
     };
     // Return the sum that the program is, or nullptr if it is another one.
     const Sum* sum() const { return sum_ ? &*sum_ : nullptr; }
+    // Return whether the result is the only input.
+    bool copies() const {
+        return leaves_ == 1 && instructions_.size() == 1 && instructions_[0].op == Op::LEAF &&
+               instructions_[0].to == result_ && !condition_;
+    }
     size_t leaves() const { return leaves_; }
     // Return whether the result is a truth value.
     bool condition() const { return condition_; }
     // Return whether `test` is a conjunction of comparisons of inputs and constants, which needs no scratch vectors.
     bool short_way() const { return !terms_.empty(); }
+    // Return whether it holds for one row of the inputs.
+    bool passes(const Leaf* leaves, size_t row) const;
 
 private:
     struct Instruction {
@@ -109,7 +118,6 @@ private:
     void run(const Frame& frame, const Texts& texts) const;
     const Scratch::View& run_block(const Leaf* leaves, size_t n, const Texts& texts, Scratch& scratch) const;
     const Scratch::Cell& run_row(const Leaf* leaves, size_t row, const Texts& texts, Scratch& scratch) const;
-    bool passes(const Leaf* leaves, size_t row) const;
     void test_terms(const Leaf* leaves, size_t n, uint8_t* pass) const;
 
     std::vector<Instruction> instructions_;

@@ -1,7 +1,8 @@
 // The node engine. An event is processed as in acep/reference/engine.py: first all transitions of existing nodes, then
 // new beginnings; only then are the new nodes stored for later events. Other parts: nodes_registers.cpp (predicates and
-// registers of new nodes), nodes_merging.cpp (union of equal nodes, storage), nodes_dominance.cpp (match points only),
-// nodes_matches.cpp (complete runs), nodes_shedding.cpp, nodes_memory.cpp and nodes_state.cpp.
+// registers of new nodes), nodes_contiguity.cpp (what contiguity ends), nodes_merging.cpp (union of equal nodes,
+// storage), nodes_dominance.cpp (match points only), nodes_matches.cpp (complete runs), nodes_shedding.cpp,
+// nodes_memory.cpp and nodes_state.cpp.
 #include "nodes/nodes.hpp"
 
 namespace acep {
@@ -30,6 +31,7 @@ NodeEngine::NodeEngine(Tables tables, EventClassifier& classifier, Partitions& p
         }
     }
     find_frames();
+    find_replacing();
 }
 
 // Find the slots that hold lists of frames, including copies; repeat until no new one is found.
@@ -82,6 +84,7 @@ void NodeEngine::change(Tables tables) {
         complete_in_steps();
         for (uint32_t p = 0; p < parts_.size(); ++p) completion_->begin(p, parts_[p].bundle, parts_[p].last);
     }
+    find_replacing();
     for (Part& part : parts_) {
         for (auto* lists : {&part.lists, &part.shadow}) {
             if (!lists->empty()) lists->resize(after);
@@ -163,14 +166,16 @@ const std::vector<NodeEngine::Turn>& NodeEngine::turns(uint32_t pattern) {
         auto next = static_cast<uint32_t>(turns_.size());
         std::vector<Turn> found;
         for (uint32_t s = 0; s < tables_.states.size(); ++s) {
-            Turn turn{s, {}, false};
+            Turn turn{s, {}, false, {}, 0, true};
             for (Arc& arc : tables_.states[s].arcs) {
                 if (!classifier_.has(next, arc.event_class)) continue;
                 for (Put& put : arc.puts) simplify(put);  // here, as programs come after the arcs that use them
                 turn.arcs.push_back(&arc);
                 turn.blocks = turn.blocks || (arc.blocking && tables_.strategy == Strategy::next);
             }
-            if (!turn.arcs.empty()) found.push_back(std::move(turn));
+            if (turn.arcs.empty()) continue;
+            find_ways(turn);
+            found.push_back(std::move(turn));
         }
         turns_.push_back(std::move(found));
     }
@@ -203,7 +208,9 @@ void NodeEngine::event(uint32_t partition, const Event& event) {
     if (!bounded()) {
         if (!tables_.timed()) free_expired(event.ts);
         if (parts_.size() <= partition) parts_.resize(partition + 1);
-        return look(parts_[partition], partition, event);
+        Part& part = parts_[partition];
+        if (!replaces_ || shed_ || resting_ || !replace(part, partition, event)) look(part, partition, event);
+        return;
     }
     make_way(event.ts);
     if (parts_.size() <= partition) parts_.resize(partition + 1);
@@ -219,18 +226,24 @@ void NodeEngine::event(uint32_t partition, const Event& event) {
     memory_.peak = std::max(memory_.peak, bytes() + partitions_.bytes());
 }
 
+// Note the event as the last one of its partition.
+void NodeEngine::meet(Part& part, const Event& event) {
+    part.last = event.position;
+    part.seen = arrived;
+    if (again) part.again = holds_;
+    current_ = NIL;
+    walks.any = false;
+}
+
 void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
     if (part.lists.empty()) {
         part.lists.resize(tables_.states.size());
         for (NodeList& list : part.lists) list.tight = bounded();
     }
-    part.last = event.position;
-    part.seen = arrived;
-    if (again) part.again = holds_;
-    current_ = NIL;
+    meet(part, event);
+    part.shared = true;
     admission_.nodes_before = work_.nodes;
     memory_.given_before = output_.given();
-    walks.any = false;
     if (shedding() != nullptr) shedding()->arrive(partition, arrived, work_.touches, again);
     if (resting_) {
         if (resting_->changed()) look_at_allowance();
@@ -389,51 +402,6 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
     if (took) keep(list, turn.state, key(event), EndReason::taken, [&](uint32_t i) { return taken_[i] == 0; });
 }
 
-// Under contiguity, remove the nodes whose error budget does not suffice for the event that they did not bind.
-void NodeEngine::contiguous_end(Part& part, const Event& event) {
-    const auto states = static_cast<uint32_t>(part.lists.size());
-    for (uint32_t s = 0; s < states; ++s) {
-        NodeList& list = part.lists[s];
-        if (list.empty()) continue;
-        const State& state = tables_.states[s];
-        if (!state.ignoring.empty()) {
-            ignore(list, s, event);
-            continue;
-        }
-        if (tables_.budget == 0) {
-            drop_all(list, s, key(event), EndReason::taken);
-            continue;
-        }
-        keep(list, s, key(event), EndReason::taken, [&](uint32_t i) {
-            int64_t between = event.position - list.positions()[i];
-            return std::any_of(state.arcs.begin(), state.arcs.end(), [&](const Arc& arc) {
-                return list.errors()[i] + cost(arc, between) + tables_.states[arc.target].rest <= tables_.budget;
-            });
-        });
-    }
-}
-
-// Keep the nodes that an ignorable arc lets wait behind the event; they have taken the event before it.
-void NodeEngine::ignore(NodeList& list, uint32_t state, const Event& event) {
-    const uint32_t slots = tables_.states[state].slots;
-    taken_.assign(list.end, 0);
-    for (const Ignore& arc : tables_.states[state].ignoring) {
-        if (!classifier_.has(event.pattern, arc.event_class) || !arc.lifetime.has(event.ts)) continue;
-        for (uint32_t at = list.head; at < list.end; at += static_cast<uint32_t>(block_rows)) {
-            const uint32_t stop = std::min(list.end, at + static_cast<uint32_t>(block_rows));
-            for (uint32_t i = at; i < stop; ++i) block_.rows[i - at] = i;
-            block_.contiguous = true;
-            const size_t count = passing(arc.checks, list, slots, event, stop - at);
-            for (size_t k = 0; k < count; ++k) taken_[block_.rows[k]] = 1;
-        }
-    }
-    for (uint32_t i = list.head; i < list.end; ++i) {
-        if (event.position - list.positions()[i] != 1) taken_[i] = 0;
-    }
-    keep(list, state, key(event), EndReason::taken, [&](uint32_t i) { return taken_[i] != 0; });
-    for (uint32_t i = list.head; i < list.end; ++i) list.positions()[i] = event.position;
-}
-
 // New nodes, time and memory ---------------------------------------------------------------------
 
 void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int64_t low) {
@@ -458,7 +426,7 @@ void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int6
     for (uint32_t state : touched_) {
         Made& made = made_[state];
         if (!tables_.states[state].arcs.empty() || tables_.dynamic) {
-            if (!replaces(made, part.lists[state], event)) store(made, part, partition, state, event, low);
+            if (!takes_over(made, part.lists[state], event)) store(made, part, partition, state, event, low);
         }
         made.nodes.clear();
         made.arcs.clear();

@@ -87,6 +87,7 @@ private:
         Bundle bundle;
         int64_t last = -1;  // position of its last event
         int64_t seen = -1;  // number of that event in the stream
+        bool shared = true; // nodes in different lists may have the same cell
         // Call visit(list, state) for all lists.
         template <class Visit>
         void each(Visit&& visit) {
@@ -94,11 +95,21 @@ private:
             for (uint32_t s = 0; s < shadow.size(); ++s) visit(shadow[s], s);
         }
     };
+    // How nodes under contiguity take an arc (nodes_contiguity.cpp).
+    struct Way {
+        bool free;        // the event that follows the last one costs nothing
+        bool checked;     // it has predicates on registers
+        bool ends;        // it completes a run, and the new node is not kept
+        uint32_t shared;  // other arcs bind the event to the same cells: the number of these arcs, or NIL
+    };
     // The arcs from one state that events of a pattern may take.
     struct Turn {
         uint32_t state;
         std::vector<const Arc*> arcs;
         bool blocks;  // for some arc, a node that can take the event must not ignore it
+        std::vector<Way> ways;  // by arc
+        uint32_t sharing;       // how many numbers the ways have in `shared`
+        bool distinct;          // new nodes with the same cell are in different states
     };
     struct Frame {
         int64_t when;  // time or position of its event
@@ -124,6 +135,7 @@ private:
     void add_arc(Arc arc);
     void compact(int64_t oldest = NEVER + 1);
     void free_expired(int64_t clock);
+    void meet(Part& part, const Event& event);
     void look(Part& part, uint32_t partition, const Event& event);
     // Return whether there is a bound on bytes. Then decisions depend on the bytes that the content may take, not on
     // the capacity that happens to be reserved.
@@ -154,10 +166,18 @@ private:
     void step(Part& part, const Turn& turn, const Event& event, int64_t low);
     void begin(const Turn& turn, const Event& event);
     void contiguous_end(Part& part, const Event& event);
+    void find_replacing();
+    void find_ways(Turn& turn) const;
+    bool replace(Part& part, uint32_t partition, const Event& event);
+    bool may_replace(Part& part, const std::vector<Turn>& all, const Event& event) const;
+    void replace_by(const Turn& turn, NodeList& list, const Event& event);
+    void succeed(const Arc& arc, uint32_t shared, NodeList& list, std::span<const uint32_t> rows, const Event& event);
+    void exchange(Part& part);
     void find_frames();
     void ignore(NodeList& list, uint32_t state, const Event& event);
     // Keep those of block_.rows[0 .. count) in `list` that pass the checks, and return their number.
     size_t passing(const std::vector<Check>& checks, NodeList& list, uint32_t slots, const Event& event, size_t count);
+    bool few_passing(const Check& check, NodeList& list, const Event& event, size_t& count);
     void load(const Source& source, NodeList& list, uint32_t slots, const Event& event, size_t count, size_t leaf);
     uint8_t load_one(const Source& source, NodeList& list, uint32_t slots, const Event& event, uint32_t row,
                      size_t leaf);
@@ -168,11 +188,13 @@ private:
     // was scored before, and `admission_.own_mark` is its mark.
     void make(const Arc& arc, NodeList& list, std::span<const uint32_t> rows, const Event& event, int64_t price,
               bool early);
+    void fill(const Arc& arc, NodeList& list, std::span<const uint32_t> rows, const Event& event, NodeList& to,
+              uint32_t first);
     void put(const Put& p, NodeList& from, uint32_t row, uint32_t before, NodeList& to, uint32_t made, uint32_t after,
              const Event& event);
     void finish(Part& part, uint32_t partition, const Event& event, int64_t low);
     Chain bind_one(const Made& made, uint32_t past, uint32_t i, const Event& event);
-    bool replaces(Made& made, NodeList& list, const Event& event);
+    bool takes_over(Made& made, NodeList& list, const Event& event);
     void store(Made& made, Part& part, uint32_t partition, uint32_t state, const Event& event, int64_t low);
     void dominate(Part& part, uint32_t partition, const Event& event, int64_t low);
     // Call found(i, error) for each new node of a state that ends runs and for which wanted(i, error) holds.
@@ -274,6 +296,11 @@ private:
     std::vector<Made> made_;  // by state
     std::vector<uint32_t> touched_;  // states with nodes made by the current event
     BoundCells bound_to_;            // cells of the current event
+    bool replaces_ = false;          // each event replaces all nodes (nodes_contiguity.cpp)
+    bool shares_ = false;            // the current event has bound one cell for nodes of different states
+    std::vector<uint32_t> replaced_; // states with nodes made by the current event, where it replaces all
+    std::vector<uint32_t> all_rows_; // 0, 1, and so on
+    std::vector<uint32_t> cells_of_; // by number of sharing arcs and row: the cell that binds the current event
     Arena arena_;
     Ring<Frame> frames_;
     uint32_t kept_cells_ = 0, kept_frames_ = 0;  // left by the last compaction

@@ -148,7 +148,7 @@ Chain NodeEngine::bind_one(const Made& made, uint32_t past, uint32_t i, const Ev
 }
 
 // Make the new nodes of a state its list, if that is empty and has as much room; return whether this was done.
-bool NodeEngine::replaces(Made& made, NodeList& list, const Event& event) {
+bool NodeEngine::takes_over(Made& made, NodeList& list, const Event& event) {
     if (!list.empty() || merging_.unites || shed_ || made.united || list.capacity() < made.nodes.capacity())
         return false;
     int64_t* starts = made.nodes.starts();
@@ -160,6 +160,7 @@ bool NodeEngine::replaces(Made& made, NodeList& list, const Event& event) {
         if (i != 0 && starts[i - 1] > starts[i]) made.nodes.sorted = false;
     }
     list.exchange(made.nodes);
+    list.apart = list.size() == 1;
     return true;
 }
 

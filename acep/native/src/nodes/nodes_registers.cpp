@@ -83,12 +83,40 @@ uint8_t NodeEngine::load_one(const Source& source, NodeList& list, uint32_t slot
     return block_.drops ? unbound : loaded.valid != nullptr && loaded.valid[0] == 0 ? null : value;
 }
 
+// Test a predicate for few rows in place, without a copy of its inputs. Return false if it needs one.
+bool NodeEngine::few_passing(const Check& check, NodeList& list, const Event& event, size_t& count) {
+    const BlockProgram& program = classifier_.programs()[check.program];
+    if (!list.plain || check.only >= 0 || !check.loops.empty() || !program.short_way()) return false;
+    block_.room_for(check.sources.size());
+    Leaf* leaf = block_.leaves.data();
+    for (const Source& source : check.sources) {
+        if (source.from == From::slot) {
+            *leaf++ = {list.slot(static_cast<uint32_t>(source.a)), nullptr, 1};
+        } else if (source.from == From::event) {
+            const Column& c = event.batch->columns[static_cast<size_t>(source.a)];
+            *leaf++ = {c.values + event.row, c.valid == nullptr ? nullptr : c.valid + event.row, 0};
+        } else {
+            return false;
+        }
+    }
+    uint32_t* rows = block_.rows.data();
+    size_t kept = 0;
+    for (size_t i = 0; i < count; ++i) {
+        rows[kept] = rows[i];
+        kept += program.passes(block_.leaves.data(), rows[i]) ? 1 : 0;
+    }
+    if (kept != count) block_.contiguous = false;
+    count = kept;
+    return true;
+}
+
 size_t NodeEngine::passing(const std::vector<Check>& checks, NodeList& list, uint32_t slots, const Event& event,
                            size_t count) {
     uint32_t* rows = block_.rows.data();
     uint8_t* pass = block_.pass;
     for (const Check& check : checks) {
         if (count == 0) return 0;
+        if (count <= few_rows && few_passing(check, list, event, count)) continue;
         const auto exempt = [&](uint32_t row) {
             const auto only = static_cast<uint32_t>(check.only);
             return check.only >= 0 && (list.tags(only, slots)[row] == value ? list.slot(only)[row] : 0) != check.turn;
@@ -177,6 +205,8 @@ void NodeEngine::simplify(Put& put) {
     if (const BlockProgram::Sum* sum = program.sum()) {
         const Source& source = assign.sources[sum->input];
         if (source.from == From::slot) put = {Write::plus, put.slot, source.a, -1, -1, sum->added};
+    } else if (program.copies() && assign.sources[0].from == From::event) {
+        put = {Write::last, put.slot, -1, assign.sources[0].a, -1, 0};
     } else if (program.leaves() == 0) {
         int64_t word = 0;
         uint8_t known = 0;
@@ -193,9 +223,9 @@ void NodeEngine::make(const Arc& arc, NodeList& list, std::span<const uint32_t> 
     }
     Made& made = made_[arc.target];
     if (made.arcs.empty()) touched_.push_back(arc.target);
-    const uint32_t slots = tables_.states[arc.target].slots, old = tables_.states[arc.source].slots;
+    const uint32_t slots = tables_.states[arc.target].slots;
     const uint32_t i = made.nodes.extend(slots, rows.size());
-    const size_t n = rows.size(), width = made.nodes.capacity(), old_width = list.capacity();
+    const size_t n = rows.size(), width = made.nodes.capacity();
     // Set rows [i, i + n) of a column.
     const auto each = [&](auto* column, auto&& content) {
         for (size_t k = 0; k < n; ++k) column[i + k] = content(rows[k]);
@@ -216,52 +246,65 @@ void NodeEngine::make(const Arc& arc, NodeList& list, std::span<const uint32_t> 
             errors[k] = paid[row] + static_cast<int32_t>(price);
         }
     }
-    int64_t* words = made.nodes.slot(0);
-    uint8_t* tags = made.nodes.tags(0, slots);
-    const int64_t* held = list.slot(0);
-    const uint8_t* known = list.tags(0, old);
-    for (const Put& p : arc.puts) {
-        int64_t* word = words + static_cast<size_t>(p.slot) * width;
-        uint8_t* tag = tags + static_cast<size_t>(p.slot) * width;
-        const size_t from = static_cast<size_t>(p.from) * old_width;
-        if (p.write == Write::copy && p.from >= 0) {
-            each(word, [&](uint32_t row) { return held[from + row]; });
-            each(tag, [&](uint32_t row) { return known[from + row]; });
-        } else if (p.write == Write::plus) {
-            for (size_t k = 0; k < n; ++k) {
-                const bool over = __builtin_add_overflow(held[from + rows[k]], p.extra, &word[i + k]);
-                tag[i + k] = over || known[from + rows[k]] != value ? null : value;
-            }
-        } else if (p.write == Write::constant) {
-            each(word, [&](uint32_t) { return p.extra; });
-            each(tag, [&](uint32_t) { return value; });
-        } else if (p.write == Write::last && p.column >= 0) {
-            const Column& c = event.batch->columns[static_cast<size_t>(p.column)];
-            const int64_t seen = c.word(event.row);
-            const Tag has = c.null(event.row) ? null : value;
-            each(word, [&](uint32_t) { return seen; });
-            each(tag, [&](uint32_t) { return has; });
-        } else {
-            for (size_t k = 0; k < n; ++k) {
-                put(p, list, rows[k], old, made.nodes, i + static_cast<uint32_t>(k), slots, event);
-            }
-        }
-    }
+    fill(arc, list, rows, event, made.nodes, i);
     if (shed_) {
         const size_t made_at = (slots - 2) * width, mark_at = made_at + width;
+        int64_t* words = made.nodes.slot(0);
+        uint8_t* tags = made.nodes.tags(0, slots);
         each(words + made_at, [&](uint32_t) { return now; });
         each(words + mark_at,
              [&](uint32_t row) { return (early ? admission_.own_mark : inherited(arc, list, row)).word(); });
         for (const size_t at : {made_at, mark_at}) each(tags + at, [](uint32_t) { return value; });
     }
-    bool plain = made.nodes.plain;
-    const uint8_t* tag = tags + i;
-    for (uint32_t s = 0; s < slots && plain; ++s, tag += width) {
-        for (size_t k = 0; k < n && plain; ++k) plain = tag[k] == value;
-    }
-    made.nodes.plain = plain;
     made.arcs.insert(made.arcs.end(), n, &arc);
     work_.nodes += static_cast<int64_t>(n);
+}
+
+// Set the registers of new nodes from `first` on, one for each of some rows; those of shedding are not set.
+void NodeEngine::fill(const Arc& arc, NodeList& list, std::span<const uint32_t> rows, const Event& event, NodeList& to,
+                      uint32_t first) {
+    const uint32_t slots = tables_.states[arc.target].slots, old = tables_.states[arc.source].slots;
+    const size_t n = rows.size(), width = to.capacity(), old_width = list.capacity();
+    int64_t* words = to.slot(0) + first;
+    uint8_t* tags = to.tags(0, slots) + first;
+    const int64_t* held = list.slot(0);
+    const uint8_t* known = list.tags(0, old);
+    bool plain = to.plain;
+    size_t written = admission_.hidden;
+    for (const Put& p : arc.puts) {
+        written += p.write == Write::sum ? 2 : 1;
+        int64_t* word = words + static_cast<size_t>(p.slot) * width;
+        uint8_t* tag = tags + static_cast<size_t>(p.slot) * width;
+        const size_t from = static_cast<size_t>(p.from) * old_width;
+        const auto set = [&](int64_t content, Tag as) {
+            for (size_t k = 0; k < n; ++k) word[k] = content, tag[k] = as;
+            plain = plain && as == value;
+        };
+        if (p.write == Write::copy && p.from >= 0) {
+            for (size_t k = 0; k < n; ++k) {
+                word[k] = held[from + rows[k]];
+                tag[k] = known[from + rows[k]];
+                plain = plain && tag[k] == value;
+            }
+        } else if (p.write == Write::plus) {
+            for (size_t k = 0; k < n; ++k) {
+                const bool over = __builtin_add_overflow(held[from + rows[k]], p.extra, &word[k]);
+                tag[k] = over || known[from + rows[k]] != value ? null : value;
+                plain = plain && tag[k] == value;
+            }
+        } else if (p.write == Write::constant) {
+            set(p.extra, value);
+        } else if (p.write == Write::last && p.column >= 0) {
+            const Column& c = event.batch->columns[static_cast<size_t>(p.column)];
+            set(c.word(event.row), c.null(event.row) ? null : value);
+        } else {
+            for (size_t k = 0; k < n; ++k) {
+                put(p, list, rows[k], old, to, first + static_cast<uint32_t>(k), slots, event);
+                plain = plain && tag[k] == value;
+            }
+        }
+    }
+    to.plain = plain && written == slots;
 }
 
 void NodeEngine::put(const Put& p, NodeList& from, uint32_t row, uint32_t old, NodeList& to, uint32_t made,

@@ -1,0 +1,219 @@
+// The node engine under contiguity: each event ends the nodes that do not take it.
+//
+// Without an error budget, an event replaces all nodes by the new ones, which then are the lists of their states at
+// once (`replace`). This needs no search for equal nodes, as long as no two nodes that take the event have the same
+// sequence of events, that is the same cell.
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "nodes/nodes.hpp"
+
+namespace acep {
+
+// Under contiguity, remove the nodes whose error budget does not suffice for the event that they did not bind.
+void NodeEngine::contiguous_end(Part& part, const Event& event) {
+    const auto states = static_cast<uint32_t>(part.lists.size());
+    for (uint32_t s = 0; s < states; ++s) {
+        NodeList& list = part.lists[s];
+        if (list.empty()) continue;
+        const State& state = tables_.states[s];
+        if (!state.ignoring.empty()) {
+            ignore(list, s, event);
+            continue;
+        }
+        if (tables_.budget == 0) {
+            drop_all(list, s, key(event), EndReason::taken);
+            continue;
+        }
+        keep(list, s, key(event), EndReason::taken, [&](uint32_t i) {
+            int64_t between = event.position - list.positions()[i];
+            return std::any_of(state.arcs.begin(), state.arcs.end(), [&](const Arc& arc) {
+                return list.errors()[i] + cost(arc, between) + tables_.states[arc.target].rest <= tables_.budget;
+            });
+        });
+    }
+}
+
+// Keep the nodes that an ignorable arc lets wait behind the event; they have taken the event before it.
+void NodeEngine::ignore(NodeList& list, uint32_t state, const Event& event) {
+    const uint32_t slots = tables_.states[state].slots;
+    taken_.assign(list.end, 0);
+    for (const Ignore& arc : tables_.states[state].ignoring) {
+        if (!classifier_.has(event.pattern, arc.event_class) || !arc.lifetime.has(event.ts)) continue;
+        for (uint32_t at = list.head; at < list.end; at += static_cast<uint32_t>(block_rows)) {
+            const uint32_t stop = std::min(list.end, at + static_cast<uint32_t>(block_rows));
+            for (uint32_t i = at; i < stop; ++i) block_.rows[i - at] = i;
+            block_.contiguous = true;
+            const size_t count = passing(arc.checks, list, slots, event, stop - at);
+            for (size_t k = 0; k < count; ++k) taken_[block_.rows[k]] = 1;
+        }
+    }
+    for (uint32_t i = list.head; i < list.end; ++i) {
+        if (event.position - list.positions()[i] != 1) taken_[i] = 0;
+    }
+    keep(list, state, key(event), EndReason::taken, [&](uint32_t i) { return taken_[i] != 0; });
+    for (uint32_t i = list.head; i < list.end; ++i) list.positions()[i] = event.position;
+}
+
+// Nodes that replace all others -------------------------------------------------------------------
+
+// Find whether each event replaces all nodes.
+void NodeEngine::find_replacing() {
+    replaces_ = tables_.contiguous() && tables_.budget == 0 && !merging_.unites && !tables_.firsts && !dominance_ &&
+                !completion_ && std::ranges::all_of(tables_.states, [](const State& s) { return s.ignoring.empty(); });
+}
+
+// Find how nodes that are replaced take the arcs of a turn.
+void NodeEngine::find_ways(Turn& turn) const {
+    std::map<std::tuple<uint16_t, uint32_t>, std::pair<uint32_t, uint32_t>> binding;  // how many arcs, and their number
+    std::set<std::tuple<uint32_t, uint16_t, uint32_t>> known;
+    for (const Arc* arc : turn.arcs) {
+        const State& target = tables_.states[arc->target];
+        const bool kept = !target.arcs.empty() || tables_.dynamic, ends = !target.accepts.empty();
+        if (kept && ends) turn.distinct = false;
+        if (!known.emplace(arc->target, arc->var, arc->history).second) turn.distinct = false;
+        ++binding[{arc->var, arc->history}].first;
+        const int64_t price = arc->source == 0 ? arc->weight : cost(*arc, 0);
+        turn.ways.push_back({price + target.rest <= 0, !arc->leaving.empty() || !arc->binding.empty(), !kept, NIL});
+    }
+    for (auto& [how, of] : binding) {
+        if (of.first > 1) of.second = turn.sharing++;
+    }
+    for (size_t k = 0; k < turn.arcs.size(); ++k) {
+        const auto& [arcs, number] = binding.at({turn.arcs[k]->var, turn.arcs[k]->history});
+        if (arcs > 1) turn.ways[k].shared = number;
+    }
+}
+
+// Return whether no two nodes that take an event have the same cell, and no two new ones of a state will have it.
+bool NodeEngine::may_replace(Part& part, const std::vector<Turn>& all, const Event& event) const {
+    uint32_t lists = 0;
+    for (const Turn& turn : all) {
+        NodeList& list = part.lists[turn.state];
+        if (turn.state != 0 && (list.empty() || event.position - list.positions()[list.head] != 1)) continue;
+        if (!turn.distinct) return false;
+        if (turn.state == 0) continue;
+        if (!list.apart && list.size() != 1) return false;
+        ++lists;
+    }
+    return lists < 2 || !part.shared;
+}
+
+// Replace all nodes of a partition by those that an event makes. Return false if they have to be compared.
+bool NodeEngine::replace(Part& part, uint32_t partition, const Event& event) {
+    const std::vector<Turn>& all = turns(event.pattern);
+    if (part.lists.empty()) part.lists.resize(tables_.states.size());
+    if (!may_replace(part, all, event)) return false;
+    meet(part, event);
+    shares_ = false;
+    const int64_t low = oldest_start(event);
+    for (const Turn& turn : all) {
+        NodeList& list = turn.state == 0 ? nothing_ : part.lists[turn.state];
+        if (turn.state != 0) {
+            if (list.empty()) continue;
+            if (!list.expire(low)) drop_expired(list, turn.state, low, low);
+            if (list.empty()) continue;
+            list.touched += static_cast<int64_t>(turn.arcs.size());
+        }
+        replace_by(turn, list, event);
+    }
+    if (!touched_.empty()) finish(part, partition, event, low);
+    exchange(part);
+    part.shared = shares_;
+    if (tells_live_) {
+        if (live_.size() <= partition) live_.resize(parts_.size());
+        live_[partition] = replaced_.empty() ? 0 : 1;
+    }
+    replaced_.clear();
+    return true;
+}
+
+// Make the nodes that follow those of a list, or begin, by the arcs of a turn.
+void NodeEngine::replace_by(const Turn& turn, NodeList& list, const Event& event) {
+    const uint32_t slots = tables_.states[turn.state].slots;
+    const bool follows = turn.state == 0 || event.position - list.positions()[list.head] == 1;
+    if (turn.sharing != 0) cells_of_.assign(size_t{turn.sharing} * list.size(), NIL);
+    for (size_t k = 0; k < turn.arcs.size(); ++k) {
+        const Arc& arc = *turn.arcs[k];
+        const Way& way = turn.ways[k];
+        if (!arc.lifetime.has(event.ts)) continue;
+        work_.touches += list.size();
+        if (!follows || !way.free) continue;
+        for (uint32_t at = list.head; at < list.end;) {
+            auto count = std::min<size_t>(list.end - at, block_rows);
+            if (!way.checked) {
+                while (all_rows_.size() < at + count) all_rows_.push_back(static_cast<uint32_t>(all_rows_.size()));
+            } else {
+                for (size_t i = 0; i < count; ++i) block_.rows[i] = at + static_cast<uint32_t>(i);
+                block_.contiguous = true;
+                if (!arc.leaving.empty()) count = passing(arc.leaving, list, slots, event, count);
+                if (!arc.binding.empty()) count = passing(arc.binding, list, slots, event, count);
+            }
+            const std::span rows((way.checked ? block_.rows.data() : all_rows_.data() + at), count);
+            at += static_cast<uint32_t>(block_rows);
+            if (count == 0) continue;
+            if (way.ends) {
+                make(arc, list, rows, event, 0, false);
+            } else {
+                succeed(arc, way.shared, list, rows, event);
+            }
+        }
+    }
+}
+
+// Make a node from each of some rows, with the cell that binds the event. Arcs with one number share the cell of a row.
+void NodeEngine::succeed(const Arc& arc, uint32_t shared, NodeList& list, std::span<const uint32_t> rows,
+                         const Event& event) {
+    NodeList& to = made_[arc.target].nodes;
+    if (to.empty()) replaced_.push_back(arc.target);
+    const uint32_t first = to.extend(tables_.states[arc.target].slots, rows.size());
+    fill(arc, list, rows, event, to, first);
+    int64_t *starts = to.starts() + first, *positions = to.positions() + first;
+    uint32_t* cells = to.cells() + first;
+    int32_t* errors = to.errors() + first;
+    const int64_t* begun = list.starts();
+    const uint32_t* pasts = list.cells();
+    uint32_t* known = shared == NIL ? nullptr : cells_of_.data() + size_t{shared} * list.size();
+    const uint32_t number = bound(event);
+    const int64_t now = key(event);
+    int64_t before = first == 0 ? NEVER : starts[-1];
+    for (size_t k = 0; k < rows.size(); ++k) {
+        const uint32_t row = rows[k];
+        const int64_t start = arc.source == 0 ? now : begun[row];
+        uint32_t cell = known == nullptr ? NIL : known[row - list.head];
+        if (cell == NIL) {
+            cell = arena_.cells.push({event.id, start, NEVER, pasts[row], NIL, number, arc.var, arc.number});
+            if (known != nullptr) known[row - list.head] = cell;
+        } else {
+            shares_ = true;
+        }
+        starts[k] = start;
+        positions[k] = event.position;
+        cells[k] = cell;
+        errors[k] = 0;
+        if (start < before) to.sorted = false;
+        before = start;
+    }
+    work_.nodes += static_cast<int64_t>(rows.size());
+}
+
+// Make the new nodes the lists of their states.
+void NodeEngine::exchange(Part& part) {
+    for (NodeList& list : part.lists) {
+        if (!list.empty()) list.clear();
+    }
+    for (const uint32_t state : replaced_) {
+        NodeList &nodes = made_[state].nodes, &list = part.lists[state];
+        nodes.apart = true;
+        if (list.capacity() < nodes.capacity()) {
+            list.copy(nodes, tables_.states[state].slots);
+            nodes.clear();
+        } else {
+            list.exchange(nodes);
+        }
+        nodes.apart = false;
+    }
+}
+
+}  // namespace acep
