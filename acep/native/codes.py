@@ -85,11 +85,15 @@ class Codes:
             return Column(kind, words.view(np.float64), valid)
         if kind is not Kind.STRING:
             return Column(kind, words, valid)
+        if len(words) and (words == words[0]).all():
+            return Column(kind, np.zeros(len(words), np.int64), valid, [self._text(words[0])])
         begins = np.flatnonzero(np.append(True, words[1:] != words[:-1])[: len(words)])  # matches come key by key
         codes, places = np.unique(words[begins], return_inverse=True)
         places = np.repeat(places.astype(np.int64), np.diff(np.append(begins, len(words))))
-        texts = [self.texts.text(int(code)) if self.texts.known(int(code)) else "" for code in codes]
-        return Column(kind, places, valid, texts)
+        return Column(kind, places, valid, [self._text(code) for code in codes])
+
+    def _text(self, code: np.int64) -> str:
+        return self.texts.text(int(code)) if self.texts.known(int(code)) else ""
 
     def release(self, low: int, keys: Callable[[], Ints]) -> None:
         """Release the texts not seen since ``low`` whose codes are not in ``keys``, once there are many texts."""
