@@ -59,7 +59,8 @@ PYTEST_ARGS ?=
 WORKERS ?= 2
 
 # How many cases the random tests try, as a multiple of their whole number (tests/conftest.py): make test ACEP_CASES=1
-test test-shipped: export ACEP_CASES := $(or $(ACEP_CASES),0.1)
+test: export ACEP_CASES := $(or $(ACEP_CASES),0.05)
+test-shipped: export ACEP_CASES := $(or $(ACEP_CASES),0.1)
 test-long: export ACEP_CASES := $(or $(ACEP_CASES),0.25)
 
 .DEFAULT_GOAL := help
