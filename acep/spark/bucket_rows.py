@@ -22,7 +22,7 @@ from acep.spark.workers import VERSION, received
 from acep.streaming.query_versions import NewVersion, versions_in_rows
 from acep.streaming.step import BUCKET, plain
 
-__all__ = ["HASH", "NOW", "PartitionRows", "SortedRows", "rows_of_partition"]
+__all__ = ["HASH", "NOW", "PartitionRows", "SortedRows", "counted_rows", "rows_of_partition"]
 
 HASH = "__hash"  # column with a hash of each row
 NOW = "__now"  # column with the time at which the micro-batch began, in milliseconds, if the job needs a clock
@@ -129,6 +129,18 @@ def rows_of_partition(job: SentJob, batches: Iterable[pa.RecordBatch], *, marked
     if waiting:
         found.sort(waiting)
     return found
+
+
+def counted_rows(job: SentJob, rows: pa.Table) -> dict[str, int | None]:
+    """Count the rows of a micro-batch as Spark's observation does, if all of them travel, each event to one bucket.
+
+    A row that ends the stream travels to all buckets.
+    """
+    ticks, _ = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
+    events = ticks[ticks < job.end]
+    many, seen = len(events), int(events.max()) if len(events) else None
+    ends = (len(ticks) - many) // job.buckets
+    return {"rows": many + ends, "events": many, "needed": many, "carried": many, "seen": seen}
 
 
 def _sorted(job: SentJob, rows: pa.Table) -> dict[int, SortedRows]:

@@ -37,8 +37,8 @@ class RowColumns:
 
     ``read`` are columns of each row, ``observed`` aggregates of all rows, ``sent`` columns of the rows for which
     ``kept`` is true. ``told`` collects the metrics of buckets, and ``points`` the texts on match points. In each of
-    some ``passes`` a row has a bucket. ``exploring`` says which single events may be shed. ``chosen`` caches the last
-    micro-batch's expressions that select rows.
+    some ``passes`` a row has a bucket. ``every`` tells whether all events are needed. ``exploring`` says which single
+    events may be shed. ``chosen`` caches the last micro-batch's expressions that select rows.
     """
 
     read: tuple[Column, ...]
@@ -48,6 +48,7 @@ class RowColumns:
     sent: tuple[Column, ...]
     told: tuple[Column, ...]
     points: tuple[Column, ...]
+    every: bool
     exploring: Exploring | None = None
     chosen: dict[str, tuple[list[Column], list[Column]]] = field(default_factory=dict, compare=False)
 
@@ -130,7 +131,9 @@ def row_columns(
     points = sf.col(TOLD).startswith(POINTS)
     told = observed_columns(job.names, sf.when(~points, sf.col(TOLD)))
     counted = observed_columns(job.names, sf.when(points, sf.col(TOLD)))
-    return RowColumns(tuple(read), observed, len(numbers), kept, tuple(sent), tuple(told), tuple(counted), exploring)
+    every = usable is None
+    columns = (tuple(read), observed, len(numbers), kept, tuple(sent), tuple(told), tuple(counted), every)
+    return RowColumns(*columns, exploring)
 
 
 def _chosen(
