@@ -76,6 +76,26 @@ def test_events_that_no_query_can_use_are_not_collected(spark: Any) -> None:
     assert idle_in(stream) > 300
 
 
+def test_rows_that_all_travel_are_counted_here_as_spark_observes_them(spark: Any) -> None:
+    table = many_keys(400, disorder=2)
+    query = acep.parse("PATTERN SEQ(a p, b q) WHERE partition_contiguity(p, q) { [k] } WITHIN 20 seconds")
+    counted = list[list[Any]]()
+    for observed in (False, True):
+        told, stream = list[Progress](), Folder(spark, table, 100)
+        empty = table.slice(0, 0)
+        pq.write_table(empty, stream.path / "events" / "000001a.parquet")
+        with pytest.MonkeyPatch.context() as patch:
+            if observed:
+                patch.setattr(each_call.BatchCall, "_counts_itself", lambda *_: False)
+            else:
+                patch.setattr(each_call.Observed, "counted", lambda *_: pytest.fail("Spark observed the rows"))
+            run(stream, quiet(stream, lambda *_: None, query, progress=told.append))
+        counted.append([(one.batch, one.rows, one.events, one.late, one.matches, one.report.events) for one in told])
+    assert counted[0] == counted[1]
+    assert counted[0][-1][2] == 400
+    assert len(counted[0]) > 5
+
+
 def test_what_it_sheds_loses_matches_and_invents_none(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     table = many_keys(12_000)
     stream, told, out = Folder(spark, table, 1_000), list[Progress](), list[dict[str, Any]]()
