@@ -41,6 +41,7 @@ __all__ = [
 
 VERSION = "__version"  # column with a new version of a query as JSON, in a row that is no event
 BLOB_BYTES = 64 * 1024 * 1024
+AT_ONCE = 1 << 16  # rows of a DataFrame matched at once, at least: Spark's Arrow batches have 10,000
 LATEST = 2**63 - 1
 
 # Input and output of :func:`step`, as (column, Arrow type). The time of packing, its end and its seconds, is in the row
@@ -200,10 +201,11 @@ def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def match_partition(
-    job: SentJob, batches: Iterable[pa.RecordBatch], *, tells: bool = False
+    job: SentJob, batches: Iterable[pa.RecordBatch], *, tells: bool = False, at_once: int = AT_ONCE
 ) -> Iterator[pa.RecordBatch]:
-    """Match a partition of rows sorted by (bucket, ts), and yield rows of the result. If it ``tells``, they have the
-    additional column :data:`TOLD`, and each bucket an additional row in which only this column is not null."""
+    """Match a partition of rows sorted by (bucket, ts), at least ``at_once`` of them at a time, and yield rows of the
+    result. If it ``tells``, they have the additional column :data:`TOLD`, and each bucket an additional row in which
+    only this column is not null."""
     current: tuple[int, Bucket] | None = None
 
     def emitted(bucket: Bucket, tables: list[pa.Table], *, last: bool) -> Iterator[pa.RecordBatch]:
@@ -212,10 +214,8 @@ def match_partition(
         if tells and last:
             yield from telling(job, job.result.empty_table(), [told(bucket, 0, 0, Stopwatch())]).to_batches()
 
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        rows = events_only(job, received(job, [batch]))
+    for some_batches in _together(batches, at_once):
+        rows = events_only(job, received(job, some_batches).combine_chunks())
         for number, whole in by_bucket(rows, BUCKET):
             if current is not None and current[0] != number:
                 yield from emitted(current[1], current[1].finish(), last=True)
@@ -232,3 +232,18 @@ def match_partition(
             yield from emitted(current[1], found, last=False)
     if current is not None:
         yield from emitted(current[1], current[1].finish(), last=True)
+
+
+def _together(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[list[pa.RecordBatch]]:
+    """Yield batches in groups of at least so many rows; the last group may have fewer."""
+    waiting, size = list[pa.RecordBatch](), 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        waiting.append(batch)
+        size += batch.num_rows
+        if size >= rows:
+            yield waiting
+            waiting, size = [], 0
+    if waiting:
+        yield waiting

@@ -70,11 +70,12 @@ def by_bucket(rows: pa.Table, column: str) -> Iterator[tuple[int, pa.Table]]:
         rows = rows.filter(numbers.is_valid())
         numbers = rows.column(column)
     codes = numbers.combine_chunks().to_numpy(zero_copy_only=False) if rows.num_rows else np.empty(0, np.int32)
-    order = np.argsort(codes, kind="stable")
-    codes = codes[order]
+    order = None if (codes[1:] >= codes[:-1]).all() else np.argsort(codes, kind="stable")
+    codes = codes if order is None else codes[order]
     starts = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist()] if len(codes) else []
     for start, end in zip(starts, [*starts[1:], len(codes)], strict=False):
-        yield int(codes[start]), rows.take(pa.array(order[start:end]))
+        own = rows.slice(start, end - start) if order is None else rows.take(pa.array(order[start:end]))
+        yield int(codes[start]), own
 
 
 def take_in(bucket: Bucket, rows: pa.Table, watermark: int, now: int | None, watch: Stopwatch) -> None:

@@ -130,7 +130,7 @@ def batch(job: SentJob, table: pa.Table) -> list[dict[str, Any]]:
     rows = pa.concat_tables(parts)
     rows = rows.sort_by([(BUCKET, "ascending"), (job.schema.ts, "ascending")])
     batches = rows.to_batches(max_chunksize=7)
-    for found in match_partition(job, batches):
+    for found in match_partition(job, batches, at_once=20):
         out += found.to_pylist(maps_as_pydicts="strict")
     return out
 

@@ -48,7 +48,7 @@ def wide(job: Job, table: pa.Table, column: str = BUCKET) -> pa.Table:
 def in_a_batch(job: Job, table: pa.Table) -> tuple[list[dict[str, Any]], pa.Table]:
     """What each bucket tells, and the result."""
     rows = wide(job, table).sort_by([(BUCKET, "ascending"), ("ts", "ascending")])
-    found = pa.Table.from_batches(match_partition(job, rows.to_batches(1000), tells=True))
+    found = pa.Table.from_batches(match_partition(job, rows.to_batches(1000), tells=True, at_once=3000))
     told = found.column(TOLD)
     return [json.loads(text) for text in told.drop_null().to_pylist()], found.filter(told.is_null())
 
