@@ -134,13 +134,15 @@ def rows_of_partition(job: SentJob, batches: Iterable[pa.RecordBatch], *, marked
 def counted_rows(job: SentJob, rows: pa.Table) -> dict[str, int | None]:
     """Count the rows of a micro-batch as Spark's observation does, if all of them travel, each event to one bucket.
 
-    A row that ends the stream travels to all buckets.
+    A row that ends the stream travels to all buckets. One whose key is null has no bucket: it is no event of any
+    partition, but its time counts.
     """
     ticks, _ = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
-    events = ticks[ticks < job.end]
-    many, seen = len(events), int(events.max()) if len(events) else None
-    ends = (len(ticks) - many) // job.buckets
-    return {"rows": many + ends, "events": many, "needed": many, "carried": many, "seen": seen}
+    timed = ticks[ticks < job.end]
+    ends = (len(ticks) - len(timed)) // job.buckets
+    many = len(timed) - rows.column(BUCKET).null_count
+    seen = int(timed.max()) if len(timed) else None
+    return {"rows": len(timed) + ends, "events": many, "needed": many, "carried": many, "seen": seen}
 
 
 def _sorted(job: SentJob, rows: pa.Table) -> dict[int, SortedRows]:

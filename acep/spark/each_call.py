@@ -139,12 +139,11 @@ class BatchCall:
         """Run a micro-batch in this process; the sink gets a table."""
         alone = self._counts_itself(decision)
         rows, observed = (self._read(frame, decision), None) if alone else self._going(frame, decision)
-        events = rows.select(*self.columns.sent).toArrow()
-        if events.column(BUCKET).null_count:
-            events = events.filter(events.column(BUCKET).is_valid())
+        came = rows.select(*self.columns.sent).toArrow()
+        events = came.filter(came.column(BUCKET).is_valid()) if came.column(BUCKET).null_count else came
         stepped = step_in_files(self.job, self._place(batch, decision), events.to_batches(), self._cores)
         both = pa.Table.from_batches(stepped, self.job.result.append(pa.field(TOLD, pa.string())))
-        seen = counted_rows(self.job, events) if observed is None else observed.counted(PATIENCE)
+        seen = counted_rows(self.job, came) if observed is None else observed.counted(PATIENCE)
         if seen is None:
             raise _untold(batch)
         matches = pc.is_null(both.column(TOLD))
