@@ -104,7 +104,7 @@ sanitize: $(SANITIZED)/objects/.built  ## test the native core under the address
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 \
 	ARROW_DEFAULT_MEMORY_POOL=system ACEP_SANITIZE=$(SANITIZERS) ACEP_CASES=$(or $(ACEP_CASES),0.05) \
-	$(SANITIZED)/bin/python -m pytest -n $(WORKERS) $(PYTEST_ARGS) tests/native tests/automaton \
+	$(SANITIZED)/bin/python -m pytest -n $(WORKERS) -m "not long" $(PYTEST_ARGS) tests/native tests/automaton \
 		tests/runtime/test_changes.py tests/runtime/test_versions.py tests/test_corpus.py tests/test_random.py
 
 SANITIZERS := address,undefined
@@ -142,13 +142,13 @@ demo: $(STAMP) native  ## see it work; EVENTS= and QUERY= name another stream an
 
 # The oldest releases that pyproject.toml allows suffice. The tests are those of code that calls a dependency, and the
 # corpus; LOWEST_TESTS=tests runs all but the long ones.
-LOWEST_TESTS ?= tests/budget tests/checks tests/events tests/learning tests/matches tests/pattern tests/plots \
-	tests/runner tests/sketches tests/spark tests/streaming tests/runtime/test_snapshot.py tests/test_automata.py \
-	tests/test_cli.py tests/test_completion.py tests/test_corpus.py tests/test_flat_output.py
+LOWEST_TESTS ?= tests/events tests/learning tests/matches tests/plots tests/runner tests/sketches tests/spark \
+	tests/streaming tests/runtime/test_snapshot.py tests/test_automata.py tests/test_cli.py \
+	tests/test_completion.py tests/test_corpus.py tests/test_flat_output.py
 
 test-lower-bounds: build/lowest/.built  ## test with the oldest supported dependencies
-	ACEP_CASES=0.1 $(LOWEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup -m "not long" $(PYTEST_ARGS) \
-		$(LOWEST_TESTS)
+	ACEP_CASES=$(or $(ACEP_CASES),0.05) $(LOWEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup -m "not long" \
+		$(PYTEST_ARGS) $(LOWEST_TESTS)
 
 build/lowest/.built: $(LOWEST)/.installed $(NATIVE_SOURCES)
 	$(call rebuild,$(LOWEST),build/lowest)

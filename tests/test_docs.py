@@ -101,10 +101,17 @@ def uses_spark(page: Path) -> bool:
     return any(block.runs and "spark" in block.text for block in blocks(page))
 
 
-PARAMS = [
-    pytest.param(page, id=told(page), marks=[pytest.mark.spark, pytest.mark.long] if uses_spark(page) else [])
-    for page in PAGES
-]
+LONG = ("docs/reference/command_line.md", "docs/howto/tuning.md", "docs/howto/plots.md")
+"""Pages that take ten seconds and more, though they do not use Spark."""
+
+
+def marks_of(page: Path) -> list[pytest.MarkDecorator]:
+    if uses_spark(page):
+        return [pytest.mark.spark, pytest.mark.long]
+    return [pytest.mark.long] if told(page) in LONG else []
+
+
+PARAMS = [pytest.param(page, id=told(page), marks=marks_of(page)) for page in PAGES]
 
 
 @pytest.mark.parametrize("page", PARAMS)

@@ -206,6 +206,7 @@ def tweet(table: pa.Table, row: int) -> tuple[Any, ...]:
     return table["symbol"][row].as_py(), table["tweet_id"][row].as_py()
 
 
+@pytest.mark.long
 def test_the_page_is_up_to_date(data: Callable[[str], Path]) -> None:
     """By the walk, so that no engine is asked for whole streams: ``python -m examples.table`` asks one. The figures of
     streams that are not whole here are taken from the page, for its text."""

@@ -22,6 +22,7 @@ from acep.runner.inbox import Inbox
 from tests.corpus import Case, load_all
 from tests.random_cases import random_case
 from tests.runner.streams import Stream, fast_disk, final, lines_of, the_same
+from tests.thinned import thinned
 
 GOOD = [case for case in load_all() if case.raises is None]
 AB = acep.regex("ab", within=5)
@@ -48,7 +49,7 @@ def cut(table: pa.Table, stream: Stream, rng: random.Random) -> None:
 # The same as in one process ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", GOOD, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", thinned(GOOD, 3), ids=lambda case: case.id)
 def test_files_in_order_are_one_process(case: Case, tmp_path: Path) -> None:
     query = (acep.regex if case.letters else acep.parse)(case.text, **case.query_options)
     table, options = case.table(), dict(case.stream_options)

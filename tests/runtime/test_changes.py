@@ -18,6 +18,7 @@ from acep.storage.snapshot import seal, unseal
 from tests.random_automata import accepted, random_automaton, random_rows
 from tests.random_cases import COLUMNS
 from tests.runtime.test_revisions import net
+from tests.thinned import thinned
 
 ENGINES = ("auto", "reference")
 PARTS = 10
@@ -57,7 +58,7 @@ def changes_of(rng: Random, automaton: acep.Automaton, arcs: list[GraphArc]) -> 
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", thinned(range(PARTS), 5))
 def test_changes_hold_from_their_time_on(part: int, engine: str, cases: Callable[[int], int]) -> None:
     some = many = back = ahead = anew = 0
     for seed in range(part * 10_000, part * 10_000 + max(20, cases(100))):

@@ -22,6 +22,7 @@ from tests.random_cases import sase_text
 from tests.random_versions import Chain, Oracle, random_chain, told_of
 from tests.runtime.test_changes import table
 from tests.runtime.test_revisions import net
+from tests.thinned import thinned
 
 ENGINES = ("auto", "reference")
 PARTS = 4
@@ -118,7 +119,7 @@ WAYS = ((None, 0), (3, 0), (3, 1), (20, "inf"), ("inf", "inf"))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", thinned(range(PARTS), PARTS))
 def test_each_version_holds_in_its_time(part: int, engine: str, cases: Callable[[int], int]) -> None:
     some, seen = Counter[str](), Counter[str]()
     for seed in range(part * 10_000, part * 10_000 + max(80, cases(250))):
@@ -156,7 +157,7 @@ def test_each_version_holds_in_its_time(part: int, engine: str, cases: Callable[
     assert any(seen[kind] for kind in ("before it began", "after its version", "of an older version"))
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", thinned(range(PARTS), PARTS))
 def test_engines_agree_and_late_events_take_the_version_of_their_time(part: int, cases: Callable[[int], int]) -> None:
     """Random queries with repetitions, sets, choices, negations, errors, HAVING, RETURN and OUTPUT."""
     some = Counter[str]()

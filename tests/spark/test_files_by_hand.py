@@ -27,9 +27,10 @@ from tests.random_cases import random_case
 from tests.spark.by_hand import as_rows, numbered, rows_of, same, stream, the_job
 from tests.spark.by_hand_files import FileStream, coded
 from tests.spark.cases import GOOD, of_corpus, of_random
+from tests.thinned import thinned
 
 
-@pytest.mark.parametrize("case", GOOD, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", thinned(GOOD, 3), ids=lambda case: case.id)
 def test_a_stream_is_one_process(case: Case, tmp_path: Path) -> None:
     one = of_corpus(case)
     found, totals = FileStream(one.job, tmp_path, one.delay_ms, rng=one.rng).stream(one.batches)

@@ -17,6 +17,7 @@ from tests.corpus import Case
 from tests.random_cases import random_case
 from tests.spark.by_hand import as_rows, batch, numbered, rows_of, same, stream, the_job
 from tests.spark.cases import GOOD, of_corpus, of_random, split
+from tests.thinned import thinned
 
 
 @pytest.mark.parametrize("case", GOOD, ids=lambda case: case.id)
@@ -25,7 +26,7 @@ def test_a_batch_is_one_process(case: Case) -> None:
     assert same(batch(one.job, one.table), one.exact)
 
 
-@pytest.mark.parametrize("case", GOOD, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", thinned(GOOD, 3), ids=lambda case: case.id)
 def test_a_stream_is_one_process(case: Case) -> None:
     one = of_corpus(case)
     found, _, totals = stream(one.job, one.batches, rng=one.rng)
