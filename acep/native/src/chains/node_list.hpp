@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/arena.hpp"
+#include "common/prefetch.hpp"
 
 namespace acep {
 
@@ -48,6 +49,7 @@ public:
     int64_t* starts() { return word(0); }
     int64_t* positions() { return word(1); }
     uint32_t* cells() { return reinterpret_cast<uint32_t*>(word(2)); }
+    const uint32_t* cells() const { return const_cast<NodeList*>(this)->cells(); }
     int32_t* errors() { return reinterpret_cast<int32_t*>(word(2)) + capacity_; }
     int64_t* slot(uint32_t s) { return word(3 + size_t{s}); }
     uint8_t* tags(uint32_t s, uint32_t slots) {
@@ -84,6 +86,13 @@ public:
             words[at] = others[others_at];
             known[at] = theirs[others_at];
         }
+    }
+
+    // Load the first nodes into the processor's cache.
+    void fetch(uint32_t slots) const {
+        if (empty()) return;
+        const size_t wide = capacity_ * sizeof(int64_t), columns = 3 + std::min<size_t>(slots, 5);
+        for (size_t c = 0; c < columns; ++c) prefetch(bytes_.data() + c * wide + head * sizeof(int64_t), 1);
     }
 
     // Exchange the nodes with those of another list with the same slots.

@@ -203,6 +203,25 @@ uint32_t NodeEngine::bound(const Event& event) {
     return current_;
 }
 
+void NodeEngine::fetch(uint32_t partition, uint32_t hop) const {
+    if (partition >= parts_.size()) return;
+    const Part& part = parts_[partition];
+    if (hop == 0) return prefetch(&part, sizeof(Part));
+    const size_t most = std::min<size_t>(part.lists.size(), most_fetched);
+    if (hop == 1) return prefetch(part.lists.data(), most * sizeof(NodeList));
+    for (size_t s = 0; s < most; ++s) {
+        const NodeList& list = part.lists[s];
+        if (hop == 2) list.fetch(tables_.states[s].slots);
+        for (uint32_t i = list.head; hop > 2 && i < std::min(list.end, list.head + 4); ++i) {
+            const uint32_t cell = list.cells()[i];
+            if (cell == NIL) continue;
+            const Cell& last = arena_.cells[cell];
+            if (hop == 3) prefetch(&last, sizeof(Cell));
+            if (hop == 4 && last.past != NIL) prefetch(&arena_.cells[last.past], sizeof(Cell));
+        }
+    }
+}
+
 void NodeEngine::event(uint32_t partition, const Event& event) {
     if (unfinished()) return go_on(partition, event);
     if (!bounded()) {

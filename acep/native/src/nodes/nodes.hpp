@@ -28,6 +28,8 @@ public:
     NodeEngine(Tables tables, EventClassifier& classifier, Partitions& partitions,
                std::unique_ptr<Dominance> dominance = nullptr);
 
+    void fetch(uint32_t partition, uint32_t hop) const override;
+    bool fetches() const override { return !replaces_; }
     void event(uint32_t partition, const Event& event) override;
     void advance(int64_t clock) override;
     void end() override;
@@ -126,6 +128,7 @@ private:
         bool united = false;  // some are gone
     };
 
+    static constexpr size_t most_fetched = 8;  // lists of a partition
     static constexpr int64_t frame_bytes = 2 * sizeof(Frame) + sizeof(uint32_t);
     static constexpr int64_t part_bytes = 2 * sizeof(Part) + 2 + Shedding::unit_bytes;
 

@@ -219,6 +219,20 @@ bool WindowedEngine::note(Part& part, const Kind& kind, int64_t now, int64_t low
     return enough && reaches[size_t{levels} * (stages_ - 1) + levels - 1] >= low;
 }
 
+void WindowedEngine::fetch(uint32_t partition, uint32_t hop) const {
+    engine_->fetch(partition, hop);
+    if (hop > 1 || partition >= parts_.size()) return;
+    const Part& part = parts_[partition];
+    if (hop == 0) return prefetch(&part, sizeof(Part));
+    prefetch(part.known.data(), part.known.size() * sizeof(int64_t));
+    if (part.ring.empty()) return;
+    const size_t capacity = part.ring.size();
+    prefetch(&part.ring[part.head], 1);
+    prefetch(&part.ring[(part.head + part.size) & (capacity - 1)], 1);
+    for (size_t u = 0; u < used_.size(); ++u) prefetch(part.words.data() + u * capacity + part.head, 1);
+    prefetch(part.valid.data() + part.head, 1);
+}
+
 void WindowedEngine::event(uint32_t partition, const Event& event) {
     if (parts_.size() <= partition) parts_.resize(partition + 1);
     Part& part = parts_[partition];

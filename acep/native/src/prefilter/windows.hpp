@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/arena.hpp"
+#include "common/prefetch.hpp"
 #include "session/engine.hpp"
 
 namespace acep {
@@ -46,6 +47,8 @@ public:
     Output& output() override { return engine_->output(); }
     void flow(size_t most) override { engine_->flow(most); }
     bool unfinished() const override { return engine_->unfinished(); }
+    void fetch(uint32_t partition, uint32_t hop) const override;
+    bool fetches() const override { return engine_->fetches(); }
     void event(uint32_t partition, const Event& event) override;
     void advance(int64_t clock) override;
     void end() override;

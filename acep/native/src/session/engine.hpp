@@ -80,6 +80,12 @@ public:
     int64_t arrived = 0;  // events of the stream so far, with the current one
     bool again = false;  // the current event is matched again: it may be older than others, and came before
 
+    // Load what an event of a partition will need into the processor's cache. Each hop follows the pointers that the one
+    // before has loaded. An engine that does not `fetch` touches too little memory for an event.
+    virtual void fetch(uint32_t, uint32_t) const {}
+    virtual bool fetches() const { return false; }
+    static constexpr uint32_t hops = 5;
+
     // Process one event of a partition, if `wants` says so; the events come in stream order.
     virtual void event(uint32_t partition, const Event& event) = 0;
     // Free what is no longer needed, as no event before `clock` will come.

@@ -4,6 +4,14 @@
 #include <algorithm>
 
 namespace acep {
+namespace {
+
+constexpr uint32_t many_partitions = 1024;
+
+// Return by how many events a hop of Engine::fetch comes before the event itself.
+constexpr size_t ahead(uint32_t hop) { return 6 * size_t{Engine::hops - hop}; }
+
+}  // namespace
 
 Session::Session(Texts& texts, std::vector<BlockProgram> programs, std::vector<EventClass> classes, size_t columns,
                  const std::vector<std::pair<std::vector<uint32_t>, bool>>& keys)
@@ -71,8 +79,24 @@ size_t Session::push(const Batch& batch, size_t from, size_t to, size_t enough, 
                 for (size_t i = 0; i < n; ++i) wanted[i] |= static_cast<uint8_t>(engine->wants(pattern[i]));
             }
             if (!bounded_) table->partitions.find(batch, at, n, wanted, partition);
+            // With many partitions, each event would wait for memory several times.
+            const auto fetches = [](const Engine* engine) { return engine->fetches(); };
+            const bool far = !bounded_ && table->partitions.size() >= many_partitions &&
+                             std::any_of(table->engines.begin(), table->engines.end(), fetches);
+            const auto fetch = [&](size_t row, uint32_t hop) {
+                if (row >= n || partition[row] == NIL) return;
+                for (Engine* engine : table->engines) {
+                    const Engine::Wants wants = engine->wants(pattern[row]);
+                    if (wants == Engine::everywhere || (wants == Engine::where_live && engine->live(partition[row])))
+                        engine->fetch(partition[row], hop);
+                }
+            };
+            for (uint32_t hop = 0; far && hop < Engine::hops; ++hop) {
+                for (size_t row = 0; row < ahead(hop); ++row) fetch(row, hop);
+            }
             size_t i = 0;
             for (bool full = false; i < n && !full; ++i) {
+                for (uint32_t hop = 0; far && hop < Engine::hops; ++hop) fetch(i + ahead(hop), hop);
                 if (bounded_) partition[i] = wanted[i] == 0 ? NIL : find_bounded(*table, batch, at + i);
                 const uint32_t p = partition[i];
                 if (p == NIL) continue;
