@@ -12,7 +12,6 @@ from typing import IO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from acep.errors import DataError
@@ -22,9 +21,8 @@ from acep.spark.workers import VERSION, received
 from acep.streaming.query_versions import NewVersion, versions_in_rows
 from acep.streaming.step import BUCKET, plain
 
-__all__ = ["HASH", "NOW", "PartitionRows", "SortedRows", "counted_rows", "rows_of_partition"]
+__all__ = ["NOW", "PartitionRows", "SortedRows", "counted_rows", "rows_of_partition"]
 
-HASH = "__hash"  # column with a hash of each row
 NOW = "__now"  # column with the time at which the micro-batch began, in milliseconds, if the job needs a clock
 HELD = 128 << 20
 """Bytes of rows that a partition holds in memory; more rows go to temporary files, one for each bucket."""
@@ -43,8 +41,8 @@ class SortedRows:
 @dataclass
 class PartitionRows:
     """The rows of a partition by bucket: ``there`` in memory, and others in ``files``, which have no name and so vanish
-    with the process. ``mark`` is the number in the row without a hash (``None`` without such a row), and ``now`` is
-    when the micro-batch began. ``versions`` are new ones of queries, in rows of the buckets ``told``. ``spans`` are the
+    with the process. ``mark`` is the number in the marking row (``None`` without such a row), and ``now`` is when the
+    micro-batch began. ``versions`` are new ones of queries, in rows of the buckets ``told``. ``spans`` are the
     beginnings and ends of sorting and writing, in seconds since 1970."""
 
     job: SentJob
@@ -100,17 +98,17 @@ class PartitionRows:
 def rows_of_partition(job: SentJob, batches: Iterable[pa.RecordBatch], *, marked: bool) -> PartitionRows:
     """Read the rows of a partition.
 
-    If they are ``marked``, a row without a hash may give the number of the partition; it is left out of the rows.
+    If they are ``marked``, a row of a bucket whose number is too great may give the number of the partition; it is left
+    out of the rows.
 
     Raises :class:`DataError` if a time is null.
     """
     found, waiting, size = PartitionRows(job), list[pa.RecordBatch](), 0
     for batch in batches:
         rows = batch
-        if marked and rows.num_rows and rows.column(HASH).null_count:
-            mark = rows.column(HASH).is_null()
-            found.mark = -1 - rows.column(BUCKET).filter(mark)[0].as_py()
-            rows = rows.filter(pc.invert(mark))
+        if marked and (marking := rows.column(BUCKET).to_numpy() >= job.buckets).any():
+            found.mark = rows.column(BUCKET)[int(marking.argmax())].as_py()
+            rows = rows.filter(pa.array(~marking))
         if VERSION in rows.schema.names:
             texts = rows.column(VERSION)
             found.versions += versions_in_rows(texts.drop_null().to_pylist(), job.names)

@@ -373,7 +373,7 @@ def call_of(
     every = job.op is not None or job.late or job.dynamic
     uses = None if every else uses_of(plans, ids=job.schema.id is not None, budget=job.budget)
     columns = row_columns(wide, job, uses, exploring)
-    marks = marks_of(columns.made(wide, job, Decision()), place, columns.sent) if place.partitions > 1 else None
+    marks = marks_of(columns.made(wide, job, Decision()), job, place, columns.sent) if place.partitions > 1 else None
     return BatchCall(ids, job, result, place, versions, log, admission, bound, paced, columns, marks, latest, on_driver)
 
 

@@ -15,8 +15,9 @@ from typing import TypeVar
 import pyarrow as pa
 
 from acep.errors import EngineError
-from acep.spark.bucket_rows import HASH, PartitionRows, SortedRows, rows_of_partition
+from acep.spark.bucket_rows import PartitionRows, SortedRows, rows_of_partition
 from acep.spark.job import SentJob
+from acep.spark.row_sums import sum_of_rows
 from acep.streaming.event_choice import Exploring, explored_in
 from acep.streaming.query_versions import NewVersion, in_order
 from acep.streaming.sampled import points_by_cell, points_told
@@ -41,7 +42,7 @@ class StatePlace:
     micro-batch.
 
     In foreachBatch the driver has the number of the micro-batch and the ids of the query and its run (``known``), and a
-    sink may do anything with the result. If there are several partitions, each of them then has a row without a hash
+    sink may do anything with the result. If there are several partitions, each of them then has a marking row
     that gives its number, because the task's own number changes behind a union."""
 
     folder: str
@@ -183,7 +184,7 @@ def _part(job: SentJob, found: SortedRows, now: int | None) -> BucketRows:
     return BucketRows(
         taken if events.all() else taken.filter(pa.array(events)),
         int(seen.max()) if len(seen) else None,
-        f"{len(ticks)} {int(found.rows.column(HASH).to_numpy().sum()) % 2**64}",
+        f"{len(ticks)} {sum_of_rows(found.rows)}",
         ended=bool(ends.any()),
     )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import mmh3
 
 from acep.errors import DataError
-from acep.spark.bucket_rows import HASH, NOW
+from acep.spark.bucket_rows import NOW
 from acep.spark.fields import quoted, with_fields
 from acep.spark.job import SentJob
 from acep.spark.needed import needed_events
@@ -301,15 +301,16 @@ def sent_columns(frame: DataFrame, job: SentJob, codes: Column) -> list[Column]:
 
     sent = _travelling(frame, job)
     now = [sf.unix_millis(sf.current_timestamp()).alias(NOW)] if job.clocked else []
-    return [*sent, sf.xxhash64(*sent).alias(HASH), *now, sf.explode(codes).alias(BUCKET)]
+    return [*sent, *now, sf.explode(codes).alias(BUCKET)]
 
 
-def marks_of(frame: DataFrame, place: StatePlace, sent: Sequence[Column]) -> DataFrame:
-    """Create a row for each partition that gives its number."""
+def marks_of(frame: DataFrame, job: SentJob, place: StatePlace, sent: Sequence[Column]) -> DataFrame:
+    """Create a row for each partition that gives its number: that of a bucket which is too great."""
     from pyspark.sql import functions as sf
 
     rows = frame.sparkSession.range(0, place.partitions, 1, 1)
-    own = {BUCKET: (sf.lit(-1) - sf.col("id")).cast("int")}
+    first = -(-job.buckets // place.partitions) * place.partitions  # Spark sends each to its own partition
+    own = {BUCKET: (sf.lit(first) + sf.col("id")).cast("int")}
     return rows.select(*(own.get(name, sf.lit(None)).alias(name) for name in frame.select(*sent).columns))
 
 
@@ -353,6 +354,6 @@ def in_files(
         rows = rows.unionAll(marks)
     if newer is not None:
         every = sf.explode(sf.array(*map(sf.lit, range(place.partitions))))
-        rows = with_versions(rows, newer, {BUCKET: every, HASH: sf.xxhash64(VERSION)})
+        rows = with_versions(rows, newer, {BUCKET: every})
     rows = _spread(rows, place.partitions, sf.pmod(number, sf.lit(place.partitions)))
     return rows.mapInArrow(partial(step_in_files, job, place), _telling(result))

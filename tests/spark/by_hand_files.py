@@ -14,7 +14,6 @@ from unittest import mock
 import pyarrow as pa
 
 from acep.spark import bucket_rows, one_hop
-from acep.spark.bucket_rows import HASH
 from acep.spark.one_hop import StatePlace, step_in_files
 from acep.spark.times import end_of_stream
 from acep.streaming import live
@@ -58,9 +57,7 @@ class FileStream:
             rows = with_versions(rows, [text for text in versions for _ in range(self.place.partitions)])
             to = [*range(self.place.partitions)] * len(versions)
             codes = rows.column(BUCKET).to_pylist()[: rows.num_rows - len(to)] + to
-            hashes = rows.column(HASH).to_pylist()[: rows.num_rows - len(to)] + [0] * len(to)
-            for name, values in ((BUCKET, pa.array(codes, pa.int32())), (HASH, pa.array(hashes, pa.int64()))):
-                rows = rows.set_column(rows.column_names.index(name), name, values)
+            rows = rows.set_column(rows.column_names.index(BUCKET), BUCKET, pa.array(codes, pa.int32()))
         return self._ran(rows)
 
     def end(self) -> list[dict[str, Any]]:
@@ -69,7 +66,7 @@ class FileStream:
         schema = self.schema
         ts = schema.field(self.job.schema.ts)
         ends = pa.array([end_of_stream(spark_type(ts.type))] * len(marks)).cast(ts.type)
-        known = {BUCKET: pa.array(marks, pa.int32()), HASH: pa.array(marks, pa.int64()), ts.name: ends}
+        known = {BUCKET: pa.array(marks, pa.int32()), ts.name: ends}
         columns = {field.name: known.get(field.name, pa.nulls(len(marks), field.type)) for field in schema}
         return self._ran(pa.table(columns))
 
@@ -145,7 +142,5 @@ def coded(job: Job, table: pa.Table) -> pa.Table:
     for i, part in enumerate(job.passes):
         numbers = wide.column(f"{BUCKET}{i}").to_pylist()
         codes = [-1 - part.first - row % part.size if n is None else n for row, n in enumerate(numbers)]
-        rows = wide.select(job.columns)
-        hashes = [hash(repr(row)) for row in rows.to_pylist()]
-        parts.append(rows.append_column(HASH, pa.array(hashes)).append_column(BUCKET, pa.array(codes, pa.int32())))
+        parts.append(wide.select(job.columns).append_column(BUCKET, pa.array(codes, pa.int32())))
     return pa.concat_tables(parts)

@@ -12,7 +12,7 @@ import pytest
 import acep
 from acep.errors import DataError
 from acep.spark import bucket_rows
-from acep.spark.bucket_rows import HASH, NOW, rows_of_partition
+from acep.spark.bucket_rows import NOW, rows_of_partition
 from acep.spark.job import SentJob
 from acep.streaming.step import BUCKET
 from tests.spark.by_hand import the_job
@@ -30,7 +30,6 @@ def rows_of(size: int, seed: int) -> pa.RecordBatch:
             "k": rng.integers(0, 50, size),
             "n": rng.integers(0, 2**60, size),
             "name": pa.array(["\u00e9" * int(n) for n in rng.integers(0, 9, size)]),
-            HASH: rng.integers(-(2**60), 2**60, size),
             NOW: np.full(size, 77),
             BUCKET: pa.array(np.where(rng.random(size) < 0.1, -1 - codes, codes), pa.int32()),
         }
@@ -38,7 +37,7 @@ def rows_of(size: int, seed: int) -> pa.RecordBatch:
 
 
 def job_of(rows: pa.RecordBatch) -> SentJob:
-    table = pa.Table.from_batches([rows]).drop_columns([HASH, NOW, BUCKET])
+    table = pa.Table.from_batches([rows]).drop_columns([NOW, BUCKET])
     return the_job(table, QUERY, seq="n", id="n", buckets=4)
 
 
@@ -59,23 +58,20 @@ def test_rows_in_files_are_those_in_memory(monkeypatch: pytest.MonkeyPatch) -> N
             assert one.ticks.tolist() == other.ticks.tolist() == sorted(one.ticks.tolist())
             assert one.rows.column(BUCKET).to_pylist() == one.codes.tolist()
             # Of the same time, in any order.
-            key = [("ts", "ascending"), (HASH, "ascending")]
+            key = [("ts", "ascending"), ("n", "ascending")]
             assert one.rows.sort_by(key).equals(other.rows.sort_by(key))
         assert not parts.files
 
 
-def test_a_row_without_a_hash_says_which_partition_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_of_a_bucket_too_great_says_which_partition_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = rows_of(100, 3)
-    hashes, codes = rows.column(HASH).to_pylist(), rows.column(BUCKET).to_pylist()
-    hashes[40], codes[40] = None, -3
-    places = [rows.schema.get_field_index(name) for name in (HASH, BUCKET)]
-    marked = rows.set_column(places[0], HASH, pa.array(hashes)).set_column(
-        places[1], BUCKET, pa.array(codes, pa.int32())
-    )
+    codes = rows.column(BUCKET).to_pylist()
+    codes[40] = 6
+    marked = rows.set_column(rows.schema.get_field_index(BUCKET), BUCKET, pa.array(codes, pa.int32()))
     for held in (bucket_rows.HELD, 1):
         monkeypatch.setattr(bucket_rows, "HELD", held)
         found = rows_of_partition(job_of(rows), [rows, marked, rows], marked=True)
-        assert found.mark == 2
+        assert found.mark == 6
         assert sum(len(one.ticks) for n in range(4) if (one := found.of(n)) is not None) == 299
     with closing(rows_of_partition(job_of(rows), [rows], marked=True)) as found:
         assert found.mark is None
