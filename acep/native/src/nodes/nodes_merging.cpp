@@ -9,7 +9,7 @@ namespace acep {
 namespace {
 
 // Lists of up to this length are searched linearly.
-constexpr uint32_t few = 8;
+constexpr uint32_t few_alike = 8;
 
 }  // namespace
 
@@ -93,7 +93,7 @@ uint32_t NodeEngine::like(NodeList& list, NodeList& made, uint32_t i, const Stat
     const auto alive = [&](uint32_t k) { return k != NIL && k >= list.head && list.starts()[k] >= low ? k : NIL; };
     // Rows that have not moved are found through the index. It is built once searches without it have cost as much.
     const uint32_t size = list.size(), missing = list.end - std::max(list.indexed, list.head);
-    if (size <= few || (missing > few * wanted && list.scanned <= uint64_t{few} * size)) {
+    if (size <= few_alike || (missing > few_alike * wanted && list.scanned <= uint64_t{few_alike} * size)) {
         list.scanned += size;
         uint32_t k = list.end;  // of several equal ones the newest, as below
         while (k > list.head && !equal(k - 1, made, i)) --k;
@@ -123,8 +123,8 @@ uint32_t NodeEngine::earlier(NodeList& list, Made& made, uint32_t i, uint32_t st
     if (likes.pauses()) return NIL;
     const uint32_t found = like(list, made.nodes, i, s, made.nodes.end, low);
     // A sorted list, which expires from its head, is kept sorted unless nearly all nodes meet an equal one.
-    const bool kept = found == NIL || likes.often || !list.sorted || list.size() <= few || found + 1 == list.end ||
-                      list.starts()[found + 1] >= made.nodes.starts()[i];
+    const bool kept = found == NIL || likes.often || !list.sorted || list.size() <= few_alike ||
+                      found + 1 == list.end || list.starts()[found + 1] >= made.nodes.starts()[i];
     if (found != NIL) ++likes.met;
     if (found != NIL && kept) ++likes.joined;
     if (++likes.seen == Trial::size) {

@@ -74,8 +74,8 @@ nb::object test(const BlockProgram& program, size_t rows, const nb::sequence& le
     return array(std::move(pass));
 }
 
-nb::object value(const BlockProgram& program, size_t rows, const nb::sequence& leaves, const Texts& texts,
-                 size_t block) {
+nb::object value_of(const BlockProgram& program, size_t rows, const nb::sequence& leaves, const Texts& texts,
+                    size_t block) {
     Scratch scratch;
     std::vector<int64_t> out(rows);
     std::vector<uint8_t> valid(rows);
@@ -110,7 +110,7 @@ std::string text(const Texts& texts, int64_t code) {
 
 void keep(Texts& texts, const Bytes& used, int64_t begin) { texts.keep({used.data(), used.size()}, begin); }
 
-void make(BlockProgram* self, const Words& code, int64_t slots, int64_t leaves) {
+void make_program(BlockProgram* self, const Words& code, int64_t slots, int64_t leaves) {
     new (self) BlockProgram({code.data(), code.shape(0)}, slots, leaves);
 }
 
@@ -136,9 +136,9 @@ void bind_vm(nb::module_& m) {
     texts.def_prop_ro("capacity", &Texts::capacity);
 
     nb::class_<BlockProgram> program(m, "BlockProgram");
-    program.def("__init__", &make, "code"_a.noconvert(), "slots"_a, "leaves"_a);
+    program.def("__init__", &make_program, "code"_a.noconvert(), "slots"_a, "leaves"_a);
     program.def("test", &test, "rows"_a, "leaves"_a, "texts"_a, "block"_a = block_rows);
-    program.def("value", &value, "rows"_a, "leaves"_a, "texts"_a, "block"_a = block_rows);
+    program.def("value", &value_of, "rows"_a, "leaves"_a, "texts"_a, "block"_a = block_rows);
     program.def_prop_ro("condition", &BlockProgram::condition);
     program.def_prop_ro("short_way", &BlockProgram::short_way);
 

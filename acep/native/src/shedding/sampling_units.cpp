@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t pace = 128;  // events between two updates of the share
 // Numbers of events: for the mean; whose budget is the reserve (at most half of what may be carried over); and over
 // which touches beyond the reserve are spread.
-constexpr double mean_of = 4096, reserved = 2048, spread = 8192;
+constexpr double units_mean = 4096, units_reserve = 2048, units_spread = 8192;
 constexpr double scarce = 1.0 / 4;  // of the reserve
 constexpr double least_share = 1.0 / 256;
 constexpr double slowly = 0.99;  // most that the share falls by in an update, as a factor, while there is a reserve
@@ -62,7 +62,7 @@ void SampledEngine::meet(uint32_t partition, const Event& event) {
     gated_ = true;
     certain_ += behind_->match_points - gated_points_;
     need_ = std::max(static_cast<double>(behind_->work().touches) / static_cast<double>(arrived), allowance_.rate);
-    told_ = std::min(static_cast<double>(arrived), mean_of);
+    told_ = std::min(static_cast<double>(arrived), units_mean);
     share_ = std::clamp(allowance_.rate / std::max(need_, 1e-9), least_share, 1.0);
     paced_denied_ = denied_;
     mark_pace();
@@ -122,7 +122,7 @@ void SampledEngine::mark_pace() {
     paced_out_ = passed_over_;
 }
 
-double SampledEngine::reserve() const { return allowance_.reserve(reserved); }
+double SampledEngine::reserve() const { return allowance_.reserve(units_reserve); }
 
 // Update the share of admitted units from the touches per event if all were admitted, and from the budget left. It
 // falls fast only if no budget is left, as the partial matches of a unit are lost when it is skipped.
@@ -130,12 +130,12 @@ void SampledEngine::adjust() {
     const auto since = static_cast<double>(arrived - paced_);
     const auto used = static_cast<double>(behind_->work().touches - paced_touches_);
     const auto in = static_cast<double>(let_in_ - paced_in_), out = static_cast<double>(passed_over_ - paced_out_);
-    told_ = std::min(told_ + since, mean_of);
+    told_ = std::min(told_ + since, units_mean);
     if (in > 0) need_ += since / told_ * (used / since * (in + out) / in - need_);
     mark_pace();
     look_up();
     const double left = tokens(), reserve = this->reserve();
-    const double wanted = (allowance_.rate + (left - reserve) / spread) / std::max(need_, 1e-9);
+    const double wanted = (allowance_.rate + (left - reserve) / units_spread) / std::max(need_, 1e-9);
     double share = wanted;
     if (left > scarce * reserve) share = std::max(share, slowly * share_);
     if (std::exchange(paced_denied_, denied_) != denied_) share = std::min(share, at_once * share_);
