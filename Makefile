@@ -4,6 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+FIRST  := $(VENV)/.first
 LOWEST := .venv-lowest
 BARE   := .venv-bare
 
@@ -75,27 +76,35 @@ help:  ## list what make can do
 
 venv: $(STAMP)  ## make .venv with everything in it, acep itself as an editable install
 
-$(STAMP): pyproject.toml $(call unbuilt,$(NATIVE))
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet $(BUILD_TOOLS)
-	$(call pyspark,$(VENV))
+$(STAMP): $(FIRST)
 	$(call install,$(VENV),$(NATIVE),$(EVERY)$(COMMA)dev)
 	touch $@
 
+# What a stream on Spark needs. It is fetched while the native core is compiled.
+$(FIRST): pyproject.toml $(call unbuilt,$(NATIVE))
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet $(BUILD_TOOLS)
+	{ $(call pyspark,$(VENV)) && $(BIN)/python -c $(NEEDS) | $(BIN)/python -m pip install --quiet -r /dev/stdin; } & \
+	others=$$!; $(call install,$(VENV),$(NATIVE),spark,--no-deps); core=$$?; wait $$others && exit $$core
+	touch $@
+
+NEEDS := 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	print(*project["dependencies"], *project["optional-dependencies"]["spark"], sep="\n")'
+
 native: $(NATIVE)/.built  ## bring the native core up to date with its sources
 
-$(NATIVE)/.built: $(STAMP) $(NATIVE_SOURCES)
+$(NATIVE)/.built: $(FIRST) $(NATIVE_SOURCES)
 	$(call rebuild,$(VENV),$(NATIVE))
 
 test: lint types native  ## check style and types, run all tests but the long ones
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not long" $(PYTEST_ARGS)
 
-test-long: native  ## run the tests that take long: most of Spark, killed drivers, experiments, large files
+test-long: $(STAMP) native  ## run the tests that take long: most of Spark, killed drivers, experiments, large files
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m long $(PYTEST_ARGS)
 
 # Streams beside the repository, or in another ACEP_DATA, are not looked at. Where there are none, `make test` did this.
-test-shipped: native  ## test on the streams in the repository what reads streams
+test-shipped: $(STAMP) native  ## test on the streams in the repository what reads streams
 	ACEP_DATA=$(CURDIR)/examples/data $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "streams and not long" $(PYTEST_ARGS)
 
 # The native core with every access and every operation checked.
@@ -137,7 +146,7 @@ format: $(STAMP)  ## format the code and mend what can be mended without thought
 	$(BIN)/ruff check --fix .
 	$(BIN)/clang-format -i $(CPP)
 
-demo: $(STAMP) native  ## see it work; EVENTS= and QUERY= name another stream and query
+demo: $(FIRST) native  ## see it work; EVENTS= and QUERY= name another stream and query
 	$(BIN)/python -m acep.demo $(DEMO_ARGS)
 
 # The oldest releases that pyproject.toml allows suffice. The tests are those of code that calls a dependency, and the
@@ -209,27 +218,27 @@ wheel-portable:  ## build a wheel for Linux with glibc 2.28 or later (GLIBC=) in
 BENCH_ARGS ?=
 PEERS := .venv-peers
 
-bench: native  ## measure all workloads; the results go to docs/results/
+bench: $(STAMP) native  ## measure all workloads; the results go to docs/results/
 	$(BIN)/python -m experiments.bench $(BENCH_ARGS)
 
-bench-more: native  ## what match windows gain, memory over 50 million events, late events, a device
+bench-more: $(STAMP) native  ## what match windows gain, memory over 50 million events, late events, a device
 	$(BIN)/python -m experiments.gain
 	$(BIN)/python -m experiments.disorder
 	$(BIN)/python -m experiments.automata
 	$(BIN)/python -m experiments.memory
 	$(BIN)/python -m experiments.device
 
-bench-spark: native  ## measure streams and DataFrames on Spark against routes that match nothing
+bench-spark: $(STAMP) native  ## measure streams and DataFrames on Spark against routes that match nothing
 	$(BIN)/python -m experiments.spark $(BENCH_ARGS)
 	$(if $(BENCH_ARGS),,$(BIN)/python -m experiments.spark.shedding)
 	$(if $(BENCH_ARGS),,$(BIN)/python -m experiments.spark.keys)
 	$(if $(BENCH_ARGS),,$(BIN)/python -m experiments.spark.first_batch)
 	$(if $(BENCH_ARGS),,$(BIN)/python -m experiments.spark.long_run)
 
-recall: native  ## measure what best effort finds with how much work; needs ACEP_DATA
+recall: $(STAMP) native  ## measure what best effort finds with how much work; needs ACEP_DATA
 	$(BIN)/python -m experiments.overload.recall $(RECALL_ARGS)
 
-recall-more: native  ## by errors, window, rate and memory; ablation, drift, generalisation, recovery, overhead
+recall-more: $(STAMP) native  ## by errors, window, rate and memory; ablation, drift, generalisation, recovery, overhead
 	for by in errors window rate; do $(BIN)/python -m experiments.overload.sweeps $$by $(RECALL_ARGS) || exit 1; done
 	for what in sketched ablation generalise drift proxy; do \
 		$(BIN)/python -m experiments.overload.$$what $(RECALL_ARGS) || exit 1; done
@@ -239,7 +248,7 @@ recall-more: native  ## by errors, window, rate and memory; ablation, drift, gen
 
 RECALL_ARGS ?= --seeds 3
 
-plots: native  ## make the pictures of docs/howto/plots.md anew
+plots: $(STAMP) native  ## make the pictures of docs/howto/plots.md anew
 	$(BIN)/python -m experiments.plots
 
 profile: $(PROFILED)/objects/.built  ## measure where the time goes, inside the core as well where perf is there
@@ -254,7 +263,7 @@ $(PROFILED)/.installed: $(STAMP)
 	$(call beside,$(PROFILED),-C cmake.define.ACEP_SYMBOLS=ON -C install.strip=false)
 	touch $@
 
-bench-peers: native $(PEERS)/.installed  ## measure acep and its peers in one run; needs a JDK
+bench-peers: $(STAMP) native $(PEERS)/.installed  ## measure acep and its peers in one run; needs a JDK
 	$(BIN)/python -m experiments.peers --environment $(PEERS) $(BENCH_ARGS)
 
 # The peers' jars alone are wanted: what their packages depend on would not fit with what acep needs.
