@@ -48,6 +48,7 @@ FILES = {
         "nodes_memory",
         "nodes_merging",
         "bound_cells",
+        "prefetch",
         "nodes_registers",
         "nodes_dominance",
         "nodes_shedding",

@@ -126,8 +126,8 @@ protected:
     Output output_;
     Work work_;
     size_t full_ = endless;
-    bool tells_live_ = false;      // `live_` is kept; partitions not live need only events that begin matches
-    std::vector<uint8_t> live_;    // by partition
+    bool tells_live_ = false;  // `live_` is kept; partitions not live need only events that begin matches
+    std::vector<uint8_t> live_;  // by partition
 
 private:
     void learn_wants(uint32_t pattern) {
