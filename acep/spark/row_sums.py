@@ -55,7 +55,8 @@ def _words_of(values: pa.Array) -> Words:
     else:
         texts = values.cast(pa.large_binary()).dictionary_encode()
         known = np.append(_words_of_texts(texts.dictionary), EMPTY)
-        return known[texts.indices.fill_null(len(known) - 1).to_numpy()]
+        found: Words = known[texts.indices.fill_null(len(known) - 1).to_numpy()]
+        return found
     return np.where(values.is_valid().to_numpy(zero_copy_only=False), words, EMPTY) if values.null_count else words
 
 
@@ -69,7 +70,8 @@ def _words_of_texts(texts: pa.Array) -> Words:
     letters += places.astype(np.uint64) << np.uint64(8)
     _mix(letters)
     sums = np.append(np.uint64(0), letters.cumsum())
-    return sums[ends[1:] - ends[0]] - sums[ends[:-1] - ends[0]] + lengths.astype(np.uint64)
+    found: Words = sums[ends[1:] - ends[0]] - sums[ends[:-1] - ends[0]] + lengths.astype(np.uint64)
+    return found
 
 
 def _mix(words: Words) -> None:
