@@ -209,6 +209,7 @@ void NodeEngine::fetch(uint32_t partition, uint32_t hop) const {
     if (hop == 0) return prefetch(&part, sizeof(Part));
     const size_t most = std::min<size_t>(part.lists.size(), most_fetched);
     if (hop == 1) return prefetch(part.lists.data(), most * sizeof(NodeList));
+    if (hop > 2 && arena_.cells.empty()) return;
     for (size_t s = 0; s < most; ++s) {
         const NodeList& list = part.lists[s];
         if (hop == 2) list.fetch(tables_.states[s].slots);
