@@ -107,7 +107,7 @@ def test_each_version_holds_in_its_time_in_all_buckets(
     part: int, route: str, tmp_path: Path, cases: Callable[[int], int]
 ) -> None:
     replaced = back = 0
-    for seed in range(part * 10_000, part * 10_000 + max(10, cases(40))):
+    for seed in range(part * 10_000, part * 10_000 + max(20, cases(40))):
         rng = Random(seed)
         within, chain, speculation = rng.choice((2, 4, 8)), random_chain(rng), rng.choice((0, 2, "inf"))
         rows = keyed(rng, 3, 14)
