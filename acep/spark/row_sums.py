@@ -14,7 +14,7 @@ Words = npt.NDArray[np.uint64]
 
 ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 EMPTY: Final = np.uint64(0xD1B54A32D192ED03)
-"""What a null counts as."""
+"""The word of a null."""
 
 
 def sum_of_rows(rows: pa.Table) -> int:
@@ -42,7 +42,7 @@ def _words_of(values: pa.Array) -> Words:
     if pa.types.is_boolean(kind):
         values = values.cast(pa.uint8())
         kind = values.type
-    if pa.types.is_primitive(kind):
+    if pa.types.is_primitive(kind) and kind.bit_width <= 64:
         size = kind.bit_width // 8
         words = np.frombuffer(values.buffers()[1], f"u{size}", len(values), values.offset * size).astype(np.uint64)
     elif pa.types.is_decimal(kind):
@@ -53,6 +53,8 @@ def _words_of(values: pa.Array) -> Words:
             words *= ODD
             words += part
     else:
+        if pa.types.is_nested(kind) or pa.types.is_primitive(kind):  # lists, and intervals of 128 bits
+            values = pa.array([None if value is None else repr(value) for value in values.to_pylist()], pa.string())
         texts = values.cast(pa.large_binary()).dictionary_encode()
         known = np.append(_words_of_texts(texts.dictionary), EMPTY)
         found: Words = known[texts.indices.fill_null(len(known) - 1).to_numpy()]

@@ -25,6 +25,8 @@ VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "date": (pa.date32(), [dt.date(2024, 1, d) for d in range(1, 6)] + [None]),
     "time": (pa.timestamp("us", "UTC"), [dt.datetime(2024, 1, d) for d in range(1, 6)] + [None]),
     "decimal": (pa.decimal128(38, 2), [Decimal("1.50"), Decimal(-1), Decimal(0), None, Decimal(2**70), Decimal("1.5")]),
+    "gap": (pa.month_day_nano_interval(), [(1, 0, 0), (0, 1, 0), (0, 0, 1), None, (0, 0, 0), (1, 0, 1)]),
+    "list": (pa.list_(pa.int64()), [[1], [], [1, 2], None, [2, 1], [0]]),
     "nothing": (pa.null(), [None] * 6),
 }
 TABLE = pa.table({name: pa.array(values, kind) for name, (kind, values) in VALUES.items()})
