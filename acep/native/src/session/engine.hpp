@@ -81,8 +81,9 @@ public:
     bool again = false;  // the current event is matched again: it may be older than others, and came before
 
     // Load what an event of a partition will need into the processor's cache. Each hop follows the pointers that the one
-    // before has loaded. An engine that does not `fetch` touches too little memory for an event.
+    // before has loaded.
     virtual void fetch(uint32_t, uint32_t) const {}
+    // Return whether the engine has a `fetch` that is worth its time.
     virtual bool fetches() const { return false; }
     static constexpr uint32_t hops = 5;
 
