@@ -31,6 +31,7 @@ from acep.spark.observed import PATIENCE, Observed, run_whole
 from acep.spark.one_hop import StatePlace, call_name, step_in_files, versions_of
 from acep.spark.row_columns import RowColumns, cell_keys, row_columns
 from acep.spark.running import in_files, marks_of, place_of
+from acep.spark.session import leave_unbounded
 from acep.spark.times import DELAY_KEY, delay_of
 from acep.storage.sections import read_sections
 from acep.streaming.admission import CELLS, Admission, span_of, why_not_before
@@ -358,6 +359,7 @@ def call_of(
     spark = frame.sparkSession
     if not on_driver:
         check_workers(spark, job.engine)
+        leave_unbounded(spark)  # this session is a copy for this stream alone
     delay = _delay_ms(frame, job, watermark)
     if admission is not None:
         admission = dataclasses.replace(admission, delay=_delay_ticks(job, delay))

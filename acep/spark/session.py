@@ -6,7 +6,7 @@ import importlib.util
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from acep.errors import EngineError
 from acep.spark.java import ensure_java
@@ -14,7 +14,7 @@ from acep.spark.java import ensure_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["get_session", "needs_pyspark"]
+__all__ = ["SIZES", "UNBOUNDED", "get_session", "leave_unbounded", "needs_pyspark"]
 
 
 def needs_pyspark() -> None:
@@ -24,6 +24,22 @@ def needs_pyspark() -> None:
             raise EngineError(
                 f"{name} is not installed, and Spark needs it", hint="pip install 'acep[spark]'", code="engine_missing"
             )
+
+
+SIZES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
+"""The setting for the greatest size of a batch that goes to Python."""
+UNBOUNDED: Final = str(2**31 - 1)
+"""Its value for no bound. Under any other, Spark 4.1 and later add up the sizes of all columns again for each row, a
+third of the work of the JVM in a micro-batch. A batch still has at most ``maxRecordsPerBatch`` rows."""
+
+
+def leave_unbounded(spark: SparkSession) -> None:
+    """Let Spark send batches to Python without a bound in bytes, unless the session sets one.
+
+    The caller must own the session, since all of its plans are affected.
+    """
+    if SIZES not in spark.conf.getAll:
+        spark.conf.set(SIZES, UNBOUNDED)
 
 
 def settings() -> dict[str, str]:
@@ -39,6 +55,7 @@ def settings() -> dict[str, str]:
         # A micro-batch is small here, and each shuffle partition costs a task and a commit of state.
         "spark.sql.shuffle.partitions": str(min(max(cores, 2), 8)),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        SIZES: UNBOUNDED,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.noDataMicroBatches.enabled": "true",
         "spark.ui.enabled": "false",

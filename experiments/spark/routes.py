@@ -42,7 +42,8 @@ class Route:
     :data:`QUERIES`, or "" where nothing is matched. ``against`` names the route that this one is compared with; of a
     ``static`` DataFrame the whole is timed, of a stream its micro-batches. ``keywords``: arguments that
     :func:`acep.spark.match` must know for this route. ``each``: what foreachBatch calls with the micro-batches of that
-    result, made with a function that is told of each."""
+    result, made with a function that is told of each. A ``plain`` route keeps Spark's bound of
+    the bytes of a batch for Python, which acep lifts in sessions of its own."""
 
     name: str
     about: str
@@ -50,6 +51,7 @@ class Route:
     query: str = ""
     against: str = ""
     static: bool = False
+    plain: bool = False
     each: Callable[[Setting, Tell], Each] | None = None
     keywords: frozenset[str] = field(default_factory=frozenset)
 
@@ -95,6 +97,10 @@ def _shuffled(rows: DataFrame, context: Setting) -> DataFrame:
     return rows.repartition(context.partitions, "k")
 
 
+def _carried(rows: DataFrame, context: Setting) -> DataFrame:
+    return _identity(_shuffled(rows, context))
+
+
 def _sorted(rows: DataFrame, context: Setting) -> DataFrame:
     return _identity(_shuffled(rows, context).sortWithinPartitions("ts"))
 
@@ -130,16 +136,13 @@ def _noop(found: Any, _: int) -> None:
 
 
 YARDSTICK, STATIC = "yardstick", "batch-yardstick"
+UNBOUND = "no bound of bytes (`maxBytesPerBatch`)"
 LISTED = (
-    Route("pass", "pass-through, no Python", lambda rows, _: rows, against=YARDSTICK),
-    Route("identity", "`mapInArrow` identity", lambda rows, _: _identity(rows), against=YARDSTICK),
-    Route("shuffle", "shuffle by key, no Python", _shuffled, against=YARDSTICK),
-    Route(
-        YARDSTICK,
-        "shuffle by key, then `mapInArrow` identity",
-        lambda rows, context: _identity(_shuffled(rows, context)),
-        against=YARDSTICK,
-    ),
+    Route("pass", "pass-through, no Python", lambda rows, _: rows, against=YARDSTICK, plain=True),
+    Route("identity", "`mapInArrow` identity", lambda rows, _: _identity(rows), against=YARDSTICK, plain=True),
+    Route("shuffle", "shuffle by key, no Python", _shuffled, against=YARDSTICK, plain=True),
+    Route(YARDSTICK, "shuffle by key, then `mapInArrow` identity", _carried, against=YARDSTICK, plain=True),
+    Route(f"{YARDSTICK}-unbounded", f"the yardstick, {UNBOUND}", _carried, against=YARDSTICK),
     *(
         Route(f"store-{name}", "acep, state in Spark's state store", _matched(name), query=name, against=YARDSTICK)
         for name in QUERIES
@@ -167,7 +170,10 @@ LISTED = (
         for place, about in (("each", "on the workers"), ("driver", "on the driver (`on_driver=`)"))
         for name in QUERIES
     ),
-    Route(STATIC, "shuffle by key, sort by time, `mapInArrow` identity", _sorted, against=STATIC, static=True),
+    Route(
+        STATIC, "shuffle by key, sort by time, `mapInArrow` identity", _sorted, against=STATIC, static=True, plain=True
+    ),
+    Route(f"{STATIC}-unbounded", f"the yardstick, {UNBOUND}", _sorted, against=STATIC, static=True),
     *(
         Route(f"batch-{name}", "acep over a DataFrame", _matched(name), query=name, against=STATIC, static=True)
         for name in QUERIES

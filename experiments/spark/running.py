@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,7 @@ import acep
 from acep.events.tables import schema_of
 from acep.spark.chunks import end_row, write_chunks
 from acep.spark.metrics import Progress, progress_of
+from acep.spark.session import SIZES, UNBOUNDED
 from experiments.spark.routes import QUERIES, Route, Setting
 
 if TYPE_CHECKING:
@@ -132,21 +134,20 @@ def run_stream(
     work, done = Path(tempfile.mkdtemp(prefix="acep-bench-")), list[Progress]()
     context = Setting(partitions, buckets, str(work / "state"))
     try:
-        spark.conf.set(KEPT, str(batches + 10))
         frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(source))
         found = route.build(frame, context)
         writer = found.writeStream.format("noop")
         if route.each is not None:
             writer = found.writeStream.foreachBatch(route.each(context, done.append))
         writer = writer.option("checkpointLocation", str(work / "checkpoint"))
-        running = writer.trigger(availableNow=True).start()
-        try:
-            running.awaitTermination()
-            recent: list[Any] = list(running.recentProgress)
-        finally:
-            running.stop()
+        with _configured(spark, {KEPT: str(batches + 10), SIZES: None if route.plain else UNBOUNDED}):
+            running = writer.trigger(availableNow=True).start()
+            try:
+                running.awaitTermination()
+                recent: list[Any] = list(running.recentProgress)
+            finally:
+                running.stop()
     finally:
-        spark.conf.unset(KEPT)
         shutil.rmtree(work, ignore_errors=True)
     by_number = {one["batchId"]: one for one in recent}
     counted = [by_number[number] for number in steady(batches)]
@@ -179,14 +180,34 @@ def run_static(
     """
     frame = spark.read.schema(SCHEMA).parquet(str(source))
     context = Setting(partitions, buckets, "")
-    if repetition == 0:
-        number = route.build(frame, context).count()
-        if route.query:
-            _check(route, rows, number, "in the result")
-    began = time.perf_counter()
-    route.build(frame, context).write.format("noop").mode("overwrite").save()
+    with _configured(spark, {SIZES: None if route.plain else UNBOUNDED}):
+        if repetition == 0:
+            number = route.build(frame, context).count()
+            if route.query:
+                _check(route, rows, number, "in the result")
+        began = time.perf_counter()
+        route.build(frame, context).write.format("noop").mode("overwrite").save()
     took = {WHOLE: (time.perf_counter() - began) * 1000}
     return Run(route.name, rows, repetition, (took,), rows, expected(route.query, rows) if route.query else 0)
+
+
+@contextmanager
+def _configured(spark: SparkSession, wanted: Mapping[str, str | None]) -> Iterator[None]:
+    """Give settings to a session for a while; ``None`` is Spark's own value."""
+
+    def give(values: Mapping[str, str | None]) -> None:
+        for name, value in values.items():
+            if value is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, value)
+
+    before = {name: spark.conf.getAll.get(name) for name in wanted}
+    give(wanted)
+    try:
+        yield
+    finally:
+        give(before)
 
 
 def _check(route: Route, rows: int, found: int, where: str) -> None:
