@@ -53,7 +53,7 @@ from acep.streaming.utility import share_of
 from acep.streaming.versions import Versions
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
 __all__ = ["BatchCall", "call_of"]
@@ -138,9 +138,8 @@ class BatchCall:
         self, frame: DataFrame, batch: int, decision: Decision, sink: Callable[[Any, int], None]
     ) -> tuple[Mapping[str, Any], Sequence[str]]:
         """Run a micro-batch in this process; the sink gets a table."""
-        alone = self._counts_itself(decision)
-        rows, observed = (self._read(frame, decision), None) if alone else self._going(frame, decision)
-        came = rows.select(*self.columns.sent).toArrow()
+        rows, sent, observed = self._going(frame, decision)
+        came = rows.select(*sent).toArrow()
         events = came.filter(came.column(BUCKET).is_valid()) if came.column(BUCKET).null_count else came
         stepped = step_in_files(self.job, self._place(batch, decision), events.to_batches(), self._cores)
         both = pa.Table.from_batches(stepped, self.job.result.append(pa.field(TOLD, pa.string())))
@@ -166,23 +165,26 @@ class BatchCall:
         return 1 if alone else min(os.cpu_count() or 1, self.job.buckets)
 
     def _counts_itself(self, decision: Decision) -> bool:
-        """Return whether all rows travel, each event to one bucket, so that this process can count them. An observation
-        by Spark takes a tenth of the time of a large micro-batch."""
-        some = decision.admission is not None or decision.latest is not None or decision.events.kept is not None
-        return self.columns.every and self.columns.passes == 1 and not some
+        """Return whether all rows come to this process, each event for one bucket, so that it can count them."""
+        return self.on_driver and decision.admission is None and self.columns.every and self.columns.passes == 1
 
-    def _read(self, frame: DataFrame, decision: Decision) -> DataFrame:
-        """Return all rows, with the numbers of the buckets to which they travel."""
-        return self.columns.made(with_fields(frame, self.job.columns), self.job, decision)
-
-    def _going(self, frame: DataFrame, decision: Decision) -> tuple[DataFrame, Observed]:
-        """Return the rows that travel, and their observations."""
+    def _going(self, frame: DataFrame, decision: Decision) -> tuple[DataFrame, Sequence[Column], Observed | None]:
+        """Return the rows that travel, the columns that they have on the way, and the observations, unless this process
+        counts the rows itself."""
         from pyspark.sql import Observation
 
         columns, observed = self.columns, Observed(Observation(), Observation(), Observation())
-        wide = self._read(frame, decision)
         late = before(passed(decision.carried.seen, self.place.delay_ms, self.job.tick_ms), self.job.tick_ms)
-        return wide.observe(observed.rows, *columns.counted(late, decision.latest)).where(columns.kept), observed
+        frame = with_fields(frame, self.job.columns)
+        if columns.all_go(decision):
+            whole = columns.unshed
+            if self._counts_itself(decision):
+                return frame, whole.sent, None
+            frame = frame.observe(observed.rows, *whole.counted(late))
+            return (frame if whole.kept is None else frame.where(whole.kept)), whole.sent, observed
+        frame = columns.made(frame, self.job, decision)
+        frame = frame.observe(observed.rows, *columns.counted(late, decision.latest))
+        return frame.where(columns.kept), columns.sent, observed
 
     def _place(self, batch: int, decision: Decision) -> StatePlace:
         sampled = decision.admission is not None
@@ -196,8 +198,9 @@ class BatchCall:
 
     def _matched(self, frame: DataFrame, batch: int, decision: Decision) -> tuple[DataFrame, Observed]:
         """Return the result of a micro-batch together with the metrics of buckets, and the observations of both."""
-        rows, observed = self._going(frame, decision)
-        both = in_files(rows, self.job, self.result, self._place(batch, decision), self.columns.sent, self.marks)
+        rows, sent, observed = self._going(frame, decision)
+        assert observed is not None
+        both = in_files(rows, self.job, self.result, self._place(batch, decision), sent, self.marks)
         both = both.observe(observed.buckets, *self.columns.told)
         return both.observe(observed.points, *self.columns.points), observed
 
@@ -375,7 +378,7 @@ def call_of(
     every = job.op is not None or job.late or job.dynamic
     uses = None if every else uses_of(plans, ids=job.schema.id is not None, budget=job.budget)
     columns = row_columns(wide, job, uses, exploring)
-    marks = marks_of(columns.made(wide, job, Decision()), job, place, columns.sent) if place.partitions > 1 else None
+    marks = marks_of(wide, job, place, columns.unshed.sent) if place.partitions > 1 else None
     return BatchCall(ids, job, result, place, versions, log, admission, bound, paced, columns, marks, latest, on_driver)
 
 

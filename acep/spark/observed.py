@@ -33,7 +33,7 @@ class Observed:
             if time.monotonic() >= until:
                 return None
             time.sleep(PAUSE)
-        return self.rows.get
+        return _all_counts(self.rows.get)
 
     def told(self, size: int, patience: float) -> tuple[Mapping[str, Any], Sequence[str]] | None:
         """Return the counts of rows and all texts, if the first action over the DataFrame has succeeded and covered all
@@ -48,7 +48,13 @@ class Observed:
             time.sleep(PAUSE)
         texts = str(self.buckets.get["told"]).split("\n")
         points = str(self.points.get["told"]).split("\n")
-        return (self.rows.get, [*texts, *filter(None, points)]) if len(texts) == size else None
+        return (_all_counts(self.rows.get), [*texts, *filter(None, points)]) if len(texts) == size else None
+
+
+def _all_counts(counted: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Add the counts that Spark need not count, where every event is needed, and where all needed events travel."""
+    needed = counted.get("needed", counted["events"])
+    return {"needed": needed, "carried": needed, **counted}
 
 
 def run_whole(frame: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from acep.spark.job import SentJob
 from acep.spark.needed import needed_events
 from acep.spark.running import bucket_numbers, codes_of, observed_columns, sent_columns
 from acep.spark.times import end_column, ticks_of_row
+from acep.spark.unshed import UnshedColumns, added, unshed_columns, varying
 from acep.streaming.admission import ALL, CELLS, SHIFT, Admission, Pieces
 from acep.streaming.batch_log import Decision
 from acep.streaming.event_choice import EXPLORED, Exploring
@@ -37,8 +38,9 @@ class RowColumns:
 
     ``read`` are columns of each row, ``observed`` aggregates of all rows, ``sent`` columns of the rows for which
     ``kept`` is true. ``told`` collects the metrics of buckets, and ``points`` the texts on match points. In each of
-    some ``passes`` a row has a bucket. ``every`` tells whether all events are needed. ``exploring`` says which single
-    events may be shed. ``chosen`` caches the last micro-batch's expressions that select rows.
+    some ``passes`` a row has a bucket. ``unshed`` is for micro-batches of which nothing is shed. ``every`` tells
+    whether all events are needed. ``exploring`` says which single events may be shed. ``chosen`` caches the last
+    micro-batch's expressions that select rows.
     """
 
     read: tuple[Column, ...]
@@ -48,6 +50,7 @@ class RowColumns:
     sent: tuple[Column, ...]
     told: tuple[Column, ...]
     points: tuple[Column, ...]
+    unshed: UnshedColumns
     every: bool
     exploring: Exploring | None = None
     chosen: dict[str, tuple[list[Column], list[Column]]] = field(default_factory=dict, compare=False)
@@ -71,6 +74,11 @@ class RowColumns:
 
         return sf.expr(" + ".join(f"count(CASE WHEN {condition} THEN {NUMBER}{i} END)" for i in range(self.passes)))
 
+    def all_go(self, decision: Decision) -> bool:
+        """Return whether all needed events travel, and none is too far ahead."""
+        sheds = decision.admission is not None and not decision.admission.whole
+        return not sheds and decision.latest is None and (self.exploring is None or decision.events.kept is None)
+
     def made(self, frame: DataFrame, job: SentJob, decision: Decision) -> DataFrame:
         """Return the columns ``read`` of the rows of ``frame``, with the numbers of the buckets to which each
         travels."""
@@ -79,7 +87,8 @@ class RowColumns:
         # Separate steps, so that Spark computes columns that are used several times only once.
         rows, admission = frame.select(*self.read), decision.admission
         if decision.latest is not None:
-            near = sf.coalesce(sf.col(TICKS) <= _varying([decision.latest])(decision.latest), sf.lit(True))
+            latest = varying([decision.latest], sf.col(TICKS))(decision.latest)
+            near = sf.coalesce(sf.col(TICKS) <= latest, sf.lit(True))
             own = {name: sf.col(name) & near for name in (EVENT, NEEDED)}
             rows = rows.withColumns(own | {TICKS: sf.when(near, sf.col(TICKS)), AHEAD: ~near})
         pieces = [] if admission is None or admission.whole else admission.pieces(decision.carried.seen)
@@ -121,9 +130,9 @@ def row_columns(
     went = [sf.count(sf.when(sf.col(EVENT), one)) for one in going]
     observed = (
         sf.count(sf.lit(1)).alias("rows"),
-        sum(count[1:], count[0]).alias("events"),
-        sum(wanted[1:], wanted[0]).alias("needed"),
-        sum(went[1:], went[0]).alias("carried"),
+        added(count).alias("events"),
+        added(wanted).alias("needed"),
+        added(went).alias("carried"),
         sf.max(TICKS).alias("seen"),
     )
     kept = ~sf.coalesce(sf.col(EVENT), sf.lit(False)) | sf.coalesce(*going).isNotNull()
@@ -131,9 +140,9 @@ def row_columns(
     points = sf.col(TOLD).startswith(POINTS)
     told = observed_columns(job.names, sf.when(~points, sf.col(TOLD)))
     counted = observed_columns(job.names, sf.when(points, sf.col(TOLD)))
-    every = usable is None
-    columns = (tuple(read), observed, len(numbers), kept, tuple(sent), tuple(told), tuple(counted), every)
-    return RowColumns(*columns, exploring)
+    unshed = unshed_columns(frame, job, event, usable)
+    columns = (tuple(read), observed, len(numbers), kept, tuple(sent), tuple(told), tuple(counted), unshed)
+    return RowColumns(*columns, usable is None, exploring)
 
 
 def _chosen(
@@ -167,20 +176,6 @@ def _begin(admission: Admission, keys: Sequence[str]) -> Column:
     return ticks - sf.pmod(ticks - offset, length)
 
 
-def _varying(numbers: Sequence[int]) -> Callable[[int], Column]:
-    """Return a function from each of these numbers, which change with each micro-batch, to its column.
-
-    A literal becomes part of the code that Spark generates, so a new one would be compiled again and run slowly at
-    first. An array element whose index depends on the row does not.
-    """
-    from pyspark.sql import functions as sf
-
-    known = sorted(set(numbers))
-    every = sf.array(*(sf.lit(one).cast("long") for one in known))
-    nought = sf.pmod(sf.col(TICKS), sf.lit(1))
-    return lambda one: sf.get(every, nought + sf.lit(known.index(one)))
-
-
 def _number(number: int) -> str:
     """Return a number in SQL, which has no literal for the least one."""
     return f"CAST('{number}' AS BIGINT)"
@@ -199,7 +194,8 @@ def _admitted(admission: Admission, pieces: Pieces, keys: Sequence[str], number:
     hashed = sf.xxhash64(*(sf.col(quoted(key)) for key in keys), begin, sf.lit(admission.seed))
     # The end of a unit may exceed 64 bits; `try_add` is then null, and `least` ignores it.
     last = sf.least(ticks, sf.try_add(begin, sf.lit(admission.length - admission.span - 1)))
-    number_of = _varying([bound for bound, _ in pieces] + [one for _, steps in pieces for one in _numbers(steps)])
+    numbers = [bound for bound, _ in pieces] + [one for _, steps in pieces for one in _numbers(steps)]
+    number_of = varying(numbers, ticks)
     admitted = sf.lit(True)
     for table, favoured in enumerate(admission.favoured):
         threshold: Column | None = None
@@ -233,7 +229,7 @@ def _kept(job: SentJob, exploring: Exploring, kept: int) -> Column:
     rank = [0] * len(utility.order)
     for number, one in enumerate(utility.order):
         rank[one] = number
-    first = sf.get(sf.array(*map(sf.lit, rank)), cell) < _varying([kept])(kept)
+    first = sf.get(sf.array(*map(sf.lit, rank)), cell) < varying([kept], ticks)(kept)
     begin = ticks - sf.pmod(ticks, sf.lit(exploring.length))
     texts = [*(sf.col(quoted(key)).cast("string") for key in exploring.keys), begin.cast("string")]
     hashed = sf.crc32(sf.concat_ws(SEPARATOR, *texts, sf.lit(str(exploring.seed))))

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "bucket_numbers",
     "codes_of",
+    "has_bucket",
     "in_files",
     "marks_of",
     "observed_columns",
@@ -58,15 +59,31 @@ def _bucket(frame: DataFrame, job: SentJob, part: Pass) -> Column:
 
     if not part.keys:
         return sf.lit(part.first).cast("int")
+    missing = _missing(frame, part)
+    number = sf.pmod(sf.xxhash64(*[sf.col(quoted(key)) for key in part.keys]), sf.lit(part.size)) + sf.lit(part.first)
+    found = sf.when(~missing, number.cast("int"))
+    return found if job.op is None else found.when(sf.col(quoted(job.op)) < 0, sf.lit(part.first))
+
+
+def _missing(frame: DataFrame, part: Pass) -> Column:
+    """Return whether a partition attribute is null or NaN."""
+    from pyspark.sql import functions as sf
+
     missing = sf.lit(False)
     for key in part.keys:
         column = sf.col(quoted(key))
         missing = missing | column.isNull()
         if frame.schema[key].dataType.typeName() in ("float", "double"):
             missing = missing | sf.isnan(column)
-    number = sf.pmod(sf.xxhash64(*[sf.col(quoted(key)) for key in part.keys]), sf.lit(part.size)) + sf.lit(part.first)
-    found = sf.when(~missing, number.cast("int"))
-    return found if job.op is None else found.when(sf.col(quoted(job.op)) < 0, sf.lit(part.first))
+    return missing
+
+
+def has_bucket(frame: DataFrame, job: SentJob, part: Pass) -> Column:
+    """Return whether a row with a time has a bucket in a pass, as :func:`bucket_numbers` would say."""
+    from pyspark.sql import functions as sf
+
+    there = ~_missing(frame, part)
+    return there if job.op is None else there | sf.coalesce(sf.col(quoted(job.op)) < 0, sf.lit(False))
 
 
 def _travelling(frame: DataFrame, job: SentJob) -> list[Column]:

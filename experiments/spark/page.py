@@ -19,6 +19,8 @@ one session of
 Spark with two cores (`local[2]`), in random order in each repetition. A ratio compares the medians of one repetition;
 the figure is the median over repetitions, with a 95 % bootstrap interval. The yardstick of streams is
 *{ROUTES["yardstick"].about}*, that of a DataFrame *{ROUTES["batch-yardstick"].about}*.
+Routes without acep run with Spark's own bound of the bytes of a batch for Python, acep without it, as in its own
+sessions; the yardsticks named *unbounded* are without it too.
 Events a second and milliseconds are those of this machine. All routes of acep found as many matches as `acep.match` in
 one process.
 

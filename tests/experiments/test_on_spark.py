@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from acep.spark.session import SIZES, UNBOUNDED
 from experiments.results import RESULTS
 from experiments.spark import running
 from experiments.spark.__main__ import main
 from experiments.spark.figures import Cell, cells, interval, read_cells
 from experiments.spark.page import body, picture, written
-from experiments.spark.routes import ROUTES, chosen, missing
+from experiments.spark.routes import ROUTES, Each, Route, chosen, missing
 from experiments.spark.running import Run, steady
 
 pytestmark = pytest.mark.long
@@ -93,6 +95,30 @@ def test_routes_are_named_by_their_beginnings(capsys: pytest.CaptureFixture[str]
     assert chosen([]) == list(ROUTES.values())
     assert main(["--list"]) == 0
     assert capsys.readouterr().out.count("\n") == len(ROUTES)
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_plain_routes_run_with_the_bound_that_spark_itself_has(spark: Any, tmp_path: Path, static: bool) -> None:
+    running.write_events(running.events(30), tmp_path / "events", 10, end=False)
+    seen: dict[bool, str] = {}
+
+    def noted(plain: bool, found: Any, _: Any) -> Any:
+        seen[plain] = found.sparkSession.conf.get(SIZES)
+        return found
+
+    def each(plain: bool, *_: Any) -> Each:
+        return partial(noted, plain)
+
+    before = spark.conf.get(SIZES)
+    for plain in (False, True):
+        route = Route("x", "", partial(noted, plain), plain=plain, each=partial(each, plain))
+        if static:
+            running.run_static(spark, route, tmp_path / "events", 30, 1, partitions=2)
+        else:
+            running.run_stream(spark, route, tmp_path / "events", 10, 3, 0, partitions=2)
+    assert seen[False] == UNBOUNDED
+    assert seen[True] != UNBOUNDED
+    assert spark.conf.get(SIZES) == before
 
 
 def test_a_ratio_is_of_one_repetition() -> None:

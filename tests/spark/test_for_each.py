@@ -23,6 +23,7 @@ from acep.spark.chunks import ORDER, ROW
 from acep.spark.for_each import ForEachBatch
 from acep.spark.job import job_of
 from acep.spark.metrics import Progress
+from acep.spark.session import SIZES, UNBOUNDED
 from acep.streaming.admission import ALL, Admission
 from acep.streaming.batch_log import Carried, Decision
 from acep.streaming.utility import cell_of
@@ -507,6 +508,20 @@ def test_wrong_arguments(options: dict[str, Any], kind: type[AcepError], message
     told: dict[str, Any] = {"sink": print, "state": "/nowhere"} | options
     with pytest.raises(kind, match=message):
         for_each_batch(QUERY, **told)
+
+
+@pytest.mark.parametrize(("own", "there"), [(None, UNBOUNDED), ("64MB", "64MB")])
+def test_the_bytes_of_a_batch_are_left_unbounded_for_this_stream_alone(spark: Any, own: str | None, there: str) -> None:
+    seen, before = [], spark.conf.get(SIZES)
+    stream = Folder(spark, many_keys(80), 40)
+    try:
+        spark.conf.unset(SIZES) if own is None else spark.conf.set(SIZES, own)
+        session = spark.conf.get(SIZES)
+        run(stream, quiet(stream, lambda found, _: seen.append(found.sparkSession.conf.get(SIZES))))
+        assert set(seen) == {there}
+        assert spark.conf.get(SIZES) == session != UNBOUNDED
+    finally:
+        spark.conf.set(SIZES, before)
 
 
 def test_outside_of_a_stream_it_is_refused(spark: Any, tmp_path: Path) -> None:

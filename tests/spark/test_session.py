@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from acep.errors import EngineError
 from acep.spark import get_session
 from acep.spark.java import ensure_java, shim
-from acep.spark.session import needs_pyspark
+from acep.spark.session import SIZES, UNBOUNDED, needs_pyspark, settings
 
 pytestmark = pytest.mark.long
 
@@ -127,3 +128,21 @@ def test_the_active_session_is_used(spark: Any) -> None:
     assert get_session() is spark
     assert get_session(spark.range(1)) is spark
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+def test_a_session_of_its_own_bounds_no_bytes_unless_the_user_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settings()[SIZES] == UNBOUNDED
+    given: dict[str, str] = {}
+
+    class Builder:
+        def config(self, name: str, value: str) -> Builder:
+            given[name] = value
+            return self
+
+        def getOrCreate(self) -> None:  # noqa: N802 - Spark's name
+            return None
+
+    monkeypatch.setattr(SparkSession, "Builder", Builder)
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    get_session(**{SIZES: "1MB"})
+    assert given[SIZES] == "1MB"
