@@ -22,13 +22,14 @@ class UnshedColumns:
     create first.
 
     ``observed`` are aggregates of all rows; a count that equals another is left out
-    (:meth:`acep.spark.observed.Observed.told` adds it). ``ticks`` is the time of an event. ``idle`` tells for each pass
-    whether an event has a bucket, but no use. ``sent`` are columns of the rows for which ``kept`` is true, or of all
-    rows.
+    (:meth:`acep.spark.observed.Observed.told` adds it). ``ticks`` is the time of an event, and ``nought`` is 0, which
+    only the row tells. ``idle`` tells for each pass whether an event has a bucket, but no use. ``sent`` are columns of
+    the rows for which ``kept`` is true, or of all rows.
     """
 
     observed: tuple[Column, ...]
     ticks: Column
+    nought: Column
     idle: tuple[Column, ...]
     kept: Column | None
     sent: tuple[Column, ...]
@@ -39,8 +40,9 @@ class UnshedColumns:
 
         if before is None or not self.idle:
             return list(self.observed)
-        late = self.ticks < varying([before], self.ticks)(before)
-        return [*self.observed, added([sf.count(sf.when(one & late, 1)) for one in self.idle]).alias("late")]
+        # As for `varying`, but with few calls of the JVM, since each micro-batch has another number.
+        late = self.ticks < sf.get(sf.expr(f"array(CAST('{before}' AS BIGINT))"), self.nought)
+        return [*self.observed, added([sf.count_if(one & late) for one in self.idle]).alias("late")]
 
 
 def unshed_columns(frame: DataFrame, job: SentJob, event: Column, usable: Column | None) -> UnshedColumns:
@@ -52,17 +54,18 @@ def unshed_columns(frame: DataFrame, job: SentJob, event: Column, usable: Column
 
     there = [event & has_bucket(frame, job, part) for part in job.passes]
     ticks = sf.when(event, ticks_of_row(job.schema.ts, frame.schema[job.schema.ts].dataType, job.schema))
+    nought = sf.pmod(ticks, sf.lit(1))
     observed = (
         sf.count(sf.lit(1)).alias("rows"),
-        added([sf.count(sf.when(one, 1)) for one in there]).alias("events"),
+        added([sf.count_if(one) for one in there]).alias("events"),
         sf.max(ticks).alias("seen"),
     )
     sent = tuple(sent_columns(frame, job, codes_of(frame, job, bucket_numbers(frame, job))))
     if usable is None:
-        return UnshedColumns(observed, ticks, (), None, sent)
-    needed = added([sf.count(sf.when(one & usable, 1)) for one in there]).alias("needed")
+        return UnshedColumns(observed, ticks, nought, (), None, sent)
+    needed = added([sf.count_if(one & usable) for one in there]).alias("needed")
     idle = tuple(one & ~usable for one in there)
-    return UnshedColumns((*observed, needed), ticks, idle, usable | ~sf.coalesce(event, sf.lit(False)), sent)
+    return UnshedColumns((*observed, needed), ticks, nought, idle, usable | ~sf.coalesce(event, sf.lit(False)), sent)
 
 
 def added(parts: Sequence[Column]) -> Column:
