@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import Observation
 
-__all__ = ["PATIENCE", "Observed", "run_whole"]
+__all__ = ["PATIENCE", "Observed", "all_counts", "run_whole"]
 
 PATIENCE = 10.0
 """Seconds to wait after an action for Spark's observations; usually they take a few milliseconds."""
@@ -33,7 +33,7 @@ class Observed:
             if time.monotonic() >= until:
                 return None
             time.sleep(PAUSE)
-        return _all_counts(self.rows.get)
+        return all_counts(self.rows.get)
 
     def told(self, size: int, patience: float) -> tuple[Mapping[str, Any], Sequence[str]] | None:
         """Return the counts of rows and all texts, if the first action over the DataFrame has succeeded and covered all
@@ -48,10 +48,10 @@ class Observed:
             time.sleep(PAUSE)
         texts = str(self.buckets.get["told"]).split("\n")
         points = str(self.points.get["told"]).split("\n")
-        return (_all_counts(self.rows.get), [*texts, *filter(None, points)]) if len(texts) == size else None
+        return (all_counts(self.rows.get), [*texts, *filter(None, points)]) if len(texts) == size else None
 
 
-def _all_counts(counted: Mapping[str, Any]) -> Mapping[str, Any]:
+def all_counts(counted: Mapping[str, Any]) -> Mapping[str, Any]:
     """Add the counts that Spark need not count, where every event is needed, and where all needed events travel."""
     needed = counted.get("needed", counted["events"])
     return {"needed": needed, "carried": needed, **counted}

@@ -29,8 +29,8 @@ def needs_pyspark() -> None:
 SIZES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
 """The setting for the greatest size of a batch that goes to Python."""
 UNBOUNDED: Final = str(2**31 - 1)
-"""Its value for no bound. Under any other, recent Spark adds up the sizes of all columns again for each row, a third of
-the work of the JVM in a micro-batch. A batch still has at most ``maxRecordsPerBatch`` rows."""
+"""Its value for no bound. Under any other, recent Spark adds up the sizes of all columns again for each row
+(docs/results/spark.md has the time). A batch still has at most ``maxRecordsPerBatch`` rows."""
 
 
 def leave_unbounded(spark: SparkSession) -> None:
