@@ -10,14 +10,19 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from experiments.ages import digest_sources
+
 __all__ = ["described", "limit_memory", "memory", "peak_memory", "pin", "reset_peak", "started"]
 
 LIBRARIES = ("acep", "numpy", "pyarrow")
 OWN = Path("/proc/self")
+SOURCES = digest_sources()
+"""The sources as this process began: it measures these, even if they change before it writes."""
 
 
 def described() -> dict[str, Any]:
-    """Return the processor, cores, memory, system, versions and the date, as they are written beside results."""
+    """Return the processor, cores, memory, system, versions, the date and a digest of the sources that are measured, as
+    they are written beside results."""
     return {
         "processor": _field(Path("/proc/cpuinfo"), "model name") or platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
@@ -26,6 +31,7 @@ def described() -> dict[str, Any]:
         "python": platform.python_version(),
         **{name: metadata.version(name) for name in LIBRARIES},
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
+        "sources": SOURCES,
     }
 
 

@@ -1,4 +1,7 @@
-"""Write results as a Markdown page, a compact CSV, and raw JSON that is not kept in the repository."""
+"""Write results as a Markdown page, a compact CSV, and raw JSON that is not kept in the repository.
+
+``python -m experiments.results`` says anew on each page whether it is older than the sources.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-__all__ = ["RESULTS", "compact", "raw", "short", "table", "write", "write_csv", "write_page"]
+from experiments.ages import digest_sources, note_age
+
+__all__ = ["RESULTS", "compact", "raw", "short", "table", "update_ages", "write", "write_csv", "write_page"]
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 
@@ -106,5 +111,22 @@ def write_page(folder: Path, name: str, *, title: str, words: str, machine: dict
     folder.mkdir(parents=True, exist_ok=True)
     told = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in machine.items() if value is not None)
     page = folder / f"{name}.md"
-    page.write_text(f"# {title}\n\n{words}\n\nMachine: {told}.\n\n{body}\n")
+    text = f"# {title}\n\n{words}\n\nMachine: {told}.\n\n{body}\n"
+    page.write_text(note_age(text, digest_sources()), encoding="utf-8")
     return page
+
+
+def update_ages(folder: Path = RESULTS) -> list[Path]:
+    """Say on each page of a folder whether it is older than the sources; return the pages that this changes."""
+    sources, changed = digest_sources(), []
+    for page in sorted(folder.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if (aged := note_age(text, sources)) != text:
+            page.write_text(aged, encoding="utf-8")
+            changed.append(page)
+    return changed
+
+
+if __name__ == "__main__":
+    for changed_page in update_ages():
+        print(changed_page)

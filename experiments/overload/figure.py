@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
@@ -45,12 +45,16 @@ def estimating(estimate: float) -> str:
     )
 
 
-def written(folder: Path, figure: Figure) -> Path:
-    """Write ``NAME.csv``, ``raw/NAME.json``, ``NAME.svg`` and ``NAME.md``; return the path of the page."""
+def written(folder: Path, figure: Figure, origin: Mapping[str, Any] | None = None) -> Path:
+    """Write ``NAME.csv``, ``raw/NAME.json``, ``NAME.svg`` and ``NAME.md``; return the path of the page.
+
+    ``origin``: what :func:`experiments.ages.read_origin` returns for the page, if rows of it stay.
+    """
     rows = [asdict(row) for row in figure.rows]
     body = f"![{figure.title}]({figure.name}.svg)\n\n{figure.body}"
     words = f"{figure.words.rstrip()}\n\n{estimating(ESTIMATE)}"
-    page = write(folder, figure.name, title=figure.title, words=words, machine=described(), body=body, rows=rows)
+    machine = described() | dict(origin or {})
+    page = write(folder, figure.name, title=figure.title, words=words, machine=machine, body=body, rows=rows)
     (folder / f"{figure.name}.svg").write_text(figure.picture, encoding="utf-8")
     return page
 

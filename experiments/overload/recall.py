@@ -17,6 +17,7 @@ from pathlib import Path
 from acep.budget.policies import POLICIES
 from acep.learning.policies.baselines import RULES, Rule
 from acep.learning.policy import Policy
+from experiments.ages import read_origin
 from experiments.charts import Panel, chart
 from experiments.machine import limit_memory
 from experiments.overload.figure import MEMORY, Figure, written
@@ -227,6 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     policies = {name: POLICIES[name] for name in given.policies}
     folder = given.output or (None if given.names else RESULTS)
     rows = _beside(folder, {(one.name, policy) for one in workloads for policy in policies})
+    origin = read_origin(folder / "recall.md") if folder and rows else {}
     for workload in workloads:
         for seed in range(given.seeds):
             for row in measured(workload, policies, seed, given.shares, given.repeats):
@@ -237,7 +239,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             order, ranks = list(OVERLOADS), [*RULES, *POLICIES]
             rows.sort(key=lambda row: (order.index(row.workload), row.seed, ranks.index(row.policy)))
             told = Figure("recall", "Recall of the best-effort policies", WORDS, rows, body(rows), picture(rows))
-            written(folder, told)
+            written(folder, told, origin)
     print(_means(rows), _gains(rows), sep="\n\n")
     return 0
 

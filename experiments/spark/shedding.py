@@ -26,6 +26,7 @@ import pyarrow as pa
 import acep
 from acep.spark import for_each_batch, get_session
 from acep.streaming.load import Load
+from experiments.ages import read_origin
 from experiments.machine import described
 from experiments.results import RESULTS, write_page
 from experiments.results import table as lined
@@ -264,14 +265,16 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
             spark.stop()
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
-        found = [*found, *_others(folder / "shedding.csv", {one.query for one in found})]
+        earlier = _others(folder / "shedding.csv", {one.query for one in found})
+        machine = described() | (read_origin(folder / "shedding.md") if earlier else {})
+        found = [*found, *earlier]
         found.sort(key=lambda one: [*LOADS].index(one.query))
         with (folder / "shedding.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, [one.name for one in fields(Trial)], lineterminator="\n")
             writer.writeheader()
             writer.writerows(asdict(one) for one in found)
         words, title = WORDS, "Overload on Spark"
-        print(write_page(folder, "shedding", title=title, words=words, machine=described(), body=body(found)))
+        print(write_page(folder, "shedding", title=title, words=words, machine=machine, body=body(found)))
     return 0
 
 
