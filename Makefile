@@ -20,11 +20,14 @@ PROFILED  := build/profile
 COMMA := ,
 EVERY := completion$(COMMA)graph$(COMMA)plot$(COMMA)spark$(COMMA)pandas$(COMMA)polars$(COMMA)test
 
+# Where there is ccache, what was compiled once is not compiled again, not even in another clone.
+CACHED := $(if $(shell command -v ccache),-C cmake.define.CMAKE_CXX_COMPILER_LAUNCHER=ccache)
+
 # acep as an editable install, by the tools that are there: $(call install,environment,objects,extras,options of pip)
 # They are those of rebuild, too: another ninja would build all objects anew.
 define install
 PATH="$(CURDIR)/$(1)/bin:$(CURDIR)/$(BIN):$$PATH" ACEP_REQUIRE_NATIVE=1 $(1)/bin/python -m pip install --quiet --no-build-isolation \
-	-C build-dir=$(2) -C cmake.define.ACEP_WERROR=ON $(4) -e '.[$(3)]'
+	-C build-dir=$(2) -C cmake.define.ACEP_WERROR=ON $(CACHED) $(4) -e '.[$(3)]'
 endef
 
 # PySpark comes as source, 450 MB of it. Its wheel is made without compression, in a third of the processor time:
@@ -39,6 +42,11 @@ PATH="$(CURDIR)/$(1)/bin:$(CURDIR)/$(BIN):$$PATH" cmake --build $(2)
 PATH="$(CURDIR)/$(1)/bin:$(CURDIR)/$(BIN):$$PATH" cmake --install $(2) --prefix "$$($(1)/bin/python -c $(PLATLIB))"
 touch $(2)/.built
 endef
+# What acep needs with some extras, a line each: $(call needs,extras)
+needs = $(PYTHON) -c $(PRINT_NEEDS) $(1)
+PRINT_NEEDS := 'import sys, tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	print(*project["dependencies"], *(need for extra in sys.argv[1:] for need in project["optional-dependencies"][extra]), sep="\n")'
+
 # An environment for a core built otherwise, which takes all but acep from the usual one: $(call beside,environment,options)
 define beside
 $(PYTHON) -m venv --clear $(1)
@@ -61,12 +69,13 @@ WORKERS ?= 2
 
 # How many cases the random tests try, as a multiple of their whole number (tests/conftest.py): make test ACEP_CASES=1
 test: export ACEP_CASES := $(or $(ACEP_CASES),0.05)
-test-shipped: export ACEP_CASES := $(or $(ACEP_CASES),0.1)
-test-long: export ACEP_CASES := $(or $(ACEP_CASES),0.25)
+test-long: export ACEP_CASES := $(or $(ACEP_CASES),0.05)
+test-shipped: export ACEP_CASES := $(or $(ACEP_CASES),0.05)
+test-whole: export ACEP_CASES := $(or $(ACEP_CASES),1)
 
 .DEFAULT_GOAL := help
 
-.PHONY: FORCE help venv native test test-long test-shipped sanitize lint types docs format demo test-lower-bounds test-wheel wheel bench bench-more \
+.PHONY: FORCE help venv native test test-long test-all test-whole test-shipped test-peers sanitize lint types docs format demo test-lower-bounds test-wheel wheel bench bench-more \
 	bench-spark bench-peers recall recall-more plots profile notebooks clean wheel-portable
 
 FORCE:
@@ -85,36 +94,40 @@ $(FIRST): pyproject.toml $(call unbuilt,$(NATIVE))
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet $(BUILD_TOOLS)
-	{ $(call pyspark,$(VENV)) && $(BIN)/python -c $(NEEDS) | $(BIN)/python -m pip install --quiet -r /dev/stdin; } & \
+	{ $(call pyspark,$(VENV)) && $(call needs,spark) | $(BIN)/python -m pip install --quiet -r /dev/stdin; } & \
 	others=$$!; $(call install,$(VENV),$(NATIVE),spark,--no-deps); core=$$?; wait $$others && exit $$core
 	touch $@
-
-NEEDS := 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-	print(*project["dependencies"], *project["optional-dependencies"]["spark"], sep="\n")'
 
 native: $(NATIVE)/.built  ## bring the native core up to date with its sources
 
 $(NATIVE)/.built: $(FIRST) $(NATIVE_SOURCES)
 	$(call rebuild,$(VENV),$(NATIVE))
 
-test: lint types native  ## check style and types, run all tests but the long ones
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not long" $(PYTEST_ARGS)
+test: lint types native  ## check style and types, run the tests that every change must pass
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not long and not whole" $(PYTEST_ARGS)
 
-test-long: $(STAMP) native  ## run the tests that take long: most of Spark, killed drivers, experiments, large files
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m long $(PYTEST_ARGS)
+test-long: $(STAMP) native  ## run the tests that take long: most of Spark, notebooks, packaging, experiments
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "long and not whole" $(PYTEST_ARGS)
+
+test-all:  ## run everything with all cases, and print where the time went; takes hours
+	.ci/run all
+
+test-whole: $(STAMP) native  ## run all tests with all cases; takes hours
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
 # Streams beside the repository, or in another ACEP_DATA, are not looked at. Where there are none, `make test` did this.
 test-shipped: $(STAMP) native  ## test on the streams in the repository what reads streams
-	ACEP_DATA=$(CURDIR)/examples/data $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "streams and not long" $(PYTEST_ARGS)
+	ACEP_DATA=$(CURDIR)/examples/data $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "streams and not long and not whole" $(PYTEST_ARGS)
 
 # The native core with every access and every operation checked.
 # Arrow's own allocator would hide its arrays from the checks; Python never frees all that it has, which is no leak.
 sanitize: $(SANITIZED)/objects/.built  ## test the native core under the address and undefined behaviour sanitizers
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 \
-	ARROW_DEFAULT_MEMORY_POOL=system ACEP_SANITIZE=$(SANITIZERS) ACEP_CASES=$(or $(ACEP_CASES),0.05) \
-	$(SANITIZED)/bin/python -m pytest -n $(WORKERS) -m "not long" $(PYTEST_ARGS) tests/native tests/automaton \
-		tests/runtime/test_changes.py tests/runtime/test_versions.py tests/test_corpus.py tests/test_random.py
+	ARROW_DEFAULT_MEMORY_POOL=system ACEP_SLOWEST=0 ACEP_SANITIZE=$(SANITIZERS) ACEP_CASES=$(or $(ACEP_CASES),0.05) \
+	$(SANITIZED)/bin/python -m pytest -n $(WORKERS) -m "not long and not whole" $(PYTEST_ARGS) tests/native tests/automaton \
+		tests/runtime/test_changes.py tests/runtime/test_random_changes.py tests/runtime/test_versions.py \
+		tests/runtime/test_random_versions.py tests/test_corpus.py tests/test_random.py
 
 SANITIZERS := address,undefined
 
@@ -149,29 +162,38 @@ format: $(STAMP)  ## format the code and mend what can be mended without thought
 demo: $(FIRST) native  ## see it work; EVENTS= and QUERY= name another stream and query
 	$(BIN)/python -m acep.demo $(DEMO_ARGS)
 
-# The oldest releases that pyproject.toml allows suffice. The tests are those of code that calls a dependency, and the
-# corpus; LOWEST_TESTS=tests runs all but the long ones.
-LOWEST_TESTS ?= tests/events tests/learning tests/matches tests/plots tests/runner tests/sketches tests/spark \
-	tests/streaming tests/runtime/test_snapshot.py tests/test_automata.py tests/test_cli.py \
-	tests/test_completion.py tests/test_corpus.py tests/test_flat_output.py
+# The oldest releases that pyproject.toml allows suffice. The tests are the corpus, what reads and writes files, snapshots,
+# a batch and a stream on Spark; LOWEST_TESTS=tests runs all but the long ones. The core is that of the wheel, as what it
+# is linked with does not depend on these releases; LOWEST_CORE=built compiles one by the oldest build tools.
+LOWEST_TESTS ?= tests/test_corpus.py tests/events tests/runtime/test_snapshot.py tests/spark/test_batch.py \
+	tests/spark/test_streaming.py tests/matches tests/plots/test_canvas.py tests/test_completion.py tests/learning/test_drawing.py
+LOWEST_CORE ?= shared
 
-test-lower-bounds: build/lowest/.built  ## test with the oldest supported dependencies
-	ACEP_CASES=$(or $(ACEP_CASES),0.05) $(LOWEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup -m "not long" \
+test-lower-bounds: $(LOWEST)/.$(LOWEST_CORE)  ## test with the oldest supported dependencies
+	ACEP_CASES=$(or $(ACEP_CASES),0.05) $(LOWEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup -m "not long and not whole" \
 		$(PYTEST_ARGS) $(LOWEST_TESTS)
 
-build/lowest/.built: $(LOWEST)/.installed $(NATIVE_SOURCES)
-	$(call rebuild,$(LOWEST),build/lowest)
+$(LOWEST)/.shared: $(LOWEST)/.dependencies dist/.shared
+	$(LOWEST)/bin/python -m pip install --quiet --no-deps --force-reinstall dist/acep-*.whl
+	touch $@
 
-$(LOWEST)/.installed: pyproject.toml tests/lower-bounds.txt $(call unbuilt,build/lowest)
+$(LOWEST)/.built: $(LOWEST)/.dependencies $(NATIVE_SOURCES)
+	$(call install,$(LOWEST),build/lowest,$(EVERY),-c tests/lower-bounds.txt)
+	touch $@
+
+$(LOWEST)/.dependencies: pyproject.toml tests/lower-bounds.txt
 	$(PYTHON) -m venv --clear $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet --upgrade pip
 	$(LOWEST)/bin/python -m pip install --quiet -c tests/lower-bounds.txt $(BUILD_TOOLS)
 	$(call pyspark,$(LOWEST),-c tests/lower-bounds.txt)
-	$(call install,$(LOWEST),build/lowest,$(EVERY),-c tests/lower-bounds.txt)
+	$(call needs,$(subst $(COMMA), ,$(EVERY))) | $(LOWEST)/bin/python -m pip install --quiet -c tests/lower-bounds.txt -r /dev/stdin
 	touch $@
 
-# What a user gets who asks for nothing but acep, and then for the newest pandas, which Spark does not allow.
-test-wheel: wheel  ## install the wheel by itself, and try it
+# What a user gets who asks for nothing but acep, and then for the newest pandas, which Spark does not allow. The wheel is
+# that of the working tree with the objects that are there; WHEEL=from-source builds it from the source archive.
+WHEEL ?= shared
+
+test-wheel: $(if $(filter from-source,$(WHEEL)),wheel,dist/.shared)  ## install the wheel by itself, and try it
 	rm -rf $(BARE)
 	$(PYTHON) -m venv $(BARE)
 	$(BARE)/bin/python -m pip install --quiet dist/acep-*.whl
@@ -191,6 +213,12 @@ assert len(found) == 1 == len(found.to_pandas()), found
 print("acep", acep.__version__, "works with pandas", pandas.__version__)
 endef
 export TRY_PANDAS
+
+dist/.shared: native FORCE
+	rm -rf dist
+	ACEP_REQUIRE_NATIVE=1 $(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation -C build-dir=$(NATIVE) \
+		-C cmake.define.ACEP_WERROR=ON --wheel-dir dist .
+	touch $@
 
 # The wheel is built from the source archive, so that this is tried with a compiler; without one it is in the tests.
 wheel: $(STAMP)  ## build the source archive, and from it the wheel, into dist/
@@ -262,6 +290,9 @@ $(PROFILED)/objects/.built: $(PROFILED)/.installed $(NATIVE_SOURCES)
 $(PROFILED)/.installed: $(STAMP)
 	$(call beside,$(PROFILED),-C cmake.define.ACEP_SYMBOLS=ON -C install.strip=false)
 	touch $@
+
+test-peers: $(STAMP) native $(PEERS)/.installed  ## compare acep with its peers on short streams; needs a JDK
+	$(BIN)/python -m experiments.peers --environment $(PEERS) --limit 0.1 --output build/peers
 
 bench-peers: $(STAMP) native $(PEERS)/.installed  ## measure acep and its peers in one run; needs a JDK
 	$(BIN)/python -m experiments.peers --environment $(PEERS) $(BENCH_ARGS)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,8 @@ from hypothesis import HealthCheck, settings
 from acep.native.compiled import REFERENCE, why_not
 from examples.data import MORE, stream
 from tests import stand_ins
+from tests.case_counts import CaseCounts
+from tests.durations import durations_of, limit_duration, write_durations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,6 +60,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.streams)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let a test fail that takes long and does not say so."""
+    report = yield
+    limit_duration(item, report)
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Write how long each test took where ``ACEP_DURATIONS`` says; with several processes in the one that has them."""
+    if path := os.environ.get("ACEP_DURATIONS"):
+        reports = [each for kind in terminalreporter.stats.values() for each in kind if hasattr(each, "duration")]
+        write_durations(durations_of(reports, os.environ.get("ACEP_STEP", "test")), Path(path))
+
+
 @pytest.fixture(autouse=True)
 def same_limits() -> Iterator[None]:
     """Lift the limits that a test set on this process: experiments keep to one core and bound their memory, and all
@@ -69,9 +86,9 @@ def same_limits() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def cases() -> Callable[[int], int]:
+def cases() -> CaseCounts:
     """How many cases a random test is to try, of so many that it would try usually."""
-    return lambda usual: max(1, round(usual * CASES))
+    return CaseCounts(CASES)
 
 
 @pytest.fixture(scope="session")

@@ -34,6 +34,7 @@ def kept_up(told: dict[str, Any]) -> bool:
 
 @pytest.mark.long
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of Linux")
+@pytest.mark.whole
 def test_it_neither_dies_nor_falls_behind() -> None:
     told = ran()
     interval, batches = told["interval"], told["batches"]

@@ -63,8 +63,10 @@ def test_a_pair_says_the_same(name: str) -> None:
 
 
 def marks(name: str) -> list[pytest.MarkDecorator]:
-    """All but the first tutorial take long."""
-    return [] if name == "first_steps" else [pytest.mark.long, *([pytest.mark.spark] if "spark" in name else [])]
+    """All but the first tutorial take long, and those on Spark longest."""
+    if name == "first_steps":
+        return []
+    return [pytest.mark.long, *([pytest.mark.spark, pytest.mark.whole] if "spark" in name else [])]
 
 
 @pytest.mark.parametrize(

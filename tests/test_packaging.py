@@ -282,6 +282,7 @@ def test_the_core_knows_its_sources() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.whole
 def test_from_the_root_on_spark(wheel: ZipFile, others: Path, tmp_path: Path) -> None:
     """Workers have the root of the repository as their working directory, and so on their path."""
     script = """

@@ -1,4 +1,4 @@
-"""Of a test's values, those for which it runs in ``make test``; the others belong to the long tests."""
+"""Of a test's values, those for which it runs in ``make test`` or in CI; the others belong to a later tier."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 __all__ = ["thinned"]
 
 
-def thinned(values: Sequence[Any], every: int) -> list[Any]:
-    """The values, all but each ``every``-th of which are marked as long, beginning behind the first.
+def thinned(values: Sequence[Any], every: int, mark: pytest.MarkDecorator = pytest.mark.long) -> list[Any]:
+    """Return the values, all but each ``every``-th of which have a mark, beginning behind the first.
 
-    >>> [bool(one.marks) for one in thinned("abcde", 3)]
+    >>> [bool(value.marks) for value in thinned("abcde", 3)]
     [False, True, True, False, True]
     """
-    return [pytest.param(one, marks=[pytest.mark.long] if n % every else []) for n, one in enumerate(values)]
+    return [pytest.param(value, marks=[mark] if n % every else []) for n, value in enumerate(values)]

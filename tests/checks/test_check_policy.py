@@ -40,6 +40,7 @@ def test_every_policy_keeps_its_contract(name: str) -> None:
 @pytest.mark.parametrize(
     "policy", [HistoryPolicy(differences=True), CountingPolicy("state by differences", SCHEMES["state by differences"])]
 )
+@pytest.mark.whole
 def test_temporal_differences_keep_it_too(policy: Policy) -> None:
     assert check_policy(policy).refused == 0
 

@@ -74,6 +74,7 @@ QUERY = "PATTERN SEQ(a p, b q) WHERE skip_till_next_match(p, q) { q.price > p.pr
 
 
 @pytest.mark.parametrize("what", ["--count", "--output"])
+@pytest.mark.whole
 def test_a_file_larger_than_its_memory(large: tuple[Path, int], tmp_path: Path, what: str) -> None:
     path, matches = large
     found = tmp_path / "found.jsonl"

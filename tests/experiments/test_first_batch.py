@@ -13,6 +13,7 @@ from experiments.spark.first_batch import BUCKETS, First, body, main
 pytestmark = pytest.mark.long
 
 
+@pytest.mark.whole
 def test_the_memory_of_workers_is_measured(spark: Any, tmp_path: Path) -> None:
     assert main(["--rows", "3000", "--output", str(tmp_path)], spark) == 0
     with (tmp_path / "first_batch.csv").open(encoding="utf-8") as file:

@@ -15,6 +15,7 @@ from experiments.spark.long_run import Streamed, Written, body, growths, main
 pytestmark = pytest.mark.long
 
 
+@pytest.mark.whole
 def test_a_stream_and_versions_are_looked_at(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_run, "ROWS", 6_000)
     monkeypatch.setattr(long_run, "KEPT", 10)

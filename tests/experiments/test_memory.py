@@ -17,6 +17,7 @@ pytestmark = pytest.mark.long
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.whole
 def test_memory_stays(cases: Callable[[int], int]) -> None:
     """A process of its own: what other tests left in this one would hide what grows."""
     command = [sys.executable, "-m", "experiments.memory", "--events", str(cases(2) * MILLION + MILLION)]
@@ -39,6 +40,7 @@ def test_growth_is_a_failure(
     assert "SEQ(A a, ~B b, C c)" in page
 
 
+@pytest.mark.whole
 def test_every_query_finds_something() -> None:
     """A query without matches would hold nothing."""
     rows = 100_000

@@ -33,6 +33,7 @@ SLOW = [run("yardstick", 0, 10, 12, 14), run("yardstick", 1, 100, 120, 140)]
 RUNS = [*SLOW, run("store-seq", 0, 20, 24, 28, state=2_000_000), run("store-seq", 1, 200, 240, 280, state=2_000_000)]
 
 
+@pytest.mark.whole
 def test_all_routes_run_and_find_what_one_process_finds(
     spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

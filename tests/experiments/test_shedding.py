@@ -30,6 +30,7 @@ class Skewed(Overload):
         return table.set_column(1, "type", pc.if_else(dull, "D", table["type"].cast(pa.string())))
 
 
+@pytest.mark.whole
 def test_a_query_runs_exactly_under_a_budget_and_with_events_dropped(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

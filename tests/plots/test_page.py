@@ -267,6 +267,7 @@ def test_data_of_a_user_is_never_code() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.whole
 def test_a_page_is_bounded() -> None:
     """The greatest plots of all kinds: long names in many bytes, thousands of matches, keys, variables and events."""
     rows = 12_000
@@ -308,7 +309,7 @@ def test_a_plot_without_room_is_left_out_and_named(monkeypatch: pytest.MonkeyPat
 
 def test_some_of_a_stream_are_chosen_evenly(cases: Callable[[int], int]) -> None:
     chance = random.Random(8)
-    for _ in range(max(20, cases(200))):
+    for _ in range(cases(200)):
         chosen, given, most = Chosen(chance.randrange(1, 20)), 0, 0
         for _ in range(chance.randrange(12)):
             more = chance.choice([0, 1, 5, 300])

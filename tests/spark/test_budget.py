@@ -212,6 +212,7 @@ def test_texts_in_micro_batches_of_any_size(output: str, policy: str) -> None:
         assert same(run, runs[0])
 
 
+@pytest.mark.whole
 def test_texts_in_micro_batches_on_spark(spark: Any) -> None:
     table = cities(1_000)
     options: dict[str, Any] = {"budget": acep.Budget(work=2), "output": "points", "buckets": 2}
@@ -249,6 +250,7 @@ def test_mistakes_are_told() -> None:
         the_job(table, QUERY, budget=acep.Budget(work=10, recover=True))
 
 
+@pytest.mark.whole
 def test_on_spark_too(spark: Any) -> None:
     table = events(20_000)
     frame = spark.createDataFrame(table)

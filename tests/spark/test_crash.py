@@ -139,6 +139,7 @@ EARLIER, LATER = (
 MIDDLE = 1_025  # the time from which on the later query holds
 
 
+@pytest.mark.whole
 def test_matches_are_taken_back_once_whatever_is_killed(
     spark: Any, tmp_path: Path, cases: Callable[[int], int]
 ) -> None:

@@ -12,6 +12,7 @@ import acep
 from acep.spark.chunks import ORDER, ROW
 from tests.spark.by_hand import as_rows, same
 from tests.spark.streams import Folder, events_table, quiet_match
+from tests.thinned import thinned
 
 pytestmark = pytest.mark.long
 
@@ -40,7 +41,7 @@ def from_number(folder: Path, first: int) -> None:
             file.unlink()
 
 
-@pytest.mark.parametrize("damage", [flipped, cut, Path.unlink])
+@pytest.mark.parametrize("damage", thinned([flipped, cut, Path.unlink], 3, pytest.mark.whole))
 def test_it_is_refused_and_the_way_back_loses_nothing(spark: Any, damage: Callable[[Path], None]) -> None:
     table = events_table(SIZE)
     stream = Folder(spark, table, CHUNK, end=False)

@@ -29,6 +29,7 @@ from acep.streaming.batch_log import Carried, Decision
 from acep.streaming.utility import cell_of
 from tests.spark.by_hand import as_rows, same
 from tests.spark.streams import Folder, as_dicts, events_table, quiet_match, shuffled
+from tests.thinned import thinned
 
 pytestmark = pytest.mark.long
 
@@ -273,7 +274,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, fixed: float, carry: float) -> list
     return shares
 
 
-@pytest.mark.parametrize("output", ["matches", "points", "bundles", "count"])
+@pytest.mark.parametrize("output", thinned(["matches", "points", "bundles", "count"], 4, pytest.mark.whole))
 def test_what_is_shed_before_the_shuffle_loses_matches_and_invents_none(
     spark: Any, monkeypatch: pytest.MonkeyPatch, output: str
 ) -> None:
@@ -322,6 +323,7 @@ ANY = acep.parse(
 """Many partial matches: matching is the cost."""
 
 
+@pytest.mark.whole
 def test_where_partial_matches_multiply_the_workers_shed_and_all_events_travel(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,6 +345,7 @@ def test_where_partial_matches_multiply_the_workers_shed_and_all_events_travel(
         assert flags == sorted(flags, reverse=True)
 
 
+@pytest.mark.whole
 def test_where_spark_takes_the_time_too_units_are_shed_before_the_workers_shed(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -366,6 +369,7 @@ def test_where_spark_takes_the_time_too_units_are_shed_before_the_workers_shed(
     assert not told[-1].report.exact
 
 
+@pytest.mark.whole
 def test_a_share_of_the_cores_is_kept_by_what_travels(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     table = many_keys(24_000)
     stream, told = Folder(spark, table, 2_000), list[Progress]()
@@ -379,6 +383,7 @@ def test_a_share_of_the_cores_is_kept_by_what_travels(spark: Any, monkeypatch: p
     assert told[-1].shed == told[-1].report.shed > 2_400
 
 
+@pytest.mark.whole
 def test_integers_are_shed_too_and_the_row_that_ends_their_stream_is_none_of_them(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -394,6 +399,7 @@ def test_integers_are_shed_too_and_the_row_that_ends_their_stream_is_none_of_the
     assert told[-1].shed > 500
 
 
+@pytest.mark.whole
 def test_of_several_queries_the_recall_is_not_told(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     stream, told = Folder(spark, many_keys(6_000), 700), list[Progress]()
     pretend(monkeypatch, 0.2, 0.8)
@@ -432,6 +438,7 @@ def test_spark_admits_the_rows_that_the_thresholds_admit(spark: Any, keys: tuple
     assert 0.05 < sum(went) / len(went) < 0.6
 
 
+@pytest.mark.whole
 def test_where_nothing_can_be_saved_nothing_is_shed(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     stream, told = Folder(spark, many_keys(24_000), 2_000), list[Progress]()
     shares = pretend(monkeypatch, 2.0, 0.0)

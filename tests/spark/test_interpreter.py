@@ -85,6 +85,7 @@ session.stop()
 
 
 @pytest.mark.spark
+@pytest.mark.whole
 def test_an_environment_that_is_not_activated(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
     (site,) = (tmp_path / "bare").glob("lib/python*/site-packages")

@@ -18,6 +18,7 @@ from acep.spark.metrics import Progress
 from acep.spark.replay import replay
 from tests.spark.by_hand import as_rows, same
 from tests.spark.streams import Folder, as_dicts, events_table, quiet_match
+from tests.thinned import thinned
 
 pytestmark = pytest.mark.long
 
@@ -56,7 +57,10 @@ def run(stream: Folder, route: str, **options: Any) -> tuple[list[dict[str, Any]
     return found, told
 
 
-@pytest.mark.parametrize(("route", "latest"), [("store", "1 hour"), ("files", "1 hour"), ("each", "2024-06-01")])
+@pytest.mark.parametrize(
+    ("route", "latest"),
+    [("store", "1 hour"), pytest.param("files", "1 hour", marks=pytest.mark.whole), ("each", "2024-06-01")],
+)
 def test_an_event_from_far_ahead_does_not_end_the_stream_for_others(spark: Any, route: str, latest: str) -> None:
     table = with_far_events(dt.datetime.now(dt.UTC) + dt.timedelta(days=400))
     exact = as_rows(acep.match(events_table(SIZE), QUERY, seq=ORDER, id=ROW))
@@ -69,7 +73,7 @@ def test_an_event_from_far_ahead_does_not_end_the_stream_for_others(spark: Any, 
     assert not told[-1].report.exact
 
 
-@pytest.mark.parametrize("route", ["store", "each"])
+@pytest.mark.parametrize("route", thinned(["store", "each"], 2, pytest.mark.whole))
 def test_without_a_bound_progress_says_that_most_rows_are_late(spark: Any, route: str) -> None:
     table = with_far_events(dt.datetime(2090, 1, 1, tzinfo=dt.UTC))
     _, told = run(Folder(spark, table, 80), route)

@@ -36,6 +36,7 @@ def held() -> int:
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="tells no memory")
 @pytest.mark.parametrize("route", ["files", "each", "driver"])
+@pytest.mark.whole
 def test_nothing_grows(spark: Any, route: str, cases: Callable[[int], int], tmp_path: Path) -> None:
     batches = cases(60)
     (tmp_path / "events").mkdir()

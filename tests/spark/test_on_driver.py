@@ -110,6 +110,7 @@ def test_rows_that_all_travel_are_counted_here_as_spark_observes_them(spark: Any
     assert len(counted[0]) > 5
 
 
+@pytest.mark.whole
 def test_what_it_sheds_loses_matches_and_invents_none(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     table = many_keys(12_000)
     stream, told, out = Folder(spark, table, 1_000), list[Progress](), list[dict[str, Any]]()

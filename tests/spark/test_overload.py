@@ -58,6 +58,7 @@ def run(spark: Any, folder: Path, budget: acep.Budget, batches: int) -> list[Pro
     return [told[number] for number in sorted(told)]
 
 
+@pytest.mark.whole
 def test_an_overloaded_query_comes_to_its_latency_and_does_not_fall_behind(
     spark: Any, tmp_path: Path, record_property: Any
 ) -> None:

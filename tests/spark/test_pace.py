@@ -130,7 +130,14 @@ def events(seconds: float, seed: int) -> pa.Table:
     return numbered(pa.table(columns))
 
 
-@pytest.mark.parametrize(("policy", "seeds"), [("newest", (0, 1)), ("history", (2, 3, 4)), ("random", (3,))])
+@pytest.mark.parametrize(
+    ("policy", "seeds"),
+    [
+        pytest.param("newest", (0, 1), marks=pytest.mark.whole),
+        pytest.param("history", (2, 3, 4), marks=pytest.mark.whole),
+        ("random", (3,)),
+    ],
+)
 def test_an_overloaded_stream_settles_at_its_latency(policy: str, seeds: tuple[int, ...]) -> None:
     late = []
     for seed in seeds:

@@ -20,6 +20,7 @@ from acep.streaming.spent import Spent
 from tests.spark.by_hand import numbered, the_job
 from tests.spark.by_hand_files import FileStream
 from tests.spark.streams import Folder, events_table, quiet_match
+from tests.thinned import thinned
 
 QUERY = acep.parse(
     "PATTERN SEQ(a p, ~d n, b q) WHERE skip_till_any_match(p, q) { [k] AND q.x >= p.x } WITHIN 30 seconds"
@@ -27,7 +28,7 @@ QUERY = acep.parse(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("way", ["own state", "files"])
+@pytest.mark.parametrize("way", thinned(["files", "own state"], 2, pytest.mark.whole))
 def test_a_stream_tells_where_it_is_and_where_the_time_goes(spark: Any, tmp_path: Path, way: str) -> None:
     table = events_table(240, 4)
     folder = Folder(spark, table, 120)

@@ -24,6 +24,7 @@ from acep.streaming.batch_log import Decision
 from acep.streaming.event_choice import EventChoice, Exploring
 from tests.spark.streams import Folder, as_dicts
 from tests.spark.test_for_each import OPTIONS, exact, pretend, quiet, run, same_bindings
+from tests.thinned import thinned
 
 pytestmark = pytest.mark.long
 
@@ -75,7 +76,7 @@ def test_spark_keeps_the_events_that_the_history_keeps(spark: Any, kind: str) ->
         assert went == set(table["id"].filter(pa.array(wanted)).to_pylist())
 
 
-@pytest.mark.parametrize("here", [False, True], ids=["workers", "driver"])
+@pytest.mark.parametrize("here", thinned([True, False], 2, pytest.mark.whole), ids=["driver", "workers"])
 def test_events_that_matter_travel_first(spark: Any, monkeypatch: pytest.MonkeyPatch, here: bool) -> None:
     history = acep.learn(rising(6_000, 1), QUERY, seq=ORDER, id=ROW)
     table = rising(24_000, 2)

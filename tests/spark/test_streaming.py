@@ -17,6 +17,7 @@ from acep.spark import error_in, match, punctuation
 from acep.spark.metrics import Progress, listener
 from tests.spark.by_hand import as_rows, numbered, same
 from tests.spark.streams import Folder, as_dicts, events_table, quiet_match
+from tests.thinned import thinned
 
 QUERIES = {
     "kleene": acep.parse(
@@ -123,7 +124,9 @@ def times(kind: str) -> tuple[pa.Array, dict[str, Any], Any, str]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["ticks", "seconds", "nanoseconds", "date", "without zone"])
+@pytest.mark.parametrize(
+    "kind", thinned(["ticks", "seconds", "nanoseconds", "date", "without zone"], 4, pytest.mark.whole)
+)
 def test_times_of_every_kind(spark: Any, kind: str) -> None:
     column, options, delay, within = times(kind)
     table = numbered(pa.table({"ts": column, "type": list("aabbabab"), "k": list("uvuvuuvv")}), **options)

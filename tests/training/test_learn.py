@@ -263,6 +263,7 @@ def leaves(value: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.long
+@pytest.mark.whole
 def test_a_history_made_by_hand_is_an_error_or_serves(learned: bytes) -> None:
     """Whatever stands in it: one clear error, and no other exception while the run goes on."""
     told = from_bytes(read_sections(learned)[SECTION])

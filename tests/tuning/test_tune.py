@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,9 @@ from acep.training.match_points import Partitions
 from acep.tuning.many import why_many
 from acep.tuning.replay import Meter, bundles_in, replay, replayed
 from acep.tuning.sample import draw
-from tests.random_cases import random_case
+from tests.case_counts import CaseCounts
+from tests.complaints import difference, fail_if_wrong
+from tests.random_cases import Case, random_case
 
 TIED = "WHERE skip_till_any_match(p, q, r) { q.x > p.x AND r.x > q.x AND r.x > 60 + p.x }"
 
@@ -118,15 +120,15 @@ def test_policies_are_trained_on_one_half_and_tested_on_the_other(tuned: dict[in
     assert found.policy in found.policies
 
 
-def test_whole_partitions_are_drawn_by_hash(cases: Callable[[int], int]) -> None:
-    drawn = 0
-    for seed in range(max(20, cases(30))):
+def test_whole_partitions_are_drawn_by_hash(cases: CaseCounts) -> None:
+    seen = Counter[str]()
+    for seed in range(cases(30)):
         table = stream(seed, 300, keys=1 + seed % 9)
         plan = compile_query(acep.parse(query(1)), schema_of(table.schema))
         sample = draw(table, plan, 100)
         whole, part = table["k"].to_pylist(), sample.table["k"].to_pylist()
         if sample.partitions:
-            drawn += 1
+            seen["whole partitions"] += 1
             assert all(part.count(key) == whole.count(key) for key in set(part))
             assert len(set(part)) == sample.partitions
             assert sample.events <= 150
@@ -136,7 +138,7 @@ def test_whole_partitions_are_drawn_by_hash(cases: Callable[[int], int]) -> None
         else:
             assert sample.table.equals(table.slice(0, 100))
         assert sample.table["ts"].to_pylist() == sorted(sample.table["ts"].to_pylist())
-    assert drawn >= 10
+    cases.expect(seen, "whole partitions", least=10)
 
 
 @pytest.mark.parametrize(
@@ -271,6 +273,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.long
+@pytest.mark.whole
 def test_a_query_that_chooses_among_many_matches_is_cut_earlier() -> None:
     rng = random.Random(1)
     rows = {"ts": list(range(16_000)), "type": rng.choices("ab", k=16_000)}
@@ -282,27 +285,36 @@ def test_a_query_that_chooses_among_many_matches_is_cut_earlier() -> None:
     )
 
 
-def test_the_exact_replay_is_that_of_match_on_random_queries(cases: Callable[[int], int]) -> None:
-    counts = {"same": 0, "matched": 0, "changed": 0}
-    for seed in range(max(20, cases(40))):
-        case = random_case(seed)
+def test_the_exact_replay_is_that_of_match_on_random_queries(cases: CaseCounts) -> None:
+    seen = Counter[str]()
+
+    def complaint_of(case: Case) -> str:
         table, query = case.table(), case.query()
-        exact = acep.match(table, query, **case.stream)
-        found = acep.tune(table, query, effort=2_000_000, **case.stream)
-        assert str(found)
-        if found.sample.events < len(table):
-            assert found.cut
-            continue
-        made = found.exact
-        assert (made.matches, made.touches, made.points, made.bundles) == (
-            len(exact), exact.report.work, len(exact.points()), len(exact.bundles())
-        )  # fmt: skip
-        counts["same"] += 1
-        counts["matched"] += made.matches > 0
-        counts["changed"] += any(one.after.touches < made.touches for one in found.changes)
-    assert counts["same"] >= 15
-    assert counts["matched"] >= 10
-    assert counts["changed"] >= 1
+        tuning = acep.tune(table, query, effort=2_000_000, **case.stream)
+        assert str(tuning)
+        if tuning.sample.events < len(table):
+            assert tuning.cut
+            return ""
+        matches, exact = acep.match(table, query, **case.stream), tuning.exact
+        seen["all events are replayed"] += 1
+        seen["matches"] += exact.matches > 0
+        seen["a change saves work"] += any(change.after.touches < exact.touches for change in tuning.changes)
+        return difference(
+            {"matches": exact.matches, "work": exact.touches, "points": exact.points, "bundles": exact.bundles},
+            {
+                "matches": len(matches),
+                "work": matches.report.work,
+                "points": len(matches.points()),
+                "bundles": len(matches.bundles()),
+            },
+            ("replay", "match"),
+        )
+
+    for seed in range(cases(40)):
+        fail_if_wrong(random_case(seed), complaint_of)
+    cases.expect(seen, "all events are replayed", least=15)
+    cases.expect(seen, "matches", least=10)
+    cases.expect(seen, "a change saves work")
 
 
 def test_a_notebook_shows_recommendations_and_no_sample() -> None:

@@ -1,0 +1,132 @@
+"""Tell where the time of tests goes: a table by file, and a failure for a test that takes long without being marked so.
+
+With ``ACEP_DURATIONS`` the seconds of every test are added to that file, a line a test, so that several runs of pytest
+make one table: ``python -m tests.durations FILE``. ``ACEP_SLOWEST`` is how many seconds a test may take that is not
+marked ``long`` (20 if it is not set; 0 for as many as it likes, as under sanitizers).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+__all__ = ["Duration", "durations_of", "limit_duration", "lines_by_file", "write_durations"]
+
+LIMIT = float(os.environ.get("ACEP_SLOWEST") or 20)
+BEGIN, END = "<!-- durations -->", "<!-- end of durations -->"
+ROWS = 30
+"""How many files a table has a line for."""
+
+
+@dataclass(frozen=True)
+class Duration:
+    """The seconds of a test with its setup and teardown, in a step of CI."""
+
+    step: str
+    test: str
+    seconds: float
+
+    @property
+    def file(self) -> str:
+        return self.test.partition("::")[0]
+
+
+def limit_duration(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Let a test fail that passed but took longer than a test may that is not marked long.
+
+    The setup counts too, but not for tests on Spark: the first of them starts the session of all.
+    """
+    may_take_long = any(item.get_closest_marker(name) for name in ("long", "whole")) or (
+        report.when == "setup" and item.get_closest_marker("spark")
+    )
+    if LIMIT and report.passed and report.when != "teardown" and report.duration > LIMIT and not may_take_long:
+        report.outcome = "failed"
+        report.longrepr = (
+            f"{item.nodeid}: {report.when} took {report.duration:.1f} s, and a test that is not marked long may take "
+            f"{LIMIT:g} s. Make it faster, or mark it long: then `make test-all` runs it, and `make test` does not."
+        )
+
+
+def durations_of(reports: Iterable[pytest.TestReport], step: str = "") -> Iterator[Duration]:
+    """Yield the seconds of each test that has reports."""
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for report in reports:
+        seconds[report.nodeid] += report.duration
+    for test, total in seconds.items():
+        yield Duration(step, test, total)
+
+
+def write_durations(durations: Iterable[Duration], path: Path) -> None:
+    """Add lines of durations to a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(f"{line.step}\t{line.seconds:.3f}\t{line.test}\n" for line in durations)
+
+
+def read_durations(path: Path) -> Iterator[Duration]:
+    """Yield the durations of a file."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        step, seconds, test = line.split("\t", 2)
+        yield Duration(step, test, float(seconds))
+
+
+def lines_by_file(durations: Iterable[Duration], rows: int = ROWS) -> Iterator[str]:
+    r"""Yield the lines of a table of the files that took longest, and of the tests that did.
+
+    >>> print(*lines_by_file([Duration("test", "a.py::x", 3), Duration("test", "a.py::y", 1)], 1), sep="\n")
+    seconds  tests  steps  file
+        4.0      2   test  a.py
+        4.0      2   test  all 1 files
+    seconds   step  test
+        3.0   test  a.py::x
+    """
+    every = list(durations)
+    by_file: defaultdict[str, list[Duration]] = defaultdict(list)
+    for duration in every:
+        by_file[duration.file].append(duration)
+
+    def line(name: str, of_name: list[Duration]) -> str:
+        steps = ",".join(dict.fromkeys(duration.step for duration in of_name))
+        return f"{sum(d.seconds for d in of_name):7.1f} {len(of_name):6} {steps:>6}  {name}"
+
+    yield "seconds  tests  steps  file"
+    slowest_files = sorted(by_file.items(), key=lambda item: -sum(d.seconds for d in item[1]))
+    yield from (line(name, of_file) for name, of_file in slowest_files[:rows])
+    yield line(f"all {len(by_file)} files", every)
+    yield "seconds   step  test"
+    slowest = sorted(every, key=lambda duration: -duration.seconds)[:rows]
+    yield from (f"{duration.seconds:7.1f} {duration.step:>6}  {duration.test}" for duration in slowest)
+
+
+def write_into_page(lines: Iterable[str], page: Path) -> None:
+    """Put the lines between the marks of a page, in place of those that are there."""
+    before, _, after = page.read_text(encoding="utf-8").partition(f"{BEGIN}\n")
+    _, end, after = after.partition(END)
+    if not end:
+        raise SystemExit(f"{page} has no lines {BEGIN} and {END}")
+    table = "\n".join(("```text", *(line.rstrip() for line in lines), "```"))
+    page.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print a table of durations, or write it into a page."""
+    parser = argparse.ArgumentParser(prog="python -m tests.durations", description=__doc__.partition("\n")[0])
+    parser.add_argument("file", type=Path, help="what pytest wrote with ACEP_DURATIONS")
+    parser.add_argument("--rows", type=int, default=ROWS, help=f"how many files and tests are listed ({ROWS})")
+    parser.add_argument("--page", type=Path, help="the page to write the table into, in place of printing it")
+    options = parser.parse_args(arguments)
+    lines = lines_by_file(read_durations(options.file), options.rows)
+    if options.page:
+        write_into_page(lines, options.page)
+    else:
+        print(*lines, sep="\n")  # noqa: T201 - a command
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Durations are written, read and shown, and a test that takes long without saying so fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.durations import Duration, main, write_durations
+
+ROOT = Path(__file__).resolve().parents[1]
+TESTS = """
+import time
+import pytest
+
+def test_quick():
+    pass
+
+def test_slow():
+    time.sleep(0.3)
+
+@pytest.mark.long
+def test_slow_and_says_so():
+    time.sleep(0.3)
+
+@pytest.fixture
+def slow_to_make():
+    time.sleep(0.3)
+
+def test_of_what_is_slow_to_make(slow_to_make):
+    pass
+"""
+
+
+def run_tests(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, limit: str) -> pytest.RunResult:
+    """Run a few tests in a process of their own, under this repository's hooks and a limit of seconds."""
+    monkeypatch.setenv("ACEP_SLOWEST", limit)
+    monkeypatch.setenv("ACEP_DURATIONS", str(pytester.path / "durations.tsv"))
+    monkeypatch.setenv("ACEP_STEP", "some")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    pytester.makepyfile(test_of_them=TESTS)
+    return pytester.runpytest_subprocess("-p", "tests.conftest", "-n", "0", "-q")
+
+
+def test_a_test_that_takes_long_fails_unless_it_is_marked(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = run_tests(pytester, monkeypatch, "0.2")
+    # What is too slow to make fails as an error of the setup.
+    result.assert_outcomes(passed=2, failed=1, errors=1)
+    result.stdout.fnmatch_lines(["*test_slow: call took 0.3 s, and a test that is not marked long may take 0.2 s*"])
+
+
+def test_without_a_limit_a_test_may_take_long_and_durations_are_written(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_tests(pytester, monkeypatch, "0").assert_outcomes(passed=4)
+    lines = (pytester.path / "durations.tsv").read_text().splitlines()
+    seconds = {test: float(number) for step, number, test in (line.split("\t") for line in lines) if step == "some"}
+    assert len(seconds) == 4
+    assert seconds["test_of_them.py::test_of_what_is_slow_to_make"] > 0.2 > seconds["test_of_them.py::test_quick"]
+
+
+def test_a_table_is_printed_or_written_into_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, page = tmp_path / "durations.tsv", tmp_path / "page.md"
+    write_durations([Duration("test", "a.py::x", 3)], file)
+    write_durations([Duration("long", "a.py::y[a\tb]", 1), Duration("long", "b.py::z", 7)], file)
+    main([str(file)])
+    printed = capsys.readouterr().out
+    assert printed.splitlines()[1:4] == [
+        "    7.0      1   long  b.py",
+        "    4.0      2 test,long  a.py",
+        "   11.0      3 test,long  all 2 files",
+    ]
+    page.write_text("before\n<!-- durations -->\nold\n<!-- end of durations -->\nafter\n")
+    main([str(file), "--page", str(page)])
+    assert page.read_text() == (
+        f"before\n<!-- durations -->\n```text\n{printed}```\n<!-- end of durations -->\nafter\n"
+    )
+    page.write_text("before\n")
+    with pytest.raises(SystemExit, match="has no lines"):
+        main([str(file), "--page", str(page)])
