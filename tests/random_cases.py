@@ -8,7 +8,7 @@ the pattern, so that matches do occur. ``shrink`` makes a failing case small.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from random import Random
@@ -20,7 +20,7 @@ import acep
 from acep.errors import AcepError
 from acep.pattern import tree
 
-__all__ = ["Case", "random_case", "shrink"]
+__all__ = ["Case", "events_of", "random_case", "shrink"]
 
 Row = dict[str, Any]
 T = TypeVar("T")
@@ -49,8 +49,7 @@ class Case:
 
     def table(self, start: int = 0, end: int | None = None) -> pa.Table:
         """The stream, or rows of it."""
-        rows = self.events[start:end]
-        return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()})
+        return events_of(self.events[start:end])
 
     def paste(self) -> str:
         """The case as it would stand in the corpus, but for its matches."""
@@ -69,6 +68,11 @@ class Case:
         head = f"{'regex' if self.letters else 'query'} = {toml(self.text)}"
         events = 'events = """\n' + "\n".join(lines) + '\n"""'
         return "\n".join([f"# seed {self.seed}", "[[case]]", f'name = "seed_{self.seed}"', head, *options, events])
+
+
+def events_of(rows: Sequence[Row]) -> pa.Table:
+    """Return rows as a table of the columns of random cases."""
+    return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()})
 
 
 def toml(given: Any) -> str:

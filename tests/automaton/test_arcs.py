@@ -12,6 +12,8 @@ import acep
 from acep.automaton.arcs import Arcs, compose
 from acep.automaton.thompson import Gap, Thompson, build, pareto
 from tests.automaton.test_thompson import LONGEST, Words, spelled
+from tests.case_counts import CaseCounts
+from tests.complaints import fail_if_different
 from tests.random_cases import random_case
 
 
@@ -37,10 +39,14 @@ def spelled_by_arcs(arcs: Arcs, automaton: Thompson) -> Words:
     return found
 
 
-def test_arcs_spell_what_the_thompson_automaton_spells(cases: Callable[[int], int]) -> None:
+def test_arcs_spell_what_the_thompson_automaton_spells(cases: CaseCounts) -> None:
     for seed in range(cases(250)):
-        automaton = build(random_case(seed).query())
-        assert spelled_by_arcs(compose(automaton), automaton) == spelled(automaton), random_case(seed).text
+        fail_if_different(
+            random_case(seed),
+            lambda case: spelled_by_arcs(compose(automaton := build(case.query())), automaton),
+            lambda case: spelled(build(case.query())),
+            ("arcs", "automaton"),
+        )
 
 
 def walks(automaton: Thompson, start: int) -> dict[int, set[Gap]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections import Counter
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,16 +17,14 @@ import pytest
 import acep
 from acep.errors import QueryError
 from acep.native.compiled import why_not
+from tests.case_counts import CaseCounts
+from tests.complaints import difference, fail_if_different_on_rows, fail_if_wrong_on_rows
 from tests.random_automata import Row, accepted, random_automaton, random_rows
-from tests.random_cases import COLUMNS
+from tests.random_cases import events_of
 from tests.thinned import thinned
 
 ENGINES = ["native", "reference"] if why_not() is None else ["reference"]
 PARTS = 20
-
-
-def table(rows: list[Row]) -> pa.Table:
-    return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()})
 
 
 def told(matches: Any) -> list[tuple[Any, ...]]:
@@ -39,61 +39,99 @@ def told(matches: Any) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("part", thinned(range(PARTS), 5))
-def test_what_is_found_is_what_the_definition_accepts(part: int, engine: str, cases: Callable[[int], int]) -> None:
-    some = 0
-    for seed in range(part * 10_000, part * 10_000 + max(20, cases(100))):
+def test_what_is_found_is_what_the_definition_accepts(part: int, engine: str, cases: CaseCounts) -> None:
+    seen = Counter[str]()
+    for seed in range(part * 10_000, part * 10_000 + cases(100)):
         rng = Random(seed)
-        automaton, rows = random_automaton(rng), random_rows(rng)
-        wanted = accepted(automaton, rows)
-        got = acep.match(table(rows), automaton, engine=engine)
-        assert told(got) == wanted, f"seed {seed}: {automaton.query.text}"
-        assert acep.match(table(rows), automaton, engine=engine, output="count") == len(wanted)
-        assert len({m.id for m in got}) == len(wanted)
-        some += bool(wanted)
-    assert some
+        automaton = random_automaton(rng)
+
+        def complaint_of(rows: list[Row], automaton: acep.Automaton = automaton) -> str:
+            wanted = accepted(automaton, rows)
+            matches = acep.match(events_of(rows), automaton, engine=engine)
+            seen["has matches"] += bool(wanted)
+            count = acep.match(events_of(rows), automaton, engine=engine, output="count")
+            ids = len({match.id for match in matches})
+            return difference(told(matches), wanted, (engine, "definition")) or difference(
+                {"count": count, "ids": ids}, dict.fromkeys(("count", "ids"), len(wanted))
+            )
+
+        fail_if_wrong_on_rows(random_rows(rng), f"seed {seed}\n{automaton.query.text}", complaint_of)
+    cases.expect(seen, "has matches")
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_all_outputs_have_the_same_matches(engine: str, cases: Callable[[int], int]) -> None:
-    for seed in range(max(40, cases(150))):
+def test_all_outputs_have_the_same_matches(engine: str, cases: CaseCounts) -> None:
+    for seed in range(cases(150)):
         rng = Random(seed)
-        automaton, events = random_automaton(rng), table(random_rows(rng, 18))
-        found = acep.match(events, automaton, engine=engine)
-        assert acep.match(events, automaton, engine=engine, output="exists") == bool(found)
-        points = acep.match(events, automaton, engine=engine, output="points")
-        assert sorted(map(str, points)) == sorted(map(str, found.points()))
-        bundles = acep.match(events, automaton, engine=engine, output="bundles")
-        assert sorted(map(str, bundles)) == sorted(map(str, found.bundles()))
-        parts = list(acep.match(events, automaton, engine=engine, output="batches"))
-        assert sum(part.num_rows for part in parts) == len(found)
-        assert sorted(map(str, (row for part in parts for row in part.to_pylist()))) == sorted(
-            map(str, found.to_arrow().to_pylist())
+        automaton = random_automaton(rng)
+        fail_if_different_on_rows(
+            random_rows(rng, 18),
+            f"seed {seed}, engine {engine}\n{automaton.query.text}",
+            lambda rows, automaton=automaton: outputs_of(rows, automaton, engine),
+            lambda rows, automaton=automaton: outputs_from_matches(rows, automaton, engine),
+            ("outputs", "made from matches"),
         )
 
 
-def test_both_engines_give_matches_in_one_order(cases: Callable[[int], int]) -> None:
-    for seed in range(max(60, cases(300))):
+def outputs_of(rows: list[Row], automaton: acep.Automaton, engine: str) -> dict[str, Any]:
+    """Return each output but the matches themselves."""
+    outputs = ("exists", "points", "bundles", "batches")
+    answers = {name: acep.match(events_of(rows), automaton, engine=engine, output=name) for name in outputs}
+    parts = list(answers["batches"])
+    return {
+        "exists": answers["exists"],
+        "points": sorted(map(str, answers["points"])),
+        "bundles": sorted(map(str, answers["bundles"])),
+        "rows": sum(part.num_rows for part in parts),
+        "batches": sorted(str(row) for part in parts for row in part.to_pylist()),
+    }
+
+
+def outputs_from_matches(rows: list[Row], automaton: acep.Automaton, engine: str) -> dict[str, Any]:
+    """Return the same, made from the matches."""
+    matches = acep.match(events_of(rows), automaton, engine=engine)
+    return {
+        "exists": bool(matches),
+        "points": sorted(map(str, matches.points())),
+        "bundles": sorted(map(str, matches.bundles())),
+        "rows": len(matches),
+        "batches": sorted(map(str, matches.to_arrow().to_pylist())),
+    }
+
+
+def test_both_engines_give_matches_in_one_order(cases: CaseCounts) -> None:
+    for seed in range(cases(300)):
         rng = Random(seed)
-        automaton, events = random_automaton(rng), table(random_rows(rng, 18))
-        given = [list(acep.match(events, automaton, engine=engine)) for engine in ENGINES]
-        assert all(one == given[0] for one in given)
-        assert len({m.id for m in given[0]}) == len(given[0])
+        automaton = random_automaton(rng)
+
+        def complaint_of(rows: list[Row], automaton: acep.Automaton = automaton) -> str:
+            matches = [list(acep.match(events_of(rows), automaton, engine=engine)) for engine in ENGINES]
+            ids = [match.id for match in matches[0]]
+            differing = difference(matches[0], matches[-1], (ENGINES[0], ENGINES[-1]))
+            return differing or ("" if len({*ids}) == len(ids) else f"ids that occur twice: {ids}")
+
+        fail_if_wrong_on_rows(random_rows(rng, 18), f"seed {seed}\n{automaton.query.text}", complaint_of)
 
 
 @pytest.mark.skipif(why_not() is not None, reason="the reference keeps to no budget")
 @pytest.mark.parametrize("policy", ["history", "random", "newest"])
-def test_a_budget_only_loses_matches(policy: str, cases: Callable[[int], int]) -> None:
-    lost = 0
-    for seed in range(max(60, cases(200))):
+def test_a_budget_only_loses_matches(policy: str, cases: CaseCounts) -> None:
+    seen = Counter[str]()
+    for seed, budget in product(range(cases(200)), (acep.Budget(work=0.5), acep.Budget(memory="1 MB"))):
         rng = Random(seed)
-        automaton, rows = random_automaton(rng), random_rows(rng, 22)
-        exact = told(acep.match(table(rows), automaton))
-        for budget in (acep.Budget(work=0.5), acep.Budget(memory="1 MB")):
-            found = acep.match(table(rows), automaton, budget=budget, policy=policy)
-            assert set(told(found)) <= set(exact), f"seed {seed}: {automaton.query.text}"
-            assert found.exact is False or told(found) == exact
-            lost += len(exact) - len(found)
-    assert lost > 0
+        automaton = random_automaton(rng)
+
+        def complaint_of(rows: list[Row], automaton: acep.Automaton = automaton, budget: acep.Budget = budget) -> str:
+            exact = told(acep.match(events_of(rows), automaton))
+            matches = acep.match(events_of(rows), automaton, budget=budget, policy=policy)
+            seen["matches are lost"] += len(exact) - len(matches)
+            invented = [match for match in told(matches) if match not in exact]
+            if invented or (matches.exact is not False and told(matches) != exact):
+                return f"exact={matches.exact}\n{difference(told(matches), exact, (str(budget), 'no budget'))}"
+            return ""
+
+        fail_if_wrong_on_rows(random_rows(rng, 22), f"seed {seed}, {policy}\n{automaton.query.text}", complaint_of)
+    cases.expect(seen, "matches are lost")
 
 
 GOOD = [acep.arc("begin", "end", "e.x > 1")]
@@ -151,7 +189,7 @@ OF_COLUMNS = [
 def test_what_does_not_fit_the_columns_is_refused(fence: str | None, transfer: dict[str, str], message: str) -> None:
     automaton = acep.Automaton([acep.arc("a", "b", fence, transfer)], final="b", registers={"n": 0, "who": "x"})
     with pytest.raises(QueryError, match=re.escape(message)) as refused:
-        acep.match(table(random_rows(Random(1))), automaton)
+        acep.match(events_of(random_rows(Random(1))), automaton)
     assert "line" not in str(refused.value)  # a place in the text would be one in a text that nobody wrote
 
 
@@ -221,13 +259,13 @@ def test_too_many_chains_of_epsilon_arcs_are_refused() -> None:
     arcs = [acep.arc("0", "0")]
     arcs += [acep.arc(str(n), str(n + 1), epsilon=True) for n in range(20) for _ in range(2)]
     with pytest.raises(QueryError, match="too many chains of epsilon arcs"):
-        acep.match(table([]), acep.Automaton(arcs, final="20"))
+        acep.match(events_of([]), acep.Automaton(arcs, final="20"))
 
 
 def test_an_error_budget_is_refused() -> None:
     one = acep.Automaton(GOOD, final="end")
     for budget in (acep.Budget(errors=1), acep.Budget(weights={"events": 2})):
         with pytest.raises(QueryError, match="no event of a hand-written automaton may be missing"):
-            acep.match(table([]), one, budget=budget)
+            acep.match(events_of([]), one, budget=budget)
         with pytest.raises(QueryError, match="no event of a hand-written automaton may be missing"):
             acep.Matcher(one, budget=budget)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
@@ -11,6 +10,7 @@ import pytest
 import acep
 from acep.plan.compile import Plan, compile_query
 from acep.runtime.changing import as_dynamic
+from tests.case_counts import CaseCounts
 from tests.native.harness import SCHEMA, session_of, take
 
 native = pytest.importorskip("acep.native._native")
@@ -37,7 +37,7 @@ def engine_and_plan(request: pytest.FixtureRequest) -> tuple[str, Plan]:
     return engine, compile_query(query, SCHEMA)
 
 
-def test_tables_are_refused_or_run(engine_and_plan: tuple[str, Plan], cases: Callable[[int], int]) -> None:
+def test_tables_are_refused_or_run(engine_and_plan: tuple[str, Plan], cases: CaseCounts) -> None:
     engine, plan = engine_and_plan
 
     def attempt(rng: Random) -> None:
@@ -48,10 +48,10 @@ def test_tables_are_refused_or_run(engine_and_plan: tuple[str, Plan], cases: Cal
         session.finish()
         empty(session)
 
-    refused_or_run(max(cases(400), 60), attempt)
+    refused_or_run(cases, 400, attempt)
 
 
-def test_states_are_refused_or_run(engine_and_plan: tuple[str, Plan], cases: Callable[[int], int]) -> None:
+def test_states_are_refused_or_run(engine_and_plan: tuple[str, Plan], cases: CaseCounts) -> None:
     engine, plan = engine_and_plan
 
     def attempt(rng: Random) -> None:
@@ -62,10 +62,10 @@ def test_states_are_refused_or_run(engine_and_plan: tuple[str, Plan], cases: Cal
         other.finish()
         empty(other)
 
-    refused_or_run(max(cases(400), 60), attempt)
+    refused_or_run(cases, 400, attempt)
 
 
-def test_changes_to_tables_that_make_no_sense_are_refused_or_run(cases: Callable[[int], int]) -> None:
+def test_changes_to_tables_that_make_no_sense_are_refused_or_run(cases: CaseCounts) -> None:
     plan = compile_query(as_dynamic(TIED.query), SCHEMA)
 
     def attempt(rng: Random) -> None:
@@ -80,10 +80,10 @@ def test_changes_to_tables_that_make_no_sense_are_refused_or_run(cases: Callable
         session.finish()
         empty(session)
 
-    refused_or_run(max(cases(400), 60), attempt)
+    refused_or_run(cases, 400, attempt)
 
 
-def test_arcs_and_times_that_make_no_sense_are_refused_or_run(cases: Callable[[int], int]) -> None:
+def test_arcs_and_times_that_make_no_sense_are_refused_or_run(cases: CaseCounts) -> None:
     query = as_dynamic(TIED.query)
     assert query.graph is not None
     plan = compile_query(query, SCHEMA)
@@ -111,4 +111,4 @@ def test_arcs_and_times_that_make_no_sense_are_refused_or_run(cases: Callable[[i
         session.finish()
         empty(session)
 
-    refused_or_run(max(cases(400), 60), attempt)
+    refused_or_run(cases, 400, attempt)

@@ -13,6 +13,8 @@ import acep
 from acep.automaton.thompson import Costs, Thompson, build, costs_of, pareto
 from acep.errors import QueryError
 from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Query, Repeat, Sequence
+from tests.case_counts import CaseCounts
+from tests.complaints import fail_if_different
 from tests.random_cases import random_case
 
 LONGEST = 3
@@ -120,10 +122,14 @@ def spelled(automaton: Thompson) -> Words:
     return found
 
 
-def test_random_patterns_are_spelled_as_they_read(cases: Callable[[int], int]) -> None:
+def test_random_patterns_are_spelled_as_they_read(cases: CaseCounts) -> None:
     for seed in range(cases(250)):
-        query = random_case(seed).query()
-        assert spelled(build(query)) == words(query), random_case(seed).text
+        fail_if_different(
+            random_case(seed),
+            lambda case: spelled(build(case.query())),
+            lambda case: words(case.query()),
+            ("automaton", "pattern"),
+        )
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections import Counter
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,6 +16,8 @@ import acep
 from acep.cli import main
 from acep.errors import DataError, QueryError, SnapshotError
 from acep.runner import follower
+from tests.case_counts import CaseCounts
+from tests.complaints import difference, fail_if_wrong_on_rows
 from tests.random_automata import random_rows
 from tests.random_versions import Chain, accepted, random_chain, told_of
 from tests.runner.streams import fast_disk, put
@@ -42,56 +45,104 @@ def lines(rows: list[Row]) -> str:
     return "".join(json.dumps({name: row.get(name) for name in ("ts", "type", "x", "id")}) + "\n" for row in rows)
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_each_version_holds_in_its_time(part: int, tmp_path: Path, cases: Callable[[int], int]) -> None:
-    """A call sometimes ends after the plan of a micro-batch, and the folder of versions changes before the next."""
-    replaced = 0
-    for seed in range(part * 10_000, part * 10_000 + max(20, cases(40))):
-        rng, root = Random(seed), tmp_path / str(seed)
-        within, chain = rng.choice((2, 4, 8)), random_chain(rng)
-        rows = [row | {"x": row.get("x"), "id": n} for n, row in enumerate(random_rows(rng, 25))]
-        versions: list[tuple[int, Chain]] = [(-100, chain)]
-        (root / "versions").mkdir(parents=True)
-        (root / "in").mkdir()
-        options: dict[str, Any] = {"state": root / "state", "into": root / "out", "id": "id", "once": True}
-        options |= {
-            "versions": root / "versions",
-            "watermark": 3,
-            "cast": {"x": "int"},
-            "speculation": rng.choice((0, 1, "inf")),
-        }
-        query, greatest = chain.text(within), None
-        rows.sort(key=lambda row: row["ts"] + rng.randrange(4))
-        waiting = rows
-        while waiting:
-            some, waiting = waiting[: (size := rng.randrange(1, 12))], waiting[size:]
-            put(root / "in", f"{len(waiting):04}.jsonl", lines(some))
-            if rng.random() < 0.5:
-                chain = random_chain(rng, like=chain)
-                now = max(versions[-1][0], -100 if greatest is None else greatest + 1)
-                later = now + rng.randrange(4) if rng.random() < 0.4 else None
-                versions.append((now if later is None else later, chain))
-                text = chain.text(within) if later is None else f"-- since: {later}\n{chain.text(within)}"
-                (root / "versions" / f"{len(versions)}-next.sase").write_text(text)
-            with fast_disk():
-                if rng.random() < 0.3:
-                    with pytest.MonkeyPatch.context() as patch:
-                        patch.setattr(follower, "step_bucket", killed)
-                        with pytest.raises(KeyboardInterrupt):
-                            acep.follow(root / "in", query, **options)
-                    (root / "versions" / f"{len(versions) + 1000}.sase").write_text("no query")  # it is not read now
-                    with pytest.MonkeyPatch.context() as patch:
-                        patch.setattr(follower, "versions_in_folder", lambda *_: [])
-                        acep.follow(root / "in", query, **options)
-                    (root / "versions" / f"{len(versions) + 1000}.sase").unlink()
-                acep.follow(root / "in", query, **options)
-            greatest = max([row["ts"] for row in some] + ([] if greatest is None else [greatest]))
+class Followed:
+    """A folder of files and one of versions that are followed step by step, the versions, and the rows so far.
+
+    A step is a row, or ``{"do": "version", "draw": seed}``, ``{"do": "follow"}`` or ``{"do": "die"}``, which follow the
+    rows before them. To die is to do so after the plan of a micro-batch; the versions change before the next call.
+    """
+
+    def __init__(self, root: Path, chain: Chain, within: int, options: dict[str, Any], seen: Counter[str]) -> None:
+        self.root, self.within, self.seen = root, within, seen
+        self.versions: list[tuple[int, Chain]] = [(-100, chain)]
+        self.rows, self.pending, self.files = list[Row](), list[Row](), 0
+        for name in ("in", "versions"):
+            (root / name).mkdir(parents=True)
+        self.options = options | {"state": root / "state", "into": root / "out", "versions": root / "versions"}
+
+    def take(self, step: Row) -> None:
+        """Do a step."""
+        what = step.get("do")
+        if what is None:
+            self.pending.append(step)
+        elif what == "version":
+            self.add_version(Random(step["draw"]))
+        else:
+            if self.pending:
+                self.files += 1
+                put(self.root / "in", f"{self.files:04}.jsonl", lines(self.pending))
+            if what == "die":
+                self.die()
+            self.follow()
+            self.rows += self.pending
+            self.pending = []
+
+    def add_version(self, rng: Random) -> None:
+        """Put a version into the folder, which holds from the next time or from a later one on."""
+        chain = random_chain(rng, like=self.versions[-1][1])
+        greatest = max((row["ts"] for row in self.rows), default=-101)
+        since = max(self.versions[-1][0], greatest + 1)
+        text = chain.text(self.within)
+        if rng.random() < 0.4:
+            since += rng.randrange(4)
+            text = f"-- since: {since}\n{text}"
+        self.versions.append((since, chain))
+        (self.root / "versions" / f"{len(self.versions)}-next.sase").write_text(text)
+
+    def follow(self, **more: Any) -> None:
+        """Follow the files that are there."""
         with fast_disk():
-            acep.follow(root / "in", query, **{**options, "end": True})
-        want = accepted(versions, sorted(rows, key=lambda row: row["ts"]), within)
-        assert given(found_in(root / "out")) == want, f"seed {seed}"
-        replaced += len(want) > 0 and len(versions) > 1
-    assert replaced > 0
+            acep.follow(self.root / "in", self.versions[0][1].text(self.within), **self.options | more)
+
+    def die(self) -> None:
+        """Die in a micro-batch, which is done again without looking at the versions, of which one is no query."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(follower, "step_bucket", killed)
+            try:
+                self.follow()
+            except KeyboardInterrupt:
+                self.seen["died"] += 1
+        unread = self.root / "versions" / f"{len(self.versions) + 1000}.sase"
+        unread.write_text("no query")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(follower, "versions_in_folder", lambda *_: [])
+            self.follow()
+        unread.unlink()
+
+
+def complaint_of(
+    folder: Path, chain: Chain, within: int, options: dict[str, Any], seen: Counter[str], steps: list[Row]
+) -> str:
+    """Follow step by step, and say how the matches differ from those that the versions accept."""
+    run = Followed(Path(tempfile.mkdtemp(dir=folder)), chain, within, options, seen)
+    for step in [*steps, {"do": "follow"}]:
+        run.take(step)
+    run.follow(end=True)
+    wanted = accepted(run.versions, sorted(run.rows, key=lambda row: row["ts"]), within)
+    seen["has matches and versions"] += len(wanted) > 0 and len(run.versions) > 1
+    differing = difference(given(found_in(run.root / "out")), wanted, ("follow", "versions"))
+    texts = [f"from {since}: {version.text(within)}" for since, version in run.versions]
+    return differing and "\n".join([*texts, differing])
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_each_version_holds_in_its_time(part: int, tmp_path: Path, cases: CaseCounts) -> None:
+    seen = Counter[str]()
+    for seed in range(part * 10_000, part * 10_000 + cases(40)):
+        rng = Random(seed)
+        within, chain = rng.choice((2, 4, 8)), random_chain(rng)
+        rows = [row | {"id": number} for number, row in enumerate(random_rows(rng, 25))]
+        rows.sort(key=lambda row: row["ts"] + rng.randrange(4))
+        options = {"id": "id", "once": True, "watermark": 3, "cast": {"x": "int"}}
+        options["speculation"] = rng.choice((0, 1, "inf"))
+        steps, at = list[Row](), 0
+        while at < len(rows):
+            steps += rows[at : (at := at + rng.randrange(1, 12))]
+            steps += [{"do": "version", "draw": rng.randrange(10**6)}] * (rng.random() < 0.5)
+            steps.append({"do": rng.choices(("follow", "die"), (7, 3))[0]})
+        title = f"seed {seed}, {options}\n{chain.text(within)}"
+        fail_if_wrong_on_rows(steps, title, partial(complaint_of, tmp_path, chain, within, options, seen))
+    cases.expect(seen, "has matches and versions", "died")
 
 
 def killed(*_: Any) -> Any:

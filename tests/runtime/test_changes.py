@@ -1,183 +1,18 @@
-"""Automata that change while the stream runs: what is found is what the automaton with lifetimes accepts."""
+"""Automata that change while the stream runs: which partial matches go on, and what is refused."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from random import Random
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import acep
 from acep.errors import QueryError, SnapshotError
-from acep.pattern.tree import GraphArc
-from acep.runtime.stream import Stream
 from acep.storage.snapshot import seal, unseal
-from tests.random_automata import accepted, random_automaton, random_rows
-from tests.random_cases import COLUMNS
-from tests.runtime.test_revisions import net
-from tests.thinned import thinned
+from tests.runtime.automaton_steps import count_core_calls
 
 ENGINES = ("auto", "reference")
-PARTS = 10
-
-
-def table(rows: list[dict[str, Any]]) -> pa.Table:
-    return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()})
-
-
-def told(found: dict[tuple[Any, ...], int]) -> list[tuple[Any, ...]]:
-    """Matches as key, bindings and values, as many times as they are there."""
-    return sorted((key[0], key[4], key[5]) for key, many in found.items() for _ in range(many))
-
-
-def changed(matcher: acep.Matcher, add: list[GraphArc], remove: list[GraphArc], since: int | None) -> bool:
-    """Whether a change was made; it is refused for a cycle of epsilon arcs, and for columns that are not kept."""
-    try:
-        matcher.change(add, remove, since=since)
-    except QueryError as refused:
-        if "cycle" in str(refused) or "was not read" in str(refused):
-            return False
-        raise
-    return True
-
-
-def changes_of(rng: Random, automaton: acep.Automaton, arcs: list[GraphArc]) -> tuple[list[GraphArc], list[GraphArc]]:
-    """Arcs to add and arcs to remove; those that are added come from another automaton with the same registers."""
-    remove = [one for one in arcs if one.until is None and rng.random() < 0.3]
-    add = []
-    for _ in range(20):
-        other = random_automaton(rng)
-        new = [one for one in other.arcs if one.since is None and one.until is None]
-        if dict(other.registers).keys() <= dict(automaton.registers).keys() and new:
-            add = rng.sample(new, 1)
-            break
-    return add, remove[:1]
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("part", thinned(range(PARTS), 5))
-def test_changes_hold_from_their_time_on(part: int, engine: str, cases: Callable[[int], int]) -> None:
-    some = many = back = ahead = anew = 0
-    for seed in range(part * 10_000, part * 10_000 + max(20, cases(100))):
-        rng = Random(seed)
-        automaton, rows = random_automaton(rng), random_rows(rng, 20)
-        lateness, speculation = rng.choice(((None, 0), (3, 0), (3, 1), (20, "inf"), ("inf", "inf")))
-        asked = {"id": "id", "seq": "seq", "engine": engine, "dynamic": True}
-        asked |= {} if lateness is None else {"lateness": lateness, "speculation": speculation}
-        matcher = acep.Matcher(automaton, **asked)
-        coming = list(rows)
-        if lateness is not None:
-            by = 2 if lateness == 3 else 8
-            coming.sort(key=lambda row: row["ts"] + rng.randrange(by + 1))
-        arcs, given, at = list(automaton.arcs), list[Any](), 0
-        while at < len(coming):
-            push = coming[at : at + rng.randrange(1, 6)]
-            at += len(push)
-            given += matcher.push(table(push))
-            if len(given) > 2_000:  # matches that double with each event
-                break
-            newest = max(row["ts"] for row in coming[:at])
-            for _ in range(rng.choice((0, 0, 1, 1, 2, 3))):  # several changes between two pushes
-                add, remove = changes_of(rng, automaton, arcs)
-                since = newest + 1 + max(0, rng.randrange(-3, 5))
-                if not changed(matcher, add, remove, since if since > newest + 1 or rng.random() < 0.5 else None):
-                    break
-                now = acep.arc("x", "y", since=since).since
-                for gone in remove:
-                    at_place = place_of(gone, arcs, since)
-                    arcs[at_place] = replace(arcs[at_place], until=now)
-                arcs += [replace(one, since=now) for one in add]
-                many += 1
-                ahead += since > newest + 1
-            if rng.random() < 0.15:
-                wanted_arcs = [one for one in arcs if one.until is None and rng.random() < 0.8]
-                try:
-                    matcher.replace(automaton_of(wanted_arcs, automaton))
-                except QueryError as refused:
-                    if not any(told in str(refused) for told in ("no arc", "needs arcs", "final in one")):
-                        raise
-                else:
-                    arcs = replaced(arcs, wanted_arcs, newest + 1)
-                    anew += 1
-            if speculation == "inf" and rng.random() < 0.3:
-                new = changes_of(rng, automaton, arcs)
-                since = newest + 1 - rng.randrange(10)
-                wanted_arcs = [one for one in arcs if one.until is None and one not in new[1]] + new[0]
-                try:
-                    given += matcher.revise(automaton_of(wanted_arcs, automaton), since)
-                except QueryError as refused:
-                    if not any(told in str(refused) for told in ("cycle", "was not read", "no arc")):
-                        raise
-                else:
-                    arcs = replaced(arcs, wanted_arcs, since)
-                    back += since <= newest
-            if rng.random() < 0.2:
-                state, matcher = matcher.snapshot(), acep.Matcher(automaton, **asked)
-                matcher.restore(state)
-        given += matcher.finish()
-        whole = automaton_of(arcs, automaton)
-        late = matcher.report.late
-        rows = sorted(coming[:at], key=lambda row: row["seq"])
-        wanted = accepted(whole, rows)
-        if not late:
-            ids = [
-                (
-                    tuple(sorted(zip(automaton.query.ties, key, strict=True))),
-                    names(rows, bound),
-                    values(whole, end, held),
-                )
-                for key, bound, end, held in wanted
-            ]
-            assert told(net(given)) == sorted(ids), f"seed {seed}: {whole.query.text}"
-        some += bool(wanted)
-    assert some
-    assert many
-    assert back
-    assert ahead
-    assert anew
-
-
-def place_of(gone: GraphArc, arcs: list[GraphArc], since: int) -> int:
-    """The place of the arc that is removed: one that is valid at that time, else one that begins later."""
-    plain = [replace(one, since=None, until=None) for one in arcs]
-    same = [place for place, one in enumerate(plain) if one == replace(gone, since=None, until=None)]
-    lasting = [place for place in same if arcs[place].until is None or arcs[place].until.value > since]
-    return min(lasting, key=lambda place: (later(arcs[place], since), place))
-
-
-def replaced(arcs: list[GraphArc], wanted: list[GraphArc], since: int) -> list[GraphArc]:
-    """The arcs of an automaton that has other arcs from a time on."""
-    now = acep.arc("x", "y", since=since).since
-    before = [cut_short(one, now) for one in arcs if one.since is None or one.since.value < since]
-    return before + [one if later(one, since) else replace(one, since=now) for one in wanted]
-
-
-def automaton_of(arcs: list[GraphArc], like: acep.Automaton) -> acep.Automaton:
-    about = {name: getattr(like, name) for name in ("final", "registers", "keys", "window")}
-    return acep.Automaton(arcs, start=like.query.graph.start, **about)
-
-
-def cut_short(one: GraphArc, at: Any) -> GraphArc:
-    return replace(one, until=at) if one.until is None or one.until.value > at.value else one
-
-
-def later(one: GraphArc, since: int) -> bool:
-    return one.since is not None and one.since.value > since
-
-
-def names(rows: list[dict[str, Any]], bound: tuple[tuple[int, str], ...]) -> str:
-    """Bindings as the matches have them."""
-    found: dict[str, tuple[str, ...]] = {}
-    for place, var in bound:
-        found[var] = (*found.get(var, ()), rows[place]["id"])
-    return str(sorted(found.items()))
-
-
-def values(automaton: acep.Automaton, state: str, held: tuple[Any, ...]) -> str:
-    return str({"state": state} | dict(zip(automaton.registers, held, strict=True)))
 
 
 def steps(*text: str) -> acep.Automaton:
@@ -295,26 +130,8 @@ def test_changes_that_are_declared_ahead_hold_from_their_times_on(engine: str, p
     assert all(m.bindings["events"][0] % 2 == 1 - m.start // 5 % 2 for m in found if 0 < m.start < 40)
 
 
-def counted_calls(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """Count how often plans are compiled, arcs added and times set for the engines of streams."""
-    many = {"change": 0, "extend": 0, "renew": 0}
-
-    def counting(name: str) -> None:
-        call = getattr(Stream, name)
-
-        def counted(*arguments: Any) -> Any:
-            many[name] += 1
-            return call(*arguments)
-
-        monkeypatch.setattr(Stream, name, counted)
-
-    for name in many:
-        counting(name)
-    return many
-
-
 def test_changes_of_arcs_that_are_known_compile_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    many = counted_calls(monkeypatch)
+    many = count_core_calls(monkeypatch)
     matcher = acep.Matcher(acep.Automaton([A], final="1"), dynamic=True)
     matcher.push({"ts": [0], "type": ["x"]})
     for since in range(1, 9):
@@ -327,7 +144,7 @@ def test_changes_of_arcs_that_are_known_compile_nothing(monkeypatch: pytest.Monk
 
 
 def test_changes_of_more_than_arcs_are_compiled_once_with_the_next_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    many = counted_calls(monkeypatch)
+    many = count_core_calls(monkeypatch)
     matcher = acep.Matcher(acep.Automaton([A], final="1"), dynamic=True)
     matcher.push({"ts": [0], "type": ["x"]})
     for state in "23":
@@ -337,72 +154,8 @@ def test_changes_of_more_than_arcs_are_compiled_once_with_the_next_events(monkey
     assert many == {"change": 1, "extend": 0, "renew": 0}
 
 
-POOL = [
-    acep.arc("s", "t", "e.type = 'A'"), acep.arc("s", "t", "e.x > 1", {"n": "e.x"}, bind="a"), acep.arc("s", "s"),
-    acep.arc("t", "s", "e.x >= r.n", {"n": "r.n + 1"}), acep.arc("t", "t", "e.type != r.who", {"who": "e.type"}),
-    acep.arc("t", "u", "e.type IN ('A', 'B') AND r.n != 1"), acep.arc("t", "u", "e.s LIKE 'a%' OR e.x = 2", bind="a"),
-    acep.arc("u", "t", "e.f > 1.5", {"n": "0"}), acep.arc("u", "u", "e.x > r.n"), acep.arc("t", "u", "e.x > r.n"),
-]  # fmt: skip
-
-
-def test_arcs_that_come_back_match_as_in_the_reference_engine(
-    monkeypatch: pytest.MonkeyPatch, cases: Callable[[int], int]
-) -> None:
-    many, found, kept = counted_calls(monkeypatch), 0, 0
-    for seed in range(max(40, cases(400))):
-        rng = Random(seed)
-        first = [*rng.sample(POOL, 5), replace(POOL[0], until=acep.arc("x", "y", until=9).until), POOL[2]]
-        first += [acep.arc("t", "t", "e.x = 0", ignorable=True)] if rng.random() < 0.3 else []
-        automaton = acep.Automaton(
-            [POOL[0], *first, POOL[9], POOL[8]], start="s", final="u", registers={"n": 0, "who": "A"}, window=6,
-            keys=rng.choice(((), "k")),
-        )  # fmt: skip
-        asked = {"id": "id", "seq": "seq", "dynamic": True, "lateness": rng.choice((None, 2))}
-        pair = [acep.Matcher(automaton, engine=engine, **asked) for engine in ("native", "reference")]
-        rows = random_rows(rng, 30)
-        newest, there = None, list(automaton.arcs)
-        while rows:
-            push, rows = rows[: (size := rng.randrange(1, 7))], rows[size:]
-            native, reference = ([*matcher.push(table(push))] for matcher in pair)
-            assert sorted(map(shown, native)) == sorted(map(shown, reference)), f"seed {seed}"
-            found += len(native)
-            newest = max(row["ts"] for row in push)
-            for _ in range(rng.randrange(4)):
-                remove = [one for one in rng.sample(there, min(2, len(there))) if rng.random() < 0.6]
-                add = rng.sample(POOL, rng.randrange(3))
-                since = newest + rng.randrange(1, 4) if rng.random() < 0.4 else None
-                told = [changed_to(matcher, add, remove, since) for matcher in pair]
-                assert told[0] == told[1], f"seed {seed}"
-                if isinstance(told[0], int):
-                    kept += told[0]
-                    for gone in remove:
-                        there.remove(gone)
-                    there += add
-            if rng.random() < 0.1:
-                states = [matcher.snapshot() for matcher in pair]
-                pair = [acep.Matcher(automaton, engine=engine, **asked) for engine in ("native", "reference")]
-                for matcher, state in zip(pair, states, strict=True):
-                    matcher.restore(state)
-        assert sorted(map(shown, pair[0].finish())) == sorted(map(shown, pair[1].finish())), f"seed {seed}"
-    assert found
-    assert kept
-    assert many["renew"] > many["extend"] > 20
-
-
-def shown(match: Any) -> str:
-    return repr((match.key, match.start, match.end, match.bindings, match.values))
-
-
-def changed_to(matcher: acep.Matcher[Any], add: list[GraphArc], remove: list[GraphArc], since: int | None) -> int | str:
-    """The partial matches that go on, or why the change is refused."""
-    try:
-        return matcher.change(add, remove, since=since)
-    except QueryError as refused:
-        return str(refused)
-
-
 def test_arcs_that_are_valid_no_more_do_not_pile_up_in_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    many, most = counted_calls(monkeypatch), 0
+    many, most = count_core_calls(monkeypatch), 0
     matcher, last = acep.Matcher(acep.Automaton([A], final="1"), dynamic=True), A
     for ts in range(700):  # each with an arc of a form that never comes again
         last, old = acep.arc("0", "1", f"e.x = {ts}"), last

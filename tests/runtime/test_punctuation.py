@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -19,8 +18,10 @@ import pytest
 import acep
 from acep.pattern.closure import partition_attributes
 from acep.pattern.tree import Query
+from tests.case_counts import CaseCounts
+from tests.complaints import fail_if_wrong, fail_if_wrong_on_rows
 from tests.random_automata import few_matches, random_automaton, random_rows
-from tests.random_cases import TYPES
+from tests.random_cases import TYPES, Case
 from tests.runtime.test_revisions import Arriving, Row, by_id, net, table, until
 from tests.test_random import drawn
 
@@ -202,64 +203,57 @@ def forget_often(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("acep.runtime.revised_plan.SELDOM", 32 if seed % 4 == 0 else 1)  # 1: with every call
 
 
+def complaint_of(query: Query, case: Case, engine: str, seen: Counter[str]) -> str:
+    """Let the events of a case come in an order of its seed, with punctuations, and say what is wrong."""
+    rng = Random(f"{case.seed} arrival")
+    ops = rng.random() < 0.5
+    stream = promised(case.events, partition_attributes(query), rng, ops=ops)
+    columns = {name: column for name, column in case.stream.items() if name != "id"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", acep.DataWarning)
+        wrong, kinds = checked(query, stream, columns, engine, rng, ops=ops)
+    seen.update(kinds)
+    return wrong and "\n".join([f"{engine}: {wrong}", *map(str, stream.steps)])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_the_equation_holds_with_punctuations_of_keys_and_types(
-    cases: Callable[[int], int], monkeypatch: pytest.MonkeyPatch
+    engine: str, cases: CaseCounts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: Counter[str] = Counter()
-    many = max(60, cases(350))
-    for seed in range(many):
+    seen, tried = Counter[str](), cases(350)
+    for seed in range(tried):
         forget_often(seed, monkeypatch)
         rng = Random(seed)
-        text, ops, errors = random_query(rng), rng.random() < 0.5, rng.choice((0, 0, 0, 1))
-        query, events = acep.parse(text, errors=errors), random_events(rng)
-        stream = promised(events, partition_attributes(query), rng, ops=ops)
-        columns = rng.choice(({}, {"seq": "seq"}))
-        for engine in ENGINES:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", acep.DataWarning)
-                wrong, what = checked(query, stream, columns, engine, Random(seed), ops=ops)
-            seen += what
-            steps = "\n".join(map(str, stream.steps))
-            assert not wrong, f"{wrong}\nseed {seed}, engine {engine}, errors {errors}\n{text}\n{steps}"
-    for what, share in (("freed by key", 0.2), ("freed by type", 0.1), ("early", 0.02), ("late", 0.2), ("matches", 1)):
-        assert seen[what] > share * many, (what, seen)
+        options, columns = {"errors": rng.choice((0, 0, 0, 1))}, rng.choice(({}, {"seq": "seq"}))
+        case = Case(seed, False, random_query(rng), options, random_events(rng), columns)
+        fail_if_wrong(case, lambda smaller: complaint_of(smaller.query(), smaller, engine, seen))
+    for kind, share in (("freed by key", 0.1), ("freed by type", 0.05), ("early", 0.01), ("late", 0.1), ("matches", 1)):
+        cases.expect(seen, kind, least=share * tried)
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_the_same_holds_for_random_queries(
-    chunk: int, cases: Callable[[int], int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_holds_for_random_queries(chunk: int, cases: CaseCounts, monkeypatch: pytest.MonkeyPatch) -> None:
     each = cases(25)
     for seed in range(chunk * each, (chunk + 1) * each):
-        case, rng = drawn(seed), Random(seed)
         forget_often(seed, monkeypatch)
-        query, ops = case.query(), rng.random() < 0.5
-        if query.sources:
-            continue
-        stream = promised(case.events, partition_attributes(query), rng, ops=ops)
-        columns = {name: column for name, column in case.stream.items() if name != "id"}
-        for engine in ENGINES:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", acep.DataWarning)
-                wrong, _ = checked(query, stream, columns, engine, Random(seed), ops=ops)
-            steps = "\n".join(map(str, stream.steps))
-            assert not wrong, f"{wrong}\nseed {seed}, engine {engine}\n{case.paste()}\n{steps}"
+        case = drawn(seed)
+        for engine in ENGINES if not case.query().sources else ():
+            fail_if_wrong(case, lambda smaller, by=engine: complaint_of(smaller.query(), smaller, by, Counter()))
 
 
-def test_the_same_holds_for_hand_written_automata(cases: Callable[[int], int], monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: Counter[str] = Counter()
-    many = max(40, cases(70))
-    for seed in range(many):
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_same_holds_for_hand_written_automata(
+    engine: str, cases: CaseCounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, tried = Counter[str](), cases(70)
+    for seed in range(tried):
         rng = Random(seed)
         forget_often(seed, monkeypatch)
         automaton = random_automaton(rng)
+
+        def complain(rows: list[Row], automaton: acep.Automaton = automaton, seed: int = seed) -> str:
+            return complaint_of(automaton.query, Case(seed, False, "", {}, rows), engine, seen)
+
         rows = few_matches(automaton, random_rows(rng, 25))
-        ops = rng.random() < 0.5
-        stream = promised(rows, tuple(automaton.query.ties), rng, ops=ops)
-        for engine in ENGINES:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", acep.DataWarning)
-                wrong, what = checked(automaton.query, stream, {}, engine, Random(seed), ops=ops)
-            seen += what
-            assert not wrong, f"{wrong}\nseed {seed}, engine {engine}\n{automaton.query.text}"
-    assert seen["freed by key"] > 0.1 * many, seen
+        fail_if_wrong_on_rows(rows, f"seed {seed}\n{automaton.query.text}", complain)
+    cases.expect(seen, "freed by key", least=0.05 * tried)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -22,12 +23,15 @@ from hypothesis import strategies as st
 import acep
 from acep.errors import QueryError, SnapshotError
 from acep.pattern.tree import Query
+from tests.case_counts import CaseCounts
+from tests.complaints import fail_if_wrong, fail_if_wrong_on_rows
 from tests.random_automata import few_matches, random_automaton, random_rows
 from tests.random_cases import COLUMNS, Case
 from tests.test_random import drawn
 
 CHUNKS = 40
 ARRIVALS = 2  # of the events of a case, each in an order of its own and with retractions of its own
+FAR = 1_000_001  # between the seeds of the arrivals of a case
 ENGINES = ("auto", "reference")
 SPECULATIONS = (0, 1, 3, "inf", "inf")
 ONE_AND_TWO = ["bd371470734756636469088bbb553408", "bb45b4b68a67c0a5b03c7acae3a7b620"]
@@ -192,36 +196,39 @@ def refused(query: Query) -> bool:
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_what_is_given_less_what_is_taken_back_is_the_exact_result(
-    chunk: int, cases: Callable[[int], int], monkeypatch: pytest.MonkeyPatch
+    chunk: int, cases: CaseCounts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     each = cases(100)
     for seed in range(chunk * each, (chunk + 1) * each):
         case = drawn(seed)
         monkeypatch.setattr("acep.runtime.revised_plan.SELDOM", 1 + 31 * (seed % 3))  # 1: forget with every push
-        query = case.query()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", acep.DataWarning)
-            if refused(query):
+            if refused(query := case.query()):
                 for engine in ENGINES:
                     with pytest.raises(QueryError, match="cannot be revised"):
                         acep.Matcher(query, lateness=3, speculation="inf", engine=engine).push(case.table())
                 continue
-            for arrival in range(ARRIVALS):
-                wrong = checked(case, query, seed + arrival * 1_000_001)
-                assert not wrong, f"{wrong}\nseed {seed}, arrival {arrival}\n{case.paste()}"
+            for arrival in range(seed, seed + ARRIVALS * FAR, FAR):
+                fail_if_wrong(case, lambda smaller, arrival=arrival: checked(smaller, smaller.query(), arrival))
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS // 4))
-def test_the_same_holds_for_hand_written_automata(chunk: int, cases: Callable[[int], int]) -> None:
+def test_the_same_holds_for_hand_written_automata(chunk: int, cases: CaseCounts) -> None:
     each = cases(100)
     for seed in range(chunk * each, (chunk + 1) * each):
         rng = Random(seed)
         automaton = random_automaton(rng)
-        rows = few_matches(automaton, random_rows(rng, 25))
-        case = Case(seed, False, automaton.query.text, {}, rows, rng.choice(({}, {"seq": "seq"})))
-        for arrival in range(ARRIVALS):
-            wrong = checked(case, automaton.query, seed + arrival * 1_000_001)
-            assert not wrong, f"{wrong}\nseed {seed}, arrival {arrival}\n{case.paste()}"
+        query, rows = automaton.query, few_matches(automaton, random_rows(rng, 25))
+        columns = rng.choice(({}, {"seq": "seq"}))
+        for arrival in range(seed, seed + ARRIVALS * FAR, FAR):
+            complain = partial(automaton_complaint, query, columns, arrival)
+            fail_if_wrong_on_rows(rows, f"seed {seed}, arrival {arrival}, {columns}\n{query.text}", complain)
+
+
+def automaton_complaint(query: Query, columns: dict[str, str], arrival: int, rows: list[Row]) -> str:
+    """Say what is wrong with an automaton on some rows."""
+    return checked(Case(arrival, False, "", {}, rows, columns), query, arrival)
 
 
 UNUSED = (10, 11)  # bytes of the head of a snapshot that mean nothing

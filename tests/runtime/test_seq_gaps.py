@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -14,6 +14,8 @@ import pytest
 import acep
 from acep.errors import AcepError, DataError, QueryError, SnapshotError
 from acep.pattern.tree import Query
+from tests.case_counts import CaseCounts
+from tests.complaints import fail_if_wrong
 from tests.random_cases import COLUMNS, Case
 from tests.test_random import drawn
 
@@ -132,16 +134,13 @@ def checked(case: Case, query: Query, engine: str, rng: Random) -> str:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_each_push_gives_the_matches_of_what_came_without_gaps(
-    chunk: int, engine: str, cases: Callable[[int], int]
-) -> None:
+def test_each_push_gives_the_matches_of_what_came_without_gaps(chunk: int, engine: str, cases: CaseCounts) -> None:
     each = cases(40)
     for seed in range(chunk * each, (chunk + 1) * each):
         case = drawn(seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", acep.DataWarning)
-            wrong = checked(case, case.query(), engine, Random(seed))
-        assert not wrong, f"{wrong}\nseed {seed}, engine {engine}\n{case.paste()}"
+            fail_if_wrong(case, lambda smaller: checked(smaller, smaller.query(), engine, Random(smaller.seed)))
 
 
 @pytest.mark.parametrize("engine", ENGINES)

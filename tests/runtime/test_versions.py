@@ -1,235 +1,19 @@
-"""Queries that are replaced while the stream runs: what is found is what the versions accept, each in its own time."""
+"""Queries that are replaced while the stream runs: which partial matches go on, and what is refused."""
 
 from __future__ import annotations
 
-import ast
-import warnings
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from random import Random
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import acep
 from acep.errors import DataError, EngineError, QueryError, SnapshotError
-from acep.runtime.changing import EVER
 from acep.storage.snapshot import seal, unseal
-from tests.random_automata import random_rows
-from tests.random_cases import sase_text
-from tests.random_versions import Chain, Oracle, random_chain, told_of
-from tests.runtime.test_changes import table
 from tests.runtime.test_revisions import net
-from tests.thinned import thinned
+from tests.runtime.version_steps import matches_by_text
 
 ENGINES = ("auto", "reference")
-PARTS = 4
 ABC, ABD = "PATTERN SEQ(A a, B b, C c) WITHIN 9", "PATTERN SEQ(A a, B b, D d) WITHIN 9"
-
-Row = dict[str, Any]
-
-
-def told(found: dict[tuple[Any, ...], int]) -> Counter[str]:
-    """Matches by their bindings, each to one event, and their errors."""
-    return Counter({told_of(dict(ast.literal_eval(key[4])), int(key[3])): many for key, many in found.items()})
-
-
-@dataclass
-class Stream:
-    """A matcher whose query is replaced, revised, and restored while rows come, and what it gave."""
-
-    rng: Random
-    asked: dict[str, Any]
-    first: Chain
-    within: int | None
-    output: str
-    errors: int
-    edges: bool
-    given: list[Any] = field(default_factory=list)
-    going: int = 0
-    back: int = 0
-
-    def __post_init__(self) -> None:
-        self.versions, self.came = [(EVER, self.first)], list[Row]()
-        self.matcher = self.anew()
-
-    def anew(self) -> acep.Matcher[Any]:
-        return acep.Matcher(self.first.query(self.within, self.output, self.errors), **self.asked)
-
-    def table(self, rows: list[Row]) -> pa.Table:
-        if "op" not in self.asked:
-            return table(rows)
-        return table(rows).append_column("op", pa.array([row.get("op", 1) for row in rows], pa.int8()))
-
-    def next_version(self) -> tuple[Chain, Any]:
-        new = random_chain(self.rng, self.versions[-1][1], edges=self.edges)
-        return new, new.query(self.within, self.output, self.errors)
-
-    def change(self, since: int | None = None) -> None:
-        """Replace the query, or (``since``) revise it."""
-        new, query = self.next_version()
-        newest = max((row["ts"] for row in self.came), default=None)
-        try:
-            if since is None:
-                self.going += self.matcher.replace(query)
-            else:
-                self.given += self.matcher.revise(query, since)
-        except QueryError as refused:
-            if "was not read" not in str(refused):
-                raise
-            return
-        if since is None:
-            since = EVER if newest is None else newest + 1
-            before = [(begin, one) for begin, one in self.versions if begin <= since]
-        else:
-            before = [(begin, one) for begin, one in self.versions if begin < since]
-            self.back += newest is not None and since <= newest
-        self.versions = [*before, (since, new)]
-
-    def run(self, coming: list[Row], *, revises: bool) -> None:
-        """Push all rows, with changes of the query between them."""
-        while len(self.came) < len(coming):
-            if self.rng.random() < 0.5:
-                self.change()
-            push = coming[len(self.came) : len(self.came) + self.rng.randrange(1, 6)]
-            self.came += push
-            self.given += self.matcher.push(self.table(push))
-            if revises and self.rng.random() < 0.4:
-                self.change(max(row["ts"] for row in self.came) + 1 - self.rng.randrange(10))
-            if self.rng.random() < 0.2:
-                state, self.matcher = self.matcher.snapshot(), self.anew()
-                self.matcher.restore(state)
-        self.given += self.matcher.finish()
-
-
-def with_retractions(rng: Random, rows: list[Row]) -> list[Row]:
-    """The rows with others among them that are taken back later."""
-    coming = list(rows)
-    for number, row in enumerate(rng.sample(rows, min(4, len(rows)))):
-        other = row | {"id": f"gone{number}", "type": rng.choice("ABC")}
-        at = rng.randrange(len(coming) + 1)
-        coming.insert(at, other)
-        coming.insert(rng.randrange(at + 1, len(coming) + 1), other | {"op": -1})
-    return coming
-
-
-WAYS = ((None, 0), (3, 0), (3, 1), (20, "inf"), ("inf", "inf"))
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("part", thinned(range(PARTS), PARTS))
-def test_each_version_holds_in_its_time(part: int, engine: str, cases: Callable[[int], int]) -> None:
-    some, seen = Counter[str](), Counter[str]()
-    for seed in range(part * 10_000, part * 10_000 + max(80, cases(250))):
-        rng = Random(seed)
-        edges = rng.random() < 0.8
-        within = rng.choice((2, 4, 8)) if edges or rng.random() < 0.5 else None
-        rows, chain, errors = random_rows(rng, 24), random_chain(rng, edges=edges), rng.choice((0, 0, 1, 2))
-        output = rng.choice(("", "", "NON OVERLAP", "EARLIEST MAXIMAL"))
-        lateness, speculation = rng.choice(WAYS)
-        asked: dict[str, Any] = {"id": "id", "seq": "seq", "engine": engine, "dynamic": True}
-        asked |= {} if lateness is None else {"lateness": lateness, "speculation": speculation}
-        coming = list(rows)
-        if lateness is not None:
-            coming.sort(key=lambda row: row["ts"] + rng.randrange(3 if lateness == 3 else 9))
-        if lateness is not None and rng.random() < 0.4:
-            asked["op"] = "op"
-            coming = with_retractions(rng, coming)
-        stream = Stream(rng, asked, chain, within, output, errors, edges)
-        stream.run(coming, revises=speculation == "inf")
-        if stream.matcher.report.late:
-            continue
-        oracle = Oracle(stream.versions, rows, within, errors)
-        wanted = Counter(one.told() for one in oracle.chosen(output))
-        texts = [(t, q.text(within, output)) for t, q in stream.versions]
-        assert told(net(stream.given)) == wanted, f"seed {seed}: {texts}, {errors}"
-        some["all"] += bool(wanted)
-        some["going"] += stream.going
-        some["back"] += stream.back
-        some["taken back"] += "op" in asked
-        some[output] += bool(wanted)
-        seen += oracle.seen
-    assert all(some[kind] for kind in ("all", "going", "back", "taken back", "NON OVERLAP", "EARLIEST MAXIMAL")), some
-    assert seen["went on"]
-    assert seen["broken"]
-    assert any(seen[kind] for kind in ("before it began", "after its version", "of an older version"))
-
-
-@pytest.mark.parametrize("part", thinned(range(PARTS), PARTS))
-def test_engines_agree_and_late_events_take_the_version_of_their_time(part: int, cases: Callable[[int], int]) -> None:
-    """Random queries with repetitions, sets, choices, negations, errors, HAVING, RETURN and OUTPUT."""
-    some = Counter[str]()
-    for seed in range(part * 10_000, part * 10_000 + max(50, cases(150))):
-        rng = Random(seed)
-        text, options, _ = sase_text(rng)
-        rows, texts = random_rows(rng, 16), [changed_text(rng, text) for _ in range(3)]
-        cuts = sorted(rng.choices(range(1, len(rows) + 1), k=3))
-        asked: dict[str, Any] = {"id": "id", "seq": "seq", "dynamic": True}
-        asked["budget"] = acep.Budget(**options) if options else None
-        late = {"lateness": "inf", "speculation": "inf"}
-        ways = [(engine, late, late_steps(rng, rows, cuts, texts)) for engine in ENGINES]
-        ways += [(engine, {}, steps_in_order(rows, cuts, texts)) for engine in ENGINES]
-        found = [run(text, steps, asked | more | {"engine": engine}) for engine, more, steps in ways]
-        assert found == [found[0]] * 4, f"seed {seed}: {[text, *texts]}, {cuts}"
-        some[""] += bool(found[0])
-        some["run"] += isinstance(found[0], dict)
-        some["~"] += "~" in text and bool(found[0])
-        some["OUTPUT"] += "OUTPUT" in text and bool(found[0])
-    assert all(some.values()), some
-
-
-Steps = list[Row | str]
-
-
-def steps_in_order(rows: list[Row], cuts: list[int], texts: list[str]) -> Steps:
-    """Events in order, and a new version after all events of the time of some of them."""
-    steps, at = Steps(), 0
-    for cut, text in zip(cuts, texts, strict=True):
-        before = [row for row in rows if row["ts"] <= rows[cut - 1]["ts"]]
-        steps += [*before[at:], text]
-        at = max(at, len(before))
-    return steps + rows[at:]
-
-
-def late_steps(rng: Random, rows: list[Row], cuts: list[int], texts: list[str]) -> Steps:
-    """The same, but other events than the latest may come after a change, and in any order."""
-    steps, came = Steps(), list[Row]()
-    for cut, text in zip(cuts, texts, strict=True):
-        last = rows[cut - 1]
-        ready = [row for row in rows if row not in came and row["ts"] <= last["ts"]]
-        ready = rng.sample(ready, len(ready))
-        coming = [row for row in ready if row is last or rng.random() < 0.6]
-        steps += [*coming, text]
-        came += coming
-    return steps + rng.sample(rest := [row for row in rows if row not in came], len(rest))
-
-
-def changed_text(rng: Random, text: str) -> str:
-    """The pattern with another type somewhere, or with another end."""
-    head, _, tail = text.partition("\nWHERE")
-    places = [i for i in range(len("PATTERN "), len(head)) if head[i] in "ABCDE" and not head[i - 1].isalnum()]
-    at = rng.choice(places)
-    return f"{head[:at]}{rng.choice('ABCDE')}{head[at + 1 :]}\nWHERE{tail}"
-
-
-def run(text: str, steps: Steps, asked: dict[str, Any]) -> dict[Any, Any] | str:
-    """The matches of a query that is replaced on the way, or what was refused."""
-    given = list[Any]()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", acep.DataWarning)
-        try:
-            matcher = acep.Matcher(text, **asked)
-            for step in steps:
-                if isinstance(step, str):
-                    matcher.replace(step)
-                else:
-                    given += matcher.push(table([step]))
-            given += matcher.finish()
-        except QueryError as refused:
-            return refused.message
-    return dict(net(given))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -484,7 +268,7 @@ def test_an_event_is_taken_back_from_the_versions_that_used_it(engine: str) -> N
     assert [(m.op, m.bindings["b"], m.end) for m in given] == [(1, ("b",), 3), (1, ("b",), 5)]
     given += matcher.push({"ts": [2, 2], "type": ["B", "B"], "id": ["b", "x"], "op": [-1, 1]})
     given += matcher.finish()
-    assert told(net(given)) == {
+    assert matches_by_text(net(given)) == {
         "[('a', 'a'), ('b', 'x'), ('c', 'c')] 0": 1,
         "[('a', 'a'), ('b', 'x'), ('d', 'd')] 0": 1,
     }
