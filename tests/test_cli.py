@@ -503,6 +503,7 @@ def test_explain_shows_sources(capsys: pytest.CaptureFixture[str]) -> None:
 # replay ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 def test_replay(capsys: pytest.CaptureFixture[str]) -> None:

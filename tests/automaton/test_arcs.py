@@ -171,8 +171,8 @@ def test_under_contiguity_heavier_gaps_with_more_letters_are_kept() -> None:
     ("items", "errors"),
     [
         ([f"A? a{i}" for i in range(900)], 0),
-        ([f"A a{i}" for i in range(900)], 900),
-        ([f"(A a{i} | B b{i}, ~N n{i}, C c{i})" for i in range(30)], 60),
+        pytest.param([f"A a{i}" for i in range(900)], 900, marks=pytest.mark.long),
+        pytest.param([f"(A a{i} | B b{i}, ~N n{i}, C c{i})" for i in range(30)], 60, marks=pytest.mark.long),
     ],
     ids=["optional", "missing", "negations"],
 )

@@ -12,6 +12,7 @@ import acep
 from experiments import counting, streams
 from experiments.backtrack import backtrack
 from experiments.stock import StockQuery
+from tests.thinned import thinned
 
 ALL = [
     StockQuery(iterator, strategy, window, third, non_overlap)
@@ -21,7 +22,9 @@ ALL = [
 ]
 
 
-@pytest.mark.parametrize("query", ALL, ids=lambda q: f"{q.name}-{q.window}{'-apart' if q.non_overlap else ''}")
+@pytest.mark.parametrize(
+    "query", thinned(ALL, 5), ids=lambda q: f"{q.name}-{q.window}{'-apart' if q.non_overlap else ''}"
+)
 def test_backtrack_is_the_reference(query: StockQuery) -> None:
     table = streams.ticker(0.55, 3).slice(1_000, 9_000)
     matches = acep.match(table, acep.parse(query.text()), engine="reference")

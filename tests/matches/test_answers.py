@@ -18,6 +18,7 @@ from acep.events.tables import to_table
 from acep.runtime.one_table import whole_result
 from acep.runtime.options import StreamOptions
 from acep.runtime.table_stream import TableStream
+from tests.thinned import thinned
 
 pytest.importorskip("acep.native._native")
 
@@ -171,7 +172,7 @@ def reported(table: Any, query: Any, *, output: str, counts: bool, **how: Any) -
     return whole_result(tables, to_table(table), output, counts=counts), tables.report
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", thinned([*QUERIES], 4))
 def test_the_report_of_every_engine_and_output_agrees_with_what_is_given(name: str) -> None:
     query, table, told = QUERIES[name], events(), 0
     exact = acep.match(table, query, engine="reference")

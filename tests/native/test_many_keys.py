@@ -10,6 +10,7 @@ import pytest
 
 import acep
 from acep.native.compiled import why_not
+from tests.thinned import thinned
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 
@@ -41,7 +42,7 @@ def told(found: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("errors", [0, 1])
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", thinned([*QUERIES], 2))
 def test_each_key_has_the_matches_that_it_has_among_few(name: str, errors: int) -> None:
     query = acep.parse(f"PATTERN {QUERIES[name]}", errors=errors)
     keys = EVENTS.column("k").to_numpy()

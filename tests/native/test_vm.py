@@ -20,6 +20,7 @@ from acep.plan.lower.bytecode_words import READS, Op
 from acep.plan.schema import Kind
 from tests.native.columns import FLOATS, INTS, KINDS, LEAVES, MOMENTS, TEXTS, Loaded, expression, random_columns, same
 from tests.native.expressions import ARITHMETIC, COMPARING, EXPRESSIONS
+from tests.thinned import thinned
 
 native = pytest.importorskip("acep.native._native")
 
@@ -47,7 +48,7 @@ DECIMALS = [
 ]
 
 
-@pytest.mark.parametrize("text", [*EXPRESSIONS, *DECIMALS], ids=str)
+@pytest.mark.parametrize("text", thinned([*EXPRESSIONS, *DECIMALS], 3), ids=str)
 def test_program_gives_what_python_gives(text: str | Expr, grid: Loaded) -> None:
     expr = expression(text) if isinstance(text, str) else text
     wanted = grid.expected(expr)

@@ -20,6 +20,7 @@ from acep.errors import QueryError
 from acep.pattern.printing import canonical, tree_lines
 from acep.pattern.syntax import LONGEST
 from tests.pattern.test_sase import EXPRESSIONS, PATTERNS, QUERY_1, QUERY_2, QUERY_3
+from tests.thinned import thinned
 
 MESSAGES = [
     tuple(block.split("\n----\n"))
@@ -204,7 +205,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", thinned([*HOSTILE], 4))
 def test_hostile_text(name: str) -> None:
     begin = time.process_time()
     try:

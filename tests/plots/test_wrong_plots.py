@@ -13,6 +13,7 @@ import acep
 from acep.native.compiled import why_not
 from acep.streaming.progress import Progress
 from tests.test_wrong_arguments import EVENTS, QUERY, VALUES, outcome, shown
+from tests.thinned import thinned
 
 pytest.importorskip("matplotlib")
 
@@ -46,7 +47,7 @@ def drawn_by(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", thinned([*CALLS], 3))
 def test_each_argument_with_each_value(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if name.startswith("history") and why_not() is not None:
         pytest.skip("learning needs the native core")

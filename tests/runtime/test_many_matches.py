@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from acep.native.compiled import native
+from tests.thinned import thinned
 
 pytestmark = [
     pytest.mark.skipif(native() is None, reason="of the native core"),
@@ -66,7 +67,7 @@ def asked(name: str) -> str:
     return f'events, asked = stream({events}), query({pattern!r}, {test!r}, "WITHIN 100 " + {having!r})\n'
 
 
-@pytest.mark.parametrize("name", MANY)
+@pytest.mark.parametrize("name", thinned([*MANY], 3))
 def test_a_limit_and_blocks_are_bounded(name: str) -> None:
     script = asked(name)
     script += """
@@ -135,6 +136,7 @@ print(sum(sizes), sum(len(again.push(part)) for part in parts), max(sizes), agai
     assert same == "True"
 
 
+@pytest.mark.long
 def test_learning_ahead_takes_no_memory_for_matches() -> None:
     script = RISING.replace("EVENTS", "2500").replace("WITHIN 400", "WITHIN 600")
     script += "print(len(acep.learn(events, asked)))\n"

@@ -152,6 +152,7 @@ def test_times_of_every_kind(spark: Any, kind: str) -> None:
         assert told[-2].held < len(table), "events are let go before the end"
 
 
+@pytest.mark.long
 def test_a_watermark_of_ones_own(spark: Any) -> None:
     table = events_table(60)
     folder = Folder(spark, table, 30)
@@ -241,6 +242,7 @@ def test_a_batch_that_is_run_again_gives_the_same(spark: Any, route: dict[str, A
     assert same(first, again)
 
 
+@pytest.mark.long
 def test_a_match_is_given_by_the_micro_batch_that_makes_it_certain(spark: Any, route: dict[str, Any]) -> None:
     table = numbered(pa.table({"ts": [10, 11, 13, 20, 21, 30], "type": list("abcabc"), "k": list("xxxxxx")}))
     folder = Folder(spark, table, 3)
