@@ -70,7 +70,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Write how long each test took where ``ACEP_DURATIONS`` says; with several processes in the one that has them."""
-    if path := os.environ.get("ACEP_DURATIONS"):
+    path, is_worker = os.environ.get("ACEP_DURATIONS"), hasattr(terminalreporter.config, "workerinput")
+    if path and not is_worker:
         reports = [each for kind in terminalreporter.stats.values() for each in kind if hasattr(each, "duration")]
         write_durations(durations_of(reports, os.environ.get("ACEP_STEP", "test")), Path(path))
 

@@ -32,14 +32,16 @@ def test_of_what_is_slow_to_make(slow_to_make):
 """
 
 
-def run_tests(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, limit: str) -> pytest.RunResult:
-    """Run a few tests in a process of their own, under this repository's hooks and a limit of seconds."""
+def run_tests(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, limit: str, processes: int = 0
+) -> pytest.RunResult:
+    """Run a few tests in processes of their own, under this repository's hooks and a limit of seconds."""
     monkeypatch.setenv("ACEP_SLOWEST", limit)
     monkeypatch.setenv("ACEP_DURATIONS", str(pytester.path / "durations.tsv"))
     monkeypatch.setenv("ACEP_STEP", "some")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     pytester.makepyfile(test_of_them=TESTS)
-    return pytester.runpytest_subprocess("-p", "tests.conftest", "-n", "0", "-q")
+    return pytester.runpytest_subprocess("-p", "tests.conftest", "-n", str(processes), "-q")
 
 
 def test_a_test_that_takes_long_fails_unless_it_is_marked(
@@ -54,10 +56,10 @@ def test_a_test_that_takes_long_fails_unless_it_is_marked(
 def test_without_a_limit_a_test_may_take_long_and_durations_are_written(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_tests(pytester, monkeypatch, "0").assert_outcomes(passed=4)
+    run_tests(pytester, monkeypatch, "0", 2).assert_outcomes(passed=4)
     lines = (pytester.path / "durations.tsv").read_text().splitlines()
     seconds = {test: float(number) for step, number, test in (line.split("\t") for line in lines) if step == "some"}
-    assert len(seconds) == 4
+    assert len(lines) == len(seconds) == 4
     assert seconds["test_of_them.py::test_of_what_is_slow_to_make"] > 0.2 > seconds["test_of_them.py::test_quick"]
 
 

@@ -141,6 +141,7 @@ def golden() -> dict[str, list[int]]:
     return held
 
 
+@pytest.mark.long
 def test_what_is_found_in_shipped_streams(data: Callable[[str], Path]) -> None:
     files = {
         name: streams.HERE / f"{name}.parquet" if one.key is not None else data(name) for name, one in SLICES.items()

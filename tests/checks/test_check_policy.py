@@ -23,11 +23,12 @@ from acep.learning.policy import Epoch, Policy
 from acep.learning.policy_context import PolicyContext
 from acep.learning.shedding_table import SheddingTable
 from acep.native.compiled import why_not
+from tests.thinned import thinned
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("name", thinned([*POLICIES], 3, pytest.mark.whole))
 def test_every_policy_keeps_its_contract(name: str) -> None:
     checked = check_policy(name)
     assert checked.policy == name

@@ -34,6 +34,7 @@ def test_joins_that_feed_back_find_the_same(name: str) -> None:
     assert joins.matches == len(acep.match(stream, automaton, type=None)) > 0
 
 
+@pytest.mark.whole
 def test_a_page_is_written(tmp_path: Path) -> None:
     assert main(["--rows", "3000", "--output", str(tmp_path)]) == 0
     with (tmp_path / "automata.csv").open(encoding="utf-8") as file:

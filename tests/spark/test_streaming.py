@@ -36,7 +36,7 @@ QUERIES = {
 }
 
 
-@pytest.fixture(params=["store", "files"])
+@pytest.fixture(params=thinned(["files", "store"], 2, pytest.mark.whole))
 def route(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     """Options of match for each of the two ways of a stream."""
     return {} if request.param == "store" else {"state": tmp_path / "state"}
@@ -84,6 +84,7 @@ def test_several_queries_over_batch_and_stream_in_disorder(spark: Any, route: di
     assert told[0].events < 3 * 100
 
 
+@pytest.mark.parametrize("route", thinned(["store", "files"], 2), indirect=True)
 def test_late_events_are_counted(spark: Any, route: dict[str, Any]) -> None:
     table = events_table(200)
     early, late = table.slice(0, 180), table.slice(0, 20)

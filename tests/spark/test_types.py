@@ -151,7 +151,7 @@ def test_random_typed_tables_by_hand() -> None:
 
 def test_random_typed_tables_on_spark(spark: Any, cases: Callable[[int], int]) -> None:
     """Batch and stream, with one bucket and with eight, find what exact arithmetic finds."""
-    table = numbered(packed(cases(300), seed=2))
+    table = numbered(packed(60 + cases(240), seed=2))
     truth = expected(table)
     assert all(truth.values()), [name for name, some in truth.items() if not some]
     frame = spark.createDataFrame(table, spark_schema(table.schema))
