@@ -17,6 +17,7 @@ import shlex
 import subprocess
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -27,6 +28,7 @@ import pytest
 import acep
 from acep.cli import main
 from acep.native.compiled import why_not
+from tests.case_counts import CaseCounts
 from tests.test_wrong_arguments import in_time
 
 ROWS = [(n, "abcab"[n % 5], f"u{n % 2}", n * 0.5) for n in range(14)]
@@ -331,17 +333,17 @@ def standing_in(folder: Path) -> Iterator[None]:
         os.chdir(before)
 
 
-def test_random_command_lines(files: Path, cases: Callable[[int], int]) -> None:
+def test_random_command_lines(files: Path, cases: CaseCounts) -> None:
     chance = random.Random(2026)
-    statuses = set()
+    seen = Counter[str]()
     with standing_in(files):
         for _ in range(cases(500)):
             args = drawn(chance)
             status, err = ran(args)
             problem = wrong(status, err)
             assert problem is None, f"{problem}: acep {shlex.join(args)[:500]}\n{err[-2000:]}"
-            statuses.add(status)
-    assert statuses - {1} == {0, 2} or cases(500) < 50
+            seen[f"status {status}"] += 1
+    cases.expect(seen, "status 0", "status 2")
 
 
 def test_random_command_lines_as_programs(files: Path, cases: Callable[[int], int]) -> None:

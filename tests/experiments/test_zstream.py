@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import product
 from random import Random
 from typing import Any
@@ -14,6 +15,8 @@ from acep.events.tables import batch_of, schema_of
 from acep.plan.compile import Plan, compile_query
 from experiments.two_phase import ALGORITHMS, two_phase
 from experiments.zstream import pattern_of
+from tests.case_counts import CaseCounts
+from tests.complaints import difference, fail_if_wrong_on_rows
 
 PATTERNS = (
     "SEQ(A a, B b, C c) WITHIN 6",
@@ -26,6 +29,7 @@ PATTERNS = (
     "SEQ(A+ a[], B b) WHERE a.x != b.x WITHIN 6",
     "SEQ(A a, B b) WITHIN 0",
 )
+SCHEMA = pa.schema({"ts": pa.int64(), "type": pa.string(), "k": pa.int64(), "x": pa.int64()})
 
 
 def stream(seed: int, rows: int) -> pa.Table:
@@ -35,9 +39,10 @@ def stream(seed: int, rows: int) -> pa.Table:
         {
             "ts": ts,
             "type": [rng.choice("AABBCCDX") for _ in ts],
-            "k": pa.array([rng.choice((1, 1, 2, None)) for _ in ts], pa.int64()),
-            "x": pa.array([rng.choice((0, 1, 2, 3, None)) for _ in ts], pa.int64()),
-        }
+            "k": [rng.choice((1, 1, 2, None)) for _ in ts],
+            "x": [rng.choice((0, 1, 2, 3, None)) for _ in ts],
+        },
+        SCHEMA,
     )
 
 
@@ -50,19 +55,25 @@ def told(bound: dict[str, Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("text", PATTERNS)
-def test_both_algorithms_find_what_the_reference_finds(text: str, cases: Any) -> None:
-    some = 0
-    for seed in range(max(cases(8), 5)):
-        table = stream(seed, 30)
+def test_both_algorithms_find_what_the_reference_finds(text: str, cases: CaseCounts) -> None:
+    seen = Counter[str]()
+
+    def complaint_of(rows: list[Any]) -> str:
+        table = pa.Table.from_pylist(rows, SCHEMA)
         plan = planned(text, table)
         pattern, events = pattern_of(plan), batch_of(table, plan.schema, plan.columns).events
         expected = sorted(told(m.bindings) for m in acep.match(table, plan.query, engine="reference"))
-        some += len(expected)
+        seen["matches"] += len(expected)
         for name, algorithm in ALGORITHMS.items():
             for f, p, c in product((False, True), repeat=3):
-                found = two_phase(pattern, events, algorithm, f=f, p=p, c=c)
-                assert sorted(map(told, found.matches)) == expected, (name, f, p, c, seed)
-    assert some
+                run = two_phase(pattern, events, algorithm, f=f, p=p, c=c)
+                if complaint := difference(sorted(map(told, run.matches)), expected, (name, "reference")):
+                    return f"{complaint}\nwith f={f}, p={p}, c={c}"
+        return ""
+
+    for seed in range(cases(8)):
+        fail_if_wrong_on_rows(stream(seed, 30).to_pylist(), f"seed {seed}: PATTERN {text}", complaint_of)
+    cases.expect(seen, "matches")
 
 
 def test_pruning_saves_calls_and_touches() -> None:

@@ -13,7 +13,8 @@ import pytest
 import acep
 from acep.errors import DataError, QueryError
 from acep.explain.why import Furthest, why
-from tests.random_cases import random_case
+from tests.complaints import fail_if_wrong
+from tests.random_cases import Case, random_case
 
 NEXT = "WHERE skip_till_next_match WITHIN 50"
 
@@ -131,23 +132,34 @@ def test_columns_are_named_as_for_match() -> None:
 def test_what_is_said_is_true(cases: Callable[[int], int]) -> None:
     for seed in range(cases(250)):
         case = random_case(seed)
-        query = case.query()
-        if query.sources:
+        if not case.query().sources:
+            fail_if_wrong(case, complaint_of_reports)
+
+
+def complaint_of_reports(case: Case) -> str:
+    """Say what is wrong with the report on one of the partitions."""
+    query = case.query()
+    matches = acep.match(case.table(), query, **case.stream)
+    rows = sorted(case.events, key=lambda row: (row["ts"], row["seq"]) if "seq" in case.stream else row["ts"])
+    names = [row["id"] if "id" in case.stream else case.events.index(row) for row in rows]
+    keys = [()] if not matches.keys else dict.fromkeys(tuple(row[k] for k in matches.keys) for row in rows)
+    for key in keys:
+        if any(value is None or value != value for value in key):
             continue
-        matches = acep.match(case.table(), query, **case.stream)
-        rows = sorted(case.events, key=lambda row: (row["ts"], row["seq"]) if "seq" in case.stream else row["ts"])
-        names = [row["id"] if "id" in case.stream else case.events.index(row) for row in rows]
-        keys = [()] if not matches.keys else dict.fromkeys(tuple(row[k] for k in matches.keys) for row in rows)
-        for key in keys:
-            if any(value is None or value != value for value in key):
-                continue
-            named = dict(zip(matches.keys, key, strict=True))
-            found = why(case.table(), query, key=named, **case.stream)
-            assert found.matches == sum(match.key == named for match in matches)
-            if not found.matches:
-                mine = [all(row[k] == v for k, v in named.items()) for row in rows]
-                types = {name: row["type"] for name, row, own in zip(names, rows, mine, strict=True) if own}
-                check(found, types, names)
+        named = dict(zip(matches.keys, key, strict=True))
+        report = why(case.table(), query, key=named, **case.stream)
+        try:
+            assert report.matches == sum(match.key == named for match in matches)
+            if not report.matches:
+                types = {
+                    name: row["type"]
+                    for name, row in zip(names, rows, strict=True)
+                    if all(row[k] == v for k, v in named.items())
+                }
+                check(report, types, names)
+        except AssertionError as error:
+            return f"{error}\n{report}"
+    return ""
 
 
 def check(found: Furthest, types: dict[Any, str], order: list[Any]) -> None:

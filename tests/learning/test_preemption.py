@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import combinations, permutations
 
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep.learning.online.preemption import OnlineCoverage, Preemption
+from tests.case_counts import CaseCounts
 
 
 def worth(share: np.ndarray, rows: Iterable[np.ndarray]) -> float:
@@ -46,9 +48,9 @@ def rows_of(rng: np.random.Generator, count: int, bundles: int) -> np.ndarray:
     return np.minimum(1, 2.0 ** (np.arange(count) - count)[:, None] * rng.choice([0.9, 1.0, 1.1], (count, bundles)))
 
 
-def test_a_quarter_of_the_best_in_random_and_bad_orders(cases: Callable[[int], int]) -> None:
+def test_a_quarter_of_the_best_in_random_and_bad_orders(cases: CaseCounts) -> None:
     rng = np.random.default_rng(11)
-    worst = 1.0
+    seen = Counter[str]()
     for _ in range(cases(400)):
         count, bundles, cap = int(rng.integers(1, 11)), int(rng.integers(1, 9)), int(rng.integers(1, 5))
         rows, share = rows_of(rng, count, bundles), rng.choice([0.1, 1.0, 5.0], size=bundles)
@@ -58,9 +60,10 @@ def test_a_quarter_of_the_best_in_random_and_bad_orders(cases: Callable[[int], i
             assert len(kept) == min(cap, count)
             assert found == pytest.approx(worth(share, rows[order][kept]))
             best = best_of(share, rows, cap)
-            worst = min(worst, found / best if best else 1.0)
+            seen["less than nine tenths of the best"] += found < 0.9 * best
             assert found >= best / 4 - 1e-12
-    assert worst < 0.9  # the instances are not so easy that any rule would do
+    # The instances are not so easy that any rule would do.
+    cases.expect(seen, "less than nine tenths of the best")
 
 
 def test_a_quarter_of_the_best_in_every_order(cases: Callable[[int], int]) -> None:

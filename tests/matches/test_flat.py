@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections import Counter
 from decimal import Decimal
 from typing import Any
 
@@ -17,7 +17,9 @@ from acep.matches.flat import Layout, flat_table
 from acep.matches.matches import Matches
 from acep.matches.records import Found
 from acep.plan.schema import Schema
-from tests.random_cases import random_case
+from tests.case_counts import CaseCounts
+from tests.complaints import fail_if_wrong
+from tests.random_cases import Case, random_case
 
 QUERY = "PATTERN SEQ(A a, B+ b[], C? c) WHERE [k] WITHIN 9 RETURN count(b[]) AS many, a.x AS x"
 ROWS = {"ts": [1, 2, 3, 4], "type": ["A", "B", "B", "C"], "k": ["u"] * 4, "x": [1.5, None, None, None]}
@@ -163,58 +165,74 @@ def test_a_hand_written_automaton_and_letters() -> None:
 
 
 @pytest.mark.parametrize("engine", ["auto", "reference"])
-def test_flat_and_exploded_tables_agree_with_the_bindings(engine: str, cases: Callable[[int], int]) -> None:
-    matches, repeated, unbound, keyed, returned = 0, 0, 0, 0, 0
-    for seed in range(max(60, cases(300))):
-        case = random_case(seed)
-        found = acep.match(case.table(), case.query(), engine=engine, **case.stream)[:80]
-        layout = found.layout
-        assert layout is not None
-        flat, nested = found.to_arrow(flat=True), found.to_arrow()
-        flat.validate(full=True)
-        assert not any(pa.types.is_nested(field.type) for field in flat.schema)
-        for match, row in zip(found, flat.to_pylist(), strict=True):
-            left = dict(row)
-            plain = dict(zip((*match.key, *match.values), (*match.key.values(), *match.values.values()), strict=True))
-            for name, value in (("start", match.start), ("end", match.end), ("bundle", match.bundle)):
-                assert left.pop(name) == value
-            assert left.pop("error") == match.error
-            for var in layout.variables:
-                ids = match.bindings.get(var, ())
-                many = var in layout.repeated
-                known = {f"{var}_first": ids[:1], f"{var}_last": ids[-1:]} if many else {var: ids}
-                clash = {*map(str.lower, known)} & {*map(str.lower, plain)}
-                for name, one in known.items():
-                    assert [left.pop(f"variable_{name}" if clash else name)] == [*(one or [None])], f"seed {seed}"
-                unbound += not ids
-                repeated += len(ids) > 1
-            assert len(left) == len(plain)
-            values = [*match.key.values(), *match.values.values()]
-            assert [repr(one) for one in left.values()] == [repr(one) for one in values], f"seed {seed}"
-            keyed, returned = keyed + bool(match.key), returned + bool(match.values)
-        again: list[dict[str, list[Any]]] = [{} for _ in found]
-        plain_of: dict[int, Any] = {}
-        for row in found.to_arrow(explode=True).to_pylist():
-            bound = again[row["match"]].setdefault(row["variable"], [])
-            assert row["position"] == len(bound)
-            bound.append(row["event"])
-            plain_of[row["match"]] = (row["start"], row["end"], row["bundle"])
-        assert again == [{var: [*ids] for var, ids in match.bindings.items()} for match in found], f"seed {seed}"
-        assert plain_of == {i: (one.start, one.end, one.bundle) for i, one in enumerate(found)}
-        assert nested.num_rows == flat.num_rows
-        matches += len(found)
-        text = io.BytesIO()
-        pc.write_csv(flat, text)
-        kinds = {name: field.type for name, field in zip(flat.column_names, flat.schema, strict=True)}
-        read = pc.read_csv(
-            io.BytesIO(text.getvalue()),
-            convert_options=pc.ConvertOptions(
-                column_types=kinds, strings_can_be_null=True, quoted_strings_can_be_null=False
-            ),
-        )
-        if flat.num_rows:
-            assert read.cast(flat.schema.remove_metadata()).equals(flat.replace_schema_metadata()), f"seed {seed}"
-    assert min(matches, repeated, unbound, keyed, returned) > 10
+def test_flat_and_exploded_tables_agree_with_the_bindings(engine: str, cases: CaseCounts) -> None:
+    seen = Counter[str]()
+
+    def complaint_of(case: Case) -> str:
+        matches = acep.match(case.table(), case.query(), engine=engine, **case.stream)[:80]
+        try:
+            check_rows(matches, seen)
+            check_exploded_rows(matches)
+            check_csv(matches.to_arrow(flat=True))
+        except AssertionError as error:
+            return f"{error}\n{matches.to_arrow(flat=True).to_pylist()}"
+        return ""
+
+    for seed in range(cases(300)):
+        fail_if_wrong(random_case(seed), complaint_of)
+    cases.expect(seen, "matches", "several events bound", "nothing bound", "a key", "RETURN", least=11)
+
+
+def check_rows(matches: acep.Matches, seen: Counter[str]) -> None:
+    """Assert that a flat row has what its match has; count what occurred."""
+    layout, flat = matches.layout, matches.to_arrow(flat=True)
+    assert layout is not None
+    flat.validate(full=True)
+    assert not any(pa.types.is_nested(field.type) for field in flat.schema)
+    assert matches.to_arrow().num_rows == flat.num_rows
+    for match, row in zip(matches, flat.to_pylist(), strict=True):
+        cells = dict(row)
+        plain = dict(zip((*match.key, *match.values), (*match.key.values(), *match.values.values()), strict=True))
+        for name, value in (("start", match.start), ("end", match.end), ("bundle", match.bundle)):
+            assert cells.pop(name) == value
+        assert cells.pop("error") == match.error
+        for var in layout.variables:
+            ids = match.bindings.get(var, ())
+            columns = {f"{var}_first": ids[:1], f"{var}_last": ids[-1:]} if var in layout.repeated else {var: ids}
+            clash = {*map(str.lower, columns)} & {*map(str.lower, plain)}
+            for name, bound in columns.items():
+                assert [cells.pop(f"variable_{name}" if clash else name)] == [*(bound or [None])]
+            seen["nothing bound"] += not ids
+            seen["several events bound"] += len(ids) > 1
+        assert len(cells) == len(plain)
+        assert [*map(repr, cells.values())] == [*map(repr, (*match.key.values(), *match.values.values()))]
+        seen["a key"] += bool(match.key)
+        seen["RETURN"] += bool(match.values)
+    seen["matches"] += len(matches)
+
+
+def check_exploded_rows(matches: acep.Matches) -> None:
+    """Assert that the rows of bound events are the bindings."""
+    bindings: list[dict[str, list[Any]]] = [{} for _ in matches]
+    spans: dict[int, Any] = {}
+    for row in matches.to_arrow(explode=True).to_pylist():
+        bound = bindings[row["match"]].setdefault(row["variable"], [])
+        assert row["position"] == len(bound)
+        bound.append(row["event"])
+        spans[row["match"]] = (row["start"], row["end"], row["bundle"])
+    assert bindings == [{var: [*ids] for var, ids in match.bindings.items()} for match in matches]
+    assert spans == {i: (match.start, match.end, match.bundle) for i, match in enumerate(matches)}
+
+
+def check_csv(flat: pa.Table) -> None:
+    """Assert that a flat table comes back from CSV."""
+    text = io.BytesIO()
+    pc.write_csv(flat, text)
+    kinds = {name: field.type for name, field in zip(flat.column_names, flat.schema, strict=True)}
+    options = pc.ConvertOptions(column_types=kinds, strings_can_be_null=True, quoted_strings_can_be_null=False)
+    read = pc.read_csv(io.BytesIO(text.getvalue()), convert_options=options)
+    if flat.num_rows:
+        assert read.cast(flat.schema.remove_metadata()).equals(flat.replace_schema_metadata())
 
 
 def test_parts_of_a_table_and_slices() -> None:

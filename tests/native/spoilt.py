@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from acep.native import _native
 from acep.native.session import NativeSession
+from tests.case_counts import CaseCounts
 
 __all__ = ["ODD", "REFUSED", "refused_or_run", "spoil_tables", "spoilt"]
 
@@ -63,12 +65,17 @@ def spoil_tables(session: NativeSession, rng: Random, tables: str = "") -> None:
     session._session.add(engine, arrays)
 
 
-def refused_or_run(tries: int, attempt: Callable[[Random], object]) -> None:
-    """Check that some attempts are refused, and that all others run to their end."""
-    refused = 0
-    for seed in range(tries):
+def refused_or_run(cases: CaseCounts, whole: int, attempt: Callable[[Random], object]) -> None:
+    """Check that attempts are refused or run to their end, and that among a ``whole`` number of them both occurs."""
+    seen = Counter[str]()
+    for seed in range(cases(whole)):
         try:
             attempt(Random(seed))
         except REFUSED:
-            refused += 1
-    assert 0 < refused < tries, f"{refused} of {tries} were refused"
+            seen["refused"] += 1
+        except Exception as error:
+            error.add_note(f"seed {seed}")
+            raise
+        else:
+            seen["run"] += 1
+    cases.expect(seen, "refused", "run")

@@ -3,7 +3,8 @@ nor to the work that is counted, exactly and under a budget of work, whatever th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -15,6 +16,8 @@ import acep
 from acep.budget.policies import POLICIES
 from acep.runtime.options import StreamOptions
 from acep.runtime.table_stream import TableStream
+from tests.case_counts import CaseCounts
+from tests.complaints import fail_if_different_on_rows
 from tests.native import harness
 from tests.native.harness import ANY, NEXT
 
@@ -111,23 +114,43 @@ def together(rows: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("policy", ["", *(name for name in POLICIES if name != "trained-on-test")])
-def test_batches_restarts_and_dictionaries_make_no_difference(policy: str, cases: Callable[[int], int]) -> None:
+def test_batches_restarts_and_dictionaries_make_no_difference(policy: str, cases: CaseCounts) -> None:
     """Exactly, and under each policy."""
-    seen = set()
+    seen, engines = Counter[str](), UNDER_BUDGET if policy else ENGINES
     for seed in range(2 * cases(4)):
         rng = Random(seed)
         text, output, work = random_query(rng), rng.choice(OUTPUTS), rng.choice((0.5, 2, 6))
         query, table = acep.parse(text), random_stream(seed, ROWS, rng.choice((3, 30, 300)))
         budget = {"budget": acep.Budget(work=work), "policy": policy, "seed": seed} if policy else {}
-        engine, expected = answer(query, output, table, ROWS, **budget)
-        seen.add(engine)
-        for size in (7, 500) if rng.random() < 0.9 else (1,):
-            assert answer(query, output, table, size, **budget)[1] == expected, (text, output, seed, size)
-        size = rng.choice((ROWS, 100))
-        assert answer(query, output, shuffled(table, rng), size, **budget)[1] == expected, (text, output, seed)
+        seen["an engine of these"] += answer(query, output, table, ROWS, **budget)[0] in engines
+        sizes, shuffled_size = (7, 500) if rng.random() < 0.9 else (1,), rng.choice((ROWS, 100))
+        ways = {f"batches of {size}": {"size": size} for size in sizes}
+        ways[f"other dictionaries, batches of {shuffled_size}"] = {"size": shuffled_size, "dictionaries": seed}
         if budget:  # restarts as between the batches of a stream on Spark
-            assert answer(query, output, table, 101, restarts=0.2, **budget)[1] == expected, (text, output, seed)
-    assert seen & (UNDER_BUDGET if policy else ENGINES)
+            ways["batches of 101 and restarts"] = {"size": 101, "restarts": 0.2}
+        title = f"seed {seed}, output {output}, {budget}: {text}"
+        answer_of = partial(answer_of_rows, query, output, table.schema, budget)
+        for name, way in ways.items():
+            answer_this_way = partial(answer_of_rows, query, output, table.schema, budget, **way)
+            fail_if_different_on_rows(table.to_pylist(), title, answer_this_way, answer_of, (name, "at once"))
+    cases.expect(seen, "an engine of these")
+
+
+def answer_of_rows(
+    query: acep.Query,
+    output: str,
+    schema: pa.Schema,
+    budget: dict[str, Any],
+    rows: list[Any],
+    *,
+    size: int = ROWS,
+    restarts: float = 0,
+    dictionaries: int | None = None,
+) -> Any:
+    """Return what is found in rows, and the work; with the texts in other ``dictionaries``, by that seed."""
+    table = pa.Table.from_pylist(rows, schema)
+    table = table if dictionaries is None else shuffled(table, Random(f"dictionaries {dictionaries}"))
+    return answer(query, output, table, size, restarts=restarts, **budget)[1]
 
 
 @pytest.mark.parametrize(

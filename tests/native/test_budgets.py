@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from contextlib import contextmanager
+from functools import cache, partial
 from random import Random
 from typing import Any, NamedTuple
 
@@ -28,6 +29,8 @@ from acep.shedding.partition_sampler import PartitionSampler
 from acep.shedding.recovery import bundles, rematch
 from acep.shedding.shadow_sampler import ShadowSampler
 from tests.binomial import not_less
+from tests.case_counts import CaseCounts
+from tests.complaints import fail_if_wrong
 from tests.native.harness import Run, controlled, engines_of, planned, session_of, shown, whole
 from tests.native.test_every_engine import in_order
 from tests.random_cases import Case
@@ -277,41 +280,55 @@ def prepared(seed: int) -> tuple[Case, Plan, Batch] | None:
 
 
 @cache
-def tried(kind: str, seeds: int) -> tuple[dict[str, list[str]], Counter[str]]:
-    """The cases that lack each property, and how often each engine ran and all else occurred."""
-    failing, occurred, how = defaultdict[str, list[str]](list), Counter[str](), KINDS[kind]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bundles, "CUT", 4)
-        patch.setattr(rematch, "PART", 3)
+def run_trials(kind: str, seeds: int) -> tuple[dict[str, list[tuple[Case, str, int]]], Counter[str]]:
+    """The cases that lack each property, each with its engine and seed, and how often each engine ran and all else
+    occurred, each property that was checked as well."""
+    failing, seen, how = defaultdict[str, list[tuple[Case, str, int]]](list), Counter[str](), KINDS[kind]
+    with small_parts():
         for seed in range(seeds):
-            found = prepared(7 * seed if how.trial is of_units else seed)
-            if found is None:
+            if (drawn := prepared(7 * seed if how.trial is of_units else seed)) is None:
                 continue
-            case, plan, batch = found
+            case, plan, batch = drawn
             for engine in how.engines(plan):
                 trial = how.trial(plan, batch, Random(seed), engine)
                 if trial is not None:
                     for check, holds in trial.checks.items():
-                        failing[check] += [] if holds else [f"{engine}, seed {seed}:\n{case.paste()}"]
-                    occurred.update([engine, *(note for note, holds in trial.notes.items() if holds)])
-    return failing, occurred
+                        failing[check] += [] if holds else [(case, engine, seed)]
+                    seen.update([engine, *trial.checks, *(note for note, holds in trial.notes.items() if holds)])
+    return failing, seen
+
+
+@contextmanager
+def small_parts() -> Iterator[None]:
+    """Recover bundles in parts so small that short streams have several."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bundles, "CUT", 4)
+        patch.setattr(rematch, "PART", 3)
+        yield
+
+
+def complaint_of_trial(kind: str, check: str, engine: str, seed: int, case: Case) -> str:
+    """Say that a case lacks a property."""
+    plan = planned(case.query(), table := case.table(), **case.stream)
+    with small_parts():
+        trial = KINDS[kind].trial(plan, whole(plan, table), Random(seed), engine)
+    return "" if trial is None or trial.checks[check] else f"{engine}, seed {seed}: not so: {check}"
 
 
 @pytest.mark.parametrize(
     ("kind", "check"), [(kind, check) for kind in KINDS for check in (*CHECKS, *KINDS[kind].checks)]
 )
-def test_under_a_budget(kind: str, check: str, cases: Callable[[int], int]) -> None:
-    failing, _ = tried(kind, cases(KINDS[kind].seeds))
-    assert check in failing
-    wrong = failing[check]
-    assert not wrong, f"{check}: not in {len(wrong)} cases, of which the first is\n{wrong[0]}"
+def test_under_a_budget(kind: str, check: str, cases: CaseCounts) -> None:
+    failing, seen = run_trials(kind, cases(KINDS[kind].seeds))
+    cases.expect(seen, check)
+    for case, engine, seed in failing[check][:1]:
+        fail_if_wrong(case, partial(complaint_of_trial, kind, check, engine, seed))
+    assert not failing[check], [(engine, seed) for _, engine, seed in failing[check]]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_enough_cases_of_each_kind_occur(kind: str, cases: Callable[[int], int]) -> None:
     seeds, how = cases(KINDS[kind].seeds), KINDS[kind]
-    _, occurred = tried(kind, seeds)
-    few = [
-        name for name, many in how.least.items() if not not_less(min(occurred[name], seeds), seeds, many / how.seeds)
-    ]
-    assert not few, occurred
+    _, seen = run_trials(kind, seeds)
+    rare = [name for name, least in how.least.items() if not not_less(min(seen[name], seeds), seeds, least / how.seeds)]
+    assert not rare, seen

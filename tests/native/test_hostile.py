@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from copy import deepcopy
@@ -21,6 +22,7 @@ from acep.plan.choice import alone
 from acep.plan.compile import Plan
 from acep.shedding.partition_sampler import PartitionSampler
 from acep.storage.snapshot import seal, unseal
+from tests.case_counts import CaseCounts
 from tests.native import harness
 from tests.native.harness import ANY, SCHEMA, plan_of, session_of, take
 from tests.native.spoilt import ODD, REFUSED, refused_or_run, spoil_tables, spoilt
@@ -86,7 +88,7 @@ def empty(session: NativeSession) -> None:
 
 
 @each_plan
-def test_tables_that_make_no_sense_are_refused_or_run(engine: str, text: str, cases: Callable[[int], int]) -> None:
+def test_tables_that_make_no_sense_are_refused_or_run(engine: str, text: str, cases: CaseCounts) -> None:
     def attempt(rng: Random) -> None:
         session = session_of(plan(text, rng.randrange(3)), engine)
         spoil_tables(session, rng)
@@ -95,11 +97,11 @@ def test_tables_that_make_no_sense_are_refused_or_run(engine: str, text: str, ca
         session.finish()
         empty(session)
 
-    refused_or_run(max(cases(200), 40), attempt)
+    refused_or_run(cases, 200, attempt)
 
 
 @each_plan
-def test_states_that_make_no_sense_are_refused_or_run(engine: str, text: str, cases: Callable[[int], int]) -> None:
+def test_states_that_make_no_sense_are_refused_or_run(engine: str, text: str, cases: CaseCounts) -> None:
     def attempt(rng: Random) -> None:
         one, lazy = plan(text, rng.randrange(3)), engine == "merged" and rng.random() < 0.5
         efforts = {0: PartitionSampler(0, 0.3)} if engine in UNITS else {}
@@ -116,7 +118,7 @@ def test_states_that_make_no_sense_are_refused_or_run(engine: str, text: str, ca
             other._session.more(0, 10_000)
         empty(other)
 
-    refused_or_run(max(cases(200), 40), attempt)
+    refused_or_run(cases, 200, attempt)
 
 
 PUSHES = 3
@@ -154,20 +156,20 @@ def calls(session: NativeSession, rng: Random) -> tuple[Callable[[], object], ..
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_any_calls_in_any_order_are_refused_or_run(engine: str, cases: Any) -> None:
+def test_any_calls_in_any_order_are_refused_or_run(engine: str, cases: CaseCounts) -> None:
     """Times that go back or are as extreme as can be, calls that come too early, too late or twice."""
-    pushed = accepted = 0
-    for seed in range(max(cases(200), 40)):
+    seen = Counter[str]()
+    for seed in range(cases(200)):
         rng = Random(seed)
         session = session_of(plan(PLAIN, rng.randrange(3)), engine)
         for _ in range(rng.randrange(2, 12)):
             made = calls(session, rng)
             number = rng.randrange(len(made))
-            pushed += number < PUSHES
+            seen["pushed"] += number < PUSHES
             with suppress(*REFUSED):
                 made[number]()
-                accepted += number < PUSHES
-    assert accepted > 0.2 * pushed
+                seen["accepted"] += number < PUSHES
+    cases.expect(seen, "accepted", least=max(1, 0.2 * seen["pushed"]))
 
 
 @pytest.mark.parametrize("clock", [2**63 - 2, 2**63 - 1, 2**63])
@@ -215,7 +217,7 @@ def test_columns_that_do_not_fit_are_refused(engine: str) -> None:
 
 
 @pytest.mark.parametrize("text", [TIED, PLAIN])
-def test_sealed_states_that_make_no_sense_are_refused_or_run(text: str, cases: Callable[[int], int]) -> None:
+def test_sealed_states_that_make_no_sense_are_refused_or_run(text: str, cases: CaseCounts) -> None:
     """Snapshots whose checksums fit: ``restore`` refuses them as such, or goes on."""
     table = harness.stream(60, seed=4, k=3, x=3, y=3)
     first = acep.Matcher(acep.parse(text), engine="native")
@@ -244,7 +246,7 @@ def test_sealed_states_that_make_no_sense_are_refused_or_run(text: str, cases: C
             other.push(table.slice(40))
             other.finish()
 
-    refused_or_run(max(cases(200), 40), attempt)
+    refused_or_run(cases, 200, attempt)
 
 
 def test_a_session_of_other_parts_is_refused() -> None:

@@ -4,7 +4,7 @@ matches is a test of every engine, that memory is flat one of memory."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +13,8 @@ import acep
 from acep.events.batch import Batch
 from acep.native.session import NativeSession
 from acep.plan.compile import Plan
+from tests.case_counts import CaseCounts
+from tests.complaints import fail_if_different
 from tests.native.harness import (
     ANY,
     enumerated,
@@ -28,19 +30,24 @@ from tests.native.harness import (
     whole,
 )
 from tests.native.merged_cases import merged_case
+from tests.random_cases import Case
 
 pytest.importorskip("acep.native._native")
 
 PAIRS = "PATTERN SEQ(A a, B b) WITHIN 9"
 
 
-def merged_plans(seeds: range) -> Iterator[tuple[int, Plan, Batch]]:
-    """The plans and streams of random cases. The names of texts are not kept for matches that are made later."""
+def merged_cases(seeds: range) -> Iterator[Case]:
+    """Random cases. The names of texts are not kept for matches that are made later."""
     for seed in seeds:
         case = merged_case(seed)
         if case is not None and not case.stream:
-            plan = planned(case.query(), case.table())
-            yield seed, plan, whole(plan, case.table())
+            yield case
+
+
+def plan_and_batch(case: Case) -> tuple[Plan, Batch]:
+    plan = planned(case.query(), table := case.table())
+    return plan, whole(plan, table)
 
 
 def compressed(text: str, word: str) -> tuple[NativeSession, Any]:
@@ -51,31 +58,42 @@ def compressed(text: str, word: str) -> tuple[NativeSession, Any]:
 
 
 @pytest.mark.parametrize("most", [1, 3, 1000])
-def test_matches_that_are_made_step_by_step_are_the_same(most: int, cases: Callable[[int], int]) -> None:
-    tried = 0
-    for seed, plan, batch in merged_plans(range(cases(150))):
+def test_matches_that_are_made_step_by_step_are_the_same(most: int, cases: CaseCounts) -> None:
+    seen = Counter[str]()
+
+    def matches_in_steps(case: Case) -> list[str]:
+        plan, batch = plan_and_batch(case)
         session = session_of(plan, "merged")
-        core, found = session._session, []
+        core, matches = session._session, []
         core.set_lazy(0, True)
         for number, part in enumerate(pieces(batch, 5)):
             session.push(part)
             assert not take(session)
-            if (number + seed) % 3:  # at times it lags behind
+            if (number + case.seed) % 3:  # at times it lags behind
                 assert core.more(0, most) <= most
-                found += take(session)
+                matches += take(session)
         while core.more(0, most) == most:
-            found += take(session)
-        found += take(session)
-        assert shown(found) == shown(reference(plan, batch)), plan
-        tried += bool(found)
-    assert tried
+            matches += take(session)
+        matches += take(session)
+        seen["matches"] += bool(matches)
+        return shown(matches)
+
+    for case in merged_cases(range(cases(150))):
+        fail_if_different(case, matches_in_steps, matches_of_reference, ("in steps", "reference"))
+    cases.expect(seen, "matches")
+
+
+def matches_of_reference(case: Case) -> list[str]:
+    return shown(reference(*plan_and_batch(case)))
 
 
 @pytest.mark.parametrize("engine", ["merged", "merged in steps", "compressed"])
-def test_matching_goes_on_from_its_state(engine: str, cases: Callable[[int], int]) -> None:
-    tried = 0
-    for _, plan, batch in merged_plans(range(cases(150))):
-        session, found = session_of(plan, engine.split(maxsplit=1)[0]), []
+def test_matching_goes_on_from_its_state(engine: str, cases: CaseCounts) -> None:
+    seen = Counter[str]()
+
+    def matches_with_restarts(case: Case) -> list[str]:
+        plan, batch = plan_and_batch(case)
+        session, matches = session_of(plan, engine.split(maxsplit=1)[0]), []
         core, lazy = session._session, " " in engine
         if lazy:
             core.set_lazy(0, True)
@@ -84,47 +102,60 @@ def test_matching_goes_on_from_its_state(engine: str, cases: Callable[[int], int
             session.push(part)
             if lazy:
                 core.more(0, 2)  # in the midst of them
-            found += take(session, last=False)
+            matches += take(session, last=False)
             state = core.dump()
             core.load(fresh)
             core.load(state)
-            again = core.dump()  # without links to what had been freed
-            core.load(again)
-            assert core.dump() == again
+            second_state = core.dump()  # without links to what had been freed
+            core.load(second_state)
+            assert core.dump() == second_state
         while lazy and core.more(0, 5):
-            found += take(session)
-        found += take(session)
-        assert shown(found) == shown(reference(plan, batch)), plan
-        tried += bool(found)
-    assert tried
+            matches += take(session)
+        matches += take(session)
+        seen["matches"] += bool(matches)
+        return shown(matches)
+
+    for case in merged_cases(range(cases(150))):
+        fail_if_different(case, matches_with_restarts, matches_of_reference, ("with restarts", "reference"))
+    cases.expect(seen, "matches")
 
 
 # Compressed matches
 
 
-def test_compressed_matches_are_counted_drawn_and_enumerated(cases: Callable[[int], int]) -> None:
-    tried = 0
-    for seed, plan, batch in merged_plans(range(cases(300))):
+def test_compressed_matches_are_counted_drawn_and_enumerated(cases: CaseCounts) -> None:
+    seen = Counter[str]()
+
+    def compressed_matches(case: Case) -> list[str]:
+        plan, batch = plan_and_batch(case)
         session, graphs = session_of(plan, "compressed"), []
         for part in pieces(batch, 4):
             session.push(part)
-            if seed % 3 == 0:
+            if case.seed % 3 == 0:
                 graphs.append(session._session.take_compressed(0, False))
         graphs.append(session.take_compressed(0))
-        found = []
+        matches = []
         for graph in graphs:
-            matches = enumerated(session, graph, seed % 4 + 1)
-            assert graph.count() == len(matches)
-            assert [m.end for m in matches] == sorted(m.end for m in matches)
-            for first in range(len(matches) + 2):
-                assert list(session.columns(0, graph.cursor(first).next(2))) == matches[first : first + 2]
-            drawn = list(session.columns(0, graph.sample(9, seed)))
-            assert len(drawn) == (9 if matches else 0)
-            assert set(drawn) <= set(matches)
-            found += matches
-        assert shown(found) == shown(reference(plan, batch)), plan
-        tried += len(graphs) > 1 and bool(found)
-    assert tried
+            matches_of_graph = enumerated(session, graph, case.seed % 4 + 1)
+            check_graph(session, graph, matches_of_graph, case.seed)
+            matches += matches_of_graph
+        seen["matches of several graphs"] += len(graphs) > 1 and bool(matches)
+        return shown(matches)
+
+    for case in merged_cases(range(cases(300))):
+        fail_if_different(case, compressed_matches, matches_of_reference, ("compressed", "reference"))
+    cases.expect(seen, "matches of several graphs")
+
+
+def check_graph(session: NativeSession, graph: Any, matches: list[Any], seed: int) -> None:
+    """Assert that the matches of a graph are counted, in order, found by their number, and drawn."""
+    assert graph.count() == len(matches)
+    assert [m.end for m in matches] == sorted(m.end for m in matches)
+    for first in range(len(matches) + 2):
+        assert list(session.columns(0, graph.cursor(first).next(2))) == matches[first : first + 2]
+    drawn = list(session.columns(0, graph.sample(9, seed)))
+    assert len(drawn) == (9 if matches else 0)
+    assert set(drawn) <= set(matches)
 
 
 def test_more_matches_than_any_machine_could_list() -> None:

@@ -3,8 +3,11 @@ and that matches, windows and state are as without."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,6 +17,8 @@ from acep.pattern.tree import Output
 from acep.plan.compile import Plan
 from acep.reference.runtime import ReferenceRuntime
 from experiments import counting, streams
+from tests.case_counts import CaseCounts
+from tests.complaints import difference, fail_if_wrong_on_rows
 from tests.native.harness import ANY, NEXT, Run, letters, pieces, plan_of, reference, session_of, shown, whole
 
 pytest.importorskip("acep.native._native")
@@ -51,23 +56,32 @@ def touches(plan: Plan, batch: Batch) -> int:
 
 @pytest.mark.parametrize("text", QUERIES)
 @pytest.mark.parametrize("errors", [0, 1])
-def test_matches_are_those_of_runs_kept_apart(text: str, errors: int, cases: Callable[[int], int]) -> None:
-    matches = merged = apart = 0
-    plan = plan_of(text, errors=errors)
+def test_matches_are_those_of_runs_kept_apart(text: str, errors: int, cases: CaseCounts) -> None:
+    seen, plan = Counter[str](), plan_of(text, errors=errors)
     for seed in range(cases(8)):
         rng = Random(seed)
         n = 110 if "WITHIN" in text and not errors else 50
-        batch = whole(plan, drawn(rng, n, rng.choice([2, 4, 12, 40])))
-        run = Run(lambda: session_of(plan, "nodes"))
-        for number, part in enumerate(pieces(batch, rng.choice([7, 40, n]))):
-            run.push(part)
-            if number % 3 == 2:
-                run.restart()
-        assert shown(run.finish().found) == shown(reference(plan, batch)), (text, errors, seed)
-        matches, merged = matches + len(run.found), merged + run.session.counts(0).touches
-        apart += touches(plan, batch)
-    assert matches
-    assert merged < apart or plan.query.output is not Output.ALL
+        table, size = drawn(rng, n, rng.choice([2, 4, 12, 40])), rng.choice([7, 40, n])
+        title = f"seed {seed}, errors {errors}, in batches of {size}: {text}"
+        complaint_of = partial(complaint_of_batches, plan, table.schema, size, seen)
+        fail_if_wrong_on_rows(table.to_pylist(), title, complaint_of)
+    cases.expect(seen, "matches")
+    assert seen["touches of merged ones"] < seen["touches"] or plan.query.output is not Output.ALL
+
+
+def complaint_of_batches(plan: Plan, schema: pa.Schema, size: int, seen: Counter[str], rows: Sequence[Any]) -> str:
+    """Say how the matches differ from those of the reference runtime; count them, and the touches of both."""
+    batch = whole(plan, pa.Table.from_pylist(rows, schema))
+    run = Run(lambda: session_of(plan, "nodes"))
+    for number, part in enumerate(pieces(batch, size)):
+        run.push(part)
+        if number % 3 == 2:
+            run.restart()
+    matches = shown(run.finish().found)
+    seen["matches"] += len(matches)
+    seen["touches of merged ones"] += run.session.counts(0).touches
+    seen["touches"] += touches(plan, batch)
+    return difference(matches, shown(reference(plan, batch)), ("nodes", "reference"))
 
 
 def test_partial_matches_are_as_many_as_registers_that_differ() -> None:

@@ -3,7 +3,8 @@ That batches and restarts make no difference to it is a test in tests/native/tes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -24,6 +25,7 @@ from acep.shedding.controller import SheddingController
 from acep.shedding.policy_context import no_recall
 from acep.shedding.shadow_sampler import ShadowSampler
 from tests.binomial import not_less
+from tests.case_counts import CaseCounts
 from tests.native.harness import ANY, controlled, plan_of, session_of, whole
 
 pytest.importorskip("acep.native._native")
@@ -100,28 +102,30 @@ def estimates(session: NativeSession) -> tuple[Estimate | None, Estimate | None]
     return counts.points.estimate(), counts.bundles.estimate()
 
 
-def test_the_interval_has_the_truth_as_often_as_it_says(cases: Callable[[int], int]) -> None:
+def test_the_interval_has_the_truth_as_often_as_it_says(cases: CaseCounts) -> None:
     hits, tries, widths = np.zeros(2, np.int64), np.zeros(2, np.int64), np.zeros(2)
     missed: dict[tuple[int, float], list[float]] = {(which, share): [] for which in range(2) for share in SHARES}
-    lossy = number = 0
-    for seed, engine in product(range(max(cases(SEEDS), 6)), ("nodes", "dominance")):
+    seen, number = Counter[str](), 0
+    for seed, engine in product(range(cases(SEEDS)), ("nodes", "dominance")):
         case = known(seed, engine)
         for policy, share in product(("random", "newest", "history"), SHARES):
             number += 1
             part = ESTIMATES[number // 3 % len(ESTIMATES)]
             session, found = case.controlled(policy, share * case.rate, seed=number, estimate=part)
             truth = case.recall(found)
-            lossy += truth[0] < 0.95
+            seen["points are lost"] += truth[0] < 0.95
             for which, (true, one) in enumerate(zip(truth, estimates(session), strict=True)):
                 if one is not None:
                     tries[which] += 1
                     hits[which] += one.low <= true <= one.high
                     widths[which] += one.high - one.low
                     missed[which, share].append(one.recall - true)
-    assert number >= 100
-    assert lossy > 0.9 * number
-    assert (tries > 0.85 * number).all()
-    assert (hits >= 0.8 * tries).all(), hits / tries
+    seen |= {f"estimates of {what}": int(n) for what, n in zip(("points", "bundles"), tries, strict=True)}
+    seen |= {f"{what} in their interval": int(n) for what, n in zip(("points", "bundles"), hits, strict=True)}
+    cases.expect(seen, "points are lost", least=0.9 * number)
+    cases.expect(seen, "estimates of points", "estimates of bundles", least=0.85 * number)
+    cases.expect(seen, "points in their interval", least=0.8 * tries[0])
+    cases.expect(seen, "bundles in their interval", least=0.8 * tries[1])
     assert (widths < 0.7 * tries).all(), widths / tries
     assert all(not_less(int(hits[which]), int(tries[which]), 0.9) for which in range(2)), hits / tries
     # The likeliest value is not biased, whatever the budget: by no more than chance moves the mean of so many runs.

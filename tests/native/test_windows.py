@@ -3,7 +3,6 @@ time, is a test of every engine (tests/native/test_every_engine.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from random import Random
 
 import numpy as np
@@ -15,8 +14,10 @@ from acep.native.session import NativeSession
 from acep.plan.compile import Plan
 from acep.plan.lower.tables import NotNativeError
 from acep.plan.prefilter import lines, necessary, reason_against, worth
+from tests.case_counts import CaseCounts
 from tests.native.harness import letters, pieces, plan_of, restarted, session_of, shown, stream, take, whole
 from tests.native.spoilt import refused_or_run, spoil_tables
+from tests.thinned import thinned
 
 pytest.importorskip("acep.native._native")
 
@@ -89,8 +90,10 @@ def test_windows_of_time_and_of_partitions(text: str, table: pa.Table, passed: i
     assert (handed, session.counts(1).matches) == (passed, matches)
 
 
-@pytest.mark.parametrize("text", ["SEQ(A a, B b) WHERE a.x < b.x", "SEQ(A a, B b) WHERE a.s = b.s AND [k]"])
-@pytest.mark.parametrize("stops", [False, True], ids=["at once", "with restarts"])
+@pytest.mark.parametrize(
+    "text", thinned(["SEQ(A a, B b) WHERE a.x < b.x", "SEQ(A a, B b) WHERE a.s = b.s AND [k]"], 2, pytest.mark.whole)
+)
+@pytest.mark.parametrize("stops", thinned([True, False], 2, pytest.mark.whole), ids=["with restarts", "at once"])
 @pytest.mark.long
 def test_events_pass_unfiltered_where_match_windows_do_not_pay(text: str, stops: bool) -> None:
     """There are phases in which windows nearly always hold a match, and phases in which they hardly ever do."""
@@ -148,7 +151,7 @@ def test_plans_that_depend_on_other_events_are_refused(text: str) -> None:
         session_of(plan, "windows+nodes")
 
 
-def test_needs_that_make_no_sense_are_refused_or_run(cases: Callable[[int], int]) -> None:
+def test_needs_that_make_no_sense_are_refused_or_run(cases: CaseCounts) -> None:
     plan = plan_of("PATTERN SEQ({A a, B{2,} b[]}, C c) WHERE a.x < c.x WITHIN 9", errors=1)
 
     def attempt(rng: Random) -> None:
@@ -157,7 +160,7 @@ def test_needs_that_make_no_sense_are_refused_or_run(cases: Callable[[int], int]
         session.push(whole(plan, stream(60, rng.randrange(1_000), x=7)))
         session.finish()
 
-    refused_or_run(max(cases(400), 40), attempt)
+    refused_or_run(cases, 400, attempt)
 
 
 def test_events_that_have_left_the_window_are_not_kept() -> None:

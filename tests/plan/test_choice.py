@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +16,9 @@ from acep.plan import choice
 from acep.plan.assume import assumed_plan
 from acep.plan.choice import COUNTED, WINDOWS, choose
 from acep.plan.prefilter import LARGE_SET, PrefilterGain, necessary, reason_against, worth
-from tests.random_cases import random_case
+from tests.case_counts import CaseCounts
+from tests.complaints import difference, fail_if_wrong
+from tests.random_cases import Case, random_case
 
 SET = "PATTERN {A a, B b, C c, D d, E e}"
 OUTPUTS = ("matches", *COUNTED, "compressed")
@@ -132,23 +134,28 @@ def answer(table: pa.Table, query: acep.Query, output: str, stream: dict[str, An
 
 
 @pytest.mark.skipif(compiled.why_not() is not None, reason="there is no native core")
-def test_match_windows_never_change_what_is_found(cases: Callable[[int], int], monkeypatch: pytest.MonkeyPatch) -> None:
-    windowed = 0
-    for seed in range(cases(400)):
-        case = random_case(seed)
-        table, query = case.table(), case.query()
+def test_match_windows_never_change_what_is_found(cases: CaseCounts, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, tries = Counter[str](), cases(400)
+
+    def answers(case: Case) -> dict[str, Any]:
+        return {output: answer(case.table(), case.query(), output, case.stream) for output in OUTPUTS}
+
+    def complaint_of(case: Case) -> str:
         try:
-            wanted = [answer(table, query, output, case.stream) for output in OUTPUTS]
+            wanted = answers(case)
         except acep.EngineError:  # not for the native core
-            continue
+            return ""
         with monkeypatch.context() as patch:
             patch.setattr(choice, "worth", wherever_possible)
-            matcher = acep.Matcher(query, engine="native", **case.stream)
-            matcher.push(to_table(table).slice(0, 1))
+            matcher = acep.Matcher(case.query(), engine="native", **case.stream)
+            matcher.push(to_table(case.table()).slice(0, 1))
             assert matcher._tables.stream is not None
-            windowed += any(name.startswith(WINDOWS) for name in matcher._tables.stream._natives.engines)
-            assert [answer(table, query, output, case.stream) for output in OUTPUTS] == wanted, case.paste()
-    assert windowed > cases(400) // 20
+            seen["windows"] += any(name.startswith(WINDOWS) for name in matcher._tables.stream._natives.engines)
+            return difference(answers(case), wanted, ("behind windows", "without them"))
+
+    for seed in range(tries):
+        fail_if_wrong(random_case(seed), complaint_of)
+    cases.expect(seen, "windows", least=tries // 20 + 1)
 
 
 @pytest.mark.skipif(compiled.why_not() is not None, reason="there is no native core")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from collections.abc import Callable
+from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import pytest
 import acep
 from acep.plots import match_over_series
 from acep.plots.over_series import MOST_MARKS, MOST_POINTS
+from tests.case_counts import CaseCounts
 
 pytest.importorskip("matplotlib")
 
@@ -63,10 +64,10 @@ def test_events_of_another_key_at_the_same_times_are_refused() -> None:
         match_over_series(swapped, one, "p")
 
 
-def test_each_mark_is_at_its_event(cases: Callable[[int], int]) -> None:
+def test_each_mark_is_at_its_event(cases: CaseCounts) -> None:
     chance = random.Random(3)
-    drawn = several = 0
-    for _ in range(max(30, cases(40))):
+    seen = Counter[str]()
+    for _ in range(cases(40)):
         size = 60
         ts = sorted(chance.randrange(100) for _ in range(size))
         table = {
@@ -103,9 +104,9 @@ def test_each_mark_is_at_its_event(cases: Callable[[int], int]) -> None:
             if match.end > match.start:
                 line = [one for one in own if match.start - free <= one[0] <= match.end + free]
                 assert sorted(line_of(ax)) == sorted(line)
-            drawn += marks is not None
-            several += any(len(bound) > 1 for bound in match.bindings.values())
-    assert min(drawn, several) > 5
+            seen["all marks are drawn"] += marks is not None
+            seen["several events of a variable"] += any(len(bound) > 1 for bound in match.bindings.values())
+    cases.expect(seen, "all marks are drawn", "several events of a variable", least=6)
 
 
 def test_a_bound_event_without_a_value_is_a_dotted_line() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import random
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import pytest
 import acep
 from acep.plots import timeline
 from acep.plots.time_line import LANES, MOST_BARS
+from tests.case_counts import CaseCounts
 
 pytest.importorskip("matplotlib")
 
@@ -36,10 +36,10 @@ def match(key: dict[str, Any], start: Any, end: Any, error: Any = 0, number: int
     return acep.Match(key, start, end, error, {"a": (number,)}, end, op=op)
 
 
-def test_a_bar_is_a_match_in_the_row_of_its_key(cases: Callable[[int], int]) -> None:
+def test_a_bar_is_a_match_in_the_row_of_its_key(cases: CaseCounts) -> None:
     chance = random.Random(1)
-    crowded = 0
-    for _ in range(max(20, cases(40))):
+    seen = Counter[str]()
+    for _ in range(cases(40)):
         found = [
             match({"k": chance.randrange(4)}, start, start + chance.choice([0, 1, 5, 20]), chance.randrange(3), n)
             for n, start in enumerate(chance.randrange(200) for _ in range(chance.randrange(1, 60)))
@@ -61,8 +61,8 @@ def test_a_bar_is_a_match_in_the_row_of_its_key(cases: Callable[[int], int]) -> 
             row = [bar for bar in bars if round((bar[2] + bar[3]) / 2) == round((one[2] + one[3]) / 2)]
             most = max(sum(bar[0] <= at <= bar[1] for bar in row) for at in range(221))
             assert most > LANES
-        crowded += bool(overlap) or len(bars) > 30
-    assert crowded > 5
+        seen["crowded"] += bool(overlap) or len(bars) > 30
+    cases.expect(seen, "crowded", least=6)
 
 
 def test_errors_are_coloured_and_named() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +11,13 @@ import pyarrow as pa
 
 import acep
 from acep.streaming.job import Job
+from tests.complaints import difference
 from tests.corpus import Case, load_all
 from tests.random_cases import Case as RandomCase
 from tests.runner.streams import final
-from tests.spark.by_hand import as_rows, numbered, rows_of, the_job
+from tests.spark.by_hand import as_rows, numbered, rows_of, same, the_job
 
-__all__ = ["GOOD", "Streamed", "of_corpus", "of_random", "shuffled_within", "split"]
+__all__ = ["GOOD", "Streamed", "complaint_of_stream", "of_corpus", "of_random", "shuffled_within", "split"]
 
 GOOD = [case for case in load_all() if case.raises is None]
 
@@ -66,6 +68,16 @@ def of_random(case: RandomCase, seed: int, output: str = "matches") -> Streamed:
     delay = rng.randint(1, 12)
     batches = rows_of(table, shuffled_within(table, job.schema.ts, delay, rng), split(table.num_rows, rng))
     return Streamed(job, table, batches, delay, exact, rng)
+
+
+def complaint_of_stream(streamed: Streamed, rows: list[dict[str, Any]], totals: Mapping[str, int]) -> str:
+    """Say how rows and totals of a run differ from the exact ones; of the totals only those that there are."""
+    wanted = {"late": 0, "matches": len(streamed.exact)}
+    checked = {name: totals[name] for name in wanted if name in totals}
+    complaint = difference(checked, {name: wanted[name] for name in checked}, ("run", "exact"))
+    if complaint or same(rows, streamed.exact):
+        return complaint
+    return difference(rows, streamed.exact, ("run", "exact")) + f"\ndelay {streamed.delay}"
 
 
 def shuffled_within(table: pa.Table, ts: str, delay: int, rng: random.Random) -> list[int]:

@@ -9,6 +9,7 @@ import uuid
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 from unittest import mock
 
@@ -22,11 +23,13 @@ from acep.streaming.job import Job
 from acep.streaming.latest import Latest
 from acep.streaming.step import BUCKET, write_step
 from acep.streaming.totals import TOLD
+from tests.complaints import difference, fail_if_wrong
 from tests.corpus import Case
+from tests.random_cases import Case as RandomCase
 from tests.random_cases import random_case
 from tests.spark.by_hand import as_rows, numbered, rows_of, same, stream, the_job
 from tests.spark.by_hand_files import FileStream, coded
-from tests.spark.cases import GOOD, of_corpus, of_random
+from tests.spark.cases import GOOD, complaint_of_stream, of_corpus, of_random
 from tests.thinned import thinned
 
 
@@ -39,15 +42,14 @@ def test_a_stream_is_one_process(case: Case, tmp_path: Path) -> None:
 
 
 def test_random_streams_in_disorder_are_one_process(cases: Callable[[int], int], tmp_path: Path) -> None:
+    def complaint_of(case: RandomCase) -> str:
+        streamed = of_random(case, case.seed)
+        partitions, folder = streamed.rng.randint(1, 4), Path(mkdtemp(dir=tmp_path))
+        run = FileStream(streamed.job, folder, streamed.delay_ms, partitions=partitions, rng=streamed.rng)
+        return complaint_of_stream(streamed, *run.stream(streamed.batches))
+
     for seed in range(cases(100)):
-        case = random_case(seed)
-        one = of_random(case, seed)
-        partitions = one.rng.randint(1, 4)
-        run = FileStream(one.job, tmp_path / str(seed), one.delay_ms, partitions=partitions, rng=one.rng)
-        found, totals = run.stream(one.batches)
-        assert totals["late"] == 0, case.paste()
-        assert totals["matches"] == len(one.exact)
-        assert same(found, one.exact), case.paste()
+        fail_if_wrong(random_case(seed), complaint_of)
 
 
 # Outputs and budgets ---------------------------------------------------------------------------------
@@ -55,15 +57,17 @@ def test_random_streams_in_disorder_are_one_process(cases: Callable[[int], int],
 
 @pytest.mark.parametrize("output", ["points", "bundles", "count"])
 def test_what_is_counted_is_what_one_process_counts(output: str, cases: Callable[[int], int], tmp_path: Path) -> None:
-    for seed in range(cases(40)):
-        case = random_case(seed)
-        one = of_random(case, seed, output)
-        found, totals = FileStream(one.job, tmp_path / str(seed), one.delay_ms, rng=one.rng).stream(one.batches)
-        assert totals["late"] == 0, case.paste()
+    def complaint_of(case: RandomCase) -> str:
+        streamed = of_random(case, case.seed, output)
+        run = FileStream(streamed.job, Path(mkdtemp(dir=tmp_path)), streamed.delay_ms, rng=streamed.rng)
+        rows, totals = run.stream(streamed.batches)
         if output == "count":
-            assert sum(row["count"] for row in found) == one.exact[0]["count"], case.paste()
-        else:
-            assert same(found, one.exact), case.paste()
+            counted = {"late": totals["late"], "count": sum(row["count"] for row in rows)}
+            return difference(counted, {"late": 0, "count": streamed.exact[0]["count"]}, ("run", "exact"))
+        return complaint_of_stream(streamed, rows, {"late": totals["late"]})
+
+    for seed in range(cases(40)):
+        fail_if_wrong(random_case(seed), complaint_of)
 
 
 SWING = "PATTERN SEQ(a p, b q, c r) WHERE skip_till_any_match(p, q, r) { [k] AND q.x > p.x AND r.x < q.x } WITHIN 90"

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import mmh3
@@ -25,133 +22,26 @@ from acep.storage.snapshot import seal, unseal
 from acep.streaming import buckets, live
 from acep.streaming.buckets import Bucket
 from acep.streaming.query_versions import NewVersion
-from tests.random_automata import random_rows
-from tests.random_versions import Chain, accepted, random_chain, told_of
-from tests.spark.by_hand import stream, the_job
+from tests.case_counts import CaseCounts
+from tests.spark.by_hand import the_job
 from tests.spark.by_hand_files import FileStream
+from tests.spark.version_steps import DELAY, ROLES, SCHEMA, net_matches, row_of, try_versions
 
 pytestmark = pytest.mark.long
 
-ROLES = {"seq": "came", "id": "id"}
 ROUTES = ("own", "files")
 PARTS = 4
-DELAY = 4
-FIRST = 1000  # the first time of a stream, greater than each delay
 ABC, ABD = (f"PATTERN SEQ(A a, B b, {last} c) WHERE [k] WITHIN 9" for last in "CD")
-SCHEMA = pa.schema(
-    {"ts": pa.int64(), "type": pa.string(), "k": pa.int64(), "x": pa.int64(), "id": pa.int64(), "came": pa.int64()}
-)
-
 Row = dict[str, Any]
-
-
-def text_of(chain: Chain, within: int) -> str:
-    """The query of a chain in each partition by ``k``."""
-    text = chain.text(within)
-    return (
-        text.replace(" WHERE ", " WHERE [k] AND ")
-        if " WHERE " in text
-        else text.replace(" WITHIN", " WHERE [k] WITHIN")
-    )
-
-
-def row_of(number: int, text: str, since: int | None = None) -> str:
-    """A version as a row of a stream."""
-    text = text if since is None else f"-- since: {since}\n{text}"
-    return json.dumps({"number": number, "text": text})
-
-
-def keyed(rng: Random, keys: int, many: int) -> list[Row]:
-    """Rows of several partitions, with disorder of up to 3 ticks."""
-    rows = [row | {"k": k, "ts": row["ts"] + FIRST} for k in range(keys) for row in random_rows(rng, many)]
-    rows.sort(key=lambda row: row["ts"] + rng.randrange(4))
-    return [
-        {name: row.get(name) for name in ("ts", "type", "k", "x")} | {"id": n, "came": n} for n, row in enumerate(rows)
-    ]
-
-
-def wanted(versions: list[tuple[int, Chain]], rows: list[Row], within: int) -> Counter[str]:
-    """The matches that the versions accept in each partition."""
-    found: Counter[str] = Counter()
-    for k in {row["k"] for row in rows}:
-        own = sorted((row for row in rows if row["k"] == k), key=lambda row: (row["ts"], row["came"]))
-        found += accepted(versions, own, within)
-    return found
-
-
-def given(rows: list[Row]) -> Counter[str]:
-    """How often each match was given and not taken back, by its bindings."""
-    found: Counter[str] = Counter()
-    for row in rows:
-        bindings = dict(row["bindings"])
-        found[told_of(bindings, row["error"])] += row.get("op", 1)
-    return +found
-
-
-def kept_by_id(rows: list[Row]) -> Counter[str]:
-    """The matches in a table that is kept by their ids, or all of them, where none is taken back."""
-    if any("op" not in row for row in rows):
-        return given(rows)
-    table = dict[Any, Row]()
-    for row in rows:
-        if row["op"] > 0:
-            table[row["id"]] = row
-        else:
-            table.pop(row["id"], None)
-    return given([row | {"op": 1} for row in table.values()])
 
 
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_each_version_holds_in_its_time_in_all_buckets(
-    part: int, route: str, tmp_path: Path, cases: Callable[[int], int]
+    part: int, route: str, tmp_path: Path, cases: CaseCounts
 ) -> None:
-    replaced = back = 0
-    for seed in range(part * 10_000, part * 10_000 + max(20, cases(40))):
-        rng = Random(seed)
-        within, chain, speculation = rng.choice((2, 4, 8)), random_chain(rng), rng.choice((0, 2, "inf"))
-        rows = keyed(rng, 3, 14)
-        versions, batches, texts, greatest = [(0, chain)], list[pa.Table](), list[list[str]](), None
-        waiting, many = rows, 1
-        while waiting:
-            some, waiting = waiting[: (size := rng.randrange(1, 12))], waiting[size:]
-            new = list[str]()
-            if rng.random() < 0.5:
-                chain = random_chain(rng, like=chain)
-                now = 0 if greatest is None else greatest + 1
-                later = max(versions[-1][0], now) + rng.randrange(4) if rng.random() < 0.4 else None
-                if speculation and greatest is not None and rng.random() < 0.5:
-                    later = greatest - rng.randrange(DELAY + 1)
-                    versions = [one for one in versions if one[0] < later]
-                    back += 1
-                versions.append((max(versions[-1][0], now) if later is None else later, chain))
-                many += 1
-                new = [row_of(many, text_of(chain, within), later)] * rng.choice((1, 2))
-            batches.append(pa.Table.from_pylist(some, SCHEMA))
-            texts.append(new)
-            greatest = max([row["ts"] for row in some] + ([] if greatest is None else [greatest]))
-        table = pa.Table.from_pylist(rows, SCHEMA)
-        options = {"speculation": speculation, "buckets": rng.choice((1, 3))} | ROLES
-        if rng.random() < 0.3:
-            options["op"] = "op"
-            batches = [batch.append_column("op", pa.array([1] * batch.num_rows, pa.int8())) for batch in batches]
-            table = table.append_column("op", pa.array([1] * table.num_rows, pa.int8()))
-        job = the_job(table, text_of(versions[0][1], within), dynamic=True, **options)
-        live.forget_live()
-        if route == "own":
-            found, _, _ = stream(job, batches, DELAY, rng=rng, versions=texts)
-        else:
-            files = FileStream(job, tmp_path / str(seed), DELAY, rng=rng)
-            found = [
-                row for batch, new in zip(batches, texts, strict=True) for row in files.push(batch, new)
-            ] + files.end()
-        want = wanted(versions, rows, within)
-        assert given(found) == want == kept_by_id(found), (
-            f"seed {seed}: {[(since, one.text(within)) for since, one in versions]}"
-        )
-        replaced += len(want) > 0 and len(versions) > 1
-    assert replaced
-    assert back
+    seen = try_versions(route, range(part * 10_000, part * 10_000 + cases(40)), tmp_path)
+    cases.expect(seen, "a replaced query has matches", "a version reaches back")
 
 
 REACHING = "PATTERN SEQ(A a, {} b) WHERE [k] WITHIN 9"
@@ -177,7 +67,7 @@ def test_a_version_reaches_back_in_the_micro_batch_that_brings_it(
         live.forget_live()
     found = files.push(batches[1], [row_of(2, REACHING.format("B"), 1002)])
     assert [(row["op"], dict(row["bindings"])) for row in found] == [(1, {"a": [1], "b": [2]})] * many
-    assert given(found + files.end()) == given(found)
+    assert net_matches(found + files.end()) == net_matches(found)
 
 
 def test_a_version_does_not_reach_back_behind_what_is_final(tmp_path: Path) -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
+from tempfile import mkdtemp
 from typing import Any
 
 import pyarrow as pa
@@ -22,12 +23,15 @@ import acep
 from acep.errors import DataError, QueryError
 from acep.spark import error_in, for_each_batch, match
 from acep.streaming import live
-from tests.random_cases import COLUMNS
+from tests.case_counts import CaseCounts
+from tests.complaints import difference, fail_if_wrong, table_of_rows
+from tests.random_cases import COLUMNS, Case
 from tests.runtime.test_revisions import Arriving, arriving
 from tests.spark.by_hand import as_rows, stream, the_job
 from tests.spark.by_hand_files import FileStream
 from tests.spark.streams import as_dicts
 from tests.test_random import drawn
+from tests.thinned import thinned
 
 pytestmark = pytest.mark.long
 
@@ -78,80 +82,90 @@ def run(route: str, job: Any, tables: list[pa.Table], delay: int, rng: Random, f
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_what_is_given_less_what_is_taken_back_is_exact(
-    part: int, route: str, tmp_path: Path, cases: Callable[[int], int]
+    part: int, route: str, tmp_path: Path, cases: CaseCounts
 ) -> None:
-    some = 0
-    for seed in range(part * 10_000, part * 10_000 + max(25, cases(100))):
-        case, rng = drawn(seed), Random(seed)
-        query, ops = case.query(), rng.random() < 0.6
-        arrived = arriving(case.events, rng, ops=ops)
-        if query.sources or arrived.lateness == "inf":
-            continue
-        delay = int(arrived.lateness)
-        options: dict[str, Any] = {"op": "op"} if ops else {}
-        options |= ROLES | {"speculation": rng.choice((0, 1, 3, "inf", "inf")), "buckets": rng.choice((1, 2))}
-        options |= {"late": rng.random() < 0.5}
-        tables = numbered(arrived.pushes)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            job = the_job(tables[0] if tables else SCHEMA.empty_table(), query, **options)
-            rows, totals = run(route, job, tables, delay, rng, tmp_path / str(seed))
-            want = exact(arrived, query)
-        refused = [row for row in rows if row.get("kind") == "late"]
-        rows = [row for row in rows if row.get("kind") != "late"]
-        assert net(rows) == want, f"seed {seed}, {options}\n{case.paste()}"
-        if not tables:
-            continue
+    seen = Counter[str]()
+    for seed in range(part * 10_000, part * 10_000 + cases(100)):
+        fail_if_wrong(drawn(seed), partial(complaint_of_matches, route, tmp_path, seen))
+    cases.expect(seen, "matches")
+
+
+def complaint_of_matches(route: str, folder: Path, seen: Counter[str], case: Case) -> str:
+    """Say how what is given, less what is taken back, differs from the exact result, or late rows from those told."""
+    rng, query = Random(case.seed), case.query()
+    ops = rng.random() < 0.6
+    arrived = arriving(case.events, rng, ops=ops)
+    if query.sources or arrived.lateness == "inf":
+        return ""
+    options: dict[str, Any] = {"op": "op"} if ops else {}
+    options |= ROLES | {"speculation": rng.choice((0, 1, 3, "inf", "inf")), "buckets": rng.choice((1, 2))}
+    options |= {"late": rng.random() < 0.5}
+    tables = numbered(arrived.pushes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        job = the_job(tables[0] if tables else SCHEMA.empty_table(), query, **options)
+        rows, totals = run(route, job, tables, int(arrived.lateness), rng, Path(mkdtemp(dir=folder)))
+        wanted = exact(arrived, query)
+    refused = [row for row in rows if row.get("kind") == "late"]
+    rows = [row for row in rows if row.get("kind") != "late"]
+    complaint = difference(net(rows), wanted, (route, "exact"))
+    if tables and not complaint:
         late = [row for row in late_of(arrived) if all(row[key] is not None for key in job.passes[0].keys)]
-        assert totals["late"] == len(late)
-        if options["late"]:
-            told = [(row["event"], row["start"], row["end"]) for row in refused]
-            assert sorted(told) == sorted((row["number"], row["ts"], row["ts"]) for row in late)
-        else:
-            assert not refused
-        assert totals["matches"] == want.total()
-        some += bool(want)
-        assert options["speculation"] != 0 or all(row.get("op", 1) == 1 for row in rows)
-    assert some
+        counts = {"late": len(late), "matches": wanted.total()}
+        complaint = difference({name: totals[name] for name in counts}, counts, (route, "exact"))
+        late_rows = sorted((row["event"], row["start"], row["end"]) for row in refused)
+        wanted_rows = sorted((row["number"], row["ts"], row["ts"]) for row in late if options["late"])
+        complaint += difference(late_rows, wanted_rows, ("late rows", "exact"))
+        if options["speculation"] == 0 and any(row.get("op", 1) != 1 for row in rows):
+            complaint += "a match is taken back"
+        seen["matches"] += bool(wanted)
+    return complaint and f"{options}, in micro-batches:\n{text_of_pushes(arrived)}\n\n{complaint}"
+
+
+def text_of_pushes(arrived: Arriving) -> str:
+    """Print the rows in the order in which they come, each with the number of its micro-batch."""
+    return table_of_rows({"batch": n} | row for n, rows in enumerate(arrived.pushes) for row in rows)
 
 
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("output", ["points", "count"])
-def test_differences_add_up_to_the_exact_result(
-    output: str, route: str, tmp_path: Path, cases: Callable[[int], int]
-) -> None:
-    some = back = 0
-    for seed in range(max(40, cases(60))):
-        case, rng = drawn(seed), Random(seed)
-        query, ops = case.query(), rng.random() < 0.6
-        delay = rng.choice((5, 20))
-        arrived = arriving(case.events, rng, ops=ops, lateness=delay, by=8)
-        if query.sources or not arrived.pushes or any(row["ts"] < 0 for rows in arrived.pushes for row in rows):
-            continue  # a watermark of 0 is none, so that events before it are never late
-        options: dict[str, Any] = ROLES | {"speculation": "inf", "buckets": rng.choice((1, 2)), "output": output}
-        options |= {"op": "op"} if ops else {}
-        tables = numbered(arrived.pushes)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            rows, totals = run(route, the_job(tables[0], query, **options), tables, delay, rng, tmp_path / str(seed))
-            live_rows = [row | {"came": place} for place, row in arrived.live.values()]
-            found = acep.match(pa.Table.from_pylist(live_rows, SCHEMA), query, **ROLES)
-        if output == "count":
-            assert sum(row["count"] for row in rows) == len(found), f"seed {seed}"
-            assert all(row["count"] for row in rows)
-            back += any(row["count"] < 0 for row in rows)
-        else:
-            net_points: Counter[Any] = Counter()
-            for row in rows:
-                assert row["change"]
-                net_points[str(row.get("key", {})), row["point"], float(row["best"])] += row["change"]
-            want = Counter((str(m.key), m.end, float(m.error)) for m in found)
-            assert {place: many for place, many in net_points.items() if many} == want, f"seed {seed}"
-            back += any(row["change"] < 0 for row in rows)
-        assert totals["matches"] == len(found)
-        some += bool(len(found))
-    assert some
-    assert back
+def test_differences_add_up_to_the_exact_result(output: str, route: str, tmp_path: Path, cases: CaseCounts) -> None:
+    seen = Counter[str]()
+    for seed in range(cases(60)):
+        fail_if_wrong(drawn(seed), partial(complaint_of_differences, output, route, tmp_path, seen))
+    cases.expect(seen, "matches", "matches are taken back")
+
+
+def complaint_of_differences(output: str, route: str, folder: Path, seen: Counter[str], case: Case) -> str:
+    """Say how the sum of counts, or of changes of points, differs from the exact result."""
+    rng, query = Random(case.seed), case.query()
+    ops, delay = rng.random() < 0.6, rng.choice((5, 20))
+    arrived = arriving(case.events, rng, ops=ops, lateness=delay, by=8)
+    if query.sources or not arrived.pushes or any(row["ts"] < 0 for rows in arrived.pushes for row in rows):
+        return ""  # a watermark of 0 is none, so that events before it are never late
+    options: dict[str, Any] = ROLES | {"speculation": "inf", "buckets": rng.choice((1, 2)), "output": output}
+    options |= {"op": "op"} if ops else {}
+    tables = numbered(arrived.pushes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        job = the_job(tables[0], query, **options)
+        rows, totals = run(route, job, tables, delay, rng, Path(mkdtemp(dir=folder)))
+        live_rows = [row | {"came": place} for place, row in arrived.live.values()]
+        matches = acep.match(pa.Table.from_pylist(live_rows, SCHEMA), query, **ROLES)
+    changes = [row["count" if output == "count" else "change"] for row in rows]
+    if output == "count":
+        complaint = difference(sum(changes), len(matches), (route, "exact"))
+    else:
+        points = Counter[Any]()
+        for row in rows:
+            points[str(row.get("key", {})), row["point"], float(row["best"])] += row["change"]
+        wanted = Counter((str(m.key), m.end, float(m.error)) for m in matches)
+        complaint = difference(Counter({place: n for place, n in points.items() if n}), wanted, (route, "exact"))
+    complaint += difference(totals["matches"], len(matches), ("total", "exact"))
+    complaint += "" if all(changes) else "a row changes nothing"
+    seen["matches"] += len(matches) > 0
+    seen["matches are taken back"] += any(change < 0 for change in changes)
+    return complaint and f"{options}, in micro-batches:\n{text_of_pushes(arrived)}\n\n{complaint}"
 
 
 def late_of(arrived: Arriving) -> list[Row]:
@@ -234,7 +248,7 @@ def write(pushes: list[list[Row]], folder: Path) -> None:
         os.utime(file, (1_000_000 + number, 1_000_000 + number))
 
 
-@pytest.mark.parametrize("name", DENSE)
+@pytest.mark.parametrize("name", thinned([*DENSE], 4, pytest.mark.whole))
 def test_each_route_of_spark_gives_the_exact_result(spark: Any, name: str, tmp_path: Path) -> None:
     """Fifty keys, each a case, of a stream on both routes of match and into a table by for_each_batch."""
     rng, query, options = Random(name), acep.parse(DENSE[name]), ROLES | {"op": "op", "watermark": DELAY}

@@ -13,10 +13,12 @@ import acep
 from acep.errors import DataError, SnapshotError
 from acep.streaming.buckets import Bucket
 from acep.streaming.job import passes_of
+from tests.complaints import fail_if_wrong
 from tests.corpus import Case
+from tests.random_cases import Case as RandomCase
 from tests.random_cases import random_case
 from tests.spark.by_hand import as_rows, batch, numbered, rows_of, same, stream, the_job
-from tests.spark.cases import GOOD, of_corpus, of_random, split
+from tests.spark.cases import GOOD, complaint_of_stream, of_corpus, of_random, split
 from tests.thinned import thinned
 
 
@@ -35,13 +37,13 @@ def test_a_stream_is_one_process(case: Case) -> None:
 
 
 def test_random_streams_in_disorder_are_one_process(cases: Callable[[int], int]) -> None:
+    def complaint_of(case: RandomCase) -> str:
+        streamed = of_random(case, case.seed)
+        rows, _, totals = stream(streamed.job, streamed.batches, delay=streamed.delay, rng=streamed.rng)
+        return complaint_of_stream(streamed, rows, totals)
+
     for seed in range(cases(150)):
-        case = random_case(seed)
-        one = of_random(case, seed)
-        found, _, totals = stream(one.job, one.batches, delay=one.delay, rng=one.rng)
-        assert totals["late"] == 0, case.paste()
-        assert totals["matches"] == len(one.exact)
-        assert same(found, one.exact), case.paste()
+        fail_if_wrong(random_case(seed), complaint_of)
 
 
 # Outputs ----------------------------------------------------------------------------------------
@@ -49,12 +51,15 @@ def test_random_streams_in_disorder_are_one_process(cases: Callable[[int], int])
 
 @pytest.mark.parametrize("output", ["points", "bundles"])
 def test_groups_are_those_of_one_process(output: str, cases: Callable[[int], int]) -> None:
+    def complaint_of(case: RandomCase) -> str:
+        streamed = of_random(case, case.seed, output)
+        if complaint := complaint_of_stream(streamed, batch(streamed.job, streamed.table), {}):
+            return f"as a batch: {complaint}"
+        rows, _, _ = stream(streamed.job, streamed.batches, delay=streamed.delay, rng=streamed.rng)
+        return complaint_of_stream(streamed, rows, {})
+
     for seed in range(cases(100)):
-        case = random_case(seed)
-        one = of_random(case, seed, output)
-        assert same(batch(one.job, one.table), one.exact), case.paste()
-        found, _, _ = stream(one.job, one.batches, delay=one.delay, rng=one.rng)
-        assert same(found, one.exact), case.paste()
+        fail_if_wrong(random_case(seed), complaint_of)
 
 
 def test_counts_add_up() -> None:

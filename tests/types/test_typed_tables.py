@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -15,6 +16,8 @@ import pytest
 import acep
 from acep.errors import AcepError
 from acep.native.compiled import why_not
+from tests.case_counts import CaseCounts
+from tests.test_census import hold
 from tests.types.typed_queries import Case, Term, random_case
 from tests.types.typed_tables import TypedTable, random_table
 
@@ -68,11 +71,29 @@ def check(table: TypedTable, cases: list[Case], queries: list[acep.Query], engin
         assert good, f"seed {seed}, {engine}: {case.text}\n{got}\nexactly: {wanted}\n{table.arrow}"
 
 
+KINDS = {
+    "refused": 0.1, "matches": 0.18, "no match": 0.41, "repetition": 0.25, "RETURN": 0.47, "int": 0.36, "float": 0.26,
+    "decimal": 0.29, "text": 0.045, "time": 0.07, "bool": 0.045,
+}  # fmt: skip
+
+
+def test_typed_cases_are_of_each_kind() -> None:
+    def kinds_of(seed: int) -> Iterator[str]:
+        rng = random.Random(seed)
+        table = random_table(rng)
+        for case in (random_case(table, rng) for _ in range(2)):
+            yield "refused" if case.refused else "matches" if case.expected else "no match"
+            yield from ["RETURN"] * bool(case.returns) + ["repetition"] * ("+ x[]" in case.text)
+            yield from (term.kind for term in case.returns)
+
+    hold(KINDS, kinds_of, 300)
+
+
 @pytest.mark.filterwarnings("ignore::acep.errors.DataWarning")
 @pytest.mark.parametrize("part", range(PARTS))
-def test_random_tables(part: int, cases: Callable[[int], int]) -> None:
+def test_random_tables(part: int, cases: CaseCounts) -> None:
     each = cases(TABLES // PARTS)
-    matched = refused = 0
+    seen = Counter[str]()
     for seed in range(part * TABLES, part * TABLES + each):
         rng = random.Random(seed)
         table = random_table(rng)
@@ -81,13 +102,12 @@ def test_random_tables(part: int, cases: Callable[[int], int]) -> None:
         queries = [acep.parse(case.text) for case in good]
         for engine in ENGINES if good else ():
             check(table, good, queries, engine, seed)
-        matched += sum(bool(case.expected) for case in good)
+        seen["matches"] += sum(bool(case.expected) for case in good)
         for case in drawn:
             if case.refused:
-                refused += 1
+                seen["refused"] += 1
                 with pytest.raises(AcepError) as caught:
                     acep.match(table.arrow, acep.parse(case.text), engine=rng.choice(ENGINES))
                 assert caught.value.hint, f"seed {seed}: {case.text}: {caught.value}"
-    if each >= 200:
-        assert matched > each // 3
-        assert refused > each // 20
+    cases.expect(seen, "matches", least=each // 3 + 1)
+    cases.expect(seen, "refused", least=each // 20 + 1)
