@@ -1,0 +1,1 @@
+"""Faults that are seeded into the product, to measure what a gate of tests finds."""

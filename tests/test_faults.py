@@ -1,0 +1,164 @@
+"""The seeded faults apply to the sources, and a trial with them does what it says (tests/faults)."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.faults.seed import (
+    FAULTS,
+    NO,
+    NOT_FIRST,
+    YES,
+    Fault,
+    GateRun,
+    Trial,
+    faulty_text,
+    main,
+    read_faults,
+    read_outcomes,
+)
+from tests.test_imports import ROOT
+
+PRODUCT = ("acep/", "learning/", "sketches/")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A repository with a module and two tests, and this Python as its environment."""
+    folder = tmp_path / "checkout"
+    (folder / ".venv/bin").mkdir(parents=True)
+    python = folder / ".venv/bin/python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n', encoding="utf-8")
+    python.chmod(0o755)
+    texts = {
+        "module.py": "def larger(x, y):\n    return x > y\n\n\ndef smaller(x, y):\n    return x < y\n",
+        "test_larger.py": "from module import larger\n\n\ndef test_equal():\n    assert not larger(1, 1)\n",
+        "test_smaller.py": "from module import smaller\n\n\ndef test_one():\n    assert smaller(1, 2)\n",
+        "pytest.ini": "[pytest]\npythonpath = .\n",
+        ".gitignore": ".venv\n__pycache__\n",
+        "Makefile": "native:\n",
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    settings = ["-c", "user.name=trial", "-c", "user.email=trial@localhost"]
+    for command in ("init -q", "add .", "commit -q -m trial"):
+        subprocess.run(["git", *settings, *command.split()], cwd=folder, check=True)
+    return folder
+
+
+def fault(new: str = "x >= y", **more: object) -> Fault:
+    fields = {
+        "name": "equal",
+        "why": "-",
+        "file": "module.py",
+        "old": "x > y",
+        "new": new,
+        "first": ("test_larger.py",),
+    }
+    return Fault(**fields | more)  # type: ignore[arg-type]
+
+
+def test_each_fault_applies():
+    faults = read_faults()
+    assert len({one_fault.name for one_fault in faults}) == len(faults)
+    for one_fault in faults:
+        assert one_fault.file.startswith(PRODUCT), one_fault.name
+        assert one_fault.native == one_fault.file.startswith("acep/native/src/"), one_fault.name
+        text = (ROOT / one_fault.file).read_text(encoding="utf-8")
+        faulty = faulty_text(one_fault, text)
+        assert faulty != text, one_fault.name
+        if one_fault.file.endswith(".py"):
+            ast.parse(faulty, one_fault.file)
+
+
+def test_each_fault_says_who_would_see_it_and_what_may_find_it():
+    for one_fault in read_faults():
+        assert one_fault.why.endswith("."), one_fault.name
+        assert one_fault.first, one_fault.name
+        assert [file for file in one_fault.first if not (ROOT / file).is_file()] == [], one_fault.name
+
+
+def test_a_text_that_is_not_there_or_there_twice_does_not_apply():
+    with pytest.raises(ValueError, match=r"module.py has its text 0 times"):
+        faulty_text(fault(), "x < y")
+    with pytest.raises(ValueError, match=r"module.py has its text 2 times"):
+        faulty_text(fault(), "x > y, x > y")
+    assert faulty_text(fault(occurrence=2), "x > y, x > y, x > y") == "x > y, x >= y, x > y"
+
+
+def test_a_run_is_an_environment_and_options(checkout: Path):
+    run = GateRun.from_text('CASES=0.5 LEVEL=2|-m "not long" --ignore=test_larger.py')
+    assert run == GateRun({"CASES": "0.5", "LEVEL": "2"}, ("-m", "not long", "--ignore=test_larger.py"))
+    assert run.narrowed(["test_larger.py", "test_gone.py"], checkout) is None
+    assert run.narrowed(["test_larger.py", "test_smaller.py"], checkout) == (*run.options, "test_smaller.py")
+    paths = GateRun.from_text("|-m long test_larger.py")
+    assert paths.narrowed(["test_larger.py", "test_smaller.py"], checkout) == ("-m", "long", "test_larger.py")
+    for text in ("-m long", "CASES|-m long"):
+        with pytest.raises(ValueError, match="a run is"):
+            GateRun.from_text(text)
+
+
+def test_a_trial_finds_a_fault_and_takes_it_out(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr("tests.faults.seed.read_faults", lambda: [fault()])
+    before, table = (checkout / "module.py").stat().st_mtime_ns, tmp_path / "after.csv"
+    main(["--checkout", str(checkout), "--output", str(table), "--first-only", "--run", "|"])
+    assert read_outcomes(table)["equal"].test == "test_larger.py::test_equal"
+    assert (checkout / "module.py").stat().st_mtime_ns == before
+    main(["--checkout", str(checkout), "--output", str(table), "--run", "|"])  # nothing is left to try
+    main(["--table", str(table), str(tmp_path / "none.csv")])
+    assert "\n| **found** | 1 of 1 | 0 of 0 |\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("first_only", "failing", "answer", "times"),
+    [(True, None, NOT_FIRST, 2), (False, None, NO, 4), (False, 4, YES, 4), (False, 2, YES, 2)],
+)
+def test_the_rest_of_the_gate_runs_if_the_first_tests_pass(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, first_only: bool, failing: int | None, answer: str, times: int
+):
+    runs, started = [GateRun({}, ("-m", "not long")), GateRun({}, ("-m", "long"))], list[Sequence[str]]()
+
+    def failing_test(_trial: Trial, _run: GateRun, options: Sequence[str]) -> str:
+        started.append(options)
+        return "test.py::test" if len(started) == failing else ""
+
+    monkeypatch.setattr(Trial, "_failing_test", failing_test)
+    outcome = Trial(checkout, runs, first_only).outcome_of(fault())
+    first = [(*run.options, "test_larger.py") for run in runs]
+    assert (outcome.found, started) == (answer, [*first, *(run.options for run in runs)][:times])
+    assert outcome.run == ("2 of 2" if failing else "")
+
+
+def test_a_fault_is_taken_out_if_the_trial_is_interrupted(checkout: Path):
+    trial = Trial(checkout, [GateRun({}, ())])
+    trial.check()
+    module = checkout / "module.py"
+
+    def interrupt(one_fault: Fault) -> None:
+        with trial.seeded(one_fault):
+            assert ">=" in module.read_text(encoding="utf-8")
+            raise KeyboardInterrupt
+
+    for one_fault in (fault(), fault(native=True)):
+        with pytest.raises(KeyboardInterrupt):
+            interrupt(one_fault)
+        assert ">=" not in module.read_text(encoding="utf-8")
+
+
+def test_a_checkout_with_changes_is_refused(checkout: Path):
+    (checkout / "module.py").write_text("", encoding="utf-8")
+    with pytest.raises(SystemExit, match=r"M module\.py"):
+        Trial(checkout, []).check()
+
+
+def test_the_readme_names_each_field():
+    readme = FAULTS.with_name("README.md").read_text(encoding="utf-8")
+    assert [name for name in Fault.__dataclass_fields__ if f"`{name}`" not in readme] == []
