@@ -122,6 +122,15 @@ def test_punctuation_decides_what_waits() -> None:
     assert matcher.late["ts"].to_pylist() == [6]
 
 
+@pytest.mark.parametrize("speculation", [0, 1, "inf"])
+def test_an_event_after_a_punctuation_is_late_whatever_the_speculation(speculation: int | str) -> None:
+    matcher = acep.Matcher(acep.regex("ab", within=9), lateness=100, speculation=speculation)
+    given = [*matcher.push({"ts": [5], "type": ["b"]}), *matcher.advance(4)]
+    given += matcher.push({"ts": [3], "type": ["a"]})
+    assert matcher.late["ts"].to_pylist() == [3]
+    assert [*given, *matcher.finish()] == []
+
+
 def test_punctuation_has_the_form_of_the_times() -> None:
     start = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
     table = pa.table({"ts": pa.array([start, start + dt.timedelta(seconds=1)]), "type": ["a", "b"]})

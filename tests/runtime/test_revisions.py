@@ -258,6 +258,17 @@ def test_a_match_is_taken_back_and_comes_again_with_the_same_id(engine: str) -> 
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("speculation", [1, "inf"])
+def test_a_retraction_alone_takes_a_match_back(engine: str, speculation: Any) -> None:
+    options = {"id": "id", "op": "op", "lateness": 5, "speculation": speculation, "engine": engine}
+    matcher = acep.Matcher(acep.regex("ab", within=9), **options)
+    events = {"ts": [1, 2, 7], "type": ["a", "b", "x"], "id": [1, 2, 3], "op": [1, 1, 1]}
+    assert [(match.op, match.end) for match in matcher.push(events)] == [(1, 2)]
+    retraction = {"ts": [2], "type": ["b"], "id": [2], "op": [-1]}
+    assert [(match.op, match.end) for match in matcher.push(retraction)] == [(-1, 2)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_match_is_taken_back_before_it_comes_again_at_an_earlier_time(engine: str) -> None:
     matcher = acep.Matcher(LETTERS, id="id", op="op", lateness=50, speculation="inf", engine=engine)
     matcher.push(rows_of((1, "a", 7, 1), (5, "b", 8, 1), (6, "b", 9, 1)))
