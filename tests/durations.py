@@ -77,31 +77,33 @@ def read_durations(path: Path) -> Iterator[Duration]:
 
 
 def lines_by_file(durations: Iterable[Duration], rows: int = ROWS) -> Iterator[str]:
-    r"""Yield the lines of a table of the files that took longest, and of the tests that did.
+    r"""Yield the lines of a table of the steps, of the files that took longest, and of the tests that did.
 
     >>> print(*lines_by_file([Duration("test", "a.py::x", 3), Duration("test", "a.py::y", 1)], 1), sep="\n")
-    seconds  tests  steps  file
-        4.0      2   test  a.py
-        4.0      2   test  all 1 files
-    seconds   step  test
-        3.0   test  a.py::x
+    seconds  tests  step
+        4.0      2  test
+    seconds  tests  file
+        4.0      2  a.py (test)
+    seconds  test
+        3.0  a.py::x (test)
     """
     every = list(durations)
-    by_file: defaultdict[str, list[Duration]] = defaultdict(list)
+    by_step, by_file = defaultdict[str, list[Duration]](list), defaultdict[str, list[Duration]](list)
     for duration in every:
+        by_step[duration.step].append(duration)
         by_file[duration.file].append(duration)
 
     def line(name: str, of_name: list[Duration]) -> str:
-        steps = ",".join(dict.fromkeys(duration.step for duration in of_name))
-        return f"{sum(d.seconds for d in of_name):7.1f} {len(of_name):6} {steps:>6}  {name}"
+        return f"{sum(duration.seconds for duration in of_name):7.1f} {len(of_name):6}  {name}"
 
-    yield "seconds  tests  steps  file"
-    slowest_files = sorted(by_file.items(), key=lambda item: -sum(d.seconds for d in item[1]))
-    yield from (line(name, of_file) for name, of_file in slowest_files[:rows])
-    yield line(f"all {len(by_file)} files", every)
-    yield "seconds   step  test"
-    slowest = sorted(every, key=lambda duration: -duration.seconds)[:rows]
-    yield from (f"{duration.seconds:7.1f} {duration.step:>6}  {duration.test}" for duration in slowest)
+    yield "seconds  tests  step"
+    yield from (line(name, of_step) for name, of_step in by_step.items())
+    yield "seconds  tests  file"
+    for name, of_file in sorted(by_file.items(), key=lambda item: -sum(d.seconds for d in item[1]))[:rows]:
+        yield line(f"{name} ({', '.join(dict.fromkeys(duration.step for duration in of_file))})", of_file)
+    yield "seconds  test"
+    for duration in sorted(every, key=lambda duration: -duration.seconds)[:rows]:
+        yield f"{duration.seconds:7.1f}  {duration.test} ({duration.step})"
 
 
 def write_into_page(lines: Iterable[str], page: Path) -> None:
