@@ -241,9 +241,11 @@ def _texts(column: pa.ChunkedArray) -> Column:
     parts: list[Array] = []
     for chunk in column.chunks:
         texts, codes = _encoded(chunk)
-        # An entry of a dictionary may itself be null.
-        places = np.array([-1 if t is None else len(known) + i for i, t in enumerate(texts)] + [-1], np.int64)
-        parts.append(places[codes])
+        if chunk.null_count or None in texts:  # an entry of a dictionary may itself be null
+            places = np.array([-1 if t is None else len(known) + i for i, t in enumerate(texts)] + [-1], np.int64)
+            parts.append(places[codes])
+        else:
+            parts.append(codes + np.int64(len(known)))
         known += ["" if t is None else t for t in texts]
     values = np.concatenate(parts) if parts else np.empty(0, np.int64)
     null = values < 0

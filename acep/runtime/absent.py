@@ -17,11 +17,15 @@ __all__ = ["Absent", "lacking"]
 MANY = 1_000
 """The most event types kept for spelling suggestions; in a stream with more, nobody types them by hand."""
 
+FIRST = 4_096  # rows of a batch that are looked at first
+GROWTH = 4  # how many times as many have been looked at after each further step
+
 
 class Absent:
     """The event types and partition attributes of some queries not seen yet in a stream.
 
-    Each batch costs one pass over its types, and none once all types of the queries have occurred.
+    A batch costs a pass over its types until all types of the queries, or all of the batch, have occurred, and nothing
+    once those of the queries have.
     """
 
     def __init__(self, plans: Iterable[Plan]) -> None:
@@ -43,11 +47,17 @@ class Absent:
 
     def _look(self, types: Column) -> None:
         texts = types.texts or ()
-        used = np.zeros(len(texts), bool)
-        used[types.values if types.valid is None else types.values[types.valid != 0]] = True
-        there = {texts[place] for place in np.flatnonzero(used).tolist()}
-        self._types -= there
-        self._known |= dict.fromkeys(sorted(there)[: MANY - len(self._known)])
+        marks = np.zeros(len(texts), bool)
+        names: set[str] = set()
+        end = 0
+        while end < len(types.values) and not (marks.all() or names.issuperset(self._types)):
+            rows = slice(end, max(FIRST, GROWTH * end))
+            values = types.values[rows]
+            marks[values if types.valid is None else values[types.valid[rows] != 0]] = True
+            names = {texts[place] for place in np.flatnonzero(marks).tolist()}
+            end = rows.stop
+        self._types -= names
+        self._known |= dict.fromkeys(sorted(names)[: MANY - len(self._known)])
 
     def lines(self) -> Iterator[str]:
         """Yield a line for each missing type or key; none if there were no events at all."""

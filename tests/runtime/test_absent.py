@@ -11,6 +11,7 @@ import pytest
 
 import acep
 from acep.cli import main
+from acep.runtime.absent import FIRST
 
 EVENTS = {
     "ts": [1, 2, 3, 4],
@@ -36,6 +37,20 @@ def test_a_type_that_never_occurs(output: str, engine: str) -> None:
     text = "PATTERN SEQ(Login_Failed+ a[], ok b) WHERE [user] WITHIN 9"
     assert told(EVENTS, text, output=output, engine=engine) == [LOGIN]
     assert told(EVENTS, text.replace("Login_F", "login_f"), output=output, engine=engine) == []
+
+
+@pytest.mark.parametrize("first", [FIRST - 1, FIRST, 5 * FIRST, 8 * FIRST - 1])
+@pytest.mark.parametrize("cut", [0, 5_000])
+def test_a_type_may_occur_late_in_a_large_batch(first: int, cut: int) -> None:
+    """The types are looked at in steps that grow, until each type of the query has occurred."""
+    size = 8 * FIRST
+    types = ["a"] * first + ["b"] + ["a"] * (size - first - 1)
+    table = pa.table({"ts": pa.array(range(size)), "type": types})
+    parts = pa.concat_tables([table.slice(0, cut), table.slice(cut)])
+    assert told(parts, "PATTERN SEQ(a x, b y) WITHIN 1", output="count") == []
+    assert told(parts, "PATTERN SEQ(a x, b y, c z) WITHIN 1", output="count") == [
+        "no event is of type `c`, so that nothing matches; known: `a`, `b`"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -199,15 +199,14 @@ bool Sums<Kind>::event(Automaton& automaton, uint32_t pattern, int64_t key, int6
     if (!room(moves + begin.count)) return false;
 
     for (const auto& action : scratch.actions) {
-        Amount found;
-        bool known = false;
-        for (uint32_t m = 0; m < action.step.count; ++m) {
-            const int64_t error = automaton.move(action.step, m).error;
-            if (error < 0) continue;
-            if (!known) found = value(action.column);
-            known = true;
-            if (found.zero()) break;  // all in this D-state have expired
-            give(error, found);
+        const auto error = [&](uint32_t m) { return automaton.move(action.step, m).error; };
+        uint32_t m = 0;
+        while (m < action.step.count && error(m) < 0) ++m;
+        if (m == action.step.count) continue;
+        const Amount amount = value(action.column);
+        if (amount.zero()) continue;  // all in this D-state have expired
+        for (; m < action.step.count; ++m) {
+            if (error(m) >= 0) give(error(m), amount);
         }
     }
     // All moves read the numbers as they were before the event.
@@ -374,6 +373,14 @@ bool Sums<Kind>::turn(Automaton& automaton, int64_t low, CountScratch<Kind>& scr
         for (size_t i = 0; i < states_.size(); ++i) {
             const Automaton::Step step = automaton.step(pattern, states_[i]);
             if (step.count != 0 || step.waits != states_[i]) scratch.actions.push_back({i, step});
+        }
+        if (scratch.actions.size() == 1) {  // often, the runs of one D-state alone take the event
+            const auto& [i, step] = scratch.actions[0];
+            if (step.count == 1 && step.waits == states_[i]) {
+                Number* into = ways.data() + i * width;
+                automaton.each_live(step, [&](uint32_t live) { add_ways(into, live); });
+                continue;
+            }
         }
         scratch.saved.assign(scratch.actions.size() * width, Number{});
         for (size_t a = 0; a < scratch.actions.size(); ++a) {

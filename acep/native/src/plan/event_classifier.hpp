@@ -80,7 +80,10 @@ public:
         seen_.assign(words_, 0);
         with_codes(batch, from, [&](auto code) {
             for (size_t i = 0; i < n; ++i) {
-                const uint64_t* mask = type_mask(code(i));
+                const size_t place = mask_place(code(i));
+                if (place >= masks_.size() / words_) [[unlikely]]
+                    grow_masks(place);
+                const uint64_t* mask = masks_.data() + place * words_;
                 for (size_t w = 0; w < words_; ++w) {
                     bits_of_[i * words_ + w] = mask[w];
                     seen_[w] |= mask[w];
@@ -110,13 +113,22 @@ public:
 private:
     // With so few classes 16 bits suffice, and every vector has its entry in a table.
     static constexpr size_t few_classes = 12;
+    static constexpr size_t most_types = size_t{1} << 27;
     using Few = uint16_t;
 
     void classify_few(const Batch& batch, size_t from, size_t n, uint32_t* pattern) {
         Few bits[block_rows];
         Few seen = 0;
         with_codes(batch, from, [&](auto code) {
-            for (size_t i = 0; i < n; ++i) seen |= bits[i] = static_cast<Few>(*type_mask(code(i)));
+            std::span<const uint64_t> masks = masks_;  // of one word each
+            for (size_t i = 0; i < n; ++i) {
+                const size_t place = mask_place(code(i));
+                if (place >= masks.size()) [[unlikely]] {
+                    grow_masks(place);
+                    masks = masks_;
+                }
+                seen |= bits[i] = static_cast<Few>(masks[place]);
+            }
         });
         for (size_t c = 0; c < classes_.size(); ++c) {
             if (((seen >> c) & 1u) == 0) continue;
@@ -165,21 +177,17 @@ private:
             read(int64_t{});
         }
     }
-    const uint64_t* type_mask(int64_t code) {
-        if (code < 0) return of_any_.data();
-        if (static_cast<size_t>(code) >= masks_.size() / words_) [[unlikely]]
-            grow_masks(code);
-        return masks_.data() + static_cast<size_t>(code) * words_;
-    }
-    void grow_masks(int64_t code) {
+    // Return the place of a type among the masks. That of no type is the first.
+    static size_t mask_place(int64_t code) { return static_cast<size_t>(std::max<int64_t>(code, -1)) + 1; }
+    void grow_masks(size_t place) {
         // There are few types, and codes are dense.
-        size_t size = std::max<size_t>(16, (static_cast<size_t>(code) + 1) * 2);
-        if (size > (size_t{1} << 28)) throw std::length_error("too many types of events");
+        if (place > most_types) throw std::length_error("too many types of events");
+        const size_t size = std::max<size_t>(16, (place + 1) * 2);
         masks_.resize(size * words_);
-        for (size_t c = 0; c < size; ++c) {
-            auto found = of_type_.find(static_cast<int64_t>(c));
-            const auto& mask = found == of_type_.end() ? of_any_ : found->second;
-            std::copy(mask.begin(), mask.end(), masks_.begin() + static_cast<std::ptrdiff_t>(c * words_));
+        for (size_t at = 0; at < size; ++at) {
+            const auto type = at == 0 ? of_type_.end() : of_type_.find(static_cast<int64_t>(at) - 1);
+            const auto& mask = type == of_type_.end() ? of_any_ : type->second;
+            std::copy(mask.begin(), mask.end(), masks_.begin() + static_cast<std::ptrdiff_t>(at * words_));
         }
     }
     void test(const Check& check, const Batch& batch, size_t from, size_t n) {
@@ -218,7 +226,7 @@ private:
     size_t words_ = 1;
     std::vector<uint64_t> of_any_;
     std::unordered_map<int64_t, std::vector<uint64_t>> of_type_;
-    std::vector<uint64_t> masks_;  // by type code
+    std::vector<uint64_t> masks_;  // by `mask_place`
     std::vector<uint64_t> bits_;   // by pattern
     std::unordered_map<uint64_t, uint32_t> by_word_;
     std::unordered_map<std::vector<uint64_t>, uint32_t, WordsHash> by_words_;

@@ -50,10 +50,15 @@ public:
 
     // The partitions in which events of a pattern must be passed to `event`: none, those with partial matches, or all.
     enum Wants : uint8_t { nowhere = 0, where_live = 1, everywhere = 2 };
-    Wants wants(uint32_t pattern) {
-        if (wanted_.size() <= pattern) [[unlikely]]
-            learn_wants(pattern);
-        return static_cast<Wants>(wanted_[pattern]);
+    Wants wants(uint32_t pattern) const { return static_cast<Wants>(wanted_[pattern]); }
+    // Return whether an event must be passed to `event`.
+    bool takes(uint32_t pattern, uint32_t partition) const {
+        return wants(pattern) == everywhere || (wants(pattern) == where_live && live(partition));
+    }
+    // Prepare `wants` for all patterns so far.
+    void learn_wants() {
+        if (wanted_.size() < classifier_.patterns()) [[unlikely]]
+            learn_wants(classifier_.patterns());
     }
     // Take other tables of the same plan, to which arcs, states and variables were added or from which arcs were
     // removed; the partial matches stay. Throw std::invalid_argument if the engine cannot.
@@ -87,7 +92,7 @@ public:
     virtual bool fetches() const { return false; }
     static constexpr uint32_t hops = 5;
 
-    // Process one event of a partition, if `wants` says so; the events come in stream order.
+    // Process one event of a partition, if it `takes` it; the events come in stream order.
     virtual void event(uint32_t partition, const Event& event) = 0;
     // Free what is no longer needed, as no event before `clock` will come.
     virtual void advance(int64_t clock) = 0;
@@ -131,8 +136,8 @@ protected:
     std::vector<uint8_t> live_;  // by partition
 
 private:
-    void learn_wants(uint32_t pattern) {
-        while (wanted_.size() <= pattern) {
+    void learn_wants(size_t patterns) {
+        while (wanted_.size() < patterns) {
             auto next = static_cast<uint32_t>(wanted_.size());
             bool found = false;
             for (const State& s : tables_.states) {

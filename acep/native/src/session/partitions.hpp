@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "common/arena.hpp"
@@ -34,20 +35,23 @@ public:
             for (size_t i = 0; i < n; ++i) found[i] = wanted[i] == 0 ? NIL : find(batch, from + i);
             return;
         }
-        const Column& c = batch.columns[columns_[0]];
+        const Column c = batch.columns[columns_[0]];
+        std::span<const uint32_t> direct = direct_;
         for (size_t i = 0; i < n; ++i) {
             found[i] = NIL;
             if (wanted[i] == 0) continue;
             const auto word = static_cast<uint64_t>(c.values[from + i]);
-            const bool small = word < most_direct && !c.null(from + i);
-            if (small && word < direct_.size() && direct_[word] != NIL) [[likely]] {
-                found[i] = direct_[word];
-                continue;
+            const bool null = c.null(from + i);
+            if (word < direct.size() && !null) [[likely]] {
+                found[i] = direct[word];
+                if (found[i] != NIL) [[likely]]
+                    continue;
             }
             found[i] = find(batch, from + i);
-            if (!small) continue;
+            if (null || word >= most_direct) continue;
             if (word >= direct_.size()) direct_.resize(std::bit_ceil(word + 1), NIL);
             direct_[word] = found[i];
+            direct = direct_;
         }
     }
 

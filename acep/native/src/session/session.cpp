@@ -67,55 +67,64 @@ size_t Session::push(const Batch& batch, size_t from, size_t to, size_t enough, 
     for (size_t at = from, n = 0; at < to; at += n) {
         n = std::min(to - at, block_rows - static_cast<size_t>(seen_) % block_rows);
         // How many of some rows are matched again.
-        const auto came = [&](size_t rows) { return std::min(at + rows, std::max(at, again)) - at; };
+        const auto came = [at, stop = std::max(at, again)](size_t rows) { return std::min(at + rows, stop) - at; };
+        const int64_t arrivals = arrived();
         classifier_.classify(batch, at, n, pattern);
         for (auto& table : tables_) {
-            if (batch.positions()) {
+            const bool positions = batch.positions();
+            if (positions) {
                 table->forgets = false;
                 table->numbers = true;
             }
-            std::fill_n(wanted, n, table->counts || batch.positions() ? uint8_t{1} : uint8_t{0});
-            for (Engine* engine : table->engines) {
-                for (size_t i = 0; i < n; ++i) wanted[i] |= static_cast<uint8_t>(engine->wants(pattern[i]));
+            const std::span<Engine* const> engines = table->engines;
+            const bool counts = table->counts || positions;
+            std::fill_n(wanted, n, counts ? uint8_t{1} : uint8_t{0});
+            for (Engine* engine : engines) {
+                engine->learn_wants();
+                for (size_t i = 0; i < n && !counts; ++i) wanted[i] |= static_cast<uint8_t>(engine->wants(pattern[i]));
             }
-            if (!bounded_) table->partitions.find(batch, at, n, wanted, partition);
+            Partitions& partitions = table->partitions;
+            if (!bounded_) partitions.find(batch, at, n, wanted, partition);
             // With many partitions, each event would wait for memory several times.
             const auto fetches = [](const Engine* engine) { return engine->fetches(); };
-            const bool far = !bounded_ && table->partitions.size() >= many_partitions &&
-                             std::any_of(table->engines.begin(), table->engines.end(), fetches);
+            const bool far = !bounded_ && partitions.size() >= many_partitions && std::ranges::any_of(engines, fetches);
             const auto fetch = [&](size_t row, uint32_t hop) {
                 if (row >= n || partition[row] == NIL) return;
-                for (Engine* engine : table->engines) {
-                    const Engine::Wants wants = engine->wants(pattern[row]);
-                    if (wants == Engine::everywhere || (wants == Engine::where_live && engine->live(partition[row])))
-                        engine->fetch(partition[row], hop);
+                for (Engine* engine : engines) {
+                    if (engine->takes(pattern[row], partition[row])) engine->fetch(partition[row], hop);
                 }
             };
             for (uint32_t hop = 0; far && hop < Engine::hops; ++hop) {
                 for (size_t row = 0; row < ahead(hop); ++row) fetch(row, hop);
             }
+            // Where positions count, few of the events may concern an engine.
+            const bool few = counts && !bounded_ && !far && engines.size() == 1;
+            const bool plain = !few && !far && !bounded_;
             size_t i = 0;
             for (bool full = false; i < n && !full; ++i) {
-                for (uint32_t hop = 0; far && hop < Engine::hops; ++hop) fetch(i + ahead(hop), hop);
-                if (bounded_) partition[i] = wanted[i] == 0 ? NIL : find_bounded(*table, batch, at + i);
+                if (!plain) {
+                    if (few) i = pass_over(partitions, *engines[0], {pattern, n}, partition, i);
+                    if (i == n) break;
+                    for (uint32_t hop = 0; far && hop < Engine::hops; ++hop) fetch(i + ahead(hop), hop);
+                    if (bounded_) partition[i] = wanted[i] == 0 ? NIL : find_bounded(*table, batch, at + i);
+                }
                 const uint32_t p = partition[i];
                 if (p == NIL) continue;
                 const size_t row = at + i;
-                const int64_t position = table->partitions.positions[p]++;
-                for (Engine* engine : table->engines) {
-                    const Engine::Wants wants = engine->wants(pattern[i]);
-                    if (wants == Engine::nowhere || (wants == Engine::where_live && !engine->live(p))) continue;
+                const int64_t position = partitions.positions[p]++;
+                for (Engine* engine : engines) {
+                    if (!engine->takes(pattern[i], p)) continue;
                     const int64_t id = batch.ids != nullptr ? batch.ids[row]
-                                       : batch.positions()  ? position
+                                       : positions          ? position
                                                             : batch.first_id + static_cast<int64_t>(row);
-                    engine->arrived = arrived() + static_cast<int64_t>(i + 1 - came(i + 1));
+                    engine->arrived = arrivals + static_cast<int64_t>(i + 1 - came(i + 1));
                     engine->again = row < again;
                     engine->event(
                         p, {batch.ts[row], engine->tables().strict ? seen_ + static_cast<int64_t>(i) : position, id,
                             pattern[i], &batch, row});
                     if (enough == Engine::endless) continue;
                     if (engine->unfinished()) {
-                        --table->partitions.positions[p];
+                        --partitions.positions[p];
                         seen_ += static_cast<int64_t>(i);
                         repeated_ += static_cast<int64_t>(came(i));
                         return row;
@@ -135,6 +144,19 @@ size_t Session::push(const Batch& batch, size_t from, size_t to, size_t enough, 
         if (enough != Engine::endless && engines_[0]->output().size() >= enough) return at + n;
     }
     return to;
+}
+
+// Return the first of some events, from event `i` on, that an engine takes, or their number. Count those before it.
+size_t Session::pass_over(Partitions& partitions, const Engine& engine, std::span<const uint32_t> patterns,
+                          const uint32_t* partition, size_t i) {
+    int64_t* positions = partitions.positions.data();
+    for (; i < patterns.size(); ++i) {
+        const uint32_t p = partition[i];
+        if (p == NIL) continue;
+        if (engine.takes(patterns[i], p)) break;
+        ++positions[p];
+    }
+    return i;
 }
 
 void Session::reset(const Batch& batch, size_t rows) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "plan/event_classifier.hpp"
@@ -74,6 +75,8 @@ private:
     void check_changes() const;
     void classify_by(std::vector<BlockProgram> programs, std::vector<EventClass> classes);
     static void fields(auto& self, auto& archive);
+    static size_t pass_over(Partitions& partitions, const Engine& engine, std::span<const uint32_t> patterns,
+                            const uint32_t* partition, size_t i);
     void sweep(int64_t clock);
     void forget_idle(KeyTable& table, int64_t clock);
     static void reset(KeyTable& table, uint32_t partition);
