@@ -14,6 +14,7 @@ from tests.faults.seed import (
     FAULTS,
     NO,
     NOT_FIRST,
+    REPORTED,
     YES,
     Fault,
     GateRun,
@@ -102,6 +103,11 @@ def test_a_run_is_an_environment_and_options(checkout: Path):
     for text in ("-m long", "CASES|-m long"):
         with pytest.raises(ValueError, match="a run is"):
             GateRun.from_text(text)
+
+
+def test_the_test_that_fails_is_that_of_the_summary():
+    output = "ERROR    py4j:client.py:6 no answer\n==== summary ====\nFAILED test.py::test[a] - assert 1\n"
+    assert [line[1] for line in REPORTED.finditer(output)] == ["test.py::test[a]"]
 
 
 def test_a_trial_finds_a_fault_and_takes_it_out(

@@ -39,7 +39,8 @@ FAULTS = Path(__file__).with_name("faults.toml")
 YES, NO, NOT_FIRST = "yes", "no", "not by first tests"
 """Whether a fault was found; :data:`NOT_FIRST`: the rest of the gate was not run."""
 PASSED, FAILED, INTERRUPTED, NO_TESTS = 0, 1, 2, 5  # exit statuses of pytest
-REPORTED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
+REPORTED = re.compile(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", re.MULTILINE)
+"""A line of pytest's summary. A line of a log, which may begin so, has more blanks behind the first word."""
 
 
 @dataclass(frozen=True)
