@@ -26,6 +26,7 @@ from tests.faults.seed import (
 )
 from tests.test_imports import ROOT
 
+PLAIN = "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1|"  # a run of pytest that starts faster
 PRODUCT = ("acep/", "learning/", "sketches/")
 
 
@@ -115,7 +116,7 @@ def test_a_trial_finds_a_fault_and_takes_it_out(
 ):
     monkeypatch.setattr("tests.faults.seed.read_faults", lambda: [fault()])
     before, table = (checkout / "module.py").stat().st_mtime_ns, tmp_path / "after.csv"
-    main(["--checkout", str(checkout), "--output", str(table), "--first-only", "--run", "|"])
+    main(["--checkout", str(checkout), "--output", str(table), "--first-only", "--run", PLAIN])
     assert read_outcomes(table)["equal"].test == "test_larger.py::test_equal"
     assert (checkout / "module.py").stat().st_mtime_ns == before
     main(["--checkout", str(checkout), "--output", str(table), "--run", "|"])  # nothing is left to try

@@ -175,7 +175,7 @@ class Trial:
 
     def _failing_test(self, run: GateRun, options: Sequence[str]) -> str:
         """Run pytest until a test fails; return the name of that test, "" if none does."""
-        spread = ["-n", str(self.workers), *(["--dist", "loadgroup"] if self.workers else [])]
+        spread = ["-n", str(self.workers), "--dist", "loadgroup"] if self.workers else []
         command = [".venv/bin/python", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *spread, *options]
         environment = os.environ | {"CI": "true"} | run.environment  # with CI the same cases are drawn in each run
         process = subprocess.Popen(
