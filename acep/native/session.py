@@ -33,7 +33,7 @@ from acep.shedding.recovery.bundles import KEPT, Recovery
 
 __all__ = ["NativeSession"]
 
-LATEST = 2**63 - 1  # the largest time
+EARLIEST, LATEST = -(2**63), 2**63 - 1  # the least and the largest time
 SORTED = 1 << 16  # matches of one match point that are sorted together
 PART = 4096  # events between two reads of matches
 
@@ -360,7 +360,7 @@ class NativeSession:
             self.change(number, plan)
         if not isinstance(data["core"], bytes):
             raise ValueError("core")
-        self._session.load(data["core"])
+        self._session.load(data["core"], EARLIEST if self.clock is None else self.clock)
         self.budget.load(data)
 
     def _arrays(self, table: PlanTables) -> dict[str, Ints]:

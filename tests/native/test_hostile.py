@@ -92,7 +92,8 @@ def test_tables_that_make_no_sense_are_refused_or_run(engine: str, text: str, ca
     def attempt(rng: Random) -> None:
         session = session_of(plan(text, rng.randrange(3)), engine)
         spoil_tables(session, rng)
-        session.push(stream(rng, 40))
+        # A spoilt window may come out longer than it was. With 40 events there are millions of matches then.
+        session.push(stream(rng, 25))
         take(session)
         session.finish()
         empty(session)

@@ -79,7 +79,8 @@ public:
 
     // Write or read the state of the cursor. `places`: the number of keys that roots may refer to.
     template <class Archive>
-    static void fields(auto& self, Archive& archive, const Tables& tables, const Arena& arena, size_t places);
+    static void fields(auto& self, Archive& archive, const Tables& tables, const Arena& arena, size_t places,
+                       int64_t end);
 
     // Call f(cell, low) for the cells at which the walk continues; compaction needs them.
     template <class F>

@@ -197,6 +197,16 @@ public:
         return {cell, std::max(c.latest, c.below)};
     }
 
+    // Write or read the cells and the events. The cells must be checked after they were read.
+    template <class Archive>
+    static void fields(auto& self, Archive& archive) {
+        Ring<Cell>::fields(self.cells, archive);
+        Ring<BoundEvent>::fields(self.events, archive);
+        for (uint32_t i = self.events.tail(); Archive::reads && i != self.events.head(); ++i) {
+            if (i != NIL) archive.saw(self.events[i].ts);
+        }
+    }
+
     bool holds(uint32_t cell) const { return cell != NIL && cell - cells.tail() < cells.size(); }
 
     // Bind `event` after `past`, and put its cell before `rest`. If `past` is empty, the event is the first one and

@@ -112,6 +112,7 @@ struct Bundle {
 
     static void fields(auto& self, auto& archive) {
         archive.words(self.any, self.last_ts, self.last_position, self.first);
+        if (self.any) archive.saw(self.last_ts);
     }
     int64_t at(int64_t ts, int64_t position, int64_t span, bool counted) {
         // Neither time nor position falls, so the difference fits in an unsigned word.

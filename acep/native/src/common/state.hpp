@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -22,7 +23,7 @@ static_assert(std::endian::native == std::endian::little, "states are little-end
 // Writer and Reader are *archives*: they have the same functions, so that one list of fields serves to write and to
 // read. The functions are `words` (any values), `within` (numbers in [low, high)), `at_most` (numbers that are clamped
 // to [0, most] when read), `finite` (doubles), `items` (an array with its length) and `size` (the length of a vector
-// whose elements follow).
+// whose elements follow). `saw` notes a time that had come when the state was written.
 class Writer {
 public:
     static constexpr bool reads = false;
@@ -42,6 +43,7 @@ public:
     void at_most(int64_t, const auto&... values) { words(values...); }
     void finite(const char*, const auto&... values) { (number(std::bit_cast<int64_t>(values)), ...); }
     void size(const auto& all, int64_t) { words(all.size()); }
+    void saw(int64_t) {}
 
 private:
     void append(const void* first, size_t size) {
@@ -55,6 +57,7 @@ public:
     static constexpr bool reads = true;
     explicit Reader(std::span<const uint8_t> bytes) : bytes_(bytes) {}
 
+    void saw(int64_t time) { latest = std::max(latest, time); }
     template <class T>
     std::vector<T> items() {
         const int64_t count = number();
@@ -126,6 +129,12 @@ private:
     }
     std::span<const uint8_t> bytes_;
     size_t at_ = 0;
+
+public:
+    // How far the stream had come, by what was read of the state: the number of events, which no position reaches, and
+    // the latest time, before which no event will come. What lies further ahead would outlive its window.
+    int64_t events = 0;
+    int64_t latest = std::numeric_limits<int64_t>::min();
 };
 
 }  // namespace acep

@@ -110,7 +110,8 @@ private:
     void recycle(Binding&& b);
     template <class Archive>
     static void fields(auto& self, Archive& archive);
-    void check(const Binding& b) const;
+    // Throw std::invalid_argument unless a match may be in a state. `end`: the number above all positions.
+    void check(const Binding& b, int64_t end) const;
 
     const Tables& tables_;
     EventClassifier& classifier_;

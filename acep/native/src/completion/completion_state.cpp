@@ -15,7 +15,8 @@ void Completion::fields(auto& self, Archive& archive) {
     archive.size(self.held_, static_cast<int64_t>(self.partitions_.size()) + 1);
     for (uint32_t p = 0; p < self.held_.size(); ++p) {
         auto& h = self.held_[p];
-        archive.within(-1, most_positions, h.last);
+        const int64_t end = self.partitions_.end(p, self.tables_.strict, archive);
+        archive.within(-1, end, h.last);
         Bundle::fields(h.bundle, archive);
         if constexpr (Archive::reads) h.suspects.resize(self.tables_.negations.size());
         for (size_t i = 0; i < self.tables_.negations.size(); ++i) {
@@ -27,7 +28,8 @@ void Completion::fields(auto& self, Archive& archive) {
             archive.items(all.rows);
             archive.items(all.valid);
             if constexpr (Archive::reads) {
-                all.check(width);
+                all.check(width, end);
+                if (!all.ts.empty()) archive.saw(all.ts.back());
                 h.suspects[i] = std::move(all);
             }
         }
@@ -36,11 +38,12 @@ void Completion::fields(auto& self, Archive& archive) {
             for (auto& b : *all) {
                 archive.within(0, self.tables_.budget + 1, b.error);
                 archive.words(b.start, b.end);
+                archive.saw(b.end);
                 for (auto* column : {&b.positions, &b.ids, &b.rows, &b.values}) archive.items(*column);
                 for (auto* column : {&b.vars, &b.arcs}) archive.items(*column);
                 for (auto* column : {&b.valid, &b.known}) archive.items(*column);
                 archive.items(b.options);
-                if constexpr (Archive::reads) self.check(b);
+                if constexpr (Archive::reads) self.check(b, end);
             }
         }
         if constexpr (Archive::reads) {
@@ -53,22 +56,25 @@ void Completion::fields(auto& self, Archive& archive) {
 void Completion::fields(Writer& out) const { fields(*this, out); }
 void Completion::fields(Reader& in) { fields(*this, in); }
 
-void Suspects::check(size_t width) const {
+void Suspects::check(size_t width, int64_t end) const {
     if (positions.size() != size() || rows.size() != size() * width || valid.size() != size() * width) {
         bad_state("events of a negation");
     }
     if (!std::is_sorted(ts.begin(), ts.end()) || !std::is_sorted(positions.begin(), positions.end())) {
         bad_state("order of the events of a negation");
     }
+    if (!positions.empty() && (positions.front() < 0 || positions.back() >= end)) {
+        bad_state("positions of the events of a negation");
+    }
 }
 
-void Completion::check(const Binding& b) const {
+void Completion::check(const Binding& b, int64_t end) const {
     const size_t n = b.size(), width = tables_.kept.size(), returns = tables_.returns.size();
     if (n == 0 || b.start > b.end || b.ids.size() != n || b.vars.size() != n || b.rows.size() != n * width ||
         b.valid.size() != n * width || b.values.size() != returns || b.known.size() != returns) {
         bad_state("lengths of a match");
     }
-    if (!std::is_sorted(b.positions.begin(), b.positions.end()) || b.first() < 0 || b.last() >= most_positions) {
+    if (!std::is_sorted(b.positions.begin(), b.positions.end()) || b.first() < 0 || b.last() >= end) {
         bad_state("positions of a match");
     }
     const auto below = [](const auto& all, size_t limit) {

@@ -62,8 +62,8 @@ struct Suspects {
     void forget(size_t upto, size_t width);
     // Remove the discarded events.
     void cut(size_t width);
-    // Throw std::invalid_argument unless this is a state that was written.
-    void check(size_t width) const;
+    // Throw std::invalid_argument unless this is a state that was written. `end`: the number above all positions.
+    void check(size_t width, int64_t end) const;
 };
 
 class Conditions {

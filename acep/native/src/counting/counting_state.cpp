@@ -38,7 +38,7 @@ void number_fields(auto& all, Archive& archive, size_t many) {
 
 template <class Kind>
 template <class Archive>
-void Sums<Kind>::fields(auto& self, Archive& archive, std::span<const uint32_t> patterns, size_t states) {
+void Sums<Kind>::fields(auto& self, Archive& archive, std::span<const uint32_t> patterns, size_t states, auto&& key) {
     if constexpr (Archive::reads) self.clear();
     archive.items(self.states_);
     archive.items(self.live_);
@@ -70,7 +70,22 @@ void Sums<Kind>::fields(auto& self, Archive& archive, std::span<const uint32_t> 
     if (Archive::reads && !std::is_sorted(self.starts_.rbegin(), self.starts_.rend())) bad_state("starts");
     number_fields<Kind>(self.front_, archive, self.starts_.size() * self.support_);
     archive.words(self.first_, self.newest_);
-    if constexpr (Archive::reads) self.bound_ = Small::most;
+    if constexpr (Archive::reads) {
+        self.bound_ = Small::most;
+        self.check_keys();
+        for (const Logged& l : self.log_) key(l.key);
+        for (const int64_t start : self.starts_) key(start);
+        key(self.first_);
+        key(self.newest_);
+    }
+}
+
+// Check the order of starts and events. Else the back might never become the front, and grow without end.
+template <class Kind>
+void Sums<Kind>::check_keys() const {
+    const bool joined = starts_.empty() || log_.empty() || starts_.front() <= log_.front().key;
+    const int64_t newest = log_.empty() ? (starts_.empty() ? newest_ : starts_.front()) : log_.back().key;
+    if (!joined || first_ > newest_ || newest_ > newest) bad_state("order of events");
 }
 
 template <class Archive>
@@ -97,7 +112,12 @@ void CountingEngine::fields(auto& self, Archive& archive) {
     if constexpr (Archive::reads) self.open_.assign(self.parts_.size(), {});
     for (size_t p = 0; p < self.parts_.size(); ++p) {
         auto& part = self.parts_[p];
-        archive.within(-1, most_positions, part.last);
+        const int64_t end = self.partitions_.end(static_cast<uint32_t>(p), self.tables_.strict, archive);
+        const auto key = [&](int64_t at) {
+            if (!self.tables_.counted) archive.saw(at);
+            if (self.tables_.counted && at >= end) bad_state("position");
+        };
+        archive.within(-1, end, part.last);
         Bundle::fields(part.bundle, archive);
         std::vector<int64_t> latest;
         for (const Latest& l : part.latest) latest.insert(latest.end(), {l.state, l.start});
@@ -106,16 +126,17 @@ void CountingEngine::fields(auto& self, Archive& archive) {
             if (latest.size() % 2 != 0) bad_state("starts");
             for (size_t i = 0; i < latest.size(); i += 2) {
                 if (latest[i] <= 0 || static_cast<size_t>(latest[i]) >= states) bad_state("D-state");
+                key(latest[i + 1]);
                 part.latest.push_back({static_cast<uint32_t>(latest[i]), latest[i + 1]});
             }
         }
         int64_t kind = part.large != nullptr ? 2 : part.small.empty() ? 0 : 1;
         archive.within(0, 3, kind);
-        if (kind == 1) Sums<Small>::fields(part.small, archive, patterns, states);
+        if (kind == 1) Sums<Small>::fields(part.small, archive, patterns, states, key);
         if constexpr (Archive::reads) {
             if (kind == 2) part.large = std::make_unique<Sums<Large>>();
         }
-        if (kind == 2) Sums<Large>::fields(*part.large, archive, patterns, states);
+        if (kind == 2) Sums<Large>::fields(*part.large, archive, patterns, states, key);
         Open none;
         auto& open = p < self.open_.size() ? self.open_[p] : none;
         archive.words(open.any);

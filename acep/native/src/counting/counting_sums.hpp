@@ -139,8 +139,9 @@ public:
     bool small() const;
     int64_t bytes() const;
     // Write or read the numbers. `patterns`: event patterns by the numbers they were written with; `states`: D-states.
+    // Call key(k) for each key that is read.
     template <class Archive>
-    static void fields(auto& self, Archive& archive, std::span<const uint32_t> patterns, size_t states);
+    static void fields(auto& self, Archive& archive, std::span<const uint32_t> patterns, size_t states, auto&& key);
 
 private:
     template <class Other>
@@ -163,6 +164,7 @@ private:
     void forget_front();
     bool room(size_t moves);
     Amount value(size_t column) const;
+    void check_keys() const;
 
     // The back: a column for each D-state. Row 0 counts starts since the front was made; the others are its D-states.
     std::vector<uint32_t> states_;

@@ -54,10 +54,18 @@ public:
     int64_t points() const { return points_; }  // match points, counted per partition
     // Write the state, or read that of a merger of the same tables. Throw std::invalid_argument if it is invalid.
     template <class Archive>
-    static void fields(auto& self, Archive& archive, uint32_t partitions);
+    static void fields(auto& self, Archive& archive, const Partitions& partitions);
+    // Return whether cells are in the order of their keys (time or position), so that the oldest can be freed.
+    bool by_epoch() const { return tables_.span >= 0 && (!tables_.counted || one_partition_ || tables_.strict); }
+    // Return the number above the positions in a state if cells are in their order; else one above all numbers.
+    template <class Archive>
+    int64_t end(const Partitions& partitions, const Archive& archive) const {
+        return by_epoch() && tables_.counted ? partitions.end(0, tables_.strict, archive) : most_positions;
+    }
     int64_t bytes() const;
 
 private:
+    void cap_positions(int64_t end);
     void check_arena();
 
     struct Live {
@@ -78,9 +86,7 @@ private:
         bool binds;  // else the whole chain moves to another D-state
         Chain past;
     };
-    void check_live(std::vector<Live>& all);
-    // Return whether cells are in the order of their keys (time or position), so that the oldest can be freed.
-    bool by_epoch() const { return tables_.span >= 0 && (!tables_.counted || one_partition_ || tables_.strict); }
+    void check_live(std::vector<Live>& all, int64_t end);
 
     const Tables& tables_;
     bool one_partition_;

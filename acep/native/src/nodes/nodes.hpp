@@ -159,9 +159,10 @@ private:
     void squeeze();
     void compact_frames();
     void check_arena();
-    void check_list(NodeList& list, uint32_t state);
+    void check_frames();
+    void check_list(NodeList& list, uint32_t state, int64_t end);
     template <class Archive>
-    static void list_fields(auto& self, Archive& archive, NodeList& list, uint32_t state);
+    static void list_fields(auto& self, Archive& archive, NodeList& list, uint32_t state, int64_t end);
     template <class Archive>
     static void fields(auto& self, Archive& archive);
     int64_t key(const Event& event) const { return tables_.key(event); }

@@ -64,29 +64,34 @@ int64_t NodeEngine::oldest() const {
     return completion_ ? std::min(bound, completion_->oldest()) : bound;
 }
 
-// Check cells, events and frames. Links must lead to older elements, so every walk ends; links to freed ones are cut.
+// Check cells, events and frames. Links must lead to older elements, so every walk ends; links to freed ones are cut. No
+// link may claim a later start than it reaches: once those cells are freed and their numbers used again, walks may not end.
 void NodeEngine::check_arena() {
     auto& cells = arena_.cells;
-    const auto links = [&](uint32_t& link, int64_t& latest, uint32_t at) {
+    auto& events = arena_.events;
+    const auto cut = [&](uint32_t& link, uint32_t at) {
         if (link == NIL) return;
         const uint32_t age = at - link, old = at - cells.tail();
         if (age == 0 || age > (uint32_t{1} << 31)) bad_state("link");
-        if (age > old) {
-            link = NIL;
-            latest = NEVER;
-        }
+        if (age > old) link = NIL;
     };
     const size_t arcs = tables_.arcs();
+    uint32_t last = 0;
     for (uint32_t i = cells.tail(); i != cells.head(); ++i) {
         if (i == NIL) continue;
         Cell& c = cells[i];
-        links(c.past, c.latest, i);
-        links(c.next, c.below, i);
-        if (c.event - arena_.events.tail() >= arena_.events.size()) bad_state("event of a cell");
-        if (c.var == UNION && c.past == NIL) c.latest = NEVER;  // its link was cut
+        const uint32_t event = c.event - events.tail();
+        if (event >= events.size() || event < last || c.event == NIL) bad_state("event of a cell");
+        last = event;
         if (c.var != UNION && (c.var >= tables_.variables || (c.arc >= arcs && !tables_.dynamic))) {
             bad_state("cell");  // the arc of an automaton that changes may be gone
         }
+        const bool begins = c.var != UNION && c.past == NIL;
+        if (begins && c.latest > tables_.key(events[c.event])) bad_state("start of a cell");
+        cut(c.past, i);
+        cut(c.next, i);
+        if (!begins) c.latest = std::min(c.latest, arena_.chain(c.past).latest);
+        c.below = std::min(c.below, arena_.chain(c.next).latest);
     }
     for (uint32_t i = frames_.tail(); i != frames_.head(); ++i) {
         if (i == NIL) continue;
@@ -98,15 +103,46 @@ void NodeEngine::check_arena() {
     }
 }
 
-// Keep the rows that were read in a list if their references are valid; those of expired ones may not be.
-void NodeEngine::check_list(NodeList& list, uint32_t state) {
+// Frames are freed by their age too: none in a list is older than the start of a node that holds it.
+void NodeEngine::check_frames() {
+    if (!tables_.timed()) return;
+    const uint32_t tail = frames_.tail();
+    std::vector<int64_t> oldest(frames_.size(), NEVER);  // by frame: the earliest time in its list
+    for (uint32_t i = tail; i != frames_.head(); ++i) {
+        const Frame& f = frames_[i];
+        if (i != NIL) oldest[i - tail] = f.previous == NIL ? f.when : std::min(f.when, oldest[f.previous - tail]);
+    }
+    const int64_t expired = earliest(clock_, tables_.span);
+    for (Part& part : parts_) {
+        part.each([&](NodeList& list, uint32_t s) {
+            const uint32_t slots = tables_.states[s].slots;
+            for (uint32_t k = 0; k < slots; ++k) {
+                if (framed_[s][k] == 0) continue;
+                for (uint32_t i = list.head; i < list.end; ++i) {
+                    if (list.tags(k, slots)[i] != value || list.starts()[i] < expired) continue;
+                    const auto frame = static_cast<uint32_t>(list.slot(k)[i]);
+                    if (oldest[frame - tail] < list.starts()[i]) bad_state("frame");
+                }
+            }
+        });
+    }
+}
+
+// Keep the rows that were read in a list if their references are valid; those of expired ones may not be. `end`: the
+// number above all positions.
+void NodeEngine::check_list(NodeList& list, uint32_t state, int64_t end) {
     const uint32_t slots = tables_.states[state].slots;
     const int64_t expired = tables_.timed() ? earliest(clock_, tables_.span) : NEVER;
     list.keep(slots, [&](uint32_t i) {
-        if (list.positions()[i] < 0 || list.positions()[i] >= most_positions) bad_state("position of a node");
+        const int64_t start = list.starts()[i];
+        if (list.positions()[i] < 0 || list.positions()[i] >= end) bad_state("position of a node");
+        if (tables_.counted && start >= end) bad_state("start of a node");
         if (list.errors()[i] < 0 || list.errors()[i] > tables_.budget) bad_state("error of a node");
         const uint32_t cell = list.cells()[i];
-        bool alive = dominance_ ? cell == NIL : cell - arena_.cells.tail() < arena_.cells.size();
+        bool alive = dominance_ ? cell == NIL : arena_.holds(cell);
+        // A node that claims another start than it reaches would outlive its cells.
+        const bool reaches = dominance_ || !alive || arena_.chain(cell).latest == start;
+        if (!reaches && start >= expired) bad_state("start of a node");
         for (uint32_t k = 0; k < slots; ++k) {
             const uint8_t tag = list.tags(k, slots)[i];
             if (tag > value) bad_state("tag");
@@ -116,7 +152,7 @@ void NodeEngine::check_list(NodeList& list, uint32_t state) {
                 alive && frame >= 0 && frame < NIL && static_cast<uint32_t>(frame) - frames_.tail() < frames_.size();
         }
         // With shedding an expired one counts until the list is pruned.
-        return alive || (shed_ && list.starts()[i] < expired);
+        return alive || (shed_ && start < expired);
     });
     list.sorted = std::is_sorted(list.starts(), list.starts() + list.end);
     for (uint32_t k = 0; k < slots; ++k) {
@@ -126,7 +162,7 @@ void NodeEngine::check_list(NodeList& list, uint32_t state) {
 }
 
 template <class Archive>
-void NodeEngine::list_fields(auto& self, Archive& archive, NodeList& list, uint32_t state) {
+void NodeEngine::list_fields(auto& self, Archive& archive, NodeList& list, uint32_t state, int64_t end) {
     const uint32_t slots = self.tables_.states[state].slots;
     bool sorted = list.sorted;
     if (self.shed_) {
@@ -152,7 +188,8 @@ void NodeEngine::list_fields(auto& self, Archive& archive, NodeList& list, uint3
             if (!std::exchange(first, false)) archive.items(column, n, "list");
         });
         std::copy(starts.begin(), starts.end(), list.starts());
-        self.check_list(list, state);
+        self.check_list(list, state, end);
+        for (uint32_t i = list.head; i < list.end && self.tables_.timed(); ++i) archive.saw(list.starts()[i]);
         list.sorted = list.sorted && sorted;
         if (self.dominance_ && self.dominance_->states[state].front && !list.sorted) bad_state("order of nodes");
     } else {
@@ -177,6 +214,7 @@ void NodeEngine::fields(auto& self, Archive& archive) {
     if (self.shedding() != nullptr) {
         bool rests = self.rests();
         archive.words(self.clock_, rests);
+        archive.saw(self.clock_);
         if constexpr (Archive::reads) {
             if (rests && !self.rests()) bad_state("nodes of another kind");
             if (!rests) self.rouse();
@@ -190,14 +228,23 @@ void NodeEngine::fields(auto& self, Archive& archive) {
         for (auto& one : self.merging_.unions) Trial::fields(one, archive, 1 << 30);
     }
     for (auto& one : self.merging_.likes) Likes::fields(one, archive);
-    Ring<Cell>::fields(self.arena_.cells, archive);
-    Ring<BoundEvent>::fields(self.arena_.events, archive);
+    Arena::fields(self.arena_, archive);
     Ring<Frame>::fields(self.frames_, archive);
-    if constexpr (Archive::reads) self.check_arena();
+    if constexpr (Archive::reads) {
+        self.check_arena();
+        for (uint32_t i = self.frames_.tail(); i != self.frames_.head() && self.tables_.timed(); ++i) {
+            if (i != NIL) archive.saw(self.frames_[i].when);
+        }
+    }
     archive.size(self.parts_, static_cast<int64_t>(self.partitions_.size()) + 1);
     for (uint32_t p = 0; p < self.parts_.size(); ++p) {
         auto& part = const_cast<Part&>(self.parts_[p]);  // only utilities that were put off change when it is written
-        archive.within(-1, most_positions, part.last, part.seen);
+        const int64_t end = self.partitions_.end(p, self.tables_.strict, archive);
+        archive.within(-1, end, part.last);
+        archive.within(-1, most_positions, part.seen);
+        if constexpr (Archive::reads) {
+            if (part.seen > archive.events) bad_state("number of an event");
+        }
         Bundle::fields(part.bundle, archive);
         bool lists = !part.lists.empty(), shadow = !part.shadow.empty();
         archive.words(lists);
@@ -212,9 +259,10 @@ void NodeEngine::fields(auto& self, Archive& archive) {
             } else if (self.shed_) {
                 self.shed_->catch_up(list, s, p);
             }
-            list_fields(self, archive, list, s);
+            list_fields(self, archive, list, s, end);
         });
     }
+    if constexpr (Archive::reads) self.check_frames();
     archive.items(self.live_);
     if (Archive::reads && self.live_.size() > self.parts_.size()) bad_state("partitions");
     if (self.completion_) self.completion_->fields(archive);

@@ -112,7 +112,7 @@ private:
     template <class Archive>
     static void fields(auto& self, Archive& archive);
     template <class Archive>
-    static void waiting_fields(auto& self, Archive& archive, auto& part, size_t at);
+    static void waiting_fields(auto& self, Archive& archive, auto& part, size_t at, int64_t end);
 
     // If more than 7 in 8 of `trial` events are passed on, waiting does not pay: then all events are passed on, for
     // `rests` times as many events as were watched, before the next trial.

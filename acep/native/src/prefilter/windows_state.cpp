@@ -1,5 +1,7 @@
 // The state of match windows as bytes: waiting events, reaches of each window, and the state of the engine.
 
+#include <limits>
+
 #include "prefilter/windows.hpp"
 
 namespace acep {
@@ -12,13 +14,24 @@ void WindowedEngine::fields(auto& self, Archive& archive) {
     archive.within(0, most_positions / rests, self.watched_);
     archive.within(0, most_positions, self.left_);
     archive.words(self.swept_, self.passing_);
+    archive.saw(self.swept_);
     archive.size(self.parts_, static_cast<int64_t>(self.partitions_.size()) + 1);
-    for (auto& part : self.parts_) {
+    for (uint32_t p = 0; p < self.parts_.size(); ++p) {
+        auto& part = self.parts_[p];
+        const int64_t end = self.partitions_.end(p, self.tables_.strict, archive);
         archive.words(part.since, part.passed);
         archive.within(0, std::max<int64_t>(1, self.needs_.least), part.turn);
         archive.items(part.known);
         if (Archive::reads && !part.known.empty() && part.known.size() != self.known_size()) {
             bad_state("known of a window");
+        }
+        const auto key = [&](int64_t at) {
+            if (!self.tables_.counted) archive.saw(at);
+            if (Archive::reads && self.tables_.counted && at >= end) bad_state("position");
+        };
+        key(part.since);
+        for (const int64_t reach : part.known) {
+            if (reach != std::numeric_limits<int64_t>::max()) key(reach);  // else nothing is needed
         }
         uint32_t size = part.size;
         archive.within(0, int64_t{1} << 31, size);
@@ -27,17 +40,18 @@ void WindowedEngine::fields(auto& self, Archive& archive) {
                 if (part.size == part.ring.size()) self.grow(part);
                 ++part.size;
             }
-            waiting_fields(self, archive, part, (part.head + i) & (part.ring.size() - 1));
+            waiting_fields(self, archive, part, (part.head + i) & (part.ring.size() - 1), end);
         }
     }
 }
 
 // Pattern numbers are valid in this session only, so their bits are written instead.
 template <class Archive>
-void WindowedEngine::waiting_fields(auto& self, Archive& archive, auto& part, size_t at) {
+void WindowedEngine::waiting_fields(auto& self, Archive& archive, auto& part, size_t at, int64_t end) {
     auto& event = part.ring[at];
     archive.words(event.ts);
-    archive.within(0, most_positions, event.position);
+    archive.saw(event.ts);
+    archive.within(0, end, event.position);
     archive.words(event.id);
     const auto written = self.classifier_.bits(event.pattern);
     std::vector<uint64_t> bits(written.begin(), written.end());

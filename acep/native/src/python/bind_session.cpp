@@ -310,9 +310,10 @@ nb::bytes dump(const BoundSession& self) {
     return nb::bytes(reinterpret_cast<const char*>(out.bytes.data()), out.bytes.size());
 }
 
-void load(BoundSession& self, const nb::bytes& bytes) {
+// Load a state; `clock`: the latest time that its session has seen.
+void load(BoundSession& self, const nb::bytes& bytes, int64_t clock) {
     Reader in({reinterpret_cast<const uint8_t*>(bytes.c_str()), bytes.size()});
-    self.session->load(in);
+    self.session->load(in, clock);
 }
 
 // Return the keys of the partitions of a table, one after the other.
@@ -376,7 +377,7 @@ void bind_session(nb::module_& m) {
     session.def("used_texts", [](const Self& self, size_t n) { return array(self.session->used_texts(n)); }, "codes"_a);
     session.def("used_ids", [](const Self& self) { return array(self.session->used_ids()); });
     session.def("dump", &dump);
-    session.def("load", &load, "state"_a);
+    session.def("load", &load, "state"_a, "clock"_a = std::numeric_limits<int64_t>::max());
     session.def("keys", &keys, "table"_a);
     session.def("numbers", &numbers, "table"_a);
     session.def("work", &work, "engine"_a);

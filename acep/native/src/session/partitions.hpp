@@ -109,7 +109,17 @@ public:
         archive.items(self.keys_);
         archive.items(self.used_);
         archive.items(self.positions);
-        if constexpr (Archive::reads) self.loaded();
+        if constexpr (Archive::reads) self.loaded(archive.events);
+    }
+    // Return the number above the positions of a partition's events in a state. `strict`: they are counted in the whole
+    // stream.
+    template <class Archive>
+    int64_t end(uint32_t p, bool strict, const Archive& archive) const {
+        if constexpr (Archive::reads) {
+            return strict ? archive.events : positions[p];
+        } else {
+            return most_positions;
+        }
     }
 
     std::vector<int64_t> positions;  // number of events in each partition
@@ -123,14 +133,14 @@ public:
     bool has_free() const { return !free_.empty(); }
 
 private:
-    // Check the loaded state, and compute the rest from it.
-    void loaded() {
+    // Check the loaded state, and compute the rest from it. `events`: their number in the whole stream.
+    void loaded(int64_t events) {
         if (used_.size() != positions.size() || keys_.size() != used_.size() * columns_.size() || used_.size() >= NIL) {
             bad_state("partitions");
         }
         if (columns_.empty() && (used_.size() != 1 || used_[0] == 0)) bad_state("partitions");
         for (int64_t position : positions) {
-            if (position < 0 || position >= most_positions) bad_state("position");
+            if (position < 0 || position > events) bad_state("position");
         }
         direct_.clear();
         list_free();

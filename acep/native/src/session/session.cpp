@@ -62,6 +62,9 @@ void Session::classify_by(std::vector<BlockProgram> programs, std::vector<EventC
 size_t Session::push(const Batch& batch, size_t from, size_t to, size_t enough, bool hold, size_t again) {
     uint32_t pattern[block_rows], partition[block_rows];
     uint8_t wanted[block_rows];
+    if (!hold && from < to && batch.ts[from] < loaded_) {
+        throw std::invalid_argument("push: an event is older than the state that was loaded");
+    }
     // Blocks end at the same events however the stream is split into batches, and idle partitions are forgotten only
     // there: the engines' counts of work must not depend on the batches.
     for (size_t at = from, n = 0; at < to; at += n) {
@@ -267,6 +270,8 @@ uint32_t Session::find_bounded(KeyTable& table, const Batch& batch, size_t row) 
 void Session::fields(auto& self, auto& archive) {
     archive.within(0, most_positions, self.seen_);
     archive.words(self.swept_, self.any_);
+    if constexpr (std::remove_cvref_t<decltype(archive)>::reads) archive.events = self.seen_;
+    if (self.any_) archive.saw(self.swept_);
     for (const auto& table : self.tables_) Partitions::fields(table->partitions, archive);
 }
 
@@ -275,10 +280,12 @@ void Session::dump(Writer& out) const {
     for (const auto& engine : engines_) engine->dump(out);
 }
 
-void Session::load(Reader& in) {
+void Session::load(Reader& in, int64_t clock) {
     fields(*this, in);
     for (auto& engine : engines_) engine->load(in);
     in.end();
+    if (in.latest > clock) bad_state("time");
+    loaded_ = in.latest;
 }
 
 std::vector<uint8_t> Session::used_texts(size_t codes) const {

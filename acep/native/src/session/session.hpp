@@ -68,8 +68,9 @@ public:
     std::vector<uint8_t> used_texts(size_t codes) const;
     std::vector<int64_t> used_ids() const;
     // Write the state of all plans, or load that of a session of the same tables; std::invalid_argument if invalid.
+    // `clock`: the latest time of that session. Once it is loaded, `push` refuses earlier events, except with `hold`.
     void dump(Writer& out) const;
-    void load(Reader& in);
+    void load(Reader& in, int64_t clock = std::numeric_limits<int64_t>::max());
 
 private:
     void check_changes() const;
@@ -93,6 +94,7 @@ private:
     bool rests_when_told_ = false;
     bool bounded_ = false;
     int64_t latest_ = 0;  // time of the last event
+    int64_t loaded_ = NEVER;  // the latest time in the state that was loaded
 };
 
 }  // namespace acep
