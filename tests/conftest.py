@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Callable, Generator, Iterator
+from itertools import compress
+from operator import not_
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,12 +22,13 @@ from acep.native.compiled import REFERENCE, why_not
 from examples.data import MORE, stream
 from tests import stand_ins
 from tests.case_counts import CaseCounts
-from tests.durations import durations_of, limit_duration, write_durations
+from tests.durations import DurationsWriter, limit_duration, passed_tests
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CASES = float(os.environ.get("ACEP_CASES") or 1)
+DURATIONS, STEP = os.environ.get("ACEP_DURATIONS"), os.environ.get("ACEP_STEP", "test")
 CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
 MEMORY = resource.getrlimit(resource.RLIMIT_AS)
 
@@ -44,12 +47,15 @@ def pytest_configure(config: pytest.Config) -> None:
     """Where there is no native core the tests run too; elsewhere nothing may be said of it."""
     if why_not() is not None:
         config.addinivalue_line("filterwarnings", f"ignore:{REFERENCE}")
+    if DURATIONS and not hasattr(config, "workerinput"):  # of several processes only the first one writes
+        config.pluginmanager.register(DurationsWriter(Path(DURATIONS), STEP))
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests that share the Spark session in one process, and those that start a JVM of their own one after
-    the other in another, if tests are spread over several; mark the tests that read streams."""
+    the other in another, if tests are spread over several; mark the tests that read streams. Leave out what passed
+    before, where a run goes on."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
@@ -58,6 +64,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("spark sessions"))
         if "data" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.streams)
+    if DURATIONS and os.environ.get("ACEP_RESUME"):
+        passed = passed_tests(Path(DURATIONS), STEP)
+        did_pass = [not passed.isdisjoint((item.nodeid, _name_in_group(item))) for item in items]
+        config.hook.pytest_deselected(items=[*compress(items, did_pass)])
+        items[:] = compress(items, map(not_, did_pass))
+
+
+def _name_in_group(item: pytest.Item) -> str:
+    """Return the name of a test in the reports of pytest-xdist, which adds the group."""
+    return f"{item.nodeid}@{'_'.join(mark.args[0] for mark in item.iter_markers('xdist_group'))}"
 
 
 @pytest.hookimpl(wrapper=True)
@@ -66,14 +82,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     report = yield
     limit_duration(item, report)
     return report
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Write how long each test took where ``ACEP_DURATIONS`` says; with several processes in the one that has them."""
-    path, is_worker = os.environ.get("ACEP_DURATIONS"), hasattr(terminalreporter.config, "workerinput")
-    if path and not is_worker:
-        reports = [each for kind in terminalreporter.stats.values() for each in kind if hasattr(each, "duration")]
-        write_durations(durations_of(reports, os.environ.get("ACEP_STEP", "test")), Path(path))
 
 
 @pytest.fixture(autouse=True)

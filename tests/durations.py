@@ -1,7 +1,8 @@
 """Tell where the time of tests goes: a table by file, and a failure for a test that takes long without being marked so.
 
-With ``ACEP_DURATIONS`` the seconds of every test are added to that file, a line a test, so that several runs of pytest
-make one table: ``python -m tests.durations FILE``. ``ACEP_SLOWEST`` is how many seconds a test may take that is not
+With ``ACEP_DURATIONS`` the seconds of every test are added to that file as it ends, a line a test, so that several runs
+of pytest make one table: ``python -m tests.durations FILE``. With ``ACEP_RESUME`` tests that passed by that file are
+left out, so that a run which was stopped goes on. ``ACEP_SLOWEST`` is how many seconds a test may take that is not
 marked ``long`` (20 if it is not set; 0 for as many as it likes, as under sanitizers).
 """
 
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["Duration", "durations_of", "limit_duration", "lines_by_file", "write_durations"]
+__all__ = ["Duration", "DurationsWriter", "limit_duration", "lines_by_file", "passed_tests", "read_durations"]
 
 LIMIT = float(os.environ.get("ACEP_SLOWEST") or 20)
 BEGIN, END = "<!-- durations -->", "<!-- end of durations -->"
@@ -26,11 +27,13 @@ ROWS = 30
 
 @dataclass(frozen=True)
 class Duration:
-    """The seconds of a test with its setup and teardown, in a step of CI."""
+    """The seconds of a test with its setup and teardown, in a step of CI, and whether it ``passed``. A test that is
+    skipped passed, too."""
 
     step: str
     test: str
     seconds: float
+    passed: bool = True
 
     @property
     def file(self) -> str:
@@ -53,27 +56,42 @@ def limit_duration(item: pytest.Item, report: pytest.TestReport) -> None:
         )
 
 
-def durations_of(reports: Iterable[pytest.TestReport], step: str = "") -> Iterator[Duration]:
-    """Yield the seconds of each test that has reports."""
-    seconds: defaultdict[str, float] = defaultdict(float)
-    for report in reports:
-        seconds[report.nodeid] += report.duration
-    for test, total in seconds.items():
-        yield Duration(step, test, total)
+class DurationsWriter:
+    """A plugin of pytest that adds a line to a file for each test of a ``step`` that ends."""
+
+    def __init__(self, path: Path, step: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path, self._step = path, step
+        self._reports: defaultdict[str, list[pytest.TestReport]] = defaultdict(list)
+        self._did_pass = bool(passed_tests(path, step))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Write the duration of a test at its teardown."""
+        self._reports[report.nodeid].append(report)
+        if report.when == "teardown":
+            reports = self._reports.pop(report.nodeid)
+            seconds, passed = sum(each.duration for each in reports), not any(each.failed for each in reports)
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(f"{self._step}\t{'passed' if passed else 'failed'}\t{seconds:.3f}\t{report.nodeid}\n")
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Let a run pass that has no test left to run."""
+        if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._did_pass and os.environ.get("ACEP_RESUME"):
+            session.exitstatus = pytest.ExitCode.OK
 
 
-def write_durations(durations: Iterable[Duration], path: Path) -> None:
-    """Add lines of durations to a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as file:
-        file.writelines(f"{line.step}\t{line.seconds:.3f}\t{line.test}\n" for line in durations)
+def read_durations(path: Path) -> list[Duration]:
+    """Read the durations of a file: the last line of each test in each step. None if there is no file."""
+    durations = {}
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        step, outcome, seconds, test = line.split("\t", 3)
+        durations[step, test] = Duration(step, test, float(seconds), outcome == "passed")
+    return [*durations.values()]
 
 
-def read_durations(path: Path) -> Iterator[Duration]:
-    """Yield the durations of a file."""
-    for line in path.read_text(encoding="utf-8").splitlines():
-        step, seconds, test = line.split("\t", 2)
-        yield Duration(step, test, float(seconds))
+def passed_tests(path: Path, step: str) -> set[str]:
+    """Return the tests of a step that passed by a file."""
+    return {duration.test for duration in read_durations(path) if duration.step == step and duration.passed}
 
 
 def lines_by_file(durations: Iterable[Duration], rows: int = ROWS) -> Iterator[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.durations import Duration, main, write_durations
+from tests.durations import main, read_durations
 
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = """
@@ -20,6 +20,7 @@ def test_slow():
     time.sleep(0.3)
 
 @pytest.mark.long
+@pytest.mark.xdist_group("slow")
 def test_slow_and_says_so():
     time.sleep(0.3)
 
@@ -41,7 +42,7 @@ def run_tests(
     monkeypatch.setenv("ACEP_STEP", "some")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     pytester.makepyfile(test_of_them=TESTS)
-    return pytester.runpytest_subprocess("-p", "tests.conftest", "-n", str(processes), "-q")
+    return pytester.runpytest_subprocess("-p", "tests.conftest", "-n", str(processes), "--dist", "loadgroup", "-q")
 
 
 def test_a_test_that_takes_long_fails_unless_it_is_marked(
@@ -53,20 +54,31 @@ def test_a_test_that_takes_long_fails_unless_it_is_marked(
     result.stdout.fnmatch_lines(["*test_slow: call took 0.3 s, and a test that is not marked long may take 0.2 s*"])
 
 
+def test_a_run_that_was_stopped_goes_on_with_what_did_not_pass(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACEP_RESUME", "1")
+    run_tests(pytester, monkeypatch, "0.2", 2).assert_outcomes(passed=2, failed=1, errors=1)
+    run_tests(pytester, monkeypatch, "0").assert_outcomes(passed=2)
+    durations = read_durations(pytester.path / "durations.tsv")
+    assert [duration.passed for duration in durations[:4]] == [True] * 4
+    assert run_tests(pytester, monkeypatch, "0").ret == 0  # though there is no test
+
+
 def test_without_a_limit_a_test_may_take_long_and_durations_are_written(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_tests(pytester, monkeypatch, "0", 2).assert_outcomes(passed=4)
-    lines = (pytester.path / "durations.tsv").read_text().splitlines()
-    seconds = {test: float(number) for step, number, test in (line.split("\t") for line in lines) if step == "some"}
-    assert len(lines) == len(seconds) == 4
+    durations = read_durations(pytester.path / "durations.tsv")
+    assert [(duration.step, duration.passed) for duration in durations] == [("some", True)] * 4
+    seconds = {duration.test: duration.seconds for duration in durations}
     assert seconds["test_of_them.py::test_of_what_is_slow_to_make"] > 0.2 > seconds["test_of_them.py::test_quick"]
 
 
 def test_a_table_is_printed_or_written_into_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, page = tmp_path / "durations.tsv", tmp_path / "page.md"
-    write_durations([Duration("test", "a.py::x", 3)], file)
-    write_durations([Duration("long", "a.py::y[a\tb]", 1), Duration("long", "b.py::z", 7)], file)
+    lines = ("test\tpassed\t3\ta.py::x", "long\tfailed\t1\ta.py::y[a\tb]", "long\tpassed\t7\tb.py::z")
+    file.write_text("".join(f"{line}\n" for line in lines))
     main([str(file)])
     printed = capsys.readouterr().out
     assert printed.splitlines()[:6] == [
