@@ -55,12 +55,19 @@ def test_a_damaged_model_is_refused(state: Any) -> None:
 
 
 class Machine:
-    """Events and touches that take a known time, on a clock of its own."""
+    """Events and touches that take a known time, on a clock of its own. ``outside``: what an event takes outside the
+    native core."""
 
     def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, event: float, touch: float, seed: int, match: float = 0.0
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        event: float,
+        touch: float,
+        seed: int,
+        match: float = 0.0,
+        outside: float = 1e-7,
     ) -> None:
-        self.now, self.event, self.touch, self.match = 0.0, event, touch, match
+        self.now, self.event, self.touch, self.match, self.outside = 0.0, event, touch, match, outside
         self.random = Random(seed)
         monkeypatch.setattr(module, "_clocks", lambda: (self.now, self.now))
 
@@ -82,7 +89,7 @@ class Machine:
             self.now += took * self.random.uniform(0.9, 1.1) + learns
             pace.measured(many, touches, learns, matches=matches)
             self.matches += matches
-        self.now += 1e-7 * events + self.match / 4 * self.matches
+        self.now += self.outside * events + self.match / 4 * self.matches
         pace.end(self.now - began, self.now - began)
         return self.now - began
 
@@ -107,6 +114,18 @@ def test_an_overloaded_query_keeps_its_share_of_a_core(
         late = max(late, took - income)
     assert late <= 2 * cpu * module.FIRST + 4 * cpu * ticks / SECOND / speed
     assert took == pytest.approx(income, rel=0.1, abs=1.25 * cpu * module.FIRST)
+
+
+def test_what_is_spent_outside_the_native_core_is_part_of_the_share_of_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where Python makes matches for half of the time."""
+    cpu, events, ticks, batches = 0.2, 5000, 100, 200
+    income = cpu * ticks / SECOND
+    machine = Machine(monkeypatch, 1e-7, 1e-8, 0, outside=0.5 * income / events)
+    pace = pace_of(acep.Budget(cpu=cpu), 10**6)
+    assert pace is not None
+    spans = [(number * ticks, (number + 1) * ticks) for number in range(batches)]
+    seconds = sum(machine.batch(pace, events, span, wanted=1e5) for span in spans)
+    assert seconds == pytest.approx(batches * income, rel=0.1)
 
 
 def test_what_a_quiet_hour_left_over_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

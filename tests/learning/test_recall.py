@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from acep.learning.estimation.recall import ALL, KEPT, LOST, NEVER, UNIT, WHOLE, SampledUnits
+from acep.learning.estimation.recall import ALL, KEPT, LOST, NEVER, UNIT, WHOLE, SampledUnits, Tally
 
 Row = tuple[int, int, int, int, int, int, int]
 
@@ -58,6 +58,22 @@ def test_what_is_known_of_bundles() -> None:
         assert (told.x, told.y) == pytest.approx(bundles(rows, span, clock))
         some += told.x > 0
     assert some > 150
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.5, 0.95])
+@pytest.mark.parametrize("units", [2, 40, 1000])
+def test_the_interval_reaches_below_and_above_the_recall_and_that_of_all_missed_points_mirrors_it(
+    share: float, units: int
+) -> None:
+    points = np.random.default_rng(units).integers(1, 20, units).astype(np.float64)
+    shares = np.clip(share + np.linspace(-0.02, 0.02, units), 0, 1)
+    chance, unsure = np.full(units, 0.1), np.zeros(units)
+    estimate, mirror = (Tally.of(points, points * part, unsure, chance).estimate() for part in (shares, 1 - shares))
+    assert estimate is not None
+    assert mirror is not None
+    assert estimate.low < estimate.recall < estimate.high
+    bounds = 1 - estimate.high, 1 - estimate.recall, 1 - estimate.low
+    assert (mirror.low, mirror.recall, mirror.high) == pytest.approx(bounds)
 
 
 def test_many_losses_take_no_longer_each() -> None:

@@ -199,6 +199,12 @@ def test_a_condition_is_marked_where_it_stands() -> None:
     assert "a.x > 1000"[:3] in text[found.span.start : found.span.end + 10]
 
 
+def test_texts_of_which_only_some_are_numbers_are_no_finding() -> None:
+    text = "PATTERN SEQ(A a, B b) WHERE [k] AND b.x > a.x WITHIN 300"
+    versions = [f"{n}" if n % 2 else f"{n}-beta" for n in range(N)]
+    assert "numbers_as_text" not in acep.lint(rows(x=versions), text).codes
+
+
 def test_the_remedy_of_an_equality_that_makes_partitions() -> None:
     text = "PATTERN SEQ(A a, B b) WHERE partition_contiguity(a, b) { [k] AND b.x = a.x } WITHIN 300"
     (found,) = [one for one in acep.lint(rows(), text) if one.code == "equality_partitions"]

@@ -8,6 +8,7 @@ from math import comb
 import numpy as np
 import pytest
 
+import acep
 from tests.native.harness import ANY, Run, letters, pieces, plan_of, session_of, take, whole
 
 pytest.importorskip("acep.native._native")
@@ -46,6 +47,13 @@ def test_large_counts_in_a_sliding_window(window: int, unit: str) -> None:
     within = f"{window + 1} EVENTS" if unit == "events" else str(window)
     expected = sum(2 ** min(window, many - 1 - first) for first in range(many))
     assert total(f"{SUBSETS} WITHIN {within}", "a" * many) == expected
+
+
+@pytest.mark.parametrize(("within", "points"), [("5", [5]), ("4", []), ("6 EVENTS", [5]), ("5 EVENTS", [])])
+def test_a_match_that_is_as_long_as_the_window_is_a_point(within: str, points: list[int]) -> None:
+    query = f"PATTERN SEQ(a x, b y) WHERE {ANY} WITHIN {within}"
+    matches = acep.match(letters("accccb"), query, output="points", counts=False)
+    assert [match.point for match in matches] == points
 
 
 def test_counts_are_small_numbers_again_after_a_burst() -> None:

@@ -170,6 +170,14 @@ def test_comparisons_never_cost_more_than_matching_does() -> None:
     assert kept.touches < 2.1 * every.touches
 
 
+def test_comparisons_of_partial_matches_are_touches() -> None:
+    size = 500  # events, each of which begins a partial match that no other dominates
+    falling = stream(size, types="A", x=np.arange(size), y=-np.arange(size))
+    every, kept = work("PATTERN SEQ(A a, B b) WHERE b.x > a.x AND b.y > a.y WITHIN 100", falling)
+    assert every.nodes == kept.nodes == every.touches == size
+    assert 1.5 * size < kept.touches <= 2 * size
+
+
 @pytest.mark.parametrize("engine", ["native", "reference"])
 @pytest.mark.parametrize(
     "text", [RISING.format(30), RISING.format(30) + " HAVING c.x > 2 * a.x", "PATTERN SEQ(A a, B b) WITHIN 3"]

@@ -84,6 +84,17 @@ def test_a_restored_matcher_goes_on_under_its_budget() -> None:
         acep.Matcher(query).restore(parts.snapshot())
 
 
+def test_no_partial_match_goes_on_past_an_event_that_was_skipped() -> None:
+    """Under skip till next match it would have had to take the event. The window is longer than the engine pauses."""
+    query = acep.parse(f"PATTERN SEQ(a p, b q) WHERE {NEXT}(p, q) {{ [key] }} WITHIN 2000")
+    table = events(2, 4_000, 100)
+    exact = {str(match.bindings) for match in acep.match(table, query)}
+    for work in (0.05, 0.1, 0.2):
+        bindings = {str(match.bindings) for match in acep.match(table, query, budget=acep.Budget(work=work))}
+        assert 0 < len(bindings) < len(exact)
+        assert bindings - exact == set()
+
+
 def test_all_is_admitted_again_after_a_burst_of_which_units_were_skipped() -> None:
     calm, burst = events(3, 20_000, 5), events(4, 4_000, 5)
     quiet = calm.set_column(1, "type", [["x"] * 20_000])

@@ -56,6 +56,21 @@ def test_shedding_tables_that_make_no_sense_are_refused(name: str, value: Any) -
     assert session.shed_counts(0)["spent"] == 0
 
 
+@pytest.mark.parametrize("policy", ["random", "history"])
+def test_a_restored_matcher_sheds_what_one_that_was_never_stopped_sheds(policy: str) -> None:
+    query = acep.parse("PATTERN SEQ(A a, B b, C c) WHERE a.x < b.x AND b.x < c.x WITHIN 200")
+    limits: dict[str, Any] = {"budget": acep.Budget(work=3), "policy": policy, "seed": 5}
+    steady, stopped, restored = (acep.Matcher(query, **limits) for _ in range(3))
+    table = stream(4_000, x=100)
+    halves = table.slice(0, 2_000), table.slice(2_000)
+    expected = [str(match.bindings) for half in halves for match in steady.push(half)]
+    bindings = [str(match.bindings) for match in stopped.push(halves[0])]
+    restored.restore(stopped.snapshot())
+    bindings += [str(match.bindings) for match in restored.push(halves[1])]
+    assert restored.report.shed == steady.report.shed > 0
+    assert Counter(bindings) == Counter(expected)
+
+
 class Doorkeeper(Rule):
     """Admits no event of type C, and logs what begins in shadow-sampled units."""
 

@@ -55,6 +55,18 @@ def test_the_line_has_the_events_of_the_key_and_the_marks_those_of_the_match() -
     assert len(line_of(match_over_series(EVENTS, first, "price"))) == 3  # to 1.5 before and after
 
 
+def test_of_a_key_of_two_attributes_the_line_has_the_events_with_both_of_its_values() -> None:
+    rows: dict[str, Any] = {
+        "ts": [1, 2, 3, 4],
+        "type": ["a", "x", "x", "b"],
+        "shop": ["u", "v", "u", "u"],
+        "till": [1, 1, 2, 1],
+        "price": [7.0, 8.0, 9.0, 6.0],
+    }
+    (match,) = acep.match(rows, acep.regex("ab", within=5, by=["shop", "till"]))
+    assert line_of(match_over_series(rows, match, "price")) == [(1, 7.0), (4, 6.0)]
+
+
 def test_events_of_another_key_at_the_same_times_are_refused() -> None:
     rows = {"ts": [1, 1, 2, 2], "type": ["A"] * 4, "k": ["x", "y", "x", "y"], "p": [1, 100, 2, 200]}
     (one, _) = acep.match(rows, "PATTERN SEQ(A a, A b) WHERE [k] AND b.p > a.p WITHIN 5")

@@ -422,6 +422,25 @@ def test_of_two_followers_the_older_is_refused(tmp_path: Path) -> None:
     assert len(stream.lines()) == 1
 
 
+def test_results_that_could_not_be_written_are_written_by_the_next_follower(tmp_path: Path) -> None:
+    """As after a disk was full."""
+    stream, moved = Stream(tmp_path, AB), tmp_path / "moved"
+    for number in range(3):
+        stream.put(f"{number}.csv", f"ts,type\n{10 * number},a\n{10 * number + 1},b\n{10 * number + 9},x\n")
+
+    def block(progress: Any) -> None:
+        if progress.batch == 0:
+            stream.found.rename(moved)
+            stream.found.write_text("no folder")
+
+    with pytest.raises(DataError, match="results cannot be written"):
+        stream.follow(max_files=1, tell=block)
+    stream.found.unlink()
+    moved.rename(stream.found)
+    assert stream.follow(end=True).report.matches == 3
+    assert the_same(stream.lines(), lines_of(acep.match(acep.read_events(stream.events), AB)))
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -539,6 +558,18 @@ def test_what_was_taken_is_known_after_plans_are_removed(tmp_path: Path, monkeyp
     taken.write_text("[1]")
     with pytest.raises(SnapshotError, match="damaged"):
         stream.follow()
+
+
+def test_no_file_is_taken_again_after_plans_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "EVERY", 5)
+    stream, size = Stream(tmp_path, AB, watermark=1000), journal.KEEP + 10
+    for number in range(size):
+        stream.put(f"{number:02}.csv", f"ts,type\n{number},{'ab'[number % 2]}\n")
+        stream.follow()
+        assert stream.follow().batches == 0
+    assert len(list((stream.state / "plans").iterdir())) < size
+    assert stream.follow(end=True).report.events == size
+    assert the_same(stream.lines(), lines_of(acep.match(acep.read_events(stream.events), AB)))
 
 
 # Mistakes ----------------------------------------------------------------------------------------

@@ -1,8 +1,10 @@
-"""A stream that is faster than its budget, on Spark itself: batches come to take what they may, and none piles up."""
+"""A stream that is faster than its budget, on Spark itself: batches come to take what they may, none piles up, and what
+is shed makes no match."""
 
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -10,10 +12,12 @@ from typing import Any
 import pytest
 
 import acep
+from acep.spark.job import job_of
 from acep.spark.metrics import Progress, progress_of
+from acep.spark.row_columns import row_columns
+from acep.streaming.admission import ALL, Admission
+from acep.streaming.batch_log import Carried, Decision
 from tests.spark.streams import quiet_match
-
-pytestmark = pytest.mark.long
 
 pytest.importorskip("acep.native._native")
 
@@ -78,3 +82,21 @@ def test_an_overloaded_query_comes_to_its_latency_and_does_not_fall_behind(
     # come while a batch runs are the next one: were it behind, each would have more rows than the last.
     assert ratio <= 1.5
     assert median(one.rows for one in late[-3:]) <= 2 * RATE * target
+
+
+@pytest.mark.long
+def test_of_the_last_window_of_a_unit_all_events_travel_or_none(spark: Any) -> None:
+    """So no gap is so short that a partial match waits through it."""
+    span, keys = 2, 300
+    window, length = span + 1, Admission(span).length
+    last, times = length, 2 * length  # nothing is admitted right after `last`, when each key is somewhere in a unit
+    admission = Admission(span, since=(-(2**62), last, last + 1), thresholds=(ALL, 0, ALL), seed=3)
+    frame = spark.range(keys * times).selectExpr("id", f"id % {times} AS ts", "'a' AS type", f"id div {times} AS k")
+    query = f"PATTERN SEQ(a p, a q) WHERE skip_till_any_match(p, q) {{ [k] }} WITHIN {span}"
+    job, _ = job_of(frame.schema, query, seq="id", id="id", buckets=4)
+    rows = row_columns(frame, job, None).made(frame, job, Decision(admission, carried=Carried(seen=last + 1)))
+    travelling = defaultdict[tuple[int, int], list[bool]](list)  # in a last window, by its key and the age of its unit
+    for row in rows.where(f"ts - __begin0 >= {length - window}").select("k", "__begin0", "__going0").collect():
+        travelling[row["k"], last - row["__begin0"]].append(row["__going0"] is not None)
+    cut = {(at, tuple(travels)) for (_, at), travels in travelling.items() if 0 <= at < length}
+    assert cut == {(at, (at >= length - window,) * window) for at in range(length)}
