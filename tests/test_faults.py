@@ -23,6 +23,7 @@ from tests.faults.seed import (
     main,
     read_faults,
     read_outcomes,
+    table_text,
 )
 from tests.test_imports import ROOT
 
@@ -121,7 +122,7 @@ def test_a_trial_finds_a_fault_and_takes_it_out(
     assert (checkout / "module.py").stat().st_mtime_ns == before
     main(["--checkout", str(checkout), "--output", str(table), "--run", "|"])  # nothing is left to try
     main(["--table", str(table), str(tmp_path / "none.csv")])
-    assert "\n| **found** | 1 of 1 | 0 of 0 |\n" in capsys.readouterr().out
+    assert "\n| **found** | | **1 of 1** | **0 of 0** |\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -164,6 +165,14 @@ def test_a_checkout_with_changes_is_refused(checkout: Path):
     (checkout / "module.py").write_text("", encoding="utf-8")
     with pytest.raises(SystemExit, match=r"M module\.py"):
         Trial(checkout, []).check()
+
+
+def test_the_page_has_the_outcome_of_each_fault():
+    trials = {title: read_outcomes(FAULTS.with_name(f"{title}.csv")) for title in ("before", "now")}
+    assert table_text(trials) in (ROOT / "docs/internals/faults.md").read_text(encoding="utf-8")
+    for outcomes in trials.values():
+        assert {*outcomes} == {one_fault.name for one_fault in read_faults()}
+    assert [outcome.name for outcome in trials["now"].values() if outcome.found != YES] == []
 
 
 def test_the_readme_names_each_field():

@@ -253,23 +253,22 @@ def _append(path: Path, outcome: Outcome) -> None:
 
 
 def table_text(tables: dict[str, dict[str, Outcome]]) -> str:
-    """Return a Markdown table that compares the outcomes of some trials, by their titles."""
+    """Return a Markdown table of the outcomes of some trials, by their titles, with what each fault does to a user."""
+    effects = {fault.name: fault.why for fault in read_faults()}
     names = dict.fromkeys(name for outcomes in tables.values() for name in outcomes)
-    lines = [f"| fault | {' | '.join(tables)} |", f"|---|{'---|' * len(tables)}"]
+    lines = [f"| fault | what a user would see | {' | '.join(tables)} |", f"|---|---|{'---|' * len(tables)}"]
     for name in names:
         cells = [_cell(outcomes.get(name)) for outcomes in tables.values()]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+        lines.append(f"| {name} | {effects.get(name, '-')} | {' | '.join(cells)} |")
     sums = [sum(outcome.found == YES for outcome in outcomes.values()) for outcomes in tables.values()]
-    cells = [f"{found_count} of {len(outcomes)}" for found_count, outcomes in zip(sums, tables.values(), strict=True)]
-    return "\n".join([*lines, f"| **found** | {' | '.join(cells)} |", ""])
+    cells = [f"**{number} of {len(outcomes)}**" for number, outcomes in zip(sums, tables.values(), strict=True)]
+    return "\n".join([*lines, f"| **found** | | {' | '.join(cells)} |", ""])
 
 
 def _cell(outcome: Outcome | None) -> str:
     if outcome is None:
         return "-"
-    if outcome.found != YES:
-        return f"**{outcome.found}**"
-    return f"{outcome.seconds} s, `{outcome.test.replace('|', chr(92) + '|')}`"
+    return f"`{outcome.test.partition('[')[0]}`" if outcome.found == YES else f"**{outcome.found}**"
 
 
 # Command line -----------------------------------------------------------------------------------
