@@ -12,14 +12,17 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
 import numpy as np
 
 from acep.display import clipped, page, picture, preformatted
-from acep.learning.history.graph import History
 from acep.learning.history.sums import SUMS
 from acep.learning.trajectories.match_vectors import Grid, Ints
+
+if TYPE_CHECKING:
+    from acep.learning.history.graph import History
 
 __all__ = ["history_listing", "history_page", "history_svg", "remaining_text"]
 

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from acep.errors import SnapshotError
+from acep.learning.history.drawing import history_page
 from acep.learning.history.edges import Edges
 from acep.learning.history.overlap import Contemporaries
 from acep.learning.history.sums import SUMS, VectorSums, tally
@@ -89,8 +90,6 @@ class History:
         )
 
     def _repr_html_(self) -> str:
-        from acep.learning.history.drawing import history_page  # which reads this module
-
         return history_page(self)
 
     @property
