@@ -16,7 +16,7 @@ from acep.events.batch import Batch, Column
 from acep.events.columns import UNIT_NS, column_of, kind_of, plain_type, refusal, tick_of, ticks_of
 from acep.events.fields import check_names, column_at, fields_of, null_error, twice, twice_error
 from acep.events.fixed import DIGITS, decimal_of, decimal_type, scale_of
-from acep.events.frames import to_table
+from acep.events.frames import to_table, unread_columns, unread_error
 from acep.events.records import Events, Id
 from acep.events.times import from_ticks, time_type
 from acep.plan.compile import TimeOf
@@ -84,13 +84,15 @@ def schema_of(
     names = table_schema.names
     if two := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
         raise DataError(f"two columns are called `{two[0]}`", hint="rename one of them", code="data_column")
-    held, ambiguous = fields_of(table_schema), twice(table_schema)
+    held, ambiguous, unread = fields_of(table_schema), twice(table_schema), unread_columns(table_schema)
     names = [name for name in held if name not in ambiguous]
     held = {name: held[name] for name in names}
     if type == "type" and type not in names:
         type = None
     for role, name in (("ts", ts), ("type", type), ("seq", seq), ("id", id)):
         if name is not None and name not in names:
+            if name in unread:
+                raise unread_error(name, unread[name])
             near = suggest(name, names) or "the events have no columns"
             hint = near if name != role else f"name the column with {role}=; {near}"
             raise DataError(f"there is no column `{name}`", hint=hint, code="data_column")
@@ -99,6 +101,7 @@ def schema_of(
     decimals = [(name, plain_type(of)) for name, of in held.items() if scale_of(of) is not None]
     unusable = [(name, why) for name, of in held.items() if (why := refusal(of)) is not None]
     unusable += [(name, "is the name of two fields; rename one of them") for name in ambiguous]
+    unusable += unread.items()
     instants = _check_ts(ts, held[ts])
     for role, name, wanted in (
         ("type", type, (Kind.STRING,)),
@@ -269,6 +272,8 @@ def batch_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base:
         place = places.get(name)
         there[name] = table.column(place) if place is not None else column_at(table, name)
         if there[name] is None:
+            if (reason := unread_columns(table.schema).get(name)) is not None:
+                raise unread_error(name, reason)
             raise DataError(
                 f"there is no column `{name}`", hint=suggest(name, [*fields_of(table.schema)]), code="data_column"
             )
