@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -19,6 +20,7 @@ __all__ = [
     "PolicyError",
     "QueryError",
     "SnapshotError",
+    "check_installed",
     "memory_error",
     "memory_errors",
     "slip",
@@ -202,6 +204,19 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "acep":
         frame, level = frame.f_back, level + 1
     warnings.warn(_one_line(message), category, stacklevel=level)
+
+
+def check_installed(package: str, purpose: str, extra: str) -> None:
+    """Raise :class:`EngineError` unless a package is there, which ``pip install 'acep[extra]'`` installs.
+
+    >>> check_installed("json", "events", "json")
+    """
+    if importlib.util.find_spec(package) is None:
+        raise EngineError(
+            f"{package} is not installed, and {purpose} needs it",
+            hint=f"pip install 'acep[{extra}]'",
+            code="engine_missing",
+        )
 
 
 def suggest(name: str, known: Iterable[str], *, most: int = 12) -> str | None:

@@ -18,7 +18,7 @@ from acep.matches.matches import Match, Matches
 from acep.pattern.asked import columns_read
 from acep.pattern.tree import Query
 from acep.plots.around_match import Series, column_of, is_numeric, of_key, series_of, surroundings
-from acep.plots.canvas import label_text, needs_matplotlib, one_name, write_image
+from acep.plots.canvas import check_matplotlib, label_text, one_name, write_image
 from acep.plots.over_series import key_text
 from acep.plots.page import CONTEXT, MOST_SERIES, Drawn, as_file
 from acep.plots.time_axis import moments
@@ -40,7 +40,7 @@ def check(args: argparse.Namespace) -> None:
     if args.kind != "matches":
         raise QueryError("--plot draws matches", hint=f"leave out --{args.kind}", code="option_invalid")
     one_name(args.plot, FORMS, "a plot")
-    needs_matplotlib()
+    check_matplotlib()
     try:
         there = Path(args.plot).parent.is_dir()
     except ValueError:  # a name with a null character

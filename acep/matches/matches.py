@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
-from acep.errors import QueryError
+from acep.errors import QueryError, check_installed
 from acep.events.fixed import decimal_of
 from acep.events.tables import attribute_tick, decimal_like, key_to_input, ticks_to_input, time_of
 from acep.events.times import from_ticks
@@ -306,7 +306,10 @@ class Matches(Sequence[Match]):
     def to_pandas(self, *, flat: bool = False, explode: bool = False) -> Any:
         """Return the matches as a pandas frame: the columns of :meth:`to_arrow`, ``bindings`` as in a
         :class:`Match`, and its metadata in ``attrs["acep"]``. With ``flat`` or ``explode`` integers and booleans that
-        may be null are of pandas' types ``Int64`` and ``boolean``, so that no id becomes a float."""
+        may be null are of pandas' types ``Int64`` and ``boolean``, so that no id becomes a float.
+
+        Raises :class:`EngineError` if pandas is not installed."""
+        check_installed("pandas", "to_pandas()", "pandas")
         if flat or explode:
             from acep.matches.flat import pandas_of
 
@@ -324,7 +327,10 @@ class Matches(Sequence[Match]):
     def to_polars(self, *, flat: bool = False, explode: bool = False) -> Any:
         """Return the matches as a polars frame: the columns of :meth:`to_arrow`, without ``key`` where there is
         none; ``bindings`` is a list of structs (``key``: the variable, ``value``: its ids). ``flat`` and ``explode``
-        are those of :meth:`to_arrow`."""
+        are those of :meth:`to_arrow`.
+
+        Raises :class:`EngineError` if polars is not installed."""
+        check_installed("polars", "to_polars()", "polars")
         import polars as pl
 
         from acep.matches.arrow import without_maps

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import os
 import unicodedata
@@ -11,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from acep.errors import DataError, EngineError
+from acep.errors import DataError, check_installed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,11 +23,11 @@ __all__ = [
     "GREY",
     "as_image",
     "axes_of",
+    "check_matplotlib",
     "colours_of",
     "figure_of",
     "label_text",
     "legend",
-    "needs_matplotlib",
     "one_name",
     "titled",
     "write_image",
@@ -48,12 +47,9 @@ MOST_ENTRIES = 8  # of a legend
 DPI = 110
 
 
-def needs_matplotlib() -> None:
+def check_matplotlib() -> None:
     """Raise :class:`EngineError` if matplotlib is not installed."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise EngineError(
-            "matplotlib is not installed, and plots need it", hint="pip install 'acep[plot]'", code="engine_missing"
-        )
+    check_installed("matplotlib", "a plot", "plot")
 
 
 def axes_of(ax: object, height: float = 3.6, width: float = 8.0) -> Axes:
@@ -64,7 +60,7 @@ def axes_of(ax: object, height: float = 3.6, width: float = 8.0) -> Axes:
     >>> axes_of(None).get_figure().get_size_inches().tolist()
     [8.0, 3.6]
     """
-    needs_matplotlib()
+    check_matplotlib()
     from matplotlib.axes import Axes
 
     from acep.plots.shown_axes import ShownAxes, ShownFigure
@@ -82,7 +78,7 @@ def axes_of(ax: object, height: float = 3.6, width: float = 8.0) -> Axes:
 
 def figure_of(plot: object) -> Figure:
     """Return the figure of a plot, which is Axes or a Figure. Raises :class:`DataError` for anything else."""
-    needs_matplotlib()
+    check_matplotlib()
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
@@ -143,7 +139,7 @@ def colours_of(values: Sequence[float]) -> list[str]:
     >>> colours_of([0]), colours_of([0, 1, 2])
     (['#0072b2'], ['#440154', '#238a8d', '#dfe318'])
     """
-    needs_matplotlib()
+    check_matplotlib()
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep.display import MOST_TEXT, preformatted
+from acep.errors import check_installed
 from acep.tuning.cheaper import Change
 from acep.tuning.curve import CurvePoint
 from acep.tuning.replay import SampleRun
@@ -72,7 +73,9 @@ class Tuning:
         return one.recall if self.of == "points" else one.bundle_recall
 
     def to_pandas(self) -> Any:
-        """Return the curve as a pandas frame, one row for each budget."""
+        """Return the curve as a pandas frame, one row for each budget. Raises :class:`EngineError` if pandas is not
+        installed."""
+        check_installed("pandas", "to_pandas()", "pandas")
         return pa.Table.from_pylist([vars(point) for point in self.curve], schema=CURVE).to_pandas()
 
     def to_dict(self) -> dict[str, Any]:
