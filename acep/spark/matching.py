@@ -18,7 +18,7 @@ from acep.spark.interpreter import check_workers
 from acep.spark.job import job_of
 from acep.spark.query_rows import query_rows
 from acep.spark.running import over_batch, over_files, over_stream
-from acep.spark.session import get_session, needs_pyspark
+from acep.spark.session import get_session, needs_pyspark, outside_pipelines
 from acep.spark.times import end_column
 from acep.spark.types import spark_schema
 from acep.streaming.folders import state_folder
@@ -32,6 +32,7 @@ __all__ = ["match", "punctuation", "state_in", "warn_of"]
 
 
 @lists_options(RevisedKeywords)
+@outside_pipelines()
 def match(
     df: Any,
     query: Any,
