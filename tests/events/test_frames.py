@@ -132,7 +132,7 @@ def forms_of(values: list[Any]) -> dict[str, Any]:
         ([2**70, 1], "cannot be read"),
         (["\ud800", "b"], "cannot be read"),
     ],
-    ids=str,
+    ids=["mixed", "objects", "time and object", "date and time", "dict", "complex", "large", "surrogate"],
 )
 def test_a_column_that_cannot_be_read_is_refused_only_where_it_is_used(values: list[Any], message: str) -> None:
     for form, events in forms_of(values).items():
