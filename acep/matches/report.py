@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
-from acep.display import clipped, fields_text
+from acep.display import clipped, fields_text, rate_text
 from acep.matches.records import Counts
 from acep.matches.shown import report_page
 
@@ -170,7 +170,8 @@ class Report:
     def __str__(self) -> str:
         first = f"{_count(self.events, 'event')}, {self.given}"
         if self.seconds > 0:
-            first += f" in {self.seconds:.2f} s ({self.events / self.seconds:,.0f} events/s)"
+            rate = rate_text(self.events, self.seconds)
+            first += f" in {self.seconds:.2f} s" + (f" ({rate} events/s)" if rate else "")
         if self.refused:
             first += f"; {self.refused}"
         return f"{first}\n{self.effort}"

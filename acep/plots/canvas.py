@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import unicodedata
 import warnings
 from collections.abc import Sequence
@@ -45,6 +46,7 @@ FORMS = ("svg", "png")
 LONGEST = 40  # characters of a label
 MOST_ENTRIES = 8  # of a legend
 DPI = 110
+_BREAK = re.compile(r"[\r\n]+")
 
 
 def check_matplotlib() -> None:
@@ -92,12 +94,14 @@ def figure_of(plot: object) -> Figure:
 
 def label_text(value: object, longest: int = LONGEST) -> str:
     r"""Return a value as a text of one line, without characters that cannot be shown, and at most so long; a character
-    of East Asia is as wide as two.
+    of East Asia is as wide as two. A blank stands for a line break and the blanks around it.
 
-    >>> label_text("a\nb\ud800"), label_text("x" * 50, 5), label_text("東京東京", 5)
-    ('a\ufffdb\ufffd', 'xxxx…', '東京…')
+    >>> label_text("a\n  b\ud800"), label_text("x" * 50, 5), label_text("東京東京", 5)
+    ('a b\ufffd', 'xxxx…', '東京…')
     """
     text = str(value)
+    if len(lines := _BREAK.split(text[: 100 * longest])) > 1:
+        text = " ".join(filter(None, map(str.strip, lines)))
     shown = ["\ufffd" if not c.isprintable() else c for c in text[: longest + 1]]
     widths = [2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in shown]
     if sum(widths) <= longest:

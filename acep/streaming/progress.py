@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from acep.display import rate_text
 from acep.matches.records import Counts
 from acep.matches.report import Report
 from acep.runtime.stream import SEVERAL
@@ -75,7 +76,8 @@ class Progress:
     @property
     def line(self) -> str:
         """The line without the split of the time."""
-        speed = f" ({self.rows / self.seconds:,.0f}/s)" if self.rows and self.seconds else ""
+        rate = rate_text(self.rows, self.seconds) if self.rows else ""
+        speed = f" ({rate}/s)" if rate else ""
         parts = [
             f"{self.events:,} events{speed}",
             f"{self.held:,} held",

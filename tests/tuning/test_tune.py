@@ -327,7 +327,7 @@ def test_a_notebook_shows_recommendations_and_no_sample() -> None:
     for shown in (tuned, lint, many):
         assert repr(shown) == str(shown)
         assert "pyarrow" not in repr(shown)
-        assert shown._repr_html_().startswith("<pre>")
+        assert shown._repr_html_().startswith("<pre ")
     assert len(tuned._repr_html_()) < 25_000
 
 
