@@ -24,6 +24,7 @@ __all__ = [
     "picture",
     "preformatted",
     "rate_text",
+    "several_text",
     "show_with",
     "table",
 ]
@@ -57,8 +58,8 @@ def clipped(text: str, most: int = LONGEST) -> str:
 def clipped_lines(text: str, most: int) -> str:
     r"""Return the beginning of a text of several lines, each as by :func:`clipped`; blanks stand for tabs.
 
-    >>> clipped_lines("a\n\tb\x1b\r\nc", 5), clipped_lines("ab\ncd", 4)
-    ('a\n    b\\\\x1b\nc', 'ab\nc... (5 characters)')
+    >>> clipped_lines("a\n\tb\x1b\r\nc", 8), clipped_lines("ab\ncd", 4)
+    ('a\n    b\\x1b\nc', 'ab\nc... (5 characters)')
     """
     return "\n".join(_escaped(line.expandtabs(4)) for line in _BREAKS.split(text[:most])) + _cut(text, most)
 
@@ -113,6 +114,20 @@ def rate_text(events: int, seconds: float) -> str:
         return ""
     rate = events / seconds
     return f"{rate:.{DIGITS}g}" if rate < 100 else f"{round(rate, DIGITS - len(str(int(rate)))):,.0f}"
+
+
+def several_text(title: str, named: Sequence[tuple[str, str]], total: int) -> str:
+    """Return a title and below it texts with their names, some of ``total``; the lines of a text are indented.
+
+    >>> print(several_text("3 results", [("a", "one line"), ("b", "two\\nlines")], 3))
+    3 results
+      a: one line
+      b: two
+        lines
+      ...
+    """
+    lines = [line.replace("\n", "\n    ") for line in (f"{name}: {text}" for name, text in named)]
+    return listed(title, lines, total)
 
 
 # HTML ------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Any
 
 from acep.errors import QueryError
 from acep.pattern.automata import Automaton
+from acep.pattern.several import NamedResults, ResultList
 from acep.pattern.tree import Query
 
 __all__ = ["Asked", "Queries", "asked_for", "columns_read", "is_swapped", "query_of"]
@@ -78,14 +79,14 @@ class Asked:
         """Return the results, one for each query, in the form in which the queries were given.
 
         >>> from acep.pattern.letters import regex
-        >>> asked_for({"up": regex("ab", within=5)}).give([3])
-        {'up': 3}
+        >>> asked_for({"up": regex("ab", within=5)}).give([3]) == {"up": 3}
+        True
         >>> asked_for(regex("ab", within=5)).give([3])
         3
         """
         if self.named:
-            return dict(zip(self.names, results, strict=True))
-        return list(results) if self.several else results[0]
+            return NamedResults(zip(self.names, results, strict=True))
+        return ResultList(results) if self.several else results[0]
 
 
 def asked_for(query: object) -> Asked:
