@@ -117,9 +117,9 @@ def rate_text(events: int, seconds: float) -> str:
 
 
 def several_text(title: str, named: Sequence[tuple[str, str]], total: int) -> str:
-    """Return a title and below it texts with their names, some of ``total``; the lines of a text are indented.
+    r"""Return a title and below it texts with their names, some of ``total``; the lines of a text are indented.
 
-    >>> print(several_text("3 results", [("a", "one line"), ("b", "two\\nlines")], 3))
+    >>> print(several_text("3 results", [("a", "one line"), ("b", "two\nlines")], 3))
     3 results
       a: one line
       b: two

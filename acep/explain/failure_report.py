@@ -9,6 +9,7 @@ from typing import Any
 from acep.automaton.arcs import Arc
 from acep.events.records import Id
 from acep.events.tables import key_to_input, time_types
+from acep.events.times import value_text
 from acep.explain.recorder import Tracing, Watching
 from acep.matches.json_records import plain
 from acep.pattern import expressions as ex
@@ -131,16 +132,19 @@ def _value(plan: Plan, leaf: ex.Leaf, bound: dict[str, list[Event]], var: str) -
     value = _held(plan, leaf, bound, var)
     if not isinstance(leaf, ex.Attribute | ex.Aggregate) or leaf.name is None:
         return value
-    if isinstance(leaf, ex.Aggregate) and leaf.function == "count":
+    if isinstance(leaf, ex.Aggregate) and leaf.function in ("count", ex.COUNT_DISTINCT):
         return value
     return input_value(plan, leaf.name, value)
 
 
 def input_value(plan: Plan, name: str, value: Any) -> Any:
     """Return a value of a column as it is in the input."""
-    if not isinstance(value, int):
+    length = plan.schema.counts_ticks(name) is True and value is not None
+    if not isinstance(value, int) and not length:
         return value
     (shown,) = key_to_input((value,), (name,), plan.schema).values()
+    if length:
+        return value_text(shown)
     held = time_types(plan.schema).get(name)
     return shown if held is None else plain(shown, getattr(held, "tz", None) is not None)
 

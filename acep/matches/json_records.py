@@ -10,6 +10,10 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from acep.events.durations import iso_duration
+
 if TYPE_CHECKING:
     from acep.matches.matches import Bundle, Match, Point
 
@@ -57,11 +61,11 @@ def json_line(record: dict[str, Any]) -> str:
 
 
 def plain(value: Any, zoned: bool = False) -> Any:
-    """Return a value as JSON holds it: times as ISO 8601 (in UTC, with ``Z``, if they have a zone), decimals as
-    texts, infinite numbers and NaN as null. ``zoned``: a time without a zone of its own is in UTC.
+    """Return a value as JSON holds it: times (in UTC, with ``Z``, if they have a zone) and durations as ISO 8601,
+    decimals as texts, infinite numbers and NaN as null. ``zoned``: a time without a zone of its own is in UTC.
 
-    >>> plain(Fraction(1, 2)), plain(float("inf")), plain(dt.date(2024, 1, 2))
-    (0.5, None, '2024-01-02')
+    >>> plain(Fraction(1, 2)), plain(float("inf")), plain(dt.date(2024, 1, 2)), plain(dt.timedelta(minutes=90))
+    (0.5, None, '2024-01-02', 'PT1H30M')
     """
     if value is None or isinstance(value, bool | int | str):
         return value
@@ -75,6 +79,8 @@ def plain(value: Any, zoned: bool = False) -> Any:
         return value.isoformat()
     if isinstance(value, Fraction):
         return int(value) if value.denominator == 1 else float(value)
+    if isinstance(value, dt.timedelta | np.timedelta64):
+        return iso_duration(value)
     text = str(value)  # numpy.datetime64
     if "." in text:
         text = text.rstrip("0") if text.endswith("000000000") else text.removesuffix("000")

@@ -17,17 +17,17 @@ from acep.pattern import expressions as ex
 from acep.pattern.automata import STATE
 from acep.pattern.casts import cast_type
 from acep.pattern.closure import close_equalities, partition_attributes
-from acep.pattern.evaluation import CASE, SAME_FUNCTIONS, Compiled, compile_expression
+from acep.pattern.evaluation import Compiled, compile_expression
 from acep.pattern.printing import canonical
-from acep.pattern.tree import Output, Query, StateGraph, Strategy
+from acep.pattern.tree import GraphRegister, Output, Query, StateGraph, Strategy
 from acep.pattern.walk import attributes, children, levels, steps_back, variables
 from acep.plan.compile_graph import KnownParts, compile_graph
 from acep.plan.computed import Computed, without_own_calls
 from acep.plan.decimals import DECIMAL, Typed
-from acep.plan.kinds import column, resolve
-from acep.plan.schema import Kind, Schema, kinds_text
+from acep.plan.kinds import column, is_whole_ticks, resolve
+from acep.plan.schema import Kind, Schema, TimeOf, kinds_text
 
-__all__ = ["Plan", "TimeOf", "Window", "compile_query"]
+__all__ = ["Plan", "Window", "compile_query"]
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,6 @@ class Window:
     def covers(self, positions: int, ticks: int) -> bool:
         """Return whether two events of a match may be so many positions and ticks apart."""
         return self.span is None or (positions if self.counted else ticks) <= self.span
-
-
-@dataclass(frozen=True)
-class TimeOf:
-    """The source ``columns`` of a time or decimal among the values of RETURN. If ``plain``, it is an unchanged value
-    of the first of them. Decimals are described only if they are plain."""
-
-    columns: tuple[str, ...]
-    plain: bool
 
 
 @dataclass(frozen=True)
@@ -242,11 +233,15 @@ def _compile_graph(query: Query, graph: StateGraph, schema: Schema, known: Known
         returns=(),
         return_kinds=(Kind.STRING, *made.kinds),
         return_scales=(None,) * (len(made.kinds) + 1),
-        return_times=(None,) * (len(made.kinds) + 1),
+        return_times=(None, *(_of_register(register) for register in graph.registers)),
         sources=(),
         transfers=made.transfers,
         dynamic=graph.dynamic,
     )
+
+
+def _of_register(register: GraphRegister) -> TimeOf | None:
+    return TimeOf((), plain=False, duration=True) if register.kind == "duration" else None
 
 
 def _check_repetitions(automaton: Thompson) -> None:
@@ -306,71 +301,80 @@ def _at_within(query: Query, message: str, hint: str) -> QueryError:
 
 
 def _column_kind(given: Typed, schema: Schema) -> Kind:
-    """Return the kind of a value of RETURN. A duration is in ticks."""
+    """Return the kind of a value of RETURN. A duration is in ticks, and so is a time between two of them."""
+    if given.kind in ("duration", "timestamp") and not is_whole_ticks(given.expr, schema):
+        return Kind.FLOAT
     if given.kind == "duration":
-        return Kind.INT if _whole_ticks(given.expr, schema) else Kind.FLOAT
+        return Kind.INT
     others = {"null": Kind.STRING, DECIMAL: Kind.INT}
     return others[given.kind] if given.kind in others else Kind(given.kind)
-
-
-def _whole_ticks(expr: ex.Expr, schema: Schema) -> bool:
-    """Return whether a time, a duration or a number beside them is an integer in every match."""
-    match expr:
-        case ex.Duration(ns=ns):
-            return schema.tick_ns is not None and (ns / schema.tick_ns).denominator == 1
-        case ex.Binary(op="/"):
-            return False
-        case ex.Binary(left=left, right=right):
-            return _whole_ticks(left, schema) and _whole_ticks(right, schema)
-        case ex.Unary(operand=operand):
-            return _whole_ticks(operand, schema)
-        case ex.Call(name="abs", args=args):
-            return _whole_ticks(args[0], schema)
-        case ex.Call(name=name, args=args) if name in SAME_FUNCTIONS:
-            return all(_whole_ticks(arg, schema) for arg in args)
-        case ex.Call(name=name, args=args) if name == CASE:
-            return all(_whole_ticks(arg, schema) for arg in (*args[1::2], args[-1]))
-        case ex.Literal(value=value):
-            return not isinstance(value, float)
-    return resolve(expr, schema).kind in ("int", "timestamp")
 
 
 def _derived(sources: tuple[tuple[Plan, str], ...], base: Schema) -> Schema:
     """Return the schema of a stream of matches: keys, RETURN values, start, end, error, ts and type."""
     time = Kind.TIMESTAMP if base.instants else Kind.INT
-    kinds: dict[str, tuple[Kind, int | None]] = {}
+    moment = (TimeOf((base.ts,), plain=True), base) if base.instants else None
+    kinds: dict[str, tuple[Kind, int | None, bool]] = {}
+    origins: list[tuple[str, TimeOf, Schema]] = []
     for plan, _ in sources:
-        offered = {k: (plan.schema.kind(k) or Kind.STRING, plan.schema.scale(k)) for k in plan.keys}
-        given = zip(plan.return_kinds, plan.return_scales, strict=True)
-        offered |= dict(zip((n for n, _ in plan.returns), given, strict=True))
+        offered = {k: _of_key(k, plan.schema) for k in plan.keys}
+        given = zip(plan.return_kinds, plan.return_scales, plan.return_times, strict=True)
+        offered |= {
+            name: (kind, scale, of is not None and of.duration, of)
+            for (name, _), (kind, scale, of) in zip(plan.returns, given, strict=True)
+        }
         fractional = plan.automaton.costs.scale != 1
-        offered |= {"start": (time, None), "end": (time, None)}
-        offered["error"] = (Kind.FLOAT if fractional else Kind.INT, None)
-        for name, kind in offered.items():
-            if kinds.setdefault(name, kind) != kind:
+        offered |= {"error": (Kind.FLOAT if fractional else Kind.INT, None, False, None)}
+        origins += [(name, of, plan.schema) for name, (_, _, _, of) in offered.items() if of is not None]
+        for name, of, _ in origins:
+            if not (of.whole or of.duration):
+                raise QueryError(
+                    f"`{name}` of an inner query is a time that may lie between two ticks",
+                    hint="cast the time columns to a finer unit, or return a duration",
+                    code="query_type",
+                )
+        offered |= dict.fromkeys(("start", "end"), (time, None, False, None))
+        for name, (*kind, _) in offered.items():
+            if kinds.setdefault(name, tuple(kind)) != tuple(kind):
                 raise QueryError(
                     f"the inner queries give `{name}` as a {_said(*kinds[name])} and as a {_said(*kind)}",
                     hint="rename it in RETURN",
                     code="query_type",
                 )
-    kinds |= {"ts": (time, None), "type": (Kind.STRING, None)}
-    return Schema(
-        kinds=tuple((name, kind) for name, (kind, _) in kinds.items()),
+    kinds |= {"ts": (time, None, False), "type": (Kind.STRING, None, False)}
+    origins += [(name, *moment) for name in ("start", "end", "ts")] if moment is not None else []
+    derived = Schema(
+        kinds=tuple((name, kind) for name, (kind, _, _) in kinds.items()),
         tick_ns=Fraction(base.tick_ns) if base.tick_ns else None,
         instants=base.instants,
-        scales=tuple((name, scale) for name, (_, scale) in kinds.items() if scale is not None),
+        scales=tuple((name, scale) for name, (_, scale, _) in kinds.items() if scale is not None),
+        durations=tuple(name for name, (_, _, length) in kinds.items() if length),
     )
+    return base.of_matches(derived, origins)
+
+
+def _of_key(key: str, schema: Schema) -> tuple[Kind, int | None, bool, TimeOf | None]:
+    """Return the kind and the scale of a partition attribute, whether it holds durations, and the column that it is if
+    that is one of times, durations or decimals."""
+    kind, scale, length = schema.kind(key) or Kind.STRING, schema.scale(key), bool(schema.counts_ticks(key))
+    plain = kind is Kind.TIMESTAMP or scale is not None or length
+    return kind, scale, length, TimeOf((key,), plain=True, duration=length) if plain else None
 
 
 def _time_of(given: Typed, schema: Schema) -> TimeOf | None:
     if given.kind == DECIMAL and isinstance(expr := given.expr, ex.Attribute | ex.Aggregate) and expr.name is not None:
         summed = isinstance(expr, ex.Aggregate) and expr.function == "sum"
         return None if summed else TimeOf((expr.name,), plain=True)
+    plain = isinstance(given.expr, ex.Attribute | ex.Aggregate)
+    if given.kind == "duration":
+        whole = is_whole_ticks(given.expr, schema)
+        summed = isinstance(given.expr, ex.Aggregate) and given.expr.function not in ("min", "max", "first", "last")
+        return TimeOf(tuple(attributes(given.expr)), plain and whole and not summed, duration=True, whole=whole)
     if given.kind != "timestamp":
         return None
     times = [name for name in attributes(given.expr) if column(name, given.expr, schema)[1] == "timestamp"]
-    return TimeOf(tuple(times), isinstance(given.expr, ex.Attribute | ex.Aggregate))
+    return TimeOf(tuple(times), plain, whole=is_whole_ticks(given.expr, schema))
 
 
-def _said(kind: Kind, scale: int | None) -> str:
-    return kind.value if scale is None else f"decimal of scale {scale}"
+def _said(kind: Kind, scale: int | None, length: bool) -> str:
+    return "duration" if length else kind.value if scale is None else f"decimal of scale {scale}"

@@ -214,7 +214,9 @@ def _draw(axes: Axes, axis: TimeAxis, bars: Sequence[_Bar], rows: dict[str, int]
         sizes = np.where(narrow, np.clip((high - low) * along, SMALLEST, DIAMOND).round(1), 0)
         for size in np.unique(sizes[narrow]):  # a mark of one size is written once
             middle = [(one + other)[sizes == size] / 2 for one, other in ((left, right), (low, high))]
-            axes.plot(*middle, "D", color=colour, markersize=size / 2**0.5, markeredgecolor="white", markeredgewidth=0.4)
+            axes.plot(
+                *middle, "D", color=colour, markersize=size / 2**0.5, markeredgecolor="white", markeredgewidth=0.4
+            )
     names = [label_text(name, 28) or ("all events" if len(rows) == 1 else " ") for name in rows]
     axes.set_yticks(range(len(rows)), labels=names, fontsize=8 if len(rows) <= 45 else 5, **AS_WRITTEN)
     axes.tick_params(axis="x", labelsize=8)

@@ -19,7 +19,6 @@ from acep.matches.grouping import groups_of_counts
 from acep.matches.matches import Matches, bundles_of, points_of
 from acep.matches.records import Found
 from acep.native.compiled import chosen
-from acep.plan.schema import Schema
 from acep.runtime.stream import together
 from acep.runtime.table_stream import TableStream
 
@@ -90,7 +89,7 @@ def _summary(
     if isinstance(counted, int):
         return Count(counted, tables.report_of(number)())
     if isinstance(counted, Counted):
-        keys, schema, report = tables.plans[number].keys, tables.schema or Schema(()), tables.report_of(number)()
+        keys, schema, report = tables.plans[number].keys, tables.schema_of(number), tables.report_of(number)()
         groups = groups_of_counts(counted, "end" if output == "points" else "bundle")
         if output == "points":
             return Points(points_of(groups, keys, schema), replace(report, points=len(groups)))

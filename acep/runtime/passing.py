@@ -137,8 +137,7 @@ class Passing:
         return 0 if self._groups.by == "end" else None if window.counted else window.span
 
     def _made(self, groups: list[Group]) -> list[Bundle] | list[Point]:
-        keys, schema = self.tables.plans[0].keys, self.tables.schema
-        assert schema is not None
+        keys, schema = self.tables.plans[0].keys, self.tables.schema_of(0)
         self.tables.gave(self.output, len(groups))
         if self.output == "points":
             return points_of(groups, keys, schema)

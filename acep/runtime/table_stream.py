@@ -378,7 +378,13 @@ class TableStream:
             about |= {name: getattr(plan, name) for name in ("return_kinds", "return_scales", "return_times")}
             about |= {"revised": self.revised is not None, "ops": self.lateness is not None}
             about |= {"layout": self._layout(number, plan), "rows": self.own_rows}
-        return Matches(found, self.schema or Schema(()), report=report or self.report_of(number), **about)
+        return Matches(found, self.schema_of(number), report=report or self.report_of(number), **about)
+
+    def schema_of(self, number: int) -> Schema:
+        """Return the schema of the events of a query: those of a query with FROM are matches."""
+        if self.plans and self.plans[number].sources:
+            return self.plans[number].schema
+        return self.schema or Schema(())
 
     def _layout(self, number: int, plan: Plan) -> Layout:
         """Return the layout of the matches of a plan, which is made once for each plan."""

@@ -98,7 +98,10 @@ def test_the_keys_that_have_the_most_matches_are_shown() -> None:
     found = [match({"k": k}, 10 * k + n, 10 * k + n, 0, n) for k in range(60) for n in range(1 + (k % 7 == 0))]
     ax = timeline(found, most_keys=9)
     assert rows_of(ax) == [str(k) for k in range(0, 60, 7)]
-    assert ax.get_title(loc="left") == "69 matches\nthe 9 of 60 keys that have the most of them; diamonds: 18 too short for a bar"
+    assert (
+        ax.get_title(loc="left")
+        == "69 matches\nthe 9 of 60 keys that have the most of them; diamonds: 18 too short for a bar"
+    )
 
 
 def test_the_axis_has_the_name_of_the_time_column() -> None:
