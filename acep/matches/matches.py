@@ -312,12 +312,29 @@ class Matches(Sequence[Match]):
         :class:`Match`, and its metadata in ``attrs["acep"]``. With ``flat`` or ``explode`` integers and booleans that
         may be null are of pandas' types ``Int64`` and ``boolean``, so that no id becomes a float.
 
-        Raises :class:`EngineError` if pandas is not installed."""
+        Without ``id=`` the ids are positions, for ``iloc``. If :func:`acep.match` got a pandas frame with an index of
+        its own, such as one that was filtered or sorted, the labels in that index stand beside the ids, for ``loc``: in
+        a column ``labels`` beside ``bindings``; with ``flat`` in a column ``b_label`` beside ``b``, ``b_first_label``
+        beside ``b_first``; with ``explode`` in a column ``label`` beside ``event``.
+
+        Raises :class:`EngineError` if pandas is not installed.
+
+        >>> import acep, pandas
+        >>> frame = pandas.DataFrame({"ts": [1, 2, 3], "type": ["x", "A", "B"]}).query("type != 'x'")
+        >>> table = acep.match(frame, "PATTERN SEQ(A a, B b) WITHIN 5").to_pandas(flat=True)
+        >>> table[["a", "a_label"]].to_dict("records")
+        [{'a': 0, 'a_label': 1}]
+        """
         check_installed("pandas", "to_pandas()", "pandas")
+        from acep.matches.index_labels import event_labels, labels_beside_ids, own_index
+
+        index = own_index(self)
         if flat or explode:
             from acep.matches.flat import pandas_of
 
             frame = pandas_of(self.to_arrow(flat=flat, explode=explode))
+            if index is not None:
+                labels_beside_ids(frame, self, index, explode=explode)
         else:
             import pyarrow as pa
 
@@ -328,6 +345,8 @@ class Matches(Sequence[Match]):
                 if any(getattr(one.type, "unit", "") == "ns" for one in inside):  # they would become integers
                     frame[field.name] = table.column(field.name).to_pylist()
             frame.insert(4, "bindings", [dict(one.bindings) for one in self.found])
+            if index is not None:
+                frame.insert(5, "labels", event_labels(self, index))
         frame.attrs["acep"] = self._told
         return frame
 
