@@ -154,7 +154,7 @@ def test_what_is_made_of_durations_is_a_duration(value: str, wanted: Any, unit: 
         "hour(a.d)",
         "length(a.d)",
         "own(a.d)",
-    ],  # fmt: skip
+    ],
 )
 def test_what_has_no_unit_is_refused(value: str) -> None:
     double = acep.function(returns="float", version="1", name="own")(lambda x: x)
