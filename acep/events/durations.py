@@ -113,7 +113,8 @@ def _nanoseconds(duration: Any) -> int:
     if isinstance(duration, np.timedelta64):
         unit, many = np.datetime_data(duration)
         return int(duration.astype(np.int64)) * many * UNIT_NS[unit]
-    return duration // dt.timedelta(microseconds=1) * 1000 + int(getattr(duration, "nanoseconds", 0))
+    microseconds = int(duration // dt.timedelta(microseconds=1))
+    return microseconds * 1000 + int(getattr(duration, "nanoseconds", 0))
 
 
 def _parts(nanoseconds: int) -> tuple[str, list[tuple[str, str]]]:

@@ -70,7 +70,7 @@ class InputSchema(Schema):
             if held is not None and types.setdefault(name, held) != held:
                 computed = TimeOf((), plain=False, duration=of.duration, whole=derived.kind(name) is not Kind.FLOAT)
                 zoned = any(getattr(one, "tz", None) is not None for one in (held, types[name]))
-                general = time_of(computed, self) if scale is None else decimal_type(scale)
+                general: Any = time_of(computed, self) if scale is None else decimal_type(scale)
                 types[name] = pa.timestamp(general.unit, "UTC") if zoned else general
         common = {one.name: getattr(derived, one.name) for one in fields(Schema)}
         return InputSchema(

@@ -64,5 +64,6 @@ def _labels(ids: Any, index: Any) -> Any:
     flat = index.to_flat_index() if isinstance(index, pd.MultiIndex) else index
     labels = pd.Series(flat.take(np.maximum(places, 0)) if len(places) else flat[:0], index=ids.index)
     if labels.dtype.kind in "iu" and not pd.api.types.is_extension_array_dtype(labels.dtype):
-        labels = labels.astype(str(labels.dtype).replace("i", "I", 1).replace("u", "U"))  # pandas' own, with nulls
+        nullable = str(labels.dtype).replace("i", "I", 1).replace("u", "U")
+        labels = labels.astype(pd.api.types.pandas_dtype(nullable))  # pandas' own, with nulls
     return labels.mask(places < 0) if (places < 0).any() else labels

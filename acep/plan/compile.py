@@ -334,10 +334,11 @@ def _derived(sources: tuple[tuple[Plan, str], ...], base: Schema) -> Schema:
                     code="query_type",
                 )
         offered |= dict.fromkeys(("start", "end"), (time, None, False, None))
-        for name, (*kind, _) in offered.items():
-            if kinds.setdefault(name, tuple(kind)) != tuple(kind):
+        for name, (kind, scale, length, _) in offered.items():
+            if kinds.setdefault(name, (kind, scale, length)) != (kind, scale, length):
+                before, now = _said(*kinds[name]), _said(kind, scale, length)
                 raise QueryError(
-                    f"the inner queries give `{name}` as a {_said(*kinds[name])} and as a {_said(*kind)}",
+                    f"the inner queries give `{name}` as a {before} and as a {now}",
                     hint="rename it in RETURN",
                     code="query_type",
                 )
