@@ -208,7 +208,7 @@ class Arrivals:
         certain = self._certain(greatest)
         if self.speculation is None:
             # Without ``seq``, a later event of the same time comes after those before.
-            self._held.released = greatest + (self.schema.seq is not None)
+            self.reach(greatest + (self.schema.seq is not None))
             self._settle(certain)
             inserted = 0 if given is None else int(np.count_nonzero(ticks < given))
             return Due(same if len(ticks) else None, self._order(same, ticks), inserted, removed, numbers)
@@ -247,6 +247,11 @@ class Arrivals:
             self._settle(certain)
             return Due()
         return Due(self._released(certain))
+
+    def reach(self, tick: int) -> None:
+        """Declare that time has come to ``tick``, which may be by an event elsewhere: events before it that come now
+        belong before some that were given."""
+        self._held.released = tick if self._held.released is None else max(tick, self._held.released)
 
     def conditions(self, keys: tuple[str, ...], types: frozenset[str] | None) -> None:
         """Allow :meth:`promise`, with conditions on the columns ``keys``. ``types``: those of the events that change

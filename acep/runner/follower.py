@@ -35,7 +35,7 @@ from acep.streaming.job import Job
 from acep.streaming.progress import Progress, progress_in, reports_in
 from acep.streaming.query_versions import NewVersion, versions_in_folder
 from acep.streaming.spent import Stopwatch
-from acep.streaming.step import BucketRows, MicroBatch, bucket_of, step_bucket
+from acep.streaming.step import BucketRows, MicroBatch, bucket_of, newest_tick, step_bucket
 from acep.streaming.versions import Versions
 
 __all__ = ["Followed", "Follower"]
@@ -265,12 +265,10 @@ def _part(job: Job, rows: pa.Table, planned: Planned, now: int | None) -> Bucket
     events = ticks < job.end
     if not events.all():
         rows, ticks = rows.filter(pa.array(events)), ticks[events]
-    latest = job.bound(now)
-    seen = ticks if latest is None else ticks[ticks <= latest]
     came = [*(astuple(one) for one in planned.files), *(one.data() for one in planned.versions)]
     return BucketRows(
         rows.select(job.columns),
-        int(seen[-1]) if len(seen) else None,
+        newest_tick(job, ticks, now),
         f"{len(events)} {hashlib.blake2b(json.dumps(came).encode(), digest_size=16).hexdigest()}",
         ended=planned.end or not events.all(),
         versions=planned.versions,

@@ -76,16 +76,22 @@ class RevisedRows:
 
     def advance(self, before: int | None, greatest: int | None, *, at_once: bool = False) -> list[Sequence[Found]]:
         """Advance the time: no row with ``ts < before`` (ticks) will come (``None``: any may). Return the matches that
-        come and go. ``greatest`` is the latest time so far; ``at_once``: rows up to it are matched now."""
-        if self._arrivals is None or greatest is None:
+        come and go. ``greatest`` is the latest time so far, in this bucket or another; ``at_once``: rows up to it are
+        matched now, and what is decided by a later event is decided by it, until an earlier one comes."""
+        if self._arrivals is None or greatest is None or (before is None and not at_once):
             return self._nothing()
-        now = at_once and self.job.ahead is not None
-        if before is None and not now:
-            return self._nothing()
-        before = BEGINNING if before is None else before
-        if self.job.ahead:
-            self._arrivals.speculation = greatest + 1 - before if now else self.job.ahead
-        return self._fed(self._arrivals.advance(before - 1))
+        due = Due()
+        if before is not None or self.job.ahead is not None:
+            before = BEGINNING if before is None else before
+            if self.job.ahead:
+                self._arrivals.speculation = greatest + 1 - before if at_once else self.job.ahead
+            due = self._arrivals.advance(before - 1)
+        passed = BEGINNING if self._arrivals.passed is None else self._arrivals.passed
+        if at_once:
+            self._arrivals.reach(greatest)
+            final = BEGINNING if self._arrivals.final is None else self._arrivals.final
+            passed = max(final, greatest) - 1  # another event of the same time may come as the next one
+        return self._fed(due, passed)
 
     def change(self, number: int, plan: Plan) -> None:
         """Go on with another plan in place of plan ``number``: a query that was replaced."""
@@ -204,8 +210,8 @@ class RevisedRows:
             )
         return rows.take(pc.sort_indices(rows, [(seq, "ascending"), (op, "ascending")]))
 
-    def _fed(self, due: Due) -> list[Sequence[Found]]:
-        """Feed the rows that are due, and the time that has passed."""
+    def _fed(self, due: Due, passed: int = BEGINNING) -> list[Sequence[Found]]:
+        """Feed the rows that are due, and the time that has ``passed``, if any has since the last call."""
         assert self._arrivals is not None
         steps = []
         batch = None
@@ -217,8 +223,8 @@ class RevisedRows:
                 steps.append(self.stream.push(batch, due.numbers, due.inserted, due.removed))
         elif batch is not None:
             steps.append(self.stream.push(batch))
-        if self._arrivals.passed is not None and self._arrivals.passed >= BEGINNING:
-            steps.append(self.stream.advance(self._arrivals.passed))
+        if passed > BEGINNING:
+            steps.append(self.stream.advance(passed))
         if isinstance(self.stream, RevisedStream) and self._arrivals.final is not None:
             self.stream.settle(self._arrivals.final)
         return [together(parts) for parts in zip(*steps, strict=True)] if steps else self._nothing()
