@@ -42,7 +42,8 @@ class PartitionRows:
     """The rows of a partition by bucket: ``there`` in memory, and others in ``files``, which have no name and so vanish
     with the process. ``mark`` is the number in the marking row (``None`` without such a row), ``now`` is when the
     micro-batch began, and ``newest`` the newest time of its rows, in ticks. ``versions`` are new ones of queries, in
-    rows of the buckets ``told``. ``spans`` are the beginnings and ends of sorting and writing, in seconds since 1970."""
+    rows of the buckets ``told``. ``spans`` are the beginnings and ends of sorting and writing, in seconds since
+    1970."""
 
     job: SentJob
     there: Mapping[int, SortedRows] = field(default_factory=dict)

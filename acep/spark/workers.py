@@ -180,7 +180,7 @@ def step(
     bucket.begin(began)
     watermark, ended, texts, newest = state.getCurrentWatermarkMs(), False, list[str](), NEVER
     for frame in frames:
-        newest = max(newest, int(frame["newest"].max()))
+        newest = max([newest, *map(int, frame["newest"])])  # a timeout brings a frame without rows
         texts += [] if not job.dynamic else [one for told in frame["versions"].dropna() for one in json.loads(told)]
         ended = ended or bool(frame["ended"].any())
         for blob, packed, packing in zip(frame["rows"], frame["packed"], frame["packing"], strict=True):

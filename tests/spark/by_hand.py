@@ -166,7 +166,8 @@ def stream(
             for row in packed.to_pylist():
                 frames.setdefault(row["bucket"], []).append(pd.DataFrame({n: [row[n]] for n in frame}))
         else:
-            frames = {b: [] for b, s in states.items() if s.timeout is not None and s.timeout < watermark}
+            due = [b for b, s in states.items() if s.timeout is not None and s.timeout < watermark]
+            frames = {b: [pd.DataFrame({n: [] for n in frame})] for b in due}  # as Spark calls after a timeout
         if frames:
             totals.update(dict.fromkeys((*COUNTED, "matches"), 0))
         for bucket, blobs in frames.items():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import uuid
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,8 +96,9 @@ class Truth:
     """What is certain of a stream: the matches that no later event within the allowed disorder can change.
 
     All events before the newest time so far less the ``delay`` are final; one that comes with a later micro-batch is
-    not used. A match is certain once its events are final, and if the pattern ends with a negation, its window, too.
-    ``waits`` is the length of that.
+    not used. A match is certain once its events are final, and if the pattern ends with a negation, its window, too;
+    ``waits`` is the length of that. Matches of one key end in the order in which they begin, as a match waits for those
+    that end before it: its bundle depends on them.
     """
 
     query: Any
@@ -120,8 +122,10 @@ class Truth:
             return []
         bound = self.newest - self.delay
         final = sorted((row for row in self.rows if row["ts"] < bound), key=lambda row: (row["ts"], row["sent"]))
-        rows = as_rows(acep.match(table_of(final), self.query, seq="sent", id="n"))
-        return [row for row in rows if row["start"] + self.waits < bound or not self.waits]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # events of some type may be yet to come
+            rows = as_rows(acep.match(table_of(final), self.query, seq="sent", id="n"))
+        return [row for row in rows if not self.waits or row["start"] + self.waits < bound]
 
 
 def net(rows: Sequence[Mapping[str, Any]]) -> list[str]:
