@@ -143,16 +143,16 @@ def row_columns(
         added(went).alias("carried"),
         sf.max(TICKS).alias("seen"),
     )
-    kept = ~sf.coalesce(sf.col(EVENT), sf.lit(False)) | sf.coalesce(*going).isNotNull()
+    travels = ~sf.coalesce(sf.col(EVENT), sf.lit(False)) | sf.coalesce(*going).isNotNull()
     codes = codes_of(frame, job, going)
     if announced_to:
-        kept, codes = kept | sf.col(ANNOUNCES), with_announcements(codes, announced_to)
+        travels, codes = travels | sf.col(ANNOUNCES), with_announcements(codes, announced_to)
     sent = sent_columns(frame, job, codes)
     points = sf.col(TOLD).startswith(POINTS)
     told = observed_columns(job.names, sf.when(~points, sf.col(TOLD)))
     counted = observed_columns(job.names, sf.when(points, sf.col(TOLD)))
     unshed = unshed_columns(frame, job, event, usable, announced_to)
-    columns = (tuple(read), observed, len(numbers), kept, tuple(sent), tuple(told), tuple(counted), unshed)
+    columns = (tuple(read), observed, len(numbers), travels, tuple(sent), tuple(told), tuple(counted), unshed)
     return RowColumns(*columns, usable is None, announced_to, exploring)
 
 

@@ -64,18 +64,17 @@ def unshed_columns(
         added([sf.count_if(one) for one in there]).alias("events"),
         sf.max(ticks).alias("seen"),
     )
-    codes, kept = codes_of(frame, job, bucket_numbers(frame, job)), None
-    if usable is not None:
-        kept = usable | ~sf.coalesce(event, sf.lit(False))
+    codes = codes_of(frame, job, bucket_numbers(frame, job))
+    travels = None if usable is None else usable | ~sf.coalesce(event, sf.lit(False))
     if announced_to:
-        codes = with_announcements(codes, announced_to, kept)
-        kept = None if kept is None else kept | sf.col(ANNOUNCES)
+        codes = with_announcements(codes, announced_to, travels)
+        travels = None if travels is None else travels | sf.col(ANNOUNCES)
     sent = tuple(sent_columns(frame, job, codes))
     if usable is None:
         return UnshedColumns(observed, ticks, nought, (), None, sent)
     needed = added([sf.count_if(one & usable) for one in there]).alias("needed")
     idle = tuple(one & ~usable for one in there)
-    return UnshedColumns((*observed, needed), ticks, nought, idle, kept, sent)
+    return UnshedColumns((*observed, needed), ticks, nought, idle, travels, sent)
 
 
 def added(parts: Sequence[Column]) -> Column:
