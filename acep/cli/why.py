@@ -52,6 +52,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _many(table: pa.Table, query: Query, args: argparse.Namespace, key: str | None) -> ManyMatches:
     """Return what multiplies the matches: those of one key, if it is given."""
+    from acep.events.buffers import selectable
     from acep.events.tables import events_of, schema_of
     from acep.plan.compile import compile_query
     from acep.tuning.many import many_matches
@@ -64,7 +65,7 @@ def _many(table: pa.Table, query: Query, args: argparse.Namespace, key: str | No
         rows = [*zip(*(events.values(name, schema) for name in plan.keys), strict=True)]
         wanted = _key(key, plan, [one for one in dict.fromkeys(rows) if None not in one])
         assert events.ids is not None
-        table = table.take([place for place, one in zip(events.ids, rows, strict=True) if one == wanted])
+        table = selectable(table).take([place for place, one in zip(events.ids, rows, strict=True) if one == wanted])
     return many_matches(table, query, names)
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from acep.errors import DataError
+from acep.errors import DataError, suggest
 
-__all__ = ["check_names", "column_at", "fields_of", "null_error", "roots_of", "twice", "twice_error"]
+__all__ = ["check_names", "column_at", "fields_of", "named_column", "null_error", "roots_of", "twice", "twice_error"]
 
 
 def check_names(*, unit: object = None, **roles: object) -> None:
@@ -89,6 +89,22 @@ def column_at(table: pa.Table, name: str) -> pa.ChunkedArray | None:
             if found is not None:
                 return found
     return None
+
+
+def named_column(table: pa.Table, name: object) -> pa.ChunkedArray:
+    """Return a column or struct field. Raises :class:`DataError` if there is none of this name.
+
+    >>> named_column(pa.table({"dev": [{"id": 1}]}), "dev.id").to_pylist()
+    [1]
+    """
+    if not isinstance(name, str):
+        raise DataError(f"the name of a column is a text, not {type(name).__name__}", code="option_invalid")
+    column = column_at(table, name)
+    if column is None:
+        raise DataError(
+            f"there is no column `{name}`", hint=suggest(name, [*fields_of(table.schema)]), code="data_column"
+        )
+    return column
 
 
 def roots_of(wanted: Iterable[str], names: Iterable[str]) -> list[str] | None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep.errors import DataError
+from acep.events.buffers import selectable
 from acep.events.columns import column_of, kind_of
 from acep.events.fields import column_at, roots_of
 from acep.events.frames import to_table
@@ -147,7 +148,7 @@ def narrow(rows: Any, name: str, places: Ints | None = None) -> pa.ChunkedArray:
         table = to_table(part if places is None else part[places])
     else:
         part = rows.select([i for i, column in enumerate(rows.column_names) if column in wanted])
-        table = part if places is None else part.take(pa.array(places))
+        table = part if places is None else selectable(part).take(pa.array(places))
     found = column_at(table, name)
     if found is None:
         raise changed(f"there is no column `{name}`")
@@ -219,7 +220,7 @@ def taken(rows: Any, places: Ints, more: Mapping[str, Any]) -> Any:
 
         added = [pl.Series(name, pl.from_arrow(array)) for name, array in more.items()]
         return rows[places].with_columns(added)
-    table = rows.take(pa.array(places))
+    table = selectable(rows).take(pa.array(places))
     for name, array in more.items():
         table = table.append_column(name, array)
     return table

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep.errors import suggest
+from acep.events.buffers import selectable
 from acep.events.columns import ticks_of
+from acep.events.fields import named_column
 from acep.linting.report import Hit
 from acep.linting.view import LintView
 from acep.pattern.expressions import Attribute, Span
@@ -183,7 +186,8 @@ def id_twice(view: LintView) -> Iterator[Hit]:
     name = view.plan.schema.id
     if name is None:
         return
-    counts = pc.value_counts(view.table[name])
+    ids = selectable(pa.table({name: named_column(view.table, name)}))[name]
+    counts = pc.value_counts(ids)
     twice = counts.filter(pc.greater(pc.struct_field(counts, "counts"), 1))
     if len(twice):
         some = twice[0]["values"].as_py()
@@ -199,7 +203,7 @@ def out_of_order(view: LintView) -> Iterator[Hit]:
     schema = view.plan.schema
     if len(view) < 2:
         return
-    ts = ticks_of(schema.ts, view.table[schema.ts], schema.tick_ns or 1)[0]
+    ts = ticks_of(schema.ts, named_column(view.table, schema.ts), schema.tick_ns or 1)[0]
     late = np.maximum.accumulate(ts) - ts
     many, most = int((late > 0).sum()), int(late.max())
     if many:

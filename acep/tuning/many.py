@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from acep.display import MOST_TEXT, preformatted
 from acep.errors import AcepError
+from acep.events.fields import named_column
 from acep.events.given import given_table
 from acep.events.tables import schema_of
 from acep.explain.event_lines import event_lines
@@ -140,7 +141,7 @@ def many_matches(table: pa.Table, query: Query, columns: Mapping[str, Any]) -> M
     first, most = per_first.most_common(1)[0] if per_first else (0, 0)
     event = next(event_lines(table, replace(plan.schema, id=None), plan, [first]), "") if found else ""
     if columns["id"] is not None and event:
-        event = f"event {table[columns['id']][first].as_py()}:{event.partition(':')[2]}"
+        event = f"event {named_column(table, columns['id'])[first].as_py()}:{event.partition(':')[2]}"
     fewer = tuple(_fewer(table, query, plan, columns, meter, exact.matches)) if exact.matches else ()
     return ManyMatches(
         table.num_rows, exact.matches, exact.points, exact.bundles, exact.keys, len(per_first), most, event,
