@@ -110,9 +110,11 @@ def _parser() -> argparse.ArgumentParser:
     group.add_argument("--strict", action="store_true", help="exit with status 1 if there are any")
     group.add_argument("--json", metavar="FILE", help="write them here too")
 
-    text = "say why a key has no match: how far it came, and what failed there"
-    key = "a value of the partition attribute, or x=1,y=2 where there are several"
+    text = "say why events are no match: how far they came, and what failed there"
+    key = "a value of the partition attribute, or x=1,y=2 where there are several (default: that which came nearest)"
     why = _subcommand(commands, "why", text, events=True, key=key)
+    text = "say why exactly these events are no match: their ids, such as 3,9,12 (row numbers from 0, without --id)"
+    why.add_argument("--rows", metavar="ID,...", help=text)
     why.add_argument("--many", action="store_true", help="say what multiplies the matches, and what would reduce them")
 
     text = "replay a sample of the events, and recommend budgets, a policy and a cheaper query"

@@ -7,7 +7,8 @@ from typing import Any
 
 from acep.automaton.arcs import Arc
 from acep.automaton.graph import OF_REGISTER
-from acep.explain.failure_report import Failure, FailureReport, input_value
+from acep.explain.condition_text import input_value
+from acep.explain.failure_report import Failure, FailureReport
 from acep.explain.recorder import Watching
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import Compiled

@@ -54,6 +54,11 @@ class Move:
                 return number
         return None
 
+    def failures(self, registers: Registers, row: Row) -> list[int]:
+        """Return the numbers of all predicates that forbid this move, in rising order."""
+        leaving = [number for number, holds in self.leaving if not holds(registers, EMPTY)]
+        return sorted([*leaving, *(number for number, holds in self.binding if not holds(registers, row))])
+
 
 def ignoring_of(plan: Plan) -> tuple[tuple[tuple[Ignore, tuple[Holds, ...]], ...], ...]:
     """Return the ignorable arcs of each state with their conditions; empty if the automaton has none."""
