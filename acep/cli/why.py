@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
         table = load_events(args.events, query, args)
     with progress(args, "matching the events of the key"):
         choose = None if args.key is None else lambda plan, keys: _key(args.key, plan, keys)
-        rows = None if args.rows is None else [name.strip() for name in args.rows.split(",")]
+        rows = None if args.rows is None else [name.strip() for name in args.rows.split(",") if name.strip()]
         report = explained(table, query, choose, rows, **column_names(args))
     sys.stdout.write(f"{report}\n")
     if report.matches >= MANY and rows is None:
