@@ -28,7 +28,10 @@ from acep.shedding.recovery.bundles import Recovery
 if TYPE_CHECKING:
     from acep.native.session import NativeSession
 
-__all__ = ["Executor", "NativeExecutors", "bounded_engine"]
+__all__ = ["TALLIED", "Executor", "NativeExecutors", "bounded_engine"]
+
+TALLIED = "tallied"
+"""An output of a stream: the match points, with the work that the matches take, which the native core does not make."""
 
 HELD = 8
 """The first fields of a match, which a snapshot of a composed query holds."""
@@ -100,7 +103,7 @@ class NativeExecutors:
             self.limits.compose(plan)
         if plan.sources:
             return ComposedExecutor(plan, [self.core(p, inner=True) for p, _ in plan.sources])
-        choice = chosen(plan, self.engine, "matches" if inner else self.output)
+        choice = self._choice(plan, "matches" if inner else self.output)
         if self.limits is not None:
             return self._bounded(plan, choice, self.limits, inner=inner)
         if choice.engine == "reference" or (inner and not decides_at_once(plan)):
@@ -108,6 +111,13 @@ class NativeExecutors:
         # Match windows hold events back, by ids that rise in the order of the stream.
         engine = choice.alone if self.revisable else choice.engine
         return self._native(plan, engine, inner=inner)
+
+    def _choice(self, plan: Plan, output: str) -> EngineChoice:
+        """Return the engine that runs a plan."""
+        if output != TALLIED:
+            return chosen(plan, self.engine, output)
+        choice = chosen(plan, self.engine)
+        return chosen(plan, self.engine, "points") if choice.alone == "merged" else choice  # the same work
 
     def _native(self, plan: Plan, engine: str, *, inner: bool) -> NativeExecutor:
         number = len(self.plans)
@@ -149,11 +159,16 @@ class NativeExecutors:
             )
             for number in range(len(self.plans)):
                 if self.tallies(number):
-                    self.session.tally(number, self.output)
+                    self.session.tally(number, self.tally)
+
+    @property
+    def tally(self) -> str:
+        """Return by what the node engine counts matches, where they are only counted."""
+        return "points" if self.output == TALLIED else self.output
 
     def tallies(self, number: int) -> bool:
         """Return whether the matches of a plan are only counted, though they are made one by one."""
-        wanted = self.output in COUNTED and number not in self.inner and number not in self.recoveries
+        wanted = self.output in (*COUNTED, TALLIED) and number not in self.inner and number not in self.recoveries
         return wanted and alone(self.engines[number]) == "nodes"
 
 
@@ -187,7 +202,7 @@ class NativeExecutor:
         if self.engine == "dominance":
             return self.session.take_points(self.number)
         if self.natives.tallies(self.number):
-            return self.session.take_tally(self.number, self.natives.output)
+            return self.session.take_tally(self.number, self.natives.tally)
         if self.engine not in COUNTED:
             return None
         if self.engine != "count":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import log10
 from typing import Any
 
 import pyarrow as pa
@@ -15,9 +16,11 @@ from acep.tuning.cheaper import Change
 from acep.tuning.curve import CurvePoint
 from acep.tuning.replay import SampleRun
 from acep.tuning.sample import Sample
+from acep.tuning.saving import Saving
 from acep.tuning.trials import ENOUGH, ErrorStep, PolicyTrial
+from acep.tuning.windows import WindowTrial
 
-__all__ = ["CpuShare", "Tuning"]
+__all__ = ["GREATEST", "WORTH", "CpuShare", "Tuning", "count_text", "number_text", "table_lines"]
 
 
 @dataclass(frozen=True)
@@ -36,10 +39,11 @@ class Tuning:
 
     ``sample``: the :class:`acep.tuning.sample.Sample` with its ``table``. ``exact``: its exact replay; ``errors``: the
     replays with other error budgets. ``curve``: recall against work, with the ``knee`` and the ``least`` budget that
-    reaches the ``target`` recall ``of`` match ``"points"`` or ``"bundles"``. ``policies``: their recall on the second
-    half, best first. ``changes`` make the query cheaper; ``findings`` are those of ``acep explain``. ``by_variable``:
-    the touches of partial matches by the variable bound last, on the first ``looked_at`` events. ``unsaid``: what the
-    sample cannot say, and why; ``cut``: what was left out for want of work."""
+    reaches the ``target`` recall ``of`` match ``"points"`` or ``"bundles"``, and the ``saving`` of time that this
+    brings. ``windows``: what shorter windows find, with the cheapest ``window`` that reaches the target. ``policies``:
+    their recall on the second half, best first. ``changes`` make the query cheaper; ``findings`` are those of ``acep
+    explain``. ``by_variable``: the touches of partial matches by the variable bound last, on the first ``looked_at``
+    events. ``unsaid``: what the sample cannot say, and why; ``cut``: what was left out for want of work."""
 
     sample: Sample
     exact: SampleRun
@@ -49,6 +53,9 @@ class Tuning:
     curve: tuple[CurvePoint, ...] = ()
     knee: CurvePoint | None = None
     least: CurvePoint | None = None
+    saving: Saving | None = None
+    windows: tuple[WindowTrial, ...] = ()
+    window: WindowTrial | None = None
     cpu: tuple[CpuShare, ...] = ()
     policies: tuple[PolicyTrial, ...] = ()
     changes: tuple[Change, ...] = ()
@@ -57,6 +64,22 @@ class Tuning:
     looked_at: int = 0
     unsaid: tuple[str, ...] = ()
     cut: tuple[str, ...] = ()
+
+    @property
+    def budget(self) -> CurvePoint | None:
+        """Return the least budget that reaches the target, if it takes less work and less time than the exact run: at
+        most :data:`WORTH` of each."""
+        saves = self.least is not None and self.least.work <= WORTH * self.exact.work
+        return self.least if saves and self.saving is not None and self.saving.ratio <= WORTH else None
+
+    @property
+    def recommended(self) -> CurvePoint | WindowTrial | None:
+        """Return what costs the least of what reaches the target: a budget or a shorter window; ``None`` if the exact
+        run costs no more."""
+        window = self.window if self.window is not None and self.window.work <= WORTH * self.exact.work else None
+        if self.budget is None or window is None:
+            return self.budget or window
+        return window if window.work <= self.budget.work else self.budget
 
     @property
     def policy(self) -> PolicyTrial | None:
@@ -68,9 +91,9 @@ class Tuning:
         best = self.policies[0]
         return best if self.recall(best) > plain[0].high else plain[0]
 
-    def recall(self, one: CurvePoint | PolicyTrial) -> float:
+    def recall(self, trial: CurvePoint | PolicyTrial | WindowTrial) -> float:
         """Return the recall that is asked for, of match points or of bundles."""
-        return one.recall if self.of == "points" else one.bundle_recall
+        return trial.recall if self.of == "points" else trial.bundle_recall
 
     def to_pandas(self) -> Any:
         """Return the curve as a pandas frame, one row for each budget. Raises :class:`EngineError` if pandas is not
@@ -95,11 +118,17 @@ class Tuning:
             "curve": [vars(point) for point in self.curve],
             "knee": None if self.knee is None else self.knee.budget,
             "least": None if self.least is None else self.least.budget,
+            "saving": None if self.saving is None else vars(self.saving),
+            "windows": [vars(trial) for trial in self.windows],
+            "window": None if self.window is None else self.window.window,
+            "recommended": _plain_recommendation(self.recommended),
             "cpu": [{"cpu": one.cpu, "work": one.work, "budget": one.point and one.point.budget} for one in self.cpu],
             "policies": [vars(one) for one in self.policies],
             "policy": None if self.policy is None else {"name": self.policy.name, "trained": self.policy.trained},
             "changes": [
-                {"change": one.change, "why": one.why, "same": one.same} | _plain(one.after) for one in self.changes
+                {"change": change.change, "why": change.why, "kept": change.kept, "same": change.same(self.exact)}
+                | _plain(change.after)
+                for change in self.changes
             ],
             "findings": list(self.findings),
             "touches_by_variable": self.by_variable,
@@ -118,6 +147,11 @@ class Tuning:
 
 DEFAULT = "history"
 
+GREATEST = 10**15  # of greater numbers only the magnitude is told
+
+WORTH = 0.95
+"""What is recommended takes at most this part of the work, and a budget also of the time, of the exact run."""
+
 CURVE = pa.schema(
     [
         *((name, pa.float64()) for name in ("budget", "work", "recall", "bundle_recall")),
@@ -129,8 +163,17 @@ CURVE = pa.schema(
 
 
 def _plain(one: SampleRun) -> dict[str, Any]:
-    names = ("events", "touches", "matches", "points", "bundles", "keys")
-    return {name: getattr(one, name) for name in names} | {"work": one.work}
+    names = ("events", "touches", "matches", "points", "bundles", "draws", "keys")
+    numbers = {name: getattr(one, name) for name in names}
+    if one.matches >= GREATEST:  # more than the numbers of most readers of JSON
+        numbers["matches"] = number_text(one.matches)
+    return numbers | {"work": one.work}
+
+
+def _plain_recommendation(found: CurvePoint | WindowTrial | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {"within": found.window} if isinstance(found, WindowTrial) else {"work": found.budget}
 
 
 def _lines(found: Tuning) -> Iterator[str]:
@@ -140,6 +183,8 @@ def _lines(found: Tuning) -> Iterator[str]:
     yield f"exact: {_found(exact)}, {exact.work:.3g} touches an event"
     yield from _error_lines(found)
     yield from _budget_lines(found)
+    yield from _window_lines(found)
+    yield from _recommendation_lines(found)
     if found.policies:
         yield ""
         yield f"# policy, with work={found.policies[0].work:g} on the second half of the sample"
@@ -203,13 +248,11 @@ def _budget_lines(found: Tuning) -> Iterator[str]:
     rows = []
     for point in found.curve:
         notes = [*(["exact"] if point.exact else []), *(["knee"] if point == found.knee else [])]
-        notes += ["recommended"] if point == found.least else []
+        notes += ["least"] if point == found.least else []
         between = f"{point.low:.1%} to {point.high:.1%}"
         recall = f"{point.recall:.1%}", f"{point.bundle_recall:.1%}"
         rows.append((f"{point.budget:g}", f"{point.work:.3g}", *recall, between, ", ".join(notes)))
     yield from table_lines(heads, rows)
-    if exact_is_cheap(found.exact):
-        yield "the exact result takes less than one touch an event: a budget saves little here"
     if found.least is None:
         yield f"no budget that was tried finds {found.target:.0%} of the match {found.of}"
     else:
@@ -217,9 +260,49 @@ def _budget_lines(found: Tuning) -> Iterator[str]:
         yield f"work={found.least.budget:g} is the least budget tried that finds {enough}"
     for one in found.cpu:
         within = "less than any budget that was tried"
-        if one.point is not None:
+        if one.work >= found.exact.work:
+            within = f"enough for the exact result, which takes {found.exact.work:.3g}"
+        elif one.point is not None:
             within = f"work={one.point.budget:g} within it finds {found.recall(one.point):.1%} of the match {found.of}"
         yield f"cpu={one.cpu:g} pays for about {one.work:.3g} touches an event on this machine: {within}"
+
+
+def _window_lines(found: Tuning) -> Iterator[str]:
+    if not found.windows:
+        return
+    yield ""
+    yield "# shorter windows: what they find"
+    heads = ("WITHIN", "touches an event", "points", "bundles", f"90 % interval of {found.of}")
+    rows = [
+        (
+            trial.window,
+            f"{trial.work:.3g}",
+            f"{trial.recall:.1%}",
+            f"{trial.bundle_recall:.1%}",
+            f"{trial.low:.1%} to {trial.high:.1%}",
+        )
+        for trial in found.windows
+    ]
+    yield from table_lines(heads, rows)
+
+
+def _recommendation_lines(found: Tuning) -> Iterator[str]:
+    if not found.windows and not found.curve:
+        return
+    yield ""
+    yield f"# what finds {found.target:.0%} of the match {found.of} at the least cost"
+    best, exact, least = found.recommended, f"the exact run takes {found.exact.work:.3g} touches an event", found.least
+    if isinstance(best, WindowTrial):
+        beside = "" if found.budget is None else f" work={found.budget.budget:g} takes {found.budget.work:.3g}, and"
+        yield f"WITHIN {best.window}: it takes {best.work:.3g} touches an event;{beside} {exact}"
+    elif best is not None:
+        yield f"work={best.budget:g}: it takes {best.work:.3g} touches an event; {exact}"
+    elif least is not None and least.work > WORTH * found.exact.work:
+        yield f"no budget: {exact}, and work={least.budget:g} takes {least.work:.3g}"
+    elif least is not None and found.saving is not None:
+        yield f"no budget: work={least.budget:g} took {found.saving.ratio:.2f} of the time of the exact run"
+    else:
+        yield f"nothing that was tried: {exact}"
 
 
 def _cheaper_lines(found: Tuning) -> Iterator[str]:
@@ -227,21 +310,28 @@ def _cheaper_lines(found: Tuning) -> Iterator[str]:
         return
     yield ""
     yield "# what would make the query cheaper"
-    for one in found.changes:
-        less = f"{found.exact.work:.3g} to {one.after.work:.3g} touches an event"
-        same = (
-            "as many matches, at the same times"
-            if one.same
-            else f"{one.after.matches:,} of {found.exact.matches:,} matches"
-        )
-        yield f"{one.change}: {less}, {same}"
-        yield f"  {one.why}"
+    for change in found.changes:
+        less = f"{found.exact.work:.3g} to {change.after.work:.3g} touches an event"
+        yield f"{change.change}: {less}, {_kept_text(found.exact.matches, change)}"
+        yield f"  {change.why}"
     total = sum(found.by_variable.values())
     for name, touches in [*found.by_variable.items()][:3]:
         share = touches / total if total else 0
         where = f"partial matches that bound {name} last" if name else "events that begin a partial match"
         yield f"{share:.0%} of the touches: {where} (reference runtime, first {found.looked_at:,} events)"
     yield from found.findings
+
+
+def _kept_text(before: int, change: Change) -> str:
+    """Return what becomes of the matches by a change."""
+    after, kept = change.after.matches, change.kept
+    if kept is None:
+        return f"{count_text(after, 'match', 'matches')} in place of {number_text(before)}"
+    if kept == before == after:
+        return "the same matches"
+    if kept == after:
+        return f"{after:,} of {before:,} matches"
+    return f"{kept:,} of {before:,} matches, and {count_text(after - kept, 'other one')}"
 
 
 def table_lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -256,7 +346,7 @@ def table_lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator
 
 
 def _found(one: SampleRun) -> str:
-    few = f" (fewer than {ENOUGH} bundles say little)" if one.bundles < ENOUGH else ""
+    few = f" (fewer than {ENOUGH} windows with a match say little)" if one.draws < ENOUGH else ""
     told = (
         count_text(one.matches, "match", "matches"),
         count_text(one.points, "match point"),
@@ -269,16 +359,18 @@ def _found(one: SampleRun) -> str:
 def count_text(number: int, one: str, many: str | None = None) -> str:
     """Return a number of things in words.
 
-    >>> count_text(1, "key"), count_text(2000, "match", "matches")
-    ('1 key', '2,000 matches')
+    >>> count_text(1, "key"), count_text(2000, "match", "matches"), count_text(2**500, "match", "matches")
+    ('1 key', '2,000 matches', 'about 10^150 matches')
     """
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{number_text(number)} {one if number == 1 else many or one + 's'}"
 
 
-def exact_is_cheap(exact: SampleRun) -> bool:
-    """Return whether an exact run takes less than one transition evaluation an event."""
-    return exact.work < 1
+def number_text(number: int) -> str:
+    """Return a number as text, of a very great one the magnitude."""
+    return f"{number:,}" if number < GREATEST else f"about 10^{int(log10(number))}"
 
 
 def _step(number: int, before: int | None) -> str:
-    return f"{number:,}" if before is None else f"{number:,} ({number - before:+,})"
+    if before is None or number >= GREATEST:
+        return number_text(number)
+    return f"{number:,} ({number - before:+,})"

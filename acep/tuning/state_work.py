@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -14,24 +15,37 @@ from acep.reference.runtime import ReferenceRuntime
 
 __all__ = ["touches_by_variable"]
 
-PART = 16  # events between two looks at the touches
 MOST = 200_000  # touches of the reference runtime
 
 BEGINS = ""  # stands for the start, where no event is bound
 
 
-class CountingEngine(ReferenceEngine):
-    """An engine that counts touches by the variable bound last."""
+class EnoughTouches(Exception):  # noqa: N818 - no error
+    """The engine has made as many touches as it may."""
 
-    def __init__(self, plan: Plan) -> None:
+
+class CountingEngine(ReferenceEngine):
+    """An engine that counts touches by the variable bound last, up to ``most``."""
+
+    def __init__(self, plan: Plan, most: int) -> None:
         super().__init__(plan)
         self.by_variable: Counter[str] = Counter()
+        self.most = most
 
     def _try(self, node: MatchNode | None, feed: Any) -> bool:
         before = feed.counts.touches
+        if before >= self.most:
+            raise EnoughTouches
         waits = super()._try(node, feed)
         self.by_variable[BEGINS if node is None else self.states[node.state].var] += feed.counts.touches - before
         return waits
+
+
+class CountingRuntime(ReferenceRuntime):
+    """A runtime that makes partial matches, and no matches of them."""
+
+    def _complete(self, *_: Any) -> None:
+        """Make no matches: there may be any number."""
 
 
 def touches_by_variable(plan: Plan, batch: Batch, most: int = MOST) -> tuple[dict[str, int], int]:
@@ -48,12 +62,8 @@ def touches_by_variable(plan: Plan, batch: Batch, most: int = MOST) -> tuple[dic
     ({'x': 3, '': 1}, 4)
     """
     plan = replace(plan, query=replace(plan.query, output=Output.ALL))  # choosing evaluates no transitions
-    runtime = ReferenceRuntime(plan)
-    runtime.engine = engine = CountingEngine(plan)
-    events = 0
-    for part in batch.parts(PART):
-        runtime.push(part.events)
-        events += len(part)
-        if runtime.counts.touches >= most:
-            break
-    return dict((+engine.by_variable).most_common()), events
+    runtime = CountingRuntime(plan)
+    runtime.engine = engine = CountingEngine(plan, most)
+    with suppress(EnoughTouches):
+        runtime.push(batch.events)
+    return dict((+engine.by_variable).most_common()), runtime.counts.events
