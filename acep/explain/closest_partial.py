@@ -109,6 +109,7 @@ class Furthest:
         yield f"{name}{nearest}: {self.events:,} event{'' if self.events == 1 else 's'}, {number}"
         if self.looked_at is not None and self.looked_at < self.events:
             yield f"only the first {self.looked_at:,} events were looked at: more of them would take too long"
+            yield "name a key with fewer events, or rows: these are followed alone"
         yield from self.notes
         yield from (f"  match: {bindings_text(bindings)}" for bindings in self.examples)
         if self.matches > len(self.examples):

@@ -56,7 +56,7 @@ def unfinished(watching: Watching, node: MatchNode) -> FailureReport:
     state = f"{needed} {'is needed' if engine.need(node) else 'may come'} next" if moves else "everything is bound"
     failed: list[Ranked] = []
     taken: set[str | None] = set()
-    ended = "no other row was named" if rows else "the stream ended"
+    ended = "no other row was named" if rows else watching.end_text
     for event, kind in watching.seen:
         if event.position <= node.trail.event.position:
             continue

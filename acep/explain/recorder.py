@@ -22,10 +22,10 @@ from acep.reference.bindings import having_holds
 from acep.reference.engine import Event, MatchNode, ReferenceEngine, Trail
 from acep.reference.runtime import Key, Partition, ReferenceRuntime
 
-__all__ = ["MOST_TOUCHES", "NearMiss", "Stage", "Tracing", "Wanted", "Watching", "having_parts", "ways_of"]
+__all__ = ["MOST_LOOKS", "NearMiss", "Stage", "Tracing", "Wanted", "Watching", "having_parts", "ways_of"]
 
-MOST_TOUCHES = 1_000_000
-"""The transition evaluations after which no further events are looked at: some seconds."""
+MOST_LOOKS = 1_000_000
+"""The looks at partial matches, one of each for an event, after which no further events are taken: some seconds."""
 
 
 class Stage(IntEnum):
@@ -162,9 +162,14 @@ class Watching(ReferenceRuntime):
         self.later = ReferenceEngine(plan)  # for later checks, which are not recorded
         self.plain = self.engine if plan.strict and plan.query.output.apart else None
         self.seen: list[tuple[Event, str | None]] = []
-        self.n_events = self.n_seen = 0
+        self.n_events = self.n_seen = self.looks = 0
         self._having = having_parts(plan)
         self._open: dict[int, tuple[Key, MatchNode]] = {}  # runs that wait for a negation at their end
+
+    @property
+    def end_text(self) -> str:
+        """Return in words where the events end that were looked at."""
+        return "the stream ended" if self.n_seen == self.n_events else "the events ended that were looked at"
 
     def next_of(self, node: MatchNode, event: Event, kind: str | None) -> tuple[bool, list[MatchNode]]:
         """Return whether a partial match may wait on after an event, and those that are made of it by binding it."""
@@ -183,7 +188,7 @@ class Watching(ReferenceRuntime):
     def _feed(self, key: Key, partition: Partition, event: Event, kind: str | None) -> None:
         is_wanted = self.wanted.key is None or key == self.wanted.key
         self.n_events += is_wanted
-        if self.counts.touches > MOST_TOUCHES:
+        if self.looks > MOST_LOOKS:
             return
         if is_wanted:
             self.n_seen += 1
@@ -193,6 +198,7 @@ class Watching(ReferenceRuntime):
         engine = self.tracing if is_wanted else self.plain
         if engine is None:
             return
+        self.looks += len(partition.nodes)
         self.engine = engine
         super()._feed(key, partition, event, kind)
         if self.wanted.rows and is_wanted:

@@ -48,7 +48,7 @@ def why(
     match: a partial match is followed that binds them one after the other.
 
     The nearest miss lacks the fewest events; of equal ones the fewest conditions failed on an event that was tried, and
-    then the most held. After a million transition evaluations no further events are looked at. The other arguments
+    then the most held. After a million looks at partial matches no further events are taken. The other arguments
     are those of :func:`acep.match`.
 
     Raises :class:`QueryError` or :class:`DataError`, also for a key or a row that no event has.

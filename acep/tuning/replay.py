@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from acep.budget import Budget
 from acep.events.batch import Batch
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns
-from acep.matches.records import Counts, Found
+from acep.matches.records import Found
 from acep.native.compiled import chosen
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan
+from acep.runtime.bounded import BoundedRun, cost_of
 from acep.runtime.executors import TALLIED
 from acep.runtime.options import StreamOptions
 from acep.runtime.table_stream import TableStream
@@ -25,12 +26,8 @@ from acep.training.match_points import Ints, Partitions, points_of, recall_of
 
 __all__ = ["MATCHES", "Fit", "Meter", "SampleRun", "bundles_in", "draws_text", "keys_in", "replay", "replayed"]
 
-PART = 1024  # the most events between two looks at the work
-FIRST = 16  # events in the first parts
-EIGHTH = 8  # later parts have one event for each so many that came before them
-UNBOUNDED = 1e15  # touches an event: more than any part is allowed
+PART = 1024  # events that are pushed together
 CHOSEN = 1_000_000  # touches of a replay whose output is chosen among the matches: those that wait take memory
-A_TOUCH = 20  # so many matches that are counted one by one take about the time of a touch
 
 MATCHES = 2_000_000
 """The most matches of a replay by the reference runtime: beyond that the sample is cut."""
@@ -146,40 +143,24 @@ def replayed(
     if not table.num_rows:
         return Fit(0, 0)
     started = time.process_time()
-    plan = _stream(table, query, columns, TALLIED, {"engine": engine}).plans[0]
-    native = not plan.sources and chosen(plan, engine).engine != "reference"
-    most = min(most, CHOSEN) if plan.chooses else most
-    options: dict[str, Any] = {"engine": engine}
-    if native:
-        options |= {"budget": Budget(work=UNBOUNDED, estimate=0), "policy": "newest"}
-    stream = _stream(table, query, columns, TALLIED, options)
-    assert stream.stream is not None
-    batch, events, n_matches = stream.batch(table), 0, 0
-    for part in _growing_parts(batch) if native else batch.parts(1):
-        if native:
-            left = most - cost_of(stream.stream.counts) + 1
-            stream.stream.allow(left / len(part), len(part), left * A_TOUCH)
-        n_matches += len(stream.stream.push(part)[0])
-        stream.stream.counted(0)  # which keeps it from growing
-        counts = stream.stream.counts
-        too_long = plan.chooses and seconds is not None and time.process_time() - started > seconds
-        if counts.shed or cost_of(counts) >= most or (not native and n_matches > MATCHES) or too_long:
+    plain = _stream(table, query, columns, TALLIED, {"engine": engine})
+    plan = plain.plans[0]
+    is_made = plan.sources or chosen(plan, engine).engine == "reference"
+    bound = min(most, CHOSEN) if plan.chooses else most
+    run = BoundedRun(plan, bound, MATCHES if is_made else math.inf, TALLIED, engine)
+    n_matches = 0
+    for matches in run.parts(plain.batch(table)):
+        n_matches += len(matches)
+        run.stream.counted(0)  # which keeps it from growing
+        if plan.chooses and seconds is not None and time.process_time() - started > seconds and not run.is_whole:
             break
-        events += len(part)
-    else:
-        n_matches += len(stream.stream.finish()[0])
-        counts = stream.stream.counts
+    counts = run.stream.counts
     meter.spent += cost_of(counts)
-    if events < len(batch):
-        return Fit(events, None)
+    if not run.is_whole:
+        return Fit(run.n_events, None)
     if _is_merged(plan, engine):
-        return Fit(events, _count(table, query, columns, engine))
-    return Fit(events, n_matches or counts.matches)
-
-
-def cost_of(counts: Counts) -> int:
-    """Return the touches of a replay, and what its matches cost."""
-    return counts.touches + counts.matches // A_TOUCH
+        return Fit(run.n_events, _count(table, query, columns, engine))
+    return Fit(run.n_events, n_matches or counts.matches)
 
 
 def _is_merged(plan: Plan, engine: str) -> bool:
@@ -196,15 +177,6 @@ def _count(table: pa.Table, query: Query, columns: Mapping[str, Any], engine: st
     number = stream.stream.counted(0)
     assert isinstance(number, int)
     return number
-
-
-def _growing_parts(batch: Batch) -> Iterator[Batch]:
-    """Yield a batch in parts that grow, so that a cut between two of them loses a small share of what fits."""
-    begin = 0
-    for rows in batch.cuts(FIRST):
-        if rows.stop - begin >= min(PART, max(FIRST, begin // EIGHTH)) or rows.stop == len(batch):
-            yield batch.at(slice(begin, rows.stop))
-            begin = rows.stop
 
 
 def window_ticks(plan: Plan, batch: Batch) -> int | None:

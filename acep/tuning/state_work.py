@@ -16,12 +16,13 @@ from acep.reference.runtime import ReferenceRuntime
 __all__ = ["touches_by_variable"]
 
 MOST = 200_000  # touches of the reference runtime
+LOOKS = 5  # looks at partial matches for each of them: most are of events that no arc takes
 
 BEGINS = ""  # stands for the start, where no event is bound
 
 
 class EnoughTouches(Exception):  # noqa: N818 - no error
-    """The engine has made as many touches as it may."""
+    """The engine has made as many touches, or looks at partial matches, as it may."""
 
 
 class CountingEngine(ReferenceEngine):
@@ -30,11 +31,12 @@ class CountingEngine(ReferenceEngine):
     def __init__(self, plan: Plan, most: int) -> None:
         super().__init__(plan)
         self.by_variable: Counter[str] = Counter()
-        self.most = most
+        self.most, self.looks = most, 0
 
     def _try(self, node: MatchNode | None, feed: Any) -> bool:
         before = feed.counts.touches
-        if before >= self.most:
+        self.looks += 1
+        if before >= self.most or self.looks > LOOKS * self.most:
             raise EnoughTouches
         waits = super()._try(node, feed)
         self.by_variable[BEGINS if node is None else self.states[node.state].var] += feed.counts.touches - before
@@ -50,7 +52,8 @@ class CountingRuntime(ReferenceRuntime):
 
 def touches_by_variable(plan: Plan, batch: Batch, most: int = MOST) -> tuple[dict[str, int], int]:
     """Return the touches of partial matches by the variable bound last ("": those that begin one), most first, and the
-    number of events that this was counted on: as many as take ``most`` touches of the reference runtime.
+    number of events that this was counted on: as many as take ``most`` touches of the reference runtime, or five times
+    as many looks at partial matches.
 
     >>> import acep
     >>> from acep.events.tables import batch_of, schema_of, to_table

@@ -110,11 +110,34 @@ def test_a_shared_attribute_is_proposed_only_if_it_leaves_less() -> None:
 
 def test_matches_that_explode_are_cut_and_said() -> None:
     rows = {"ts": list(range(400)), "type": ["a"] + ["b"] * 399}
-    found = why_many(rows, "PATTERN SEQ(a p, b+ q[]) WHERE skip_till_any_match(p, q[]) WITHIN 500")
+    text = "PATTERN SEQ(a p, b+ q[]) WHERE skip_till_any_match(p, q[]) { q[i].ts > q[i-1].ts } WITHIN 500"
+    found = why_many(rows, text)
     assert "too many matches to count" in found.cut
-    assert found.events < 400
-    assert any(one.matches is None for one in found.fewer) or found.matches == 0
+    assert 10 < found.events < 40
+    assert found.matches == len(acep.match({name: column[: found.events] for name, column in rows.items()}, text))
     assert str(found).startswith("only the first")
+
+
+def test_any_number_of_matches_is_counted_where_they_need_not_be_made() -> None:
+    rows = {"ts": list(range(400)), "type": ["a"] + ["b"] * 399}
+    found = why_many(rows, "PATTERN SEQ(a p, b+ q[]) WHERE skip_till_any_match(p, q[]) WITHIN 500")
+    assert (found.events, found.matches, found.cut) == (400, 2**399 - 1, "")
+    assert str(found).startswith("400 events: about 10^120 matches at 399 match points")
+    assert {one.change: one.matches for one in found.fewer}["WITHIN 250"] == 2**250 - 1
+    assert {one.change: one.matches for one in found.fewer}["OUTPUT NON OVERLAP"] is None
+    assert "not counted: that takes too much work" in str(found)
+
+
+def test_what_can_be_counted_in_a_moment_is_counted() -> None:
+    """More than 200,000 touches, which once were said to be too many to count."""
+    rng = random.Random(1)
+    rows = {"ts": list(range(16_000)), "type": rng.choices("ab", k=16_000), "x": [rng.random() for _ in range(16_000)]}
+    text = "PATTERN SEQ(a p, b q) WHERE skip_till_any_match(p, q) { q.x > p.x } WITHIN 50"
+    assert acep.match(rows, text, output="count").report.work > 200_000
+    found = why_many(rows, text)
+    for output in ("NON OVERLAP", "EARLIEST MAXIMAL", "LONGEST NON OVERLAP"):
+        expected = int(acep.match(rows, f"{text} OUTPUT {output}", output="count"))
+        assert {one.change: one.matches for one in found.fewer}[f"OUTPUT {output}"] == expected
 
 
 def test_no_match_and_the_reference_runtime() -> None:
