@@ -12,12 +12,14 @@ from typing import Any
 
 from acep.display import MOST_TEXT, preformatted
 from acep.errors import QueryError
-from acep.events.records import Events, Id
+from acep.events.batch import Batch
+from acep.events.records import Id
 from acep.events.times import value_text
 from acep.explain.automaton_report import automaton_report, registers_of
 from acep.explain.failure_report import Failure, FailureReport, nothing_begun, refused, unfinished
+from acep.explain.key_matches import KeyMatches, events_of_key, ids_of, matches_of_key
 from acep.explain.recorder import NearMiss, Stage, Wanted, Watching
-from acep.matches.records import Found, output_order
+from acep.matches.records import Found
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
@@ -28,9 +30,6 @@ __all__ = ["Failure", "Furthest", "Key", "check_sources", "furthest", "nearest_k
 MOST_LINES = 10
 """The most events and rows that are listed."""
 
-MOST_MATCHES = 3
-"""The most matches that are listed."""
-
 Key = tuple[Value, ...]
 Bindings = dict[str, tuple[Id, ...]]
 
@@ -40,13 +39,13 @@ class Furthest:
     """How far the matching of a partition came.
 
     ``events``: the number of its events, of which the first ``looked_at`` were looked at; ``matches``: the number of
-    matches found; ``examples``: the bindings of the first of them, event ids by variable. ``rows``: the ids of the
-    events that the user named; then ``matches`` and ``examples`` are those that bind all of them. ``state`` says in
-    words how far the nearest miss came, ``bound`` has the event ids that it bound by variable, ``failed`` the events
-    that could not extend it, the nearest first, and ``ended`` says how it ended. ``key``: the partition attributes;
-    ``keys``: of how many keys it came nearest, if none was named. ``registers``: of a hand-written automaton, those
-    that the nearest miss holds. ``notes``: event types that the stream lacks, and what was not looked at. ``shown``:
-    the events of ``ids``, as lines.
+    matches found, of all but the last ``unmatched`` events, where that would take too long; ``examples``: the bindings
+    of the first ones, event ids by variable. ``rows``: the ids of the events that the user named; then ``matches`` and
+    ``examples`` are those that bind all of them. ``state`` says in words how far the nearest miss came, ``bound`` has
+    the event ids that it bound by variable, ``failed`` the events that could not extend it, the nearest first, and
+    ``ended`` says how it ended. ``key``: the partition attributes; ``keys``: of how many keys it came nearest, if none
+    was named. ``registers``: of a hand-written automaton, those that the nearest miss holds. ``notes``: event types
+    that the stream lacks, and what was not looked at. ``shown``: the events of ``ids``, as lines.
 
     >>> failure = Failure(9, "b", "b.price < a.price does not hold (b.price = 5, a.price = 4)")
     >>> print(Furthest(3, 0, "b is needed next", {"a": (0, 3)}, (failure,), "the stream ended", {"k": "x"}))
@@ -68,6 +67,7 @@ class Furthest:
     examples: tuple[Bindings, ...] = ()
     rows: tuple[Id, ...] = ()
     looked_at: int | None = None
+    unmatched: int = 0
     keys: int = 0
     notes: tuple[str, ...] = ()
 
@@ -107,6 +107,8 @@ class Furthest:
         number = f"{number} of row{'' if len(self.rows) == 1 else 's'} {_listed(self.rows)}" if self.rows else number
         nearest = f", the nearest of {self.keys:,} keys" if self.keys > 1 else ""
         yield f"{name}{nearest}: {self.events:,} event{'' if self.events == 1 else 's'}, {number}"
+        if self.unmatched:
+            yield f"the last {self.unmatched:,} events were not matched, which would take too long"
         if self.looked_at is not None and self.looked_at < self.events:
             yield f"only the first {self.looked_at:,} events were looked at: more of them would take too long"
             yield "name a key with fewer events, or rows: these are followed alone"
@@ -140,40 +142,36 @@ def _ends(ids: Sequence[Id]) -> Sequence[Id]:
     return ids if len(ids) <= MOST_LINES else (*ids[: MOST_LINES // 2], *ids[-MOST_LINES // 2 :])
 
 
-def furthest(plan: Plan, events: Events, key: Key = (), rows: Sequence[Id] = ()) -> Furthest:
-    """Find how far the partition ``key`` of a stream came. ``events``: the whole stream, or that partition alone.
+def furthest(plan: Plan, batch: Batch, key: Key = (), rows: Sequence[Id] = ()) -> Furthest:
+    """Find how far the partition ``key`` of a stream came. ``batch``: the whole stream, or that partition alone.
     ``rows``: the ids of events of the partition in stream order; then it is said why exactly they are no match.
 
     Raises :class:`QueryError` for a composed query (one over the matches of other queries).
 
-    >>> from acep.events.tables import events_of, schema_of, to_table
+    >>> from acep.events.tables import batch_of, schema_of, to_table
     >>> from acep.pattern.sase import parse
     >>> from acep.plan.compile import compile_query
     >>> table = to_table({"ts": [1, 2, 3], "type": ["A", "C", "B"], "x": [5, 0, 4]})
     >>> schema = schema_of(table.schema)
     >>> plan = compile_query(parse("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9"), schema)
-    >>> report = furthest(plan, events_of(table, schema, plan.columns))
+    >>> report = furthest(plan, batch_of(table, schema, plan.columns))
     >>> report.state, report.bound, report.failed[0].reason
     ('b is needed next', {'a': (0,)}, 'a.x < b.x does not hold (a.x = 5, b.x = 4)')
     """
     check_sources(plan)
-    watching = Watching(plan, Wanted(key))
-    matches = sorted((match for match in watching.run(events) if match.key == key), key=output_order)
-    of_rows = [match for match in matches if set(rows) <= _ids(match)] if rows else matches
-    examples = tuple(dict(match.bindings) for match in of_rows[:MOST_MATCHES])
+    batch, n_events = events_of_key(plan, batch, key)
+    matches, numbers = matches_of_key(plan, batch, key, rows), {identity: n for n, identity in enumerate(rows, 1)}
     report = Furthest(
-        watching.n_events, len(of_rows), "", {}, (), "", examples=examples, rows=tuple(rows),
-        looked_at=watching.n_seen,
+        n_events, matches.number, "", {}, (), "", rows=tuple(rows), unmatched=len(batch) - matches.n_events,
+        examples=tuple(dict(match.bindings) for match in matches.examples), looked_at=n_events,
     )  # fmt: skip
-    if rows and of_rows:
+    if rows and matches.number:
         return report
-    if rows:
-        watching = Watching(plan, Wanted(key, rows={identity: number for number, identity in enumerate(rows, 1)}))
-        watching.run(events)
-    elif matches:
-        watching = Watching(plan, Wanted(key, matched=frozenset(i for match in matches for i in _ids(match))))
-        watching.run(events)
-    return _with_reasons(report, watching, matches)
+    watching = Watching(plan, Wanted(key, frozenset() if rows else frozenset(matches.ids), numbers))
+    followed = [match for match in watching.run(batch.events) if rows and ids_of(match) == {*rows}]
+    if followed and report.unmatched and plan.query.output is Output.ALL:
+        return replace(report, matches=1, examples=(dict(followed[0].bindings),))
+    return _with_reasons(replace(report, looked_at=watching.n_seen), watching, matches)
 
 
 def check_sources(plan: Plan) -> None:
@@ -182,18 +180,14 @@ def check_sources(plan: Plan) -> None:
         raise QueryError("a query over the matches of others cannot be explained", hint="ask about the inner query")
 
 
-def nearest_key(plan: Plan, events: Events) -> tuple[Key | None, int]:
+def nearest_key(plan: Plan, batch: Batch) -> tuple[Key | None, int]:
     """Return the key whose nearest miss came nearest to a match, of those without a match if there are any (``None``:
     no event was near one), and the number of events that were looked at."""
     watching = Watching(plan, Wanted(None))
-    matched = {match.key for match in watching.run(events)}
+    matched = {match.key for match in watching.run(batch.events)}
     misses = watching.tracing.best
     ranked = [(key in matched, near.rank, place, key) for place, (key, near) in enumerate(misses.items())]
     return min(ranked)[-1] if ranked else next(iter(matched), None), watching.n_seen
-
-
-def _ids(match: Found) -> set[Id]:
-    return {identity for identity, _ in match.trail}
 
 
 def _listed(ids: Sequence[Id]) -> str:
@@ -201,15 +195,16 @@ def _listed(ids: Sequence[Id]) -> str:
     return f"{', '.join(map(str, ids[:MOST_LINES]))}{more}"
 
 
-def _with_reasons(report: Furthest, watching: Watching, matches: Sequence[Found]) -> Furthest:
+def _with_reasons(report: Furthest, watching: Watching, matches: KeyMatches) -> Furthest:
     """Add the nearest miss, and what failed there."""
     plan, near = watching.plan, watching.tracing.best.get(watching.wanted.key or ())
     node = None if near is None else near.node
-    if near is None and matches and not watching.wanted.rows:
+    if near is None and matches.number and not watching.wanted.rows:
         return replace(report, ended=_nothing_waited(watching))
     state, failed, ended = _reasons(watching, near)
     if near is not None and near.stage is Stage.NOT_CHOSEN and node is not None and plan.query.output is not Output.ALL:
-        ended += _chosen_instead(node, matches)
+        chosen = _chosen_instead(node, matches.chosen)
+        ended = "nothing refuses it, but the output may choose others" if report.unmatched else f"{ended}{chosen}"
     bound = (
         {} if node is None else {var: tuple(e.id for e in of) for var, of in bound_events(node.trail.steps()).items()}
     )
@@ -243,5 +238,5 @@ def _chosen_instead(node: MatchNode, matches: Sequence[Found]) -> str:
     ids = {event.id for event, _ in node.trail.steps()}
     first, last = node.trail.first.ts, node.trail.event.ts
     near = [match for match in matches if match.start <= last and match.end >= first]
-    chosen = max(near, key=lambda match: len(ids & _ids(match)), default=None)
+    chosen = max(near, key=lambda match: len(ids & ids_of(match)), default=None)
     return "" if chosen is None else f": {bindings_text(dict(chosen.bindings))} overlaps with it"

@@ -24,7 +24,7 @@ from acep.reference.runtime import Key, Partition, ReferenceRuntime
 
 __all__ = ["MOST_LOOKS", "NearMiss", "Stage", "Tracing", "Wanted", "Watching", "having_parts", "ways_of"]
 
-MOST_LOOKS = 1_000_000
+MOST_LOOKS = 300_000
 """The looks at partial matches, one of each for an event, after which no further events are taken: some seconds."""
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from acep.errors import DataError, suggest
+from acep.events.batch import Batch
 from acep.events.given import given_table
-from acep.events.records import Events, Id
+from acep.events.records import Id
 from acep.events.tables import batch_of, key_to_input, schema_of
 from acep.events.times import value_text
 from acep.explain.closest_partial import Furthest, Key, check_sources, furthest, nearest_key
@@ -48,7 +49,7 @@ def why(
     match: a partial match is followed that binds them one after the other.
 
     The nearest miss lacks the fewest events; of equal ones the fewest conditions failed on an event that was tried, and
-    then the most held. After a million looks at partial matches no further events are taken. The other arguments
+    then the most held. After 300,000 looks at partial matches no further events are taken. The other arguments
     are those of :func:`acep.match`.
 
     Raises :class:`QueryError` or :class:`DataError`, also for a key or a row that no event has.
@@ -95,33 +96,32 @@ def explained(
     keys: list[Key] = [*dict.fromkeys(key for key in key_of_event if None not in key)] if plan.keys else [()]
     key = None if choose is None else choose(plan, keys)
     named = () if rows is None else rows_in_order(rows, table, schema, events)
-    report = _explained(plan, events, key, keys, named, key_of_event)
+    report = _explained(plan, batch, key, keys, named, key_of_event)
     places = {identity: place for place, identity in enumerate(events.ids or ())}
     lines = event_lines(table, schema, plan, sorted(set(report.ids), key=places.__getitem__))
     return replace(report, notes=(*absent.lines(), *report.notes), shown=tuple(lines))
 
 
 def _explained(
-    plan: Plan, events: Events, key: Key | None, keys: list[Key], rows: tuple[Id, ...], key_of_event: list[Key]
+    plan: Plan, batch: Batch, key: Key | None, keys: list[Key], rows: tuple[Id, ...], key_of_event: list[Key]
 ) -> Furthest:
     nearest_of, notes = 0, tuple[str, ...]()
     if rows and plan.keys:
-        wanted = {
-            identity: one for identity, one in zip(events.ids or (), key_of_event, strict=True) if identity in {*rows}
-        }
+        key_of_id = dict(zip(batch.events.ids or (), key_of_event, strict=True))
+        wanted = {identity: key_of_id[identity] for identity in rows}
         if apart := _apart(plan, rows, wanted, key):
             return Furthest(len(rows), 0, apart, {}, (), "", rows=rows)
         key = wanted[rows[0]]
     elif key is None:
         if not keys:
             names = " and ".join(plan.keys)
-            return Furthest(len(events), 0, f"nothing is bound: no event has a value of {names}", {}, (), "")
+            return Furthest(len(batch), 0, f"nothing is bound: no event has a value of {names}", {}, (), "")
         nearest_of = len(keys)
-        nearest, n_seen = nearest_key(plan, events) if len(keys) > 1 else (None, len(events))
+        nearest, n_seen = nearest_key(plan, batch) if len(keys) > 1 else (None, len(batch))
         key = nearest or keys[0]
-        if n_seen < len(events):
-            notes = (f"to find the nearest key, only the first {n_seen:,} of {len(events):,} events were looked at",)
-    report = furthest(plan, events, key, rows)
+        if n_seen < len(batch):
+            notes = (f"to find the nearest key, only the first {n_seen:,} of {len(batch):,} events were looked at",)
+    report = furthest(plan, batch, key, rows)
     return replace(report, key=key_to_input(key, plan.keys, plan.schema), keys=nearest_of, notes=notes)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import acep
 from acep.errors import QueryError
-from acep.events.tables import events_of, key_to_input, schema_of, to_table
+from acep.events.tables import batch_of, key_to_input, schema_of, to_table
 from acep.explain.closest_partial import Furthest, furthest
 from acep.plan.compile import compile_query
 from tests.corpus import Case, load_all
@@ -20,7 +20,7 @@ def look(query: acep.Query, rows: Any = ROWS, key: tuple[Any, ...] = (), **names
     table = to_table(rows)
     schema = schema_of(table.schema, **names)
     plan = compile_query(query, schema)
-    return furthest(plan, events_of(table, schema, plan.columns), key)
+    return furthest(plan, batch_of(table, schema, plan.columns), key)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,8 @@ def test_it_agrees_with_the_engine(case: Case) -> None:
     table = case.table()
     schema = schema_of(table.schema, **case.stream_options)
     plan = compile_query(query, schema)
-    events = events_of(table, schema, tuple(dict.fromkeys([*plan.columns, *plan.keys])))
+    batch = batch_of(table, schema, tuple(dict.fromkeys([*plan.columns, *plan.keys])))
+    events = batch.events
     names = {schema.ts: events.ts, schema.type: events.types}
     columns = [names.get(name) or events.columns[name] for name in plan.keys]
     keys = dict.fromkeys(zip(*columns, strict=True)) if plan.keys else {(): None}
@@ -175,12 +176,10 @@ def test_it_agrees_with_the_engine(case: Case) -> None:
     for key in keys:
         if None in key:
             continue
-        found = furthest(plan, events, key)
+        found = furthest(plan, batch, key)
         assert found.matches == sum(one.key == key for one in matches.found)
-        assert (
-            found.examples
-            == tuple(one.bindings for one in matches if one.key == key_to_input(key, plan.keys, schema))[:3]
-        )
+        named = key_to_input(key, plan.keys, schema)
+        assert found.examples == tuple(one.bindings for one in matches if one.key == named)[:3]
         assert found.ended
         assert found.state or found.matches
         if not found.matches and found.state == "everything is bound":

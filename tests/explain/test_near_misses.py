@@ -434,7 +434,7 @@ def complaint_of_rows(seed: int, case: Case) -> str:
 
 def test_the_work_is_bounded_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """2^n partial matches: after so many transition evaluations no further events are looked at."""
-    assert MOST_LOOKS <= 1_000_000
+    assert MOST_LOOKS <= 300_000
     monkeypatch.setattr("acep.explain.recorder.MOST_LOOKS", 10_000)
     rows = {"ts": list(range(200)), "type": ["a"] + ["b"] * 198 + ["c"], "x": [0] * 200}
     report = acep.why(rows, "PATTERN SEQ(a p, b+ q[], c r) WHERE r.x > 0 WITHIN 500")
@@ -449,6 +449,39 @@ def test_the_work_is_bounded_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -
     noted = acep.why(keyed, "PATTERN SEQ(a p, b+ q[], c r) WHERE [k] AND r.x > 0 WITHIN 500").notes
     assert len(noted) == 1
     assert "of 200 events were looked at" in noted[0]
+
+
+@pytest.mark.parametrize("output", ["ALL", "NON OVERLAP", "EARLIEST MAXIMAL"])
+def test_events_that_were_not_matched_are_said(monkeypatch: pytest.MonkeyPatch, output: str) -> None:
+    """The last event ends 2^199 - 1 matches, so that it is not matched; rows are followed all the same."""
+    monkeypatch.setattr("acep.explain.recorder.MOST_LOOKS", 1_000)
+    monkeypatch.setattr("acep.explain.key_matches.MOST_TOUCHES", 50_000)
+    monkeypatch.setattr("acep.explain.key_matches.MOST_MATCHES", 1_000)
+    rows = {"ts": list(range(200)), "type": ["a"] + ["b"] * 198 + ["c"]}
+    query = f"PATTERN SEQ(a p, b+ q[], c r) WITHIN 500 OUTPUT {output}"
+    report = acep.why(rows, query)
+    assert (report.matches, report.unmatched > 0) == (0, True)
+    assert f"\nthe last {report.unmatched} events were not matched, which would take too long\n" in str(report)
+    of_rows = acep.why(rows, query, rows=[0, 5, 9, 199])
+    if output == "ALL":
+        assert (of_rows.matches, of_rows.examples) == (1, ({"p": (0,), "q": (5, 9), "r": (199,)},))
+    else:
+        assert of_rows.ended == "nothing refuses it, but the output may choose others"
+    assert acep.why(rows, query, rows=[0, 5, 9]).ended == "no other row was named"
+
+
+def test_matches_are_counted_beyond_what_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Near misses are looked for in the first events of a key; the matches of another key do not count."""
+    monkeypatch.setattr("acep.explain.recorder.MOST_LOOKS", 200)
+    monkeypatch.setattr("acep.explain.key_matches.MOST_MATCHES", 50)
+    rows = {"ts": list(range(200)), "type": [*"a" * 20, *"b" * 80] * 2, "k": [1] * 100 + [2] * 100, "x": [0] * 200}
+    rows["x"][-1] = 1
+    query = "PATTERN SEQ(a p, b q) WHERE [k] AND (p.k = 1 OR q.x > 0) WITHIN 500"
+    report = acep.why(rows, query, key={"k": 2})
+    assert report.looked_at is not None
+    assert report.looked_at < report.events == 100
+    assert (report.matches, report.unmatched) == (20, 0)
+    assert report.examples[0] == {"p": (100,), "q": (199,)}
 
 
 def test_a_long_repetition_is_shown_by_its_ends() -> None:
