@@ -365,7 +365,7 @@ TASKS: dict[tuple[int, int], tuple[Sequence[Step], dict[str, Any]]] = {
 }
 
 
-# Results that Flink's own tests and its documentation expect: the steps, the types of the events (one each tick), and the
+# Results that Flink's own tests and its documentation expect: the steps, the types of the events, and the
 # places that the matches bind. U is an event of the loop that ends it, such as an `a` whose price is that of `until`.
 AU, U = kind("A", "U"), kind("U")
 s = Step("s", kind("S"))
