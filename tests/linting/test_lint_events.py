@@ -39,6 +39,7 @@ KEYED = "PATTERN SEQ(A a, B b) WHERE [k] WITHIN 300"
 SINCE = "PATTERN A a WHERE a.ts >="
 NOON = "PATTERN A a WHERE hour(a.ts) >= 12 WITHIN 3 days"
 FALL = "PATTERN SEQ(ANY a, ANY b) WHERE partition_contiguity(a, b) { [k] AND b.x < a.x } WITHIN 300"
+RISE = "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_next_match(a, b[]) AND [k] AND"
 TIMES = [1_700_000_000 + 10 * n for n in range(N)]
 # code, severity, a query and rows (with options) that it speaks of, and others of which it does not.
 PAIRS: list[tuple[str, str, tuple[Any, ...], tuple[Any, ...]]] = [
@@ -120,6 +121,32 @@ PAIRS: list[tuple[str, str, tuple[Any, ...], tuple[Any, ...]]] = [
         "equality_partitions", "note",
         ("PATTERN SEQ(A a, B b) WHERE [k] AND b.x = a.x WITHIN 3 EVENTS", rows()),
         ("PATTERN SEQ(A a, ~B n, B b) WHERE [k] AND b.x = a.x WITHIN 3 EVENTS", rows()),
+    ),
+    ("first_free", "warning", (f"{RISE} b.x > PREV(b.x) WITHIN 300", rows()), (f"{RISE} b.x > a.x WITHIN 300", rows())),
+    (
+        "first_free", "warning",
+        (f"{RISE} b.x > prev(b.x, 2) WITHIN 300", rows()),
+        (f"{RISE} b.x > prev(b.x) AND b[1].x > a.x WITHIN 300", rows()),
+    ),
+    (
+        "first_free", "warning",
+        ("PATTERN ANY+ a[] WHERE partition_contiguity(a[]) { [k] AND a.x > PREV(a.x) } WITHIN 300", rows()),
+        ("PATTERN ANY+ a[] WHERE partition_contiguity(a[]) { [k] AND a[i].x > a[i-1].x } WITHIN 300", rows()),
+    ),
+    (
+        "first_free", "note",
+        (f"{RISE} b[i-1].x < b[i].x AND b.x > 3 WITHIN 300", rows()),
+        (f"{RISE} b[i-1].x < b[i].x AND a.x < b.x WITHIN 300", rows()),
+    ),
+    (
+        "first_free", "note",
+        (f"{RISE} b.x > avg(b[..i-1].x) AND b.ts > a.ts WITHIN 300", rows()),
+        (f"{RISE} b.x > avg(b[..i-1].x) AND b[1].x > a.x WITHIN 300", rows()),
+    ),
+    (
+        "first_free", "warning",
+        (f"FROM ({RISE} b.x > PREV(b.x) WITHIN 300 RETURN a.x AS x) AS T PATTERN SEQ(T s, T t) WITHIN 300", rows()),
+        (f"FROM ({RISE} b.x > a.x WITHIN 300 RETURN a.x AS x) AS T PATTERN SEQ(T s, T t) WITHIN 300", rows()),
     ),
     ("window_short", "error", ("PATTERN SEQ(A a, B b) WHERE [k] WITHIN 5", rows()), (KEYED, rows())),
     (
@@ -212,6 +239,24 @@ def test_the_remedy_of_an_equality_that_makes_partitions() -> None:
     given = {"ts": [1, 2, 3], "type": ["A", "A", "B"], "k": [1, 1, 1], "x": [5, 6, 5]}
     assert len(acep.match(given, text)) == 1
     assert len(acep.match(given, text.replace("b.x = a.x", "NOT b.x != a.x"))) == 0
+
+
+@pytest.mark.parametrize(
+    ("condition", "first"),
+    [
+        ("b.x > PREV(b.x)", "b[1].x > a.x"),
+        ("PREV(b.x) > b.x", "b[1].x < a.x"),
+        ("b[i].x != b[i-1].x", "b[1].x != a.x"),
+    ],
+)
+def test_the_remedy_of_a_first_event_that_is_free(condition: str, first: str) -> None:
+    text = f"PATTERN SEQ(A a, B+ b[]) WHERE skip_till_next_match(a, b[]) {{ [k] AND {condition} }} WITHIN 300"
+    (found,) = [one for one in acep.lint(rows(), text) if one.code == "first_free"]
+    assert found.hint == f"say what holds for the first one too, as in {first}"
+    assert found.span is not None
+    assert text[found.span.start : found.span.end] == condition
+    tied = acep.lint(rows(), text.replace(condition, f"{condition} AND {first}"))
+    assert "first_free" not in tied.codes
 
 
 def test_a_suspect_unit_of_a_plain_window_is_in_the_hint() -> None:
