@@ -20,7 +20,7 @@ from acep.errors import DataError, SnapshotError
 from acep.events.buffers import selectable
 from acep.events.columns import column_of, ticks_of
 from acep.events.disorder import HoldBack
-from acep.events.fields import column_at
+from acep.events.fields import column_at, null_error
 from acep.events.punctuations import BEGINNING, Key, Punctuations, distinct
 from acep.events.retractions import Retractions, signs_of
 from acep.events.tables import InputSchema, attribute_tick
@@ -138,7 +138,8 @@ class Arrivals:
         self._held = HoldBack(schema.ts, [*then, ARRIVAL], schema.tick_ns or 1, unique=True)
         self.late: pa.Table | None = None
         self.late_count = 0
-        self._arrived = 0
+        self.arrived = 0
+        """The rows that have come, late ones and retractions among them."""
         self._retractions = Retractions()  # with ``op``
         self.said = Punctuations()
         """The punctuations with a condition (:meth:`promise`)."""
@@ -190,12 +191,12 @@ class Arrivals:
         codes, places = self._places(same)
         if len(self.said):
             fresh &= ticks >= np.array([self._final(place) for place in places], np.int64)[codes]
-        numbers = np.arange(self._arrived, self._arrived + len(rows))
+        numbers = np.arange(self.arrived, self.arrived + len(rows))
         kept, removed = fresh, list[int]()
         if self.op is not None:
             each = None if self._keys is None else [places[code] for code in codes.tolist()]
             signs, ids = signs_of(self.op, rows), rows.column(str(self.schema.id)).to_pylist()
-            stay, removed = self._retractions.apply(signs, ids, ticks, fresh, self._arrived, self._was_given, each)
+            stay, removed = self._retractions.apply(signs, ids, ticks, fresh, self.arrived, self._was_given, each)
             kept = fresh & stay
         whole = self._count(rows, fresh)
         if not whole and not fresh.any():
@@ -286,7 +287,7 @@ class Arrivals:
             "released": self._held.released,
             "greatest": self._held.greatest,
         }
-        given |= {"late": self.late_count, "arrived": self._arrived, "final": self.final}
+        given |= {"late": self.late_count, "arrived": self.arrived, "final": self.final}
         given |= self._retractions.dump()
         # States from before there were conditions have none of these.
         if said := self.said.dump(self.final):
@@ -299,7 +300,7 @@ class Arrivals:
             self._held.loads(data["held"])
             self._held.released, self._held.greatest = (_tick(data[name]) for name in ("released", "greatest"))
             self.final = _tick(data["final"])
-            self.late_count, self._arrived = int(data["late"]), int(data["arrived"])
+            self.late_count, self.arrived = int(data["late"]), int(data["arrived"])
             self._retractions.load(data)
             self.said.load(data.get("said", ()))
             self.unseen = int(data.get("unseen", 0))
@@ -332,14 +333,11 @@ class Arrivals:
     def _ticks(self, rows: pa.Table) -> Any:
         ticks, null = ticks_of(self.schema.ts, rows.column(self.schema.ts), self.schema.tick_ns or 1)
         if null is not None and null.any():
-            raise DataError(
-                f"column `{self.schema.ts}` is null in some event", hint="fill it in, or drop the row", code="data_null"
-            )
+            raise null_error(self.schema.ts, self.arrived + int(np.argmax(null)))
         for name in (self.schema.seq, self.schema.id):
             if name is not None and rows.column(name).null_count:
-                raise DataError(
-                    f"column `{name}` is null in some event", hint="fill it in, or drop the row", code="data_null"
-                )
+                row = rows.column(name).is_null(nan_is_null=True).index(True).as_py()
+                raise null_error(name, self.arrived + row)
         return ticks
 
     def _fresh(self, ticks: Any) -> Any:
@@ -368,7 +366,7 @@ class Arrivals:
 
     def _count(self, rows: pa.Table, fresh: Any) -> bool:
         """Count the rows of a push, and the late ones among them. Return whether there are rows, and none is late."""
-        self._arrived += len(rows)
+        self.arrived += len(rows)
         whole = bool(fresh.all())
         self.late = rows.slice(0, 0) if whole else rows.filter(pa.array(~fresh))
         self.late_count += self.late.num_rows

@@ -88,7 +88,7 @@ class NumberedArrivals(Arrivals):
         numbers, _ = ticks_of(self._seq, same.column(self._seq), 1)
         fresh = self._fresh(ticks)
         known, times = self._merged(numbers, ticks, fresh)
-        arrived = np.arange(self._arrived, self._arrived + len(rows))
+        arrived = np.arange(self.arrived, self.arrived + len(rows))
         self._count(rows, fresh)
         self._numbers, self._times = known, times
         if fresh.any():

@@ -281,7 +281,8 @@ def events_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base
 def batch_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base: int = 0, unique: bool = True) -> Batch:
     """Return the rows of a table as events in the order of (``ts``, ``seq``, row); only ``columns`` are converted.
 
-    Ids are ``base`` plus the row's position, or the values of the id column. ``unique``: none may come twice.
+    Ids are ``base`` plus the row's position, or the values of the id column. ``base`` is the number of rows that came
+    before; errors count from there. ``unique``: no id may come twice.
 
     Raises :class:`DataError` for a null in the time, seq or id column, for an id that comes twice, for a column
     that is missing or not of the kind that ``schema`` says, and for values that do not fit.
@@ -322,7 +323,7 @@ def batch_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base:
             raise DataError(
                 f"column `{name}` is {there[name].type}, which cannot be used as an attribute", code="data_type"
             )
-        column = column_of(name, there[name], kind, tick, schema.scale(name))
+        column = column_of(name, there[name], kind, tick, schema.scale(name), base)
         return column if order is None else column.at(order)
 
     types = None

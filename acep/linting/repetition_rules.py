@@ -58,10 +58,9 @@ def _ties_first(where: tuple[ex.Expr, ...], var: str, name: str) -> bool:
         leaves = [leaf for leaf in leaves_of(expr) if leaf.var == var]
         if any(_steps_back(leaf) for leaf in leaves):
             continue
-        for leaf in leaves:
-            if isinstance(leaf, ex.Attribute) and leaf.name == name:
-                if leaf.index == 1 or (leaf.index in (None, "i") and len(mentioned(expr)) > 1):
-                    return True
+        indexes = [leaf.index for leaf in leaves if isinstance(leaf, ex.Attribute) and leaf.name == name]
+        if 1 in indexes or (len(mentioned(expr)) > 1 and (None in indexes or "i" in indexes)):
+            return True
     return False
 
 
@@ -72,4 +71,3 @@ def _first(expr: ex.Expr, leaf: ex.Leaf) -> str:
     if isinstance(expr, ex.Binary) and leaf in leaves_of(expr.left):
         sign = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(sign, sign)
     return f"{leaf.var}[1].{name} {sign}"
-

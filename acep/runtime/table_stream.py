@@ -37,10 +37,14 @@ from acep.plan.schema import Schema
 from acep.runtime.absent import Absent
 from acep.runtime.options import StreamOptions
 from acep.runtime.revised_stream import RevisedStream
+from acep.runtime.snapshot_origin import difference_of, origin_of
 from acep.runtime.stream import Stream, together
 from acep.storage.snapshot import seal, unseal
 
 __all__ = ["TableStream", "as_bytes"]
+
+UNREADABLE = (QueryError, AttributeError, KeyError, TypeError, ValueError, binascii.Error, pa.ArrowException, OSError)
+"""The errors of a state that is not what it should be."""
 
 
 class TableStream:
@@ -156,10 +160,11 @@ class TableStream:
 
     def batch(self, table: pa.Table, numbers: Any = None, *, unique: bool = True) -> Batch:
         """Return events as the engines take them. ``numbers``: those of their arrival, in the order of the stream,
-        which are their ids where there is no column of ids. ``unique``: no id may come twice."""
+        which are their ids where there is no column of ids. ``unique``: no id may come twice. An error names rows by
+        their place among all that have come."""
         assert self.schema is not None
         columns = dict.fromkeys(column for plan in self.plans for column in plan.columns)
-        batch = batch_of(table, self.schema, tuple(columns), base=self.rows, unique=unique)
+        batch = batch_of(table, self.schema, tuple(columns), base=self.came, unique=unique)
         if numbers is not None and self.schema.id is None:
             batch = Batch(batch.ts, batch.types, numbers, batch.columns, batch.order)
         for plan in self.plans:
@@ -169,25 +174,32 @@ class TableStream:
             self.absent.saw(batch)
         return batch
 
+    @property
+    def came(self) -> int:
+        """Return how many rows have come in earlier pushes, whether they were used or not."""
+        return self.rows if self.arrivals is None else self.arrivals.arrived
+
     def push(self, table: pa.Table) -> list[Sequence[Found]]:
         """Feed events; return the matches of each query that are certain now. Raises as :meth:`ready` does."""
         started = time.perf_counter()
         found = self._nothing()
         if self.ready(table):
-            with self._whole_or_not_at_all():
+            with self._whole_or_not_at_all(table):
                 found = self.fed(self.due(table))
         self.seconds += time.perf_counter() - started
         return found
 
     @contextmanager
-    def _whole_or_not_at_all(self) -> Iterator[None]:
-        """Guard one push: if its events are refused, none of them was taken in."""
+    def _whole_or_not_at_all(self, table: pa.Table) -> Iterator[None]:
+        """Guard one push of a table: if its events are refused, none of them was taken in."""
         mark = None if self.arrivals is None else self.arrivals.mark()
         try:
             yield
         except DataError:
             if self.arrivals is not None and mark is not None:
                 self.arrivals.back_to(mark)
+                if self.arrivals.speculation is None:
+                    self.batch(table, unique=False)  # raises the same, with the row among all that came
             raise
 
     def due(self, table: pa.Table) -> Due:
@@ -211,11 +223,11 @@ class TableStream:
         if not self.ready(table):
             return
         if self.stream is None:
-            with self._whole_or_not_at_all():
+            with self._whole_or_not_at_all(table):
                 found = self.fed(self.due(table))
             yield found
             return
-        with self._whole_or_not_at_all():
+        with self._whole_or_not_at_all(table):
             due = self.due(table)
             batch = None if due.rows is None else self._due_batch(due)
         if batch is not None:
@@ -437,6 +449,13 @@ class TableStream:
         held += "" if self.first_number is None else f"numbers from {self.first_number}"
         return f"{queries}{self.asked.names}{sorted(self.columns.items())}{held}"
 
+    @property
+    def origin(self) -> dict[str, Any]:
+        """Return what a snapshot says of the queries and options with which it is taken."""
+        options = {**self.columns, "lateness": self.lateness, "op": self.op, "speculation": self.speculation or 0}
+        options |= {"dynamic": self.dynamic, "seq_gaps": False if self.first_number is None else self.first_number}
+        return origin_of(self.first, self.asked.names, options, self.budget)
+
     def snapshot(self) -> bytes:
         """Return the state so far as bytes."""
         source = self.stream or self.revised
@@ -447,6 +466,7 @@ class TableStream:
             "stream": None if source is None else source.snapshot(),
             "rows": self.rows,
             "finished": self.finished,
+            "origin": self.origin,
         }
         if self.arrivals is not None:
             payload["arrivals"] = self.arrivals.dump()
@@ -468,7 +488,7 @@ class TableStream:
 
     def restored(self, data: bytes) -> TableStream:
         """Return a stream with the state of :meth:`snapshot`. Raises :class:`SnapshotError` for other bytes."""
-        payload = unseal(data, self.fingerprint)
+        payload = unseal(data, self.fingerprint, partial(difference_of, self.origin))
         other = self.anew()
         other.limits, other.budget = self.limits, self.budget
         try:
@@ -481,12 +501,11 @@ class TableStream:
                 other.absent = None  # the snapshot does not hold the types that came before
                 if other.arrivals is not None:
                     other.arrivals.load(payload["arrivals"])
-        except SnapshotError:
-            raise
-        except QueryError:
-            raise SnapshotError("the snapshot does not hold a state of this query", code="state_damaged") from None
-        except (AttributeError, KeyError, TypeError, ValueError, binascii.Error, pa.ArrowException, OSError):
-            raise SnapshotError("the snapshot does not hold a state of this query", code="state_damaged") from None
+        except SnapshotError as error:
+            raise difference_of(self.origin, payload) or error from None
+        except UNREADABLE:
+            damaged = SnapshotError("the snapshot does not hold a state of this query", code="state_damaged")
+            raise difference_of(self.origin, payload) or damaged from None
         logs.info(__name__, "the state of a stream was restored: %d events had come", other.rows)
         return other
 
