@@ -58,7 +58,7 @@ class BoundedRun:
             (found,) = self.stream.push(part)
             n_matches += len(found)
             counts = self.stream.counts
-            if counts.shed or cost_of(counts) >= self.most or n_matches > self.matches:
+            if not counts.whole or cost_of(counts) >= self.most or n_matches > self.matches:
                 return
             self.n_events += len(part)
             yield found

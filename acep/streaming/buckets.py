@@ -147,7 +147,7 @@ class Bucket:
         the micro-batch is retried."""
         if self.pace is not None:
             learning, walked = self._learned()
-            self.begun = self.totals.sum("touches"), self.totals.sum("shed"), learning, walked
+            self.begun = self.totals.sum("touches"), self._given_up, learning, walked
             self.epochs = 0
             self.pace.begin(now)
 
@@ -157,10 +157,15 @@ class Bucket:
         if self.pace is not None:
             work, shed, learning, walked = self.begun
             touches = self.totals.sum("touches") - work
-            lost = self.totals.sum("shed") - shed
+            lost = self._given_up - shed
             learned, made = self._learned()
             matches = max(0, made - walked)
             self.pace.end(touches, lost, self.epochs, max(0.0, learned - learning), matches=matches)
+
+    @property
+    def _given_up(self) -> int:
+        """Return how many partial matches and events, and matches of match points, were given up so far."""
+        return self.totals.sum("shed") + self.totals.sum("withheld")
 
     def _learned(self) -> tuple[float, int]:
         """Return the seconds of learning, and the matches made, since the stream was made or restored."""
@@ -308,7 +313,7 @@ class Bucket:
 
     def _exact(self, number: int) -> bool:
         """Return whether nothing was shed for a query, as of the last count."""
-        return self.totals.queries[number].shed == 0
+        return self.totals.queries[number].whole
 
     def _marked(self, number: int, rows: pa.Table) -> pa.Table:
         """Return rows of the result with the column ``exact`` set if there is a budget."""

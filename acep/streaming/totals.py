@@ -14,7 +14,7 @@ from acep.matches.records import Counts
 __all__ = ["COMPACT", "MOST", "TOLD", "Totals", "counts_in", "summed", "told_in"]
 
 MOST = 2**63 - 1
-COUNTS = ("matches", "nodes", "deciding", "shed", "touches", "retracted")  # for each query
+COUNTS = ("matches", "nodes", "deciding", "shed", "skipped", "withheld", "touches", "retracted")  # for each query
 TALLIES = ("points", "bundles")
 SUMS = tuple(one.name for one in fields(Tally))
 
@@ -71,7 +71,7 @@ class Totals:
             raise ValueError("totals of other queries")
         counts = []
         for one in data["queries"]:
-            numbers = {name: int(one.get(name, 0)) for name in COUNTS}  # the first versions had none taken back
+            numbers = {name: int(one.get(name, 0)) for name in COUNTS}  # the first versions had fewer
             tallies = [Tally.from_arrays(one[name]) for name in TALLIES]
             counts.append(_counts(numbers, tallies, str(one["unknown"])))
         events, late, memory = (int(data[name]) for name in ("events", "late", "memory"))

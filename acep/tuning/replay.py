@@ -118,12 +118,12 @@ def replay(
             n_matches += len(made)
     seconds, counts = time.process_time() - started, stream.stream.counts
     meter.spent += cost_of(counts)
-    if _is_merged(stream.plans[0], stream.engine) and counts.shed == 0:
+    if _is_merged(stream.plans[0], stream.engine) and counts.whole:
         n_matches = _count(table, query, columns, stream.engine)
     points = np.unique(np.concatenate(at), axis=0)
     return SampleRun(
         counts.events, counts.touches, n_matches or counts.matches, len(points), bundles_in(points),
-        draws_in(points, window_ticks(stream.plans[0], batch)), keys_in(points), counts.shed == 0,
+        draws_in(points, window_ticks(stream.plans[0], batch)), keys_in(points), counts.whole,
         seconds, points,
     )  # fmt: skip
 

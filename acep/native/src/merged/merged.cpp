@@ -115,7 +115,7 @@ void MergedEngine::event(uint32_t partition, const Event& event) {
     if (!suffices(merger_.most_touches(partition), [&] { return merger_.needs(partition, event); })) return;
     merger_.make_room(roots_, cursor_);
     const int64_t before = merger_.points();
-    walks.any = false;
+    walks.begin();
     merger_.event(partition, event, work_, [&](const Root& root) {
         if (lazy_ || full_ != endless || !roots_.empty()) {
             roots_.push(root);
@@ -132,7 +132,7 @@ size_t MergedEngine::give_some(const Root& root) {
     const size_t most = static_cast<size_t>(std::max<int64_t>(walks.left, walks.any ? 0 : 1));
     walks.any = true;
     if (most == 0) {
-        ++walks.withheld;
+        if (walks.lacks_first()) ++walks.withheld;
         return 0;
     }
     const int64_t* key = partitions_.key(root.partition);
@@ -148,7 +148,7 @@ size_t MergedEngine::give_some(const Root& root) {
         all = cursor_.done();
         cursor_.stop();
     }
-    if (!all) ++walks.withheld;
+    if (!all && walks.lacks_first()) ++walks.withheld;
     walks.left -= static_cast<int64_t>(given);
     walks.walked += static_cast<int64_t>(given);
     return given;

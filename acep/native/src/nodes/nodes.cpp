@@ -252,7 +252,7 @@ void NodeEngine::meet(Part& part, const Event& event) {
     part.seen = arrived;
     if (again) part.again = holds_;
     current_ = NIL;
-    walks.any = false;
+    walks.begin();
 }
 
 void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {

@@ -54,6 +54,8 @@ public:
     void bound_memory(int64_t bytes);
     int64_t least_memory() const;
     int64_t peak() const { return memory_.peak; }
+    // Return the most bytes of matches in a stretch of events, under a bound on memory.
+    int64_t given_peak() const { return memory_.given_peak; }
     bool takes_partition(int64_t clock) override;
     void used_texts(std::vector<uint8_t>& codes) const override;
     void change(Tables tables) override;

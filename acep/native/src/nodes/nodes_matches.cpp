@@ -75,7 +75,7 @@ void NodeEngine::tell(NodeList& nodes, uint32_t row, uint32_t state) {
 // Whether one more sequence may be walked out.
 bool NodeEngine::may_walk() {
     if (walks.may()) return true;
-    ++shed().withheld;
+    if (walks.lacks_first()) ++shed().withheld;
     return false;
 }
 

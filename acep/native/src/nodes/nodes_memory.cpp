@@ -114,10 +114,11 @@ bool NodeEngine::may_give(size_t length) {
     const auto size = static_cast<int64_t>(5 * sizeof(int64_t) + partitions_.width() * sizeof(int64_t) +
                                            length * (sizeof(int64_t) + sizeof(uint16_t)));
     if (memory_.given + size > memory_.most_given && output_.given() > memory_.given_before) {
-        ++shed_->withheld;
+        if (walks.lacks_first()) ++shed_->withheld;
         return false;
     }
     memory_.given += size;
+    memory_.given_peak = std::max(memory_.given_peak, memory_.given);
     return true;
 }
 

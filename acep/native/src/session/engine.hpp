@@ -20,6 +20,18 @@ struct Walks {
     int64_t walked = 0;
     int64_t withheld = 0;  // match points for which some matches were not written
     bool any = false;      // the current event has written one
+    bool lacks = false;    // some of its matches were not written
+
+    // Begin another event.
+    void begin() { any = lacks = false; }
+
+    // Note that a match of the current event is not written. Return whether it is the first one: a match point counts
+    // once, however many of its matches are not written.
+    bool lacks_first() {
+        const bool first = !lacks;
+        lacks = true;
+        return first;
+    }
 
     bool may() {
         if (left <= 0 && any) return false;
