@@ -274,7 +274,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["match", "query.acep", "words.csv"], "`ts` is not a time in row 0"),
     (["match", "query.acep", "events.csv", "--ts", "time"], "there is no column `time`"),
     (["match", "query.acep", "events.csv", "--id", "idd"], "there is no column `idd`"),
-    (["match", "query.acep", "events.csv", "--id", "symbol"], "the id 'AAPL' comes twice"),
+    (["match", "query.acep", "events.csv", "--id", "symbol"], "the id 'AAPL' of column `symbol` came before"),
     (["match", "query.acep", "events.csv", "--unit", "week"], "--unit week is not a unit of time"),
     (["match", "query.acep", "events.csv", "--engine", "fast"], "there is no engine 'fast'"),
     (["match", "query.acep", "events.csv", "--output", "x.xls"], "no format of output is named like `x.xls`"),

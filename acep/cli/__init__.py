@@ -79,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     match = _subcommand(commands, "match", "find a query's matches in a file of events", events=True)
+    _add_duplicates_option(match)
     _add_output_options(match)
     _add_plot_options(match)
     _add_engine_option(match)
@@ -87,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     follow = _subcommand(commands, "follow", "match the files that come into a folder, as they come")
     follow.add_argument("folder", metavar="FOLDER", help="where files of events (.csv, .jsonl, .parquet) are moved to")
     _add_follow_options(follow)
+    _add_duplicates_option(follow)
     _add_watch_option(follow)
     _add_budget_options(follow)
     _add_engine_option(follow)
@@ -94,6 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     text = "the same through Spark Structured Streaming, ending in a summary"
     replay = _subcommand(commands, "replay", text, events=True)
     _add_stream_options(replay)
+    _add_duplicates_option(replay)
     _add_watch_option(replay)
     _add_budget_options(replay)
     _add_output_options(replay, kinds=False)
@@ -195,6 +198,12 @@ def _add_column_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--format", metavar="F", help="csv, jsonl or parquet, where a name does not tell it")
     text = "leave out lines that cannot be read, and count them"
     group.add_argument("--skip-bad-lines", action="store_true", help=text)
+
+
+def _add_duplicates_option(parser: argparse.ArgumentParser) -> None:
+    text = "events whose --id came before: refuse (default), or drop, which leaves them out and counts them"
+    group = parser.add_argument_group("events that come twice")
+    group.add_argument("--duplicates", choices=("refuse", "drop"), default="refuse", metavar="HOW", help=text)
 
 
 def _add_stream_options(parser: argparse.ArgumentParser) -> None:

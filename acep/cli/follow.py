@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> None:
             into_format=args.output_format,
             **{
                 name: getattr(args, name)
-                for name in ("ts", "seq", "id", "unit", "op", "format", "skip_bad_lines", "engine")
+                for name in ("ts", "seq", "id", "unit", "op", "format", "skip_bad_lines", "engine", "duplicates")
             },
             type=None if args.type == "none" else args.type,
             cast=casts_of(args),

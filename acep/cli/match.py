@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ def run(args: argparse.Namespace) -> None:
     query = load_query(args)
     plot = _plot(args, query)
     options, who = reading_options(args, query, args.plot_value), budget_options(args)
+    options = dataclasses.replace(options, drop_duplicates=args.duplicates == "drop")
     from acep.events.files.stream import ROW, open_events
     from acep.runtime.passing import Passing
 
@@ -43,6 +45,8 @@ def run(args: argparse.Namespace) -> None:
         if plot is not None:
             plot.settle(events.schema, names)
         how = {"output": args.kind, "counts": not args.no_counts, "engine": args.engine, **names}
+        if args.id is not None:
+            how["duplicates"] = args.duplicates
         passing = Passing(query, events.schema, events.rows, **how, **who)
         with progress(args, f"matching {events.rows:,} events", events.rows) as advance:
             batches = _counted(events.batches(), advance)
@@ -73,6 +77,10 @@ def _check(args: argparse.Namespace) -> None:
         raise QueryError(f"--{args.kind} prints {said}", hint="leave out --output and --limit", code="option_invalid")
     if args.kind in ("count", "exists") and args.flat:
         raise QueryError(f"--{args.kind} has no columns", hint="leave out --flat", code="option_invalid")
+    if args.duplicates == "drop" and args.id is None:
+        raise QueryError(
+            "--duplicates drop knows events by their ids", hint="name the column: --id COL", code="option_invalid"
+        )
     if args.no_counts and args.kind != "bundles":
         raise QueryError(
             "--no-counts is about the matches of bundles", hint="give it with --bundles", code="option_invalid"
@@ -159,4 +167,7 @@ def _sum_up(passing: Passing, events: EventStream, budget: Any) -> None:
         sys.stderr.write(f"{passing.report}\n")
         for line in loose_bounds(budget, passing):
             sys.stderr.write(f"acep: {line}\n")
-    say_bad_lines(events)
+    if events.duplicates:
+        rows = "1 row was" if events.duplicates == 1 else f"{events.duplicates:,} rows were"
+        sys.stderr.write(f"acep: {rows} left out, as events with their ids had come before\n")
+    say_bad_lines(events.bad)

@@ -41,6 +41,7 @@ def run(args: argparse.Namespace) -> None:
                 progress=False if args.no_progress or live is not None else None,
                 tell=None if live is None else live.tell,
                 engine=args.engine,
+                duplicates=args.duplicates,
                 **column_names(args),
                 **options,
             )

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from acep.errors import DataError, suggest
 
-__all__ = ["check_names", "column_at", "fields_of", "named_column", "null_error", "roots_of", "twice", "twice_error"]
+__all__ = ["again_error", "check_names", "column_at", "fields_of", "named_column", "null_error", "roots_of", "twice"]
 
 
 def check_names(*, unit: object = None, **roles: object) -> None:
@@ -29,10 +29,12 @@ def null_error(name: str, row: int) -> DataError:
     )
 
 
-def twice_error(name: str, id: int | str) -> DataError:
-    """Return the error for an id that two events have."""
+def again_error(name: str, value: object, row: int, where: str = "") -> DataError:
+    """Return the error for an event that comes again: its id, and its row among all that came, or ``where`` it is."""
     return DataError(
-        f"the id {id!r} comes twice in column `{name}`", hint="leave id out to use row positions", code="data_order"
+        f"{where or f'row {row} (rows count from 0)'}: the id {value!r} of column `{name}` came before",
+        hint='duplicates="drop" leaves out events that come again; without id= each row is an event',
+        code="data_order",
     )
 
 

@@ -15,7 +15,7 @@ from acep.errors import DataError, suggest
 from acep.events.batch import Batch, Column
 from acep.events.columns import UNIT_NS, column_of, kind_of, plain_type, refusal, tick_of, ticks_of
 from acep.events.durations import duration_type
-from acep.events.fields import check_names, column_at, fields_of, null_error, twice, twice_error
+from acep.events.fields import again_error, check_names, column_at, fields_of, null_error, twice
 from acep.events.fixed import DIGITS, decimal_of, decimal_type, scale_of
 from acep.events.frames import to_table, unread_columns, unread_error
 from acep.events.records import Events, Id
@@ -377,8 +377,8 @@ def _ids(name: str, held: pa.ChunkedArray, base: int, *, unique: bool) -> Any:
     values: Any = column.to_list() if kind is Kind.STRING else column.values
     if unique and not (len(set(values)) == len(values) if kind is Kind.STRING else _distinct(values)):
         seen: set[Id] = set()
-        twice = next(v for v in values if v in seen or seen.add(v))  # type: ignore[func-returns-value]
-        raise twice_error(name, twice if isinstance(twice, str) else int(twice))
+        row, value = next((row, v) for row, v in enumerate(values) if v in seen or seen.add(v))  # type: ignore[func-returns-value]
+        raise again_error(name, value if isinstance(value, str) else int(value), base + row)
     return values
 
 

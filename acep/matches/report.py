@@ -25,6 +25,7 @@ COUNTED = (
     "events",
     "late",
     "ahead",
+    "duplicates",
     "shed",
     "skipped",
     "withheld",
@@ -44,7 +45,7 @@ SUMS = (*COUNTED, "made", "kept", "work", "matches", "seconds", "points", "bundl
 class Report:
     """The report of a run.
 
-    ``events`` seen, ``late`` ones refused, and those too far ``ahead``; partial
+    ``events`` seen, ``late`` ones refused, those too far ``ahead``, and rows left out as ``duplicates``; partial
     matches ``made``, and ``kept`` as long as they could matter; partial matches and events ``shed`` for want of budget,
     of which ``skipped`` are events; match points of which matches were ``withheld``, as they had more than there was
     time or memory for; ``work`` in touches (transition evaluations), with those charged for ``deciding``; ``matches``
@@ -71,6 +72,7 @@ class Report:
     events: int = 0
     late: int = 0
     ahead: int = 0
+    duplicates: int = 0
     made: int = 0
     kept: int = 0
     shed: int = 0
@@ -185,6 +187,8 @@ class Report:
             first += f" in {self.seconds:.2f} s" + (f" ({rate} events/s)" if rate else "")
         if self.refused:
             first += f"; {self.refused}"
+        if self.duplicates:
+            first += f"; {_count(self.duplicates, 'duplicate')} left out"
         return f"{first}\n{self.effort}"
 
     @property

@@ -135,7 +135,7 @@ class Follower:
             self._recent = RecentIds(self._job.schema, kept=kept)
         if self._recent is not None:
             self._recent.forget(micro_batch.final, self._job.bound(started if self._job.clocked else None))
-        rows = self.inbox.read(files, self._schema, first, self.bad, self._recent)
+        rows, duplicates = self.inbox.read(files, self._schema, first, self.bad, self._recent)
         for one in files:
             check_same(self.inbox.folder, one, way_out)
         if pending is None:
@@ -155,7 +155,8 @@ class Follower:
             logs.info(__name__, "micro-batch %d takes in version %d of the query", batch, version.number)
         now = pending.began if self._job.clocked else None
         micro_batch = replace(micro_batch, now=now)
-        found, told = step_bucket(micro_batch, 0, _part(self._job, rows, pending, now), Stopwatch())
+        part = replace(_part(self._job, rows, pending, now), duplicates=duplicates)
+        found, told = step_bucket(micro_batch, 0, part, Stopwatch())
         if found:
             self.outbox.write(batch, pa.concat_tables(found))
         newest = pending.versions[-1].number if pending.versions else self._done.get("version", 0)

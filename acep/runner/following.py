@@ -74,6 +74,8 @@ def follow(
     of :func:`acep.match` and :func:`acep.read_events`; without ``id`` events are numbered from 0 in the order in which
     they are taken.
 
+    An event whose id came before, and is not final, is refused, or with ``duplicates="drop"`` left out.
+
     With ``flat`` the results have plain columns only, as with :meth:`acep.Matches.to_arrow`, which a CSV file can hold:
     one for each key attribute, each value of RETURN and each variable.
 
@@ -115,6 +117,7 @@ def follow(
     used += [] if given.op is None else [given.op]
     used += [name for one in asked_for(query).queries for name in columns_read(one)]
     files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines}
+    files["drop_duplicates"] = given.duplicates == "drop" and given.op is None
     reading = options_of(columns=None if versions is not None else list(dict.fromkeys(used)), **columns, **files)
     if cast and cast.get(given.ts, "").lower().startswith(("timestamp", "date")):
         columns["unit"] = None  # the cast has used it already
@@ -139,7 +142,9 @@ def follow(
         if flat:
             outbox.flat = Layout.of(made.plans)
             flat_table(result.empty_table(), outbox.flat)  # raises for two columns of one name
-        return replace(made, result=result), delay_ms_of(watermark, known)
+        # Without op= the ids are looked at as files are read, so that file and row are known.
+        duplicates = None if given.op is None else made.duplicates
+        return replace(made, result=result, duplicates=duplicates), delay_ms_of(watermark, known)
 
     warn_if_missing(given.engine)
     newer = None if versions is None else _existing("versions", versions)

@@ -71,16 +71,18 @@ class Inbox:
 
     def read(
         self, files: tuple[Arrival, ...], schema: pa.Schema, first: int, bad: BadLines, recent: RecentIds | None = None
-    ) -> pa.Table:
-        """Read files, with the rows numbered from ``first``; rows with ids that are ``recent`` are bad lines."""
-        tables = []
+    ) -> tuple[pa.Table, int]:
+        """Read files, with the rows numbered from ``first``, and return how many rows with ids that are ``recent`` were
+        left out, too. Raises :class:`DataError` for such a row, if it is refused."""
+        tables, size = [], 0
         for one in files:
             path = self.folder / one.name
             rows = _read_rows(path, self.options, schema, bad)
-            skip = self.options.skip_bad_lines
-            tables.append(rows if recent is None else recent.once(rows, str(path), bad, skip=skip))
+            size += rows.num_rows
+            drop = self.options.drop_duplicates
+            tables.append(rows if recent is None else recent.once(rows, str(path), drop=drop))
         rows = pa.concat_tables(tables) if tables else schema.empty_table()
-        return rows.append_column(ROW, pa.array(np.arange(first, first + rows.num_rows)))
+        return rows.append_column(ROW, pa.array(np.arange(first, first + rows.num_rows))), size - rows.num_rows
 
 
 def _settled(paths: Sequence[Path], options: Options) -> pa.Schema | None:
@@ -88,7 +90,7 @@ def _settled(paths: Sequence[Path], options: Options) -> pa.Schema | None:
 
     Raises :class:`DataError` for files that cannot be read, or do not fit together.
     """
-    with open_events(list(paths), options) as events:
+    with open_events(list(paths), dataclasses.replace(options, id=None)) as events:
         if not events.rows:
             return None
         there = fields_of(events.schema)
@@ -112,7 +114,8 @@ def _read_rows(path: Path, options: Options, schema: pa.Schema, bad: BadLines) -
     """
     form = split_format(path)[0] or NAMES[options.format or ""]
     texts = {f.name: cast_of(f.name, "string") for f in schema if pa.types.is_string(f.type) and form == "csv"}
-    own = dataclasses.replace(options, casts=texts | options.casts, casts_are_there=False)
+    # The ids are looked at once the rows are known that are events.
+    own = dataclasses.replace(options, casts=texts | options.casts, casts_are_there=False, id=None)
     with open_events(path, own) as events:
         table = events.whole()
         if events.bad.count:

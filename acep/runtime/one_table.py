@@ -59,7 +59,7 @@ def some_matches(tables: TableStream, table: pa.Table, limit: int) -> Any:
     if tables.ready(table) and limit:
         assert tables.stream is not None
         most = min(ROWS, limit)
-        blocks = tables.stream.blocks(tables.batch(table), most, most)
+        blocks = tables.stream.blocks(tables.batch(tables.once(table), unique=False), most, most)
         for block in chain(blocks, tables.stream.finish_blocks(most)):
             for kept, one in zip(found, block, strict=True):
                 kept.append(one[: limit - sum(map(len, kept))])
@@ -111,7 +111,7 @@ def _exists(tables: TableStream, table: pa.Table) -> bool:
         return False
     tables.prepare(table.schema, "exists")
     assert tables.stream is not None
-    stream, whole = tables.stream, tables.batch(table)
+    stream, whole = tables.stream, tables.batch(tables.once(table), unique=False)
     if any(tables.any_of(stream.push(part)[0]) for part in whole.parts(PART)) or tables.any_of(stream.finish()[0]):
         return True
     tables.warn()
@@ -126,7 +126,7 @@ def _compressed(tables: TableStream, table: pa.Table) -> Compressed:
             from acep.native.session import NativeSession
 
             session = NativeSession(tables.plans, [choice.engine])
-            session.push(tables.batch(table))
+            session.push(tables.batch(tables.once(table), unique=False))
             session.finish()
             tables.warn()
             graph = session.take_compressed(0)
@@ -141,7 +141,7 @@ def _batches(tables: TableStream, table: pa.Table) -> Batches:
     if not table.num_columns:
         return Batches(iter(()), tables.matches(0, []), fractional=False)
     tables.prepare(table.schema)
-    plan, batch = tables.plans[0], tables.batch(table)
+    plan, batch = tables.plans[0], tables.batch(tables.once(table), unique=False)
     tables.warn()
     blocks = blocks_of(plan, tables.engine, batch)
     return Batches(blocks, tables.matches(0, []), fractional=plan.automaton.costs.scale != 1)

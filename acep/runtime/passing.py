@@ -82,7 +82,10 @@ class Passing:
         tables, stream = self.tables, self.tables.stream
         assert stream is not None
         started, processor = time.perf_counter(), time.thread_time()
-        batch = tables.batch(table)
+        table = tables.once(table)
+        if not table.num_rows:
+            return
+        batch = tables.batch(table, unique=False)
         self._first = int(batch.ts[0]) if self._first is None else self._first
         self._last = int(batch.ts[-1])
         if self.output == "exists":

@@ -64,6 +64,9 @@ def match(
     the beginning of the micro-batch; a date, a datetime, a text of one ("2030-01-01", in UTC) or ticks of an integer
     ``ts`` are fixed. Events beyond it are counted, not used, and do not move the watermark.
 
+    ``duplicates``: a row with the ``id`` of an event that is not final, and with its partition attributes, is refused
+    (``"refuse"``) or left out (``"drop"``); in a batch DataFrame, also with its ``ts``.
+
     ``state``, for a stream: a folder, or a URI such as ``"s3://bucket/folder"``, that all workers and every later run
     can reach. The state is kept there in files, which is faster than Spark's own state (docs/howto/spark.md).
 

@@ -100,6 +100,7 @@ class Replay:
         rate = rate_text(self.events, self.seconds) if self.batches else ""
         speed = f" ({rate} events/s)" if rate else ""
         late = f"; {self.report.refused}" if self.report.refused else ""
+        late += f"; {self.report.duplicates:,} came twice" if self.report.duplicates else ""
         told = (
             f"{self.events:,} events in {self.batches} micro-batches, {self.seconds:.1f} s{speed}{late}\n"
             f"{self.matches:,} matches in {self.bundles:,} bundles"

@@ -66,7 +66,9 @@ class Job:
     ``budget`` is ``None`` if it bounds nothing; ``policy`` (a name), ``seed``, ``histories`` belong to it. ``op`` names
     the column that takes events back, and ``ahead`` says how many ticks before they are final events are matched
     (``None``: at once). ``late``: whether late events are rows of the result, which then has the columns kind and
-    event. ``dynamic``: whether queries may be replaced by newer versions; all columns go to the workers then."""
+    event. ``dynamic``: whether queries may be replaced by newer versions; all columns go to the workers then.
+    ``duplicates``: what becomes of events that come twice (``None``: they are not looked for); it may change when a
+    stream is restarted."""
 
     names: tuple[str, ...]
     queries: tuple[Query, ...]
@@ -89,6 +91,7 @@ class Job:
     ahead: int | None = 0
     late: bool = False
     dynamic: bool = False
+    duplicates: str | None = None
 
     @property
     def plans(self) -> tuple[Plan, ...]:
@@ -388,5 +391,6 @@ def job_of(
         op=options.op,
         ahead=ahead,
         late=late,
+        duplicates=None if options.id is None else options.duplicates,
     )
     return job.sealed()

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep.errors import DataError, QueryError, SnapshotError
-from acep.events.arrivals import Arrivals, Due
+from acep.events.arrivals import ARRIVAL, Arrivals, Due
+from acep.events.batch import Batch
 from acep.events.tables import batch_of
 from acep.matches.records import Counts, Found
 from acep.plan.compile import Plan
@@ -48,12 +49,18 @@ class RevisedRows:
         self._arrivals: Arrivals | None = None
         self._arrow: pa.Schema | None = None
         self.matched = 0  # events that were matched for the first time, since it was made or restored
+        self._twice = 0  # rows that came twice in one push, and were left out, since then
         if data is not None:
             self._load(unseal(data, job.fingerprint))
 
     def __len__(self) -> int:
         kept = self.stream.held if isinstance(self.stream, RevisedStream) else 0
         return kept + (0 if self._arrivals is None else len(self._arrivals))
+
+    @property
+    def duplicates(self) -> int:
+        """Return how many rows of a job with ``op`` were left out, as they came before."""
+        return self._twice + (0 if self._arrivals is None else self._arrivals.duplicates)
 
     def push(self, rows: pa.Table) -> tuple[list[Sequence[Found]], int]:
         """Take in rows; return the matches that come and go for each plan, and how many of the rows were late.
@@ -122,6 +129,13 @@ class RevisedRows:
         oldest = self.stream.oldest if isinstance(self.stream, RevisedStream) else None
         return final if oldest is None or final is None else min(oldest, final)
 
+    @property
+    def kept(self) -> tuple[pa.Table | None, Batch | None]:
+        """Return the events that may still change something, all that are not final among them: those that were not
+        matched yet, and the others. Only for a job whose events are not taken back."""
+        waiting = None if self._arrivals is None else self._arrivals.held_rows
+        return waiting, self.stream.events() if isinstance(self.stream, RevisedStream) else None
+
     def kept_ids(self) -> list[tuple[pa.Array, npt.NDArray[np.int64]] | None]:
         """Return the ids and times, in ticks, of the events that may still change something."""
         held = None if self._arrivals is None else self._arrivals.kept(str(self.job.schema.id))
@@ -186,12 +200,17 @@ class RevisedRows:
         job = self.job
         self._arrow = arrow.remove_metadata()
         # The watermark says what is final, by advance().
-        self._arrivals = Arrivals(arrow, job.schema, "inf", job.op, 0 if job.ahead == 0 else "inf")
+        # Without op= the bucket looks for events that come twice, before they come here.
+        duplicates = None if job.op is None else job.duplicates
+        self._arrivals = Arrivals(
+            arrow, job.schema, "inf", job.op, 0 if job.ahead == 0 else "inf", duplicates=duplicates
+        )
         self._arrivals.speculation = job.ahead
 
     def _as_they_came(self, rows: pa.Table, op: str) -> pa.Table:
-        """Return rows in the order in which they came; of equal ``seq`` those first that take an event back."""
-        seq, name = str(self.job.schema.seq), str(self.job.schema.id)
+        """Return rows in the order in which they came; of equal ``seq`` those first that take an event back. Rows with
+        the same id, ``seq`` and ``op`` are one, if events that come again are left out."""
+        seq, name, ts = str(self.job.schema.seq), str(self.job.schema.id), self.job.schema.ts
         back = pc.less(rows.column(op), 0)
         for key in self.keys:
             if pc.any(pc.and_(back, pc.is_null(rows.column(key), nan_is_null=True))).as_py():
@@ -201,14 +220,21 @@ class RevisedRows:
                     f"rows out before the match: `{key}` IS NOT NULL",
                     code="data_null",
                 )
+        came = rows.take(pc.sort_indices(rows, [(seq, "ascending"), (op, "ascending"), (ts, "ascending")]))
+        if self.job.duplicates == "drop":
+            numbered = came.select([name, seq, op]).append_column(ARRIVAL, pa.array(np.arange(len(came))))
+            first = numbered.group_by([name, seq, op]).aggregate([(ARRIVAL, "min")]).column(f"{ARRIVAL}_min")
+            self._twice += len(came) - len(first)
+            return came if len(first) == len(came) else came.take(first.take(pc.sort_indices(first)))
         events = rows.filter(pc.invert(back)).select([name, seq])
         if events.group_by([name, seq]).aggregate([]).num_rows < events.num_rows:
             raise DataError(
                 f"two events have the same `{name}` and `{seq}`, so that it is not certain which came last",
-                hint=f"`{seq}` counts all rows, also those that take events back",
+                hint=f"`{seq}` counts all rows, also those that take events back; where the source repeats rows: "
+                'duplicates="drop"',
                 code="data_order",
             )
-        return rows.take(pc.sort_indices(rows, [(seq, "ascending"), (op, "ascending")]))
+        return came
 
     def _fed(self, due: Due, passed: int = BEGINNING) -> list[Sequence[Found]]:
         """Feed the rows that are due, and the time that has ``passed``, if any has since the last call."""

@@ -110,7 +110,7 @@ def decided(bucket: Bucket, watermark: int, delay_ms: int, *, ended: bool) -> li
     bound = before(max(watermark, passed(bucket.held.greatest, delay_ms, tick_ms)), tick_ms)
     if bucket.job.revised:
         return late + bucket.revise(bound, at_once=bucket.job.at_once(delay_ms))
-    return late if bound is None else late + bucket.advance(bound)
+    return late + bucket.advance(bound)
 
 
 def told(bucket: Bucket, state: int, watermark: int, watch: Stopwatch) -> str:
@@ -146,13 +146,15 @@ def told(bucket: Bucket, state: int, watermark: int, watch: Stopwatch) -> str:
 class BucketRows:
     """The rows of a micro-batch for one bucket. ``newest`` is the newest time of all rows of the micro-batch, in ticks,
     in whichever bucket they are, without rows too far ahead (``None``: there are none); ``ended`` says whether the
-    stream ends with it. The same rows have the same ``digest``, in any order. ``versions``: new ones of queries."""
+    stream ends with it. The same rows have the same ``digest``, in any order. ``versions``: new ones of queries.
+    ``duplicates``: rows that were left out, as their events had come before."""
 
     rows: pa.Table | None
     newest: int | None
     digest: str
     ended: bool
     versions: tuple[NewVersion, ...] = ()
+    duplicates: int = 0
 
 
 @dataclass(frozen=True)
@@ -241,6 +243,7 @@ def take_step(
             watch.went_on += bucket.replace(given.versions, micro_batch.since, micro_batch.final)
         if given.rows is not None and given.rows.num_rows:
             take_in(bucket, given.rows, watermark, micro_batch.now, watch)
+        bucket.totals.duplicates += given.duplicates
         if given.newest is not None:
             bucket.held.see(given.newest)
         out = decided(bucket, watermark, micro_batch.delay_ms, ended=given.ended) if is_sure else []

@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 
-COUNTED = ("events", "late", "ahead")  # of what buckets tell
+COUNTED = ("events", "late", "ahead", "duplicates")  # of what buckets tell
 FRAME = ("rows", "ended", "packed", "packing", "newest")  # columns of what is packed
 
 

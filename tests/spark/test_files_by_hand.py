@@ -197,7 +197,7 @@ def test_an_event_beyond_the_latest_time_is_counted_and_does_not_move_time(run: 
         job = job_for(table, buckets=buckets, latest=800)
         given, totals = run(job, [table.slice(0, 4), table.slice(4)], 2)
         assert given == [[], [4]]
-        assert totals == {"events": 3, "late": 0, "ahead": 3, "matches": 1}
+        assert totals == {"events": 3, "late": 0, "ahead": 3, "duplicates": 0, "matches": 1}
 
 
 def test_a_stream_that_most_events_are_late_for_says_so(run: Run) -> None:
