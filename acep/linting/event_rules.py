@@ -30,11 +30,14 @@ __all__ = [
     "null_breaks",
     "numbers_as_text",
     "out_of_order",
+    "rows_twice",
     "type_never",
 ]
 
 MANY_NULLS = 0.1  # share of events with a null key
 DOMINANT = 0.9
+MANY_AGAIN = 0.01  # share of rows that are equal to others
+ROW = "__row"
 FEW = 20  # events below which shares say nothing
 
 
@@ -194,8 +197,38 @@ def id_twice(view: LintView) -> Iterator[Hit]:
         yield Hit(
             "error",
             f"{len(twice):,} ids of `{name}` come more than once, such as {some!r}",
-            "acep refuses such events: drop what comes twice, or leave id= out",
+            'acep refuses such events: duplicates="drop" leaves out what comes again, or leave id= out',
         )
+
+
+def rows_twice(view: LintView) -> Iterator[Hit]:
+    """Find many rows that are equal to one before them in all columns, where no id says which events are the same."""
+    if view.plan.schema.id is not None or not view.complete:
+        return
+    repeated = _rows_again(view.table)
+    if repeated >= FEW and repeated >= MANY_AGAIN * len(view):
+        yield Hit(
+            "warning",
+            f"{repeated:,} of {len(view):,} rows are equal to one before them in every column",
+            'each row is an event: if the source repeats events, name an id= column, with duplicates="drop"',
+        )
+
+
+def _rows_again(table: pa.Table) -> int:
+    """Return how many rows are equal to one before them."""
+    nested = [field.name for field in table.schema if pa.types.is_nested(field.type)]
+    plain = table.drop_columns(nested)
+    try:
+        groups = plain.append_column(ROW, pa.array(np.arange(len(table)))).group_by(plain.column_names)
+        groups = groups.aggregate([(ROW, "list"), (ROW, "count")])
+    except pa.ArrowNotImplementedError:  # a column of a type whose values are not compared
+        return 0
+    groups = groups.filter(pc.greater(groups.column(f"{ROW}_count"), 1))
+    sizes, rows = groups.column(f"{ROW}_count").to_numpy(), groups.column(f"{ROW}_list").combine_chunks().flatten()
+    if not nested:
+        return len(rows) - len(sizes)
+    inner = map(repr, table.select(nested).take(rows).to_pylist())
+    return len(rows) - len({*zip(np.repeat(np.arange(len(sizes)), sizes).tolist(), inner, strict=True)})
 
 
 def out_of_order(view: LintView) -> Iterator[Hit]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -35,6 +36,12 @@ def rows(**columns: list[Any]) -> dict[str, list[Any]]:
     return plain | {"x": list(range(N))} | columns
 
 
+def twice(given: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The rows, delivered twice."""
+    return {name: column * 2 for name, column in given.items()}
+
+
+NESTED = [[{"n": n}] for n in range(N)]
 KEYED = "PATTERN SEQ(A a, B b) WHERE [k] WITHIN 300"
 SINCE = "PATTERN A a WHERE a.ts >="
 NOON = "PATTERN A a WHERE hour(a.ts) >= 12 WITHIN 3 days"
@@ -170,6 +177,9 @@ PAIRS: list[tuple[str, str, tuple[Any, ...], tuple[Any, ...]]] = [
     ),
     ("unit_suspect", "warning", (KEYED, rows(ts=TIMES), {"unit": "ms"}), (KEYED, rows(ts=TIMES), {"unit": "s"})),
     ("id_twice", "error", (KEYED, rows(x=[n // 2 for n in range(N)]), {"id": "x"}), (KEYED, rows(), {"id": "x"})),
+    ("rows_twice", "warning", (KEYED, twice(rows())), (KEYED, twice(rows()) | {"x": list(range(2 * N))})),
+    ("rows_twice", "warning", (KEYED, twice(rows(x=NESTED))), (KEYED, twice(rows()) | {"x": NESTED + NESTED[::-1]})),
+    ("rows_twice", "warning", (KEYED, twice(rows())), (KEYED, twice(rows()), {"id": "x"})),
     ("out_of_order", "note", (KEYED, rows(ts=[10 * (n ^ 1) for n in range(N)])), (KEYED, rows())),
     (
         "any_match_repetition", "warning",
@@ -195,6 +205,36 @@ def test_a_rule_fires_where_it_should_and_only_there(code: str, severity: str, w
     assert {one.severity for one in found} == {severity}
     assert all(one.hint for one in found)
     assert [one for one in look(*right) if one.code == code] == []
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "jsonl"])
+def test_rows_that_are_equal_are_told_by_all_columns_of_files(
+    tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def file(name: str, given: dict[str, list[Any]]) -> str:
+        frame, path = pd.DataFrame(given), str(tmp_path / f"{name}.{form}")
+        if form == "csv":
+            frame.to_csv(path, index=False)
+        elif form == "jsonl":
+            frame.to_json(path, orient="records", lines=True)
+        else:
+            frame.to_parquet(path)
+        return path
+
+    once = rows(ts=[n // 30 for n in range(N)], k=[1] * N)  # the columns that the query reads are often equal
+    again, other = file("again", twice(once)), file("other", once)
+    assert "rows_twice" in acep.lint(again, KEYED).codes
+    assert "rows_twice" not in acep.lint([other], KEYED).codes
+    assert main(["lint", KEYED, again, "--strict"]) == 1
+    assert "60 of 120 rows are equal to one before them in every column" in capsys.readouterr().out
+    monkeypatch.setattr("acep.linting.reading.MOST", 4 * 2 * N - 1)  # then nothing is known
+    assert "rows_twice" not in acep.lint(again, KEYED).codes
+
+
+def test_a_column_that_no_query_reads_may_be_unreadable(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text("".join(f'{{"ts": {n}, "type": "A", "k": {n}, "z": {z}}}\n' for n, z in enumerate(("1", "[2]"))))
+    assert "type_never" in acep.lint(path, KEYED).codes
 
 
 def test_each_rule_has_an_example() -> None:
