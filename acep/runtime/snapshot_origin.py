@@ -34,32 +34,32 @@ def origin_of(
     }
 
 
-def difference_of(here: Mapping[str, Any], payload: Any) -> SnapshotError | None:
+def difference_of(current: Mapping[str, Any], payload: Any) -> SnapshotError | None:
     """Return the error that says how a snapshot differs from a stream, by the payload of the one and the origin that a
     snapshot of the other would have. ``None``: it is of other queries, or it does not say.
 
-    >>> here = origin_of([], ["x"], {"lateness": None}, None)
-    >>> there = origin_of([], ["x"], {"lateness": 5}, None)
-    >>> print(difference_of(here, {"origin": there}).message)
+    >>> current = origin_of([], ["x"], {"lateness": None}, None)
+    >>> earlier = origin_of([], ["x"], {"lateness": 5}, None)
+    >>> print(difference_of(current, {"origin": earlier}).message)
     the snapshot was taken of this query with lateness=5, and here it has lateness=None
     """
-    there = payload.get("origin") if isinstance(payload, dict) else None
-    if not _is_origin(there) or there["queries"] != here["queries"]:
+    earlier = _origin_in(payload)
+    if earlier is None or earlier["queries"] != current["queries"]:
         return None
-    if there["names"] != here["names"]:
+    if earlier["names"] != current["names"]:
         return SnapshotError(
-            f"the snapshot is of {_form(there['names'])}, and here is {_form(here['names'])}",
+            f"the snapshot is of {_form(earlier['names'])}, and here is {_form(current['names'])}",
             hint="give the queries in the same form and under the same names",
         )
-    options = [name for name, value in here["options"].items() if there["options"].get(name, value) != value]
+    options = [name for name, value in current["options"].items() if earlier["options"].get(name, value) != value]
     if options:
-        before, now = (", ".join(f"{name}={side['options'][name]}" for name in options) for side in (there, here))
+        before, now = (", ".join(f"{name}={side['options'][name]}" for name in options) for side in (earlier, current))
         return SnapshotError(
             f"the snapshot was taken of this query with {before}, and here it has {now}",
             hint="restore it with the options that it was taken with, or start without it",
         )
-    if there["bounds"] != here["bounds"]:
-        before, now = (" and ".join(map(str, side["bounds"])) or "nothing" for side in (there, here))
+    if earlier["bounds"] != current["bounds"]:
+        before, now = (" and ".join(map(str, side["bounds"])) or "nothing" for side in (earlier, current))
         return SnapshotError(
             f"the snapshot was taken under a budget that bounds {before}, and here it bounds {now}",
             hint="restore it with a budget that bounds the same, or start without it",
@@ -67,10 +67,13 @@ def difference_of(here: Mapping[str, Any], payload: Any) -> SnapshotError | None
     return None
 
 
-def _is_origin(data: Any) -> bool:
-    """Return whether data have the form of :func:`origin_of`. Those of an earlier acep are not there."""
+def _origin_in(payload: Any) -> dict[str, Any] | None:
+    """Return the origin in a payload; ``None``: it has none, as an earlier acep wrote it, or one of another form."""
+    data = payload.get("origin") if isinstance(payload, dict) else None
     kinds = {"queries": list, "names": list, "options": dict, "bounds": list}
-    return isinstance(data, dict) and all(isinstance(data.get(name), kind) for name, kind in kinds.items())
+    if not isinstance(data, dict) or not all(isinstance(data.get(name), kind) for name, kind in kinds.items()):
+        return None
+    return data
 
 
 def _form(names: Sequence[Any]) -> str:
