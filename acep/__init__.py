@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from acep.pattern.letters import regex
     from acep.pattern.sase import parse
     from acep.pattern.tree import Query
-    from acep.runner.follower import Followed
+    from acep.runner.followed import Followed
     from acep.runner.following import follow
     from acep.runtime.api import Matcher, match
     from acep.training.learn import learn
@@ -95,7 +95,7 @@ _NAMES = {
     "acep.pattern.letters": "regex",
     "acep.pattern.sase": "parse",
     "acep.pattern.tree": "Query",
-    "acep.runner.follower": "Followed",
+    "acep.runner.followed": "Followed",
     "acep.runner.following": "follow",
     "acep.runtime.api": "Matcher match",
     "acep.training.learn": "learn",

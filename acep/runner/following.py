@@ -17,12 +17,14 @@ from acep.events.tables import schema_of
 from acep.matches.flat import Layout, check_flat, flat_table
 from acep.native.compiled import warn_if_missing
 from acep.pattern.asked import asked_for, columns_read
-from acep.runner.follower import Followed, Follower
+from acep.runner.followed import Followed
+from acep.runner.follower import Follower
 from acep.runner.inbox import ROW, Inbox
 from acep.runner.outbox import Outbox
 from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
 from acep.streaming.folders import LocalFolder, state_folder
 from acep.streaming.job import Job, job_of
+from acep.streaming.latest import Latest
 from acep.streaming.progress import Progress
 from acep.streaming.results import result_schema
 from acep.streaming.times import delay_ms_of, first_end_tick
@@ -142,9 +144,11 @@ def follow(
         if flat:
             outbox.flat = Layout.of(made.plans)
             flat_table(result.empty_table(), outbox.flat)  # raises for two columns of one name
+        # A time that only the end of a stream has is never that of an event.
+        bound = Latest(tick=last - 1) if made.latest is None else made.latest
         # Without op= the ids are looked at as files are read, so that file and row are known.
         duplicates = None if given.op is None else made.duplicates
-        return replace(made, result=result, duplicates=duplicates), delay_ms_of(watermark, known)
+        return replace(made, result=result, latest=bound, duplicates=duplicates), delay_ms_of(watermark, known)
 
     warn_if_missing(given.engine)
     newer = None if versions is None else _existing("versions", versions)
@@ -158,7 +162,7 @@ def follow(
             batches += 1
             if tell is not None:
                 tell(progress)
-        elif once or end:
+        elif once or end or follower.ended:
             return follower.sum_up(batches, time.monotonic() - began)
         else:
             time.sleep(poll)

@@ -137,14 +137,20 @@ class Job:
         return self.budget is not None and (self.budget.latency is not None or self.budget.cpu is not None)
 
     @property
+    def measured(self) -> bool:
+        """Whether a budget bounds time or memory, so that a micro-batch that is begun again may shed other events or
+        partial matches than at first: that depends on measurements, and on what is still in memory."""
+        return self.timed or (self.budget is not None and self.budget.memory is not None)
+
+    @property
     def clocked(self) -> bool:
         """Whether buckets need the time at which a micro-batch began, for a budget or for ``latest``."""
         return self.timed or (self.latest is not None and self.latest.ahead is not None)
 
     def bound(self, now: int | None) -> int | None:
         """Return the greatest time of an event, in ticks, in a micro-batch that began at ``now``, in milliseconds;
-        ``None`` without a bound."""
-        return None if self.latest is None else self.latest.bound(now, self.tick_ms)
+        ``None`` without a bound. With one it is before the time that ends a stream."""
+        return None if self.latest is None else min(self.latest.bound(now, self.tick_ms), self.end - 1)
 
     def pass_of(self, bucket: int) -> Pass:
         """Return the pass that a bucket belongs to."""
