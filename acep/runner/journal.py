@@ -6,8 +6,8 @@
     gone/<batch>     names of taken files that were no longer in the folder before this micro-batch was planned
     settings         the query and options of the state, and the columns of the events
 
-All are JSON. Plans up to the newest ``taken`` are removed, and so is what is ``gone`` before a micro-batch later than the
-next one: that was before the state was put back.
+All are JSON. Plans up to the newest ``taken`` are removed. So is what is ``gone`` before a micro-batch later than the
+next one, as that was before the state was put back.
 """
 
 from __future__ import annotations
