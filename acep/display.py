@@ -10,6 +10,8 @@ from html import escape
 from itertools import islice
 from typing import Any
 
+from acep.errors import printable
+
 __all__ = [
     "MOST_TEXT",
     "ROWS",
@@ -52,7 +54,7 @@ def clipped(text: str, most: int = LONGEST) -> str:
     >>> clipped("a\nb"), clipped("x" * 1000, 3)
     ('a\\nb', 'xxx... (1,000 characters)')
     """
-    return _escaped(text[:most]) + _cut(text, most)
+    return printable(text[:most]) + _cut(text, most)
 
 
 def clipped_lines(text: str, most: int) -> str:
@@ -61,11 +63,7 @@ def clipped_lines(text: str, most: int) -> str:
     >>> clipped_lines("a\n\tb\x1b\r\nc", 8), clipped_lines("ab\ncd", 4)
     ('a\n    b\\x1b\nc', 'ab\nc... (5 characters)')
     """
-    return "\n".join(_escaped(line.expandtabs(4)) for line in _BREAKS.split(text[:most])) + _cut(text, most)
-
-
-def _escaped(text: str) -> str:
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return "\n".join(printable(line.expandtabs(4)) for line in _BREAKS.split(text[:most])) + _cut(text, most)
 
 
 def _cut(text: str, most: int) -> str:

@@ -23,6 +23,7 @@ __all__ = [
     "check_installed",
     "memory_error",
     "memory_errors",
+    "printable",
     "slip",
     "suggest",
     "warn_caller",
@@ -161,9 +162,19 @@ def _one_line(text: str) -> str:
     """Shorten a message, and make it printable, because names and values of the input may be anything."""
     if len(text) > LONGEST:
         text = text[: LONGEST * 3 // 4] + " ... " + text[-LONGEST // 4 :]
+    return printable(text)
+
+
+def printable(text: str) -> str:
+    r"""Return a text with escapes in place of what a terminal or a log would act upon: controls, ends of lines, and
+    characters that turn the direction of writing.
+
+    >>> printable("a\x9b31mb\u202e\n")
+    'a\\x9b31mb\\u202e\\n'
+    """
     if text.isprintable():  # the usual case, which needs little memory (for errors about memory)
         return text
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 class QueryError(AcepError, ValueError):

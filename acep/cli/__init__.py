@@ -16,7 +16,9 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from acep.cli.help_examples import examples_text
-from acep.errors import AcepError, slip
+from acep.cli.stopping import Stopped, stops_when_asked
+from acep.cli.terminal import say
+from acep.errors import AcepError, printable, slip
 
 __all__ = ["main"]
 
@@ -26,6 +28,7 @@ POLICY_HELP = (
     "who chooses what is kept: history (default), random, newest, oldest, newest-per-state, clear, input, state, "
     "hybrid, experts, or trained-on-test, which wants a --history of the same events"
 )
+FORMULAS_HELP = "in CSV, write an apostrophe before each text that a spreadsheet may take for a formula"
 FLAT_HELP = "plain columns only: one for each key, value and variable (the first and last event of those that repeat)"
 EVENTS_HELP = "files of events (.csv, .jsonl, .parquet; .gz, .zst), globs, folders, or - for standard input"
 
@@ -34,21 +37,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line (``sys.argv`` by default) and return its exit status.
 
     0: success, with or without matches; 1: ``acep lint --strict`` found something;
-    2: bad input, explained on stderr; 130: interrupted.
+    2: bad input, explained on stderr; 130: interrupted. A signal that asks to stop ends the process.
     """
     parser = _parser()
     args = parser.parse_args(argv)
     try:
         from acep.cli.logs import told
 
-        with told(args.log_level):
+        with told(args.log_level), stops_when_asked():
             status = _command(args.command)(args)
             sys.stdout.flush()
     except AcepError as error:
         from acep.cli.spelling import as_typed
 
         error.message, error.hint = as_typed(error.message), error.hint and as_typed(error.hint)
-        sys.stderr.write(f"acep: {error.render()}\n")
+        say(f"acep: {error.render()}")
         return 2
     except BrokenPipeError:
         # The reader has closed the output; the rest of the buffer must not fail again at exit.
@@ -58,6 +61,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("acep: interrupted\n")
         return 130
+    except Stopped as stopped:
+        sys.stderr.write("acep: stopped\n")
+        return stopped.end_process()
     return status or 0
 
 
@@ -233,6 +239,7 @@ def _add_follow_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--output", metavar="FOLDER", required=True, help="write a file for each micro-batch here")
     group.add_argument("--output-format", metavar="F", default="jsonl", help="jsonl (default), parquet or csv")
     group.add_argument("--flat", action="store_true", help=FLAT_HELP)
+    group.add_argument("--quote-formulas", action="store_true", help=FORMULAS_HELP)
     _add_kinds(group, count="how many matches each micro-batch has")
 
 
@@ -246,6 +253,7 @@ def _add_output_options(parser: argparse.ArgumentParser, *, kinds: bool = True) 
     group.add_argument("--output", metavar="FILE", help="write to a .jsonl, .parquet or .csv file, not to stdout")
     group.add_argument("--limit", type=_number, metavar="N", help="give at most the first N")
     group.add_argument("--flat", action="store_true", help=FLAT_HELP)
+    group.add_argument("--quote-formulas", action="store_true", help=FORMULAS_HELP)
     if not kinds:
         return
     _add_kinds(group, count="how many matches there are", exists="whether there is a match")
@@ -325,7 +333,7 @@ class _ArgumentParser(argparse.ArgumentParser):
     """A parser whose messages have the code of a wrong option, and the option or command that was meant."""
 
     def error(self, message: str) -> NoReturn:
-        message = " ".join(message.splitlines())  # an argument may have several lines
+        message = printable(" ".join(message.splitlines()))  # an argument may have several lines
         near = self._meant(message)
         super().error(f"{message} [option_invalid]" + (f"\nhint: {near}" if near else ""))
 

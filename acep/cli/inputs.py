@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from acep.cli.terminal import say
 from acep.errors import DataError, QueryError
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ def with_types(table: pa.Table, query: Query, args: argparse.Namespace) -> pa.Ta
 def say_bad_lines(bad: BadLines) -> None:
     """Report the skipped lines on stderr."""
     if bad.count:
-        sys.stderr.write(f"{bad}\n")
+        say(str(bad))
 
 
 def write_text(path: str, text: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 
 from acep.cli.inputs import (
     column_names,
@@ -17,6 +16,7 @@ from acep.cli.inputs import (
 )
 from acep.cli.progress import progress
 from acep.cli.spelling import as_typed
+from acep.cli.terminal import show
 
 
 def run(args: argparse.Namespace) -> int:
@@ -33,5 +33,5 @@ def run(args: argparse.Namespace) -> int:
     if args.json is not None:
         write_text(args.json, json.dumps([one.to_dict() for one in found], indent=2, ensure_ascii=False) + "\n")
     lines = [as_typed(line) if line.startswith("hint: ") else line for line in str(found).splitlines()]
-    sys.stdout.write("\n".join(lines) + "\n")
+    show("\n".join(lines))
     return int(args.strict and len(found) > 0)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from acep.cli.inputs import column_names, load_events, load_query, shown
 from acep.cli.progress import progress
+from acep.cli.terminal import show
 from acep.errors import DataError, suggest
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def run(args: argparse.Namespace) -> None:
             table = load_events(args.events, query, args, every=True)
         with progress(args, "counting matches"):
             many = _many(table, query, args, args.key)
-        sys.stdout.write(f"{many}\n")
+        show(str(many))
         return
     from acep.explain.why import explained
     from acep.tuning.many import MANY
@@ -46,12 +47,12 @@ def run(args: argparse.Namespace) -> None:
         choose = None if args.key is None else lambda plan, keys: _key(args.key, plan, keys)
         rows = None if args.rows is None else [name.strip() for name in args.rows.split(",") if name.strip()]
         report = explained(table, query, choose, rows, **column_names(args))
-    sys.stdout.write(f"{report}\n")
+    show(str(report))
     if report.matches >= MANY and rows is None:
         sys.stdout.flush()
         with progress(args, "counting matches"):
             many = _many(table, query, args, args.key)
-        sys.stdout.write(f"\n{many}\n")
+        show(f"\n{many}")
 
 
 def _many(table: pa.Table, query: Query, args: argparse.Namespace, key: str | None) -> ManyMatches:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from acep.display import MOST_TEXT, preformatted
-from acep.errors import QueryError
+from acep.errors import QueryError, printable
 from acep.events.batch import Batch
 from acep.events.records import Id
 from acep.events.times import value_text
@@ -78,7 +78,7 @@ class Furthest:
         return [*bound, *(failure.id for failure in self.failed[:MOST_LINES]), *self.rows[:MOST_LINES]]
 
     def __str__(self) -> str:
-        return "\n".join(self._lines())
+        return "\n".join(map(printable, self._lines()))
 
     __repr__ = __str__
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import re
 from collections.abc import Collection
 from decimal import Decimal
 from fractions import Fraction
@@ -17,7 +18,11 @@ from acep.events.durations import iso_duration
 if TYPE_CHECKING:
     from acep.matches.matches import Bundle, Match, Point
 
-__all__ = ["group_record", "json_line", "match_record", "plain"]
+__all__ = ["group_record", "json_line", "json_text", "match_record", "plain"]
+
+# Characters that a terminal acts upon and JSON need not escape: controls, ends of lines of Unicode, and those that turn
+# the direction of writing.
+_ACTED_UPON = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def match_record(match: Match, *, query: str | None = None, zoned: Collection[str] = ()) -> dict[str, Any]:
@@ -57,7 +62,19 @@ def group_record(group: Bundle | Point, *, zoned: Collection[str] = ()) -> dict[
 
 def json_line(record: dict[str, Any]) -> str:
     """Return a record as one line of JSON, without the end of the line."""
-    return json.dumps(record, ensure_ascii=False)
+    return json_text(record)
+
+
+def json_text(value: Any) -> str:
+    r"""Return a value as JSON, with escapes for the characters that a terminal acts upon.
+
+    >>> print(json_text("a\x9b31m\u202e"))
+    "a\u009b31m\u202e"
+    """
+    text = json.dumps(value, ensure_ascii=False)
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return _ACTED_UPON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def plain(value: Any, zoned: bool = False) -> Any:

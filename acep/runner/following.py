@@ -43,6 +43,7 @@ def follow(
     state: str | os.PathLike[str],
     into: str | os.PathLike[str],
     into_format: str = "jsonl",
+    quote_formulas: bool = False,
     cast: Mapping[str, str] | None = None,
     format: str | None = None,
     skip_bad_lines: bool = False,
@@ -61,6 +62,9 @@ def follow(
 ) -> Followed:
     r"""Match the events of files that arrive in a folder, until interrupted; continue where an earlier call stopped.
 
+    A row as :func:`acep.spark.punctuation` writes it ends the stream, and then the call returns
+    (docs/howto/follow.md#a-row-that-ends-the-stream). No event does: one of the last time is counted as ahead.
+
     New files (CSV, Parquet, JSON Lines, as :func:`acep.read_events` reads them) are taken in the order of their times
     of modification and names, up to ``max_files`` in a micro-batch; the folder is listed every ``poll`` seconds. Files
     must be complete when they appear: names that begin with ``.`` or ``_`` or end in ``.tmp`` are ignored. With
@@ -78,6 +82,7 @@ def follow(
 
     An event whose id came before, and is not final, is refused, or with ``duplicates="drop"`` left out.
 
+    With ``quote_formulas`` an apostrophe stands in CSV before each text that a spreadsheet may take for a formula.
     With ``flat`` the results have plain columns only, as with :meth:`acep.Matches.to_arrow`, which a CSV file can hold:
     one for each key attribute, each value of RETURN and each variable.
 
@@ -153,7 +158,7 @@ def follow(
     warn_if_missing(given.engine)
     newer = None if versions is None else _existing("versions", versions)
     inbox = Inbox(Path(folder).resolve(), reading, max_files)
-    outbox = Outbox(Path(into).resolve(), into_format)
+    outbox = Outbox(Path(into).resolve(), into_format, quote_formulas=quote_formulas)
     follower = Follower(inbox, job, LocalFolder(Path(state_folder(state))), outbox, newer)
     began, batches = time.monotonic(), 0
     while True:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from acep.errors import DataError, SnapshotError
 from acep.events.files.formats import reason_of
 from acep.matches.flat import Layout
+from acep.matches.formulas import check_quoting
 from acep.matches.writing import write_table
 from acep.streaming.folders import give_name
 
@@ -31,8 +32,8 @@ class Outbox:
     file with a greater number is of another state.
     """
 
-    def __init__(self, folder: Path, form: str) -> None:
-        """Create the folder if necessary.
+    def __init__(self, folder: Path, form: str, *, quote_formulas: bool = False) -> None:
+        """Create the folder if necessary. ``quote_formulas``: no text in CSV begins as a formula does.
 
         Raises :class:`DataError` if the format is unknown, or the folder cannot be used.
         """
@@ -40,7 +41,8 @@ class Outbox:
             raise DataError(
                 f"there is no format {form!r} of results", hint=f"one of {', '.join(FORMATS)}", code="option_invalid"
             )
-        self.folder, self.form = folder, form
+        check_quoting(quote_formulas, form)
+        self.folder, self.form, self.quote_formulas = folder, form, quote_formulas
         self.flat: Layout | None = None  # results have plain columns only, for matches of this layout
         self.last = -1
         self.state = ""  # its folder, for messages
@@ -100,7 +102,8 @@ class Outbox:
                     write_table(rows, stream, self.form, flat=self.flat)
                 else:
                     text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
-                    write_table(_in_microseconds(rows), text, self.form, flat=self.flat)
+                    how = {"flat": self.flat, "quote_formulas": self.quote_formulas}
+                    write_table(_in_microseconds(rows), text, self.form, **how)
                     text.detach()
                 stream.flush()
                 os.fsync(stream.fileno())

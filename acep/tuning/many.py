@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep.display import MOST_TEXT, preformatted
-from acep.errors import AcepError
+from acep.errors import AcepError, printable
 from acep.events.fields import named_column
 from acep.events.given import given_table
 from acep.events.tables import schema_of
@@ -89,7 +89,7 @@ class ManyMatches:
         return most if most is not None and most.per_bundle > 1 else None
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        return "\n".join(map(printable, _lines(self)))
 
     __repr__ = __str__
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import glob
 import os
-import shutil
 import stat
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 
@@ -186,10 +185,10 @@ def _spooled(
     try:
         with there.open("wb") as copy:
             if path is None:
-                shutil.copyfileobj(getattr(sys.stdin, "buffer", sys.stdin), copy, 1 << 20)
+                _copy(getattr(sys.stdin, "buffer", sys.stdin), copy)
             else:
                 with path.open("rb") as pipe:
-                    shutil.copyfileobj(pipe, copy, 1 << 20)
+                    _copy(pipe, copy)
         with there.open("rb") as copy_in:
             head = copy_in.read(4)
     except (OSError, ValueError, AttributeError, TypeError) as wrong:
@@ -199,6 +198,13 @@ def _spooled(
     if packed is None and form != "parquet":
         packed = _packed(head)
     return EventFile(there, name, form, packed)
+
+
+def _copy(source: Any, target: IO[bytes]) -> None:
+    """Copy bytes as they come: a read that waits for many would not notice a signal."""
+    read = getattr(source, "read1", source.read)
+    while chunk := read(1 << 20):
+        target.write(chunk)
 
 
 def _packed(head: bytes) -> str | None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from acep.errors import DataError, suggest
+from acep.errors import DataError, printable, suggest
 from acep.events.fields import check_names
 from acep.events.files.casts import Cast, cast_of
 from acep.events.files.formats import NAMES
@@ -123,4 +123,4 @@ class BadLines:
     def __str__(self) -> str:
         lines = "1 bad line was" if self.count == 1 else f"{self.count:,} bad lines were"
         told = [f"; in {many:,} of them {what}" for what, many in self.values.most_common(2) if self.count > 1]
-        return f"{lines} skipped; the first: {self.first}{''.join(told)}"
+        return printable(f"{lines} skipped; the first: {self.first}{''.join(told)}")
