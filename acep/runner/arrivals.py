@@ -71,7 +71,7 @@ def arrivals(folder: Path, form: str | None) -> Listing:
     listing = Listing()
     try:
         root = folder.resolve()
-        files = list(_Walk(root, listing).below(root, ""))
+        files = list(_FolderWalk(root, listing).below(root, ""))
     except OSError as wrong:
         raise DataError(f"the folder `{folder}` cannot be read: {reason_of(wrong)}", code="file_read") from None
     known = {file.name for file in files if form is not None or split_format(file.name)[0] is not None}
@@ -80,7 +80,7 @@ def arrivals(folder: Path, form: str | None) -> Listing:
     return listing
 
 
-class _Walk:
+class _FolderWalk:
     """A walk through a folder, which fills in all of a listing but its files."""
 
     def __init__(self, root: Path, listing: Listing) -> None:

@@ -35,16 +35,16 @@ def has_last_time(table: pa.Table, ts: str) -> npt.NDArray[np.bool_]:
     return np.asarray(numbers == last)
 
 
-def _last_time(held: pa.DataType) -> int | None:
+def _last_time(value_type: pa.DataType) -> int | None:
     """Return the last time as a number of a type; ``None`` if the type has no such time."""
-    if pa.types.is_integer(held):
-        return int(np.iinfo(held.to_pandas_dtype()).max)
-    if pa.types.is_date32(held):
+    if pa.types.is_integer(value_type):
+        return int(np.iinfo(value_type.to_pandas_dtype()).max)
+    if pa.types.is_date32(value_type):
         return END_MS // 86_400_000
-    if pa.types.is_date64(held):
+    if pa.types.is_date64(value_type):
         return END_MS
-    if pa.types.is_timestamp(held) and held.unit in PER_S:
-        return END_MS // 1000 * PER_S[held.unit]
+    if pa.types.is_timestamp(value_type) and value_type.unit in PER_S:
+        return END_MS // 1000 * PER_S[value_type.unit]
     return None
 
 
@@ -61,7 +61,7 @@ def end_markers(table: pa.Table, ts: str, besides: Collection[str], columns: Col
     """
     marks = has_last_time(table, ts)
     types = fields_of(table.schema)
-    inner = [name for name, held in types.items() if not pa.types.is_struct(held)]
+    inner = [name for name, value_type in types.items() if not pa.types.is_struct(value_type)]
     if not marks.any() or not {*inner, *columns} - {ts, *besides}:
         return np.zeros(table.num_rows, bool)
     for name in inner:
