@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.runner.streams import fast_disk
 
 pytestmark = pytest.mark.long
 
+WRITES = "spark.sql.parquet.outputTimestampType"
 TIMES = {
     "timestamp": "timestamp_micros(n * 1000000)",
     "date": "date_from_unix_date(int(n))",
@@ -21,11 +23,19 @@ TIMES = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _microseconds(spark: Any) -> Iterator[None]:
+    spark.conf.set(WRITES, "TIMESTAMP_MICROS")
+    yield
+    spark.conf.unset(WRITES)
+
+
 @pytest.mark.parametrize("form", ["parquet", "json", "csv"])
 def test_the_row_that_spark_writes_ends_a_folder_that_is_followed(spark: Any, form: str, tmp_path: Path) -> None:
-    spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     rows = spark.createDataFrame([(1, "a", "u", 7), (2, "b", "u", 8)], "n long, type string, k string, v long")
     for name, time in TIMES.items():
+        if name == "int" and form != "parquet":
+            continue  # a text does not say of how many bits its number is
         events = rows.selectExpr(
             f"{time} AS ts", "type", "k", "named_struct('v', v) AS inner" if form != "csv" else "v"
         )
@@ -38,5 +48,4 @@ def test_the_row_that_spark_writes_ends_a_folder_that_is_followed(spark: Any, fo
         options = {"format": "jsonl"} if form == "json" else {}
         with fast_disk():
             done = acep.follow(folder, query, once=True, max_files=1, **places, **options)
-        ends = not (name == "int" and form != "parquet")  # a text does not say of how many bits its number is
-        assert (done.ended, done.report.events, done.report.matches) == (ends, 2 if ends else 3, int(ends)), name
+        assert (done.ended, done.report.events, done.report.matches) == (True, 2, 1), name
