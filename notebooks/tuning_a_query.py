@@ -2,7 +2,7 @@
 # # Tuning a query
 #
 # After this notebook you can find out what is wrong with a query and its data, why there are no matches or too many,
-# and which budget a query needs. The tools are `acep.lint`, `acep.why`, and `acep.tune`; on a command line, `acep lint`,
+# and which budget a query needs. The tools are `acep.lint`, `acep.why` and `acep.tune`, on a command line `acep lint`,
 # `acep why` and `acep tune`. All numbers are counted on the events that you give.
 
 # %%
