@@ -58,7 +58,7 @@ def announced(frame: DataFrame, ticks: Column) -> DataFrame:
     # annotations are texts where evaluation is postponed, and Spark does not find `pd` then.
     marks_of_parts.__annotations__ = {"parts": Iterator[pd.Series], "return": Iterator[pd.Series]}
     # Spark may neither call it twice for a row nor leave out rows before it.
-    marks = sf.pandas_udf(marks_of_parts, "boolean").asNondeterministic()  # type: ignore[call-overload]
+    marks = sf.pandas_udf(marks_of_parts, "boolean").asNondeterministic()  # type: ignore[attr-defined]
     return frame.withColumn(ANNOUNCES, marks(sf.coalesce(ticks, sf.lit(NEVER))))
 
 
