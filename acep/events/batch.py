@@ -119,8 +119,8 @@ class Batch:
     def at(self, rows: slice | npt.NDArray[np.intp]) -> Batch:
         """Return some rows, in stream order."""
         ids = self.ids
-        if ids is not None and isinstance(rows, slice):
-            ids = ids[rows]
+        if isinstance(rows, slice):
+            ids = None if ids is None else ids[rows]
         elif ids is not None:
             ids = [ids[row] for row in rows.tolist()] if isinstance(ids, list) else np.asarray(ids, np.int64)[rows]
         return Batch(

@@ -102,8 +102,8 @@ class Outbox:
                     write_table(rows, stream, self.form, flat=self.flat)
                 else:
                     text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
-                    how = {"flat": self.flat, "quote_formulas": self.quote_formulas}
-                    write_table(_in_microseconds(rows), text, self.form, **how)
+                    written = _in_microseconds(rows)
+                    write_table(written, text, self.form, flat=self.flat, quote_formulas=self.quote_formulas)
                     text.detach()
                 stream.flush()
                 os.fsync(stream.fileno())

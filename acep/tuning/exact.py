@@ -98,5 +98,5 @@ def _rounded_up(number: float) -> int:
     >>> _rounded_up(43_000), _rounded_up(9.5)
     (50000, 10)
     """
-    unit = 10 ** int(log10(max(number, 1)))
+    unit: int = 10 ** int(log10(max(number, 1)))
     return ceil(number / unit) * unit
