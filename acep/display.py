@@ -57,17 +57,17 @@ def clipped(text: str, most: int = LONGEST) -> str:
     return printable(text[:most]) + _cut(text, most)
 
 
-def clipped_lines(text: str, most: int) -> str:
+def clipped_lines(text: str, limit: int) -> str:
     r"""Return the beginning of a text of several lines, each as by :func:`clipped`; blanks stand for tabs.
 
     >>> clipped_lines("a\n\tb\x1b\r\nc", 8), clipped_lines("ab\ncd", 4)
     ('a\n    b\\x1b\nc', 'ab\nc... (5 characters)')
     """
-    return "\n".join(printable(line.expandtabs(4)) for line in _BREAKS.split(text[:most])) + _cut(text, most)
+    return "\n".join(printable(line.expandtabs(4)) for line in _BREAKS.split(text[:limit])) + _cut(text, limit)
 
 
-def _cut(text: str, most: int) -> str:
-    return "" if len(text) <= most else f"... ({len(text):,} characters)"
+def _cut(text: str, limit: int) -> str:
+    return "" if len(text) <= limit else f"... ({len(text):,} characters)"
 
 
 def bounded(value: Any) -> str:

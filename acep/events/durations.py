@@ -18,19 +18,20 @@ SECOND = UNIT_NS["s"]
 PARTS = [(UNIT_NS[name], name) for name in ("d", "h", "min")]
 
 
-def duration_type(tick_ns: Fraction | int, *, whole: bool = True) -> pa.DataType:
+def duration_type(tick_ns: Fraction | int, *, is_whole: bool = True) -> pa.DataType:
     """Return the Arrow type of a duration in ticks of ``tick_ns``: in the greatest unit of which a tick is a multiple.
-    One that may be no ``whole`` number of ticks is in microseconds, or in nanoseconds if a tick is shorter.
+    One that may be no whole number of ticks (not ``is_whole``) is in microseconds, or in nanoseconds if a tick is
+    shorter.
 
-    >>> duration_type(60 * SECOND), duration_type(10**6, whole=False)
+    >>> duration_type(60 * SECOND), duration_type(10**6, is_whole=False)
     (DurationType(duration[s]), DurationType(duration[us]))
     """
-    units = ("s", "ms", "us", "ns") if whole else ("us", "ns")
+    units = ("s", "ms", "us", "ns") if is_whole else ("us", "ns")
     return pa.duration(next(unit for unit in units if tick_ns % UNIT_NS[unit] == 0))
 
 
 def in_unit(
-    ticks: npt.NDArray[Any], tick_ns: Fraction, held: pa.DataType
+    ticks: npt.NDArray[Any], tick_ns: Fraction, unit_type: pa.DataType
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Return durations in ticks, int64[n] or float64[n], in the unit of an Arrow type, int64[n], and which of them are
     beyond 64 bits, bool[n]. Fractions of the unit are rounded, half to even.
@@ -38,14 +39,14 @@ def in_unit(
     >>> [column.tolist() for column in in_unit(np.array([0.0015, 1e300]), Fraction(10**6), pa.duration("us"))]
     [[2, 0], [False, True]]
     """
-    factor = tick_ns / UNIT_NS[held.unit]
+    factor = tick_ns / UNIT_NS[unit_type.unit]
     if ticks.dtype.kind == "f":
         with np.errstate(over="ignore"):
             scaled = np.rint(ticks * float(factor))
         beyond = ~(np.abs(scaled) < float(LIMIT))
         return np.where(beyond, 0, scaled).astype(np.int64), beyond
-    most = min((LIMIT - 1) * factor.denominator // factor.numerator, LIMIT - 1)
-    beyond = (ticks > most) | (ticks < -most)
+    limit = min((LIMIT - 1) * factor.denominator // factor.numerator, LIMIT - 1)
+    beyond = (ticks > limit) | (ticks < -limit)
     return np.where(beyond, 0, ticks) * factor.numerator // factor.denominator, beyond
 
 
@@ -60,23 +61,24 @@ def nearest(ticks: float, factor: Fraction) -> int | None:
     return round(scaled) if abs(scaled) < LIMIT else None
 
 
-def duration_of(ticks: float, tick_ns: Fraction, held: pa.DataType) -> Any:
+def duration_of(ticks: float, tick_ns: Fraction, unit_type: pa.DataType) -> Any:
     """Return a duration in ticks as a :class:`datetime.timedelta`, or a :class:`numpy.timedelta64` where that cannot
     hold it: a fraction of a microsecond, or more than 999,999,999 days. One beyond 64 bits is ``None``.
 
     >>> duration_of(90, Fraction(SECOND), pa.duration("s")), duration_of(1.5, Fraction(1), pa.duration("ns"))
     (datetime.timedelta(seconds=90), np.timedelta64(2,'ns'))
     """
-    factor = tick_ns / UNIT_NS[held.unit]
+    factor = tick_ns / UNIT_NS[unit_type.unit]
     number = nearest(ticks, factor) if isinstance(ticks, float) else ticks * factor.numerator // factor.denominator
     if number is None or abs(number) >= LIMIT:
         return None
-    nanoseconds = number * UNIT_NS[held.unit]
+    nanoseconds = number * UNIT_NS[unit_type.unit]
     try:
-        whole = nanoseconds % 1000 == 0
-        return dt.timedelta(microseconds=nanoseconds // 1000) if whole else np.timedelta64(number, held.unit)
+        if nanoseconds % 1000 == 0:
+            return dt.timedelta(microseconds=nanoseconds // 1000)
     except OverflowError:
-        return np.timedelta64(number, held.unit)
+        pass
+    return np.timedelta64(number, unit_type.unit)
 
 
 # Text --------------------------------------------------------------------------------------------
@@ -90,8 +92,8 @@ def iso_duration(duration: Any) -> str:
     """
     sign, parts = _parts(_nanoseconds(duration))
     days = "".join(f"{number}D" for number, unit in parts if unit == "d")
-    others = "".join(f"{number}{unit[0].upper()}" for number, unit in parts if unit != "d")
-    return f"{sign}P{days}{f'T{others}' if others else ''}"
+    hours = "".join(f"{number}{unit[0].upper()}" for number, unit in parts if unit != "d")
+    return f"{sign}P{days}{f'T{hours}' if hours else ''}"
 
 
 def duration_words(duration: Any) -> str:
@@ -111,8 +113,8 @@ def duration_words(duration: Any) -> str:
 def _nanoseconds(duration: Any) -> int:
     """Return the length of a duration; pandas' are of Python's class, with nanoseconds of their own."""
     if isinstance(duration, np.timedelta64):
-        unit, many = np.datetime_data(duration)
-        return int(duration.astype(np.int64)) * many * UNIT_NS[unit]
+        unit, multiple = np.datetime_data(duration)
+        return int(duration.astype(np.int64)) * multiple * UNIT_NS[unit]
     microseconds = int(duration // dt.timedelta(microseconds=1))
     return microseconds * 1000 + int(getattr(duration, "nanoseconds", 0))
 

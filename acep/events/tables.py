@@ -65,14 +65,14 @@ class InputSchema(Schema):
         decimals: dict[str, pa.DataType] = {}
         for name, of, source in origins:
             scale = derived.scale(name)
-            held = time_of(of, source) if scale is None else decimal_like(of, scale, source)
+            value_type = time_of(of, source) if scale is None else decimal_like(of, scale, source)
             types = times if scale is None else decimals
-            if held is not None and types.setdefault(name, held) != held:
-                computed = TimeOf((), plain=False, duration=of.duration, whole=derived.kind(name) is not Kind.FLOAT)
-                zoned = any(getattr(one, "tz", None) is not None for one in (held, types[name]))
+            if value_type is not None and types.setdefault(name, value_type) != value_type:
+                computed = TimeOf((), plain=False, duration=of.duration, is_whole=derived.kind(name) is not Kind.FLOAT)
+                zoned = any(getattr(time, "tz", None) is not None for time in (value_type, types[name]))
                 general: Any = time_of(computed, self) if scale is None else decimal_type(scale)
                 types[name] = pa.timestamp(general.unit, "UTC") if zoned else general
-        common = {one.name: getattr(derived, one.name) for one in fields(Schema)}
+        common = {field.name: getattr(derived, field.name) for field in fields(Schema)}
         return InputSchema(
             **common, times=tuple(times.items()), decimals=tuple(decimals.items()), finest=attribute_tick(self)
         )
@@ -194,7 +194,7 @@ def attribute_tick(schema: Schema) -> Fraction | None:
     """Return the length of a tick of the time columns other than ``ts``: that of ``ts``, or the finest unit among
     them if ``ts`` is an integer of unknown unit."""
     if schema.tick_ns is None and isinstance(schema, InputSchema):
-        finest = schema.finest or _finest(held for _, held in schema.times)
+        finest = schema.finest or _finest(time for _, time in schema.times)
         return None if finest is None else Fraction(finest)
     return schema.tick_ns
 
@@ -207,15 +207,15 @@ def time_of(of: TimeOf | None, schema: Schema) -> pa.DataType | None:
     tick = attribute_tick(schema)
     own = types[schema.ts] if schema.instants else None
     if of is not None and of.duration:
-        held = types.get(of.columns[0]) if of.plain else None
-        return held or (None if tick is None else duration_type(tick, whole=of.whole))
+        duration = types.get(of.columns[0]) if of.plain else None
+        return duration or (None if tick is None else duration_type(tick, is_whole=of.is_whole))
     if of is None or tick is None:
         return own
     held = [types.get(name, own) for name in of.columns]
     if of.plain and held[0] is not None:
         return held[0]
     zoned = any(getattr(one, "tz", None) is not None for one in held)
-    return pa.timestamp(time_type(tick).unit if of.whole else "us", "UTC" if zoned else None)
+    return pa.timestamp(time_type(tick).unit if of.is_whole else "us", "UTC" if zoned else None)
 
 
 def decimals_of(schema: Schema) -> dict[str, pa.DataType]:
@@ -242,12 +242,12 @@ def key_to_input(key: tuple[Any, ...], names: tuple[str, ...], schema: Schema) -
     """
     named = dict(zip(names, key, strict=True))
     for name in names:
-        held = time_types(schema).get(name) if schema.kind(name) is Kind.TIMESTAMP else None
+        value_type = time_types(schema).get(name) if schema.kind(name) is Kind.TIMESTAMP else None
         if schema.counts_ticks(name):
-            held = time_of(TimeOf((name,), plain=True, duration=True), schema)
+            value_type = time_of(TimeOf((name,), plain=True, duration=True), schema)
         scale = schema.scale(name)
-        if held is not None:
-            (named[name],) = from_ticks([named[name]], attribute_tick(schema), held)
+        if value_type is not None:
+            (named[name],) = from_ticks([named[name]], attribute_tick(schema), value_type)
         elif scale is not None:
             named[name] = decimal_of(named[name], scale, decimals_of(schema).get(name))
     return named

@@ -80,7 +80,7 @@ def matches_of_key(plan: Plan, batch: Batch, key: tuple[Value, ...], rows: Seque
     key_matches, chooses = KeyMatches(frozenset(rows)), plan.query.output is not Output.ALL
     run = BoundedRun(plan, MOST_TOUCHES, MOST_MATCHES)
     if not run.is_native:
-        run.most //= SLOWER
+        run.touches //= SLOWER
     for matches in run.parts(batch):
         key_matches.take([match for match in matches if match.key == key], chooses=chooses)
     key_matches.n_events = run.n_events

@@ -31,10 +31,10 @@ def rows_in_order(rows: Any, table: pa.Table, schema: Schema, events: Events) ->
     (('p', 'r'), ('q', 'r'))
     """
     ids = [*(events.ids or ())]
-    known = {str(identity): place for place, identity in enumerate(ids)}
+    place_of = {str(identity): place for place, identity in enumerate(ids)}
     places = []
     for name in _names(rows, table, schema):
-        place = known.get(str(name))
+        place = place_of.get(str(name))
         if place is None:
             hint = f"rows count from 0 to {table.num_rows - 1}" if schema.id is None else f"ids are in `{schema.id}`"
             raise DataError(f"there is no event {str(name)[:MOST_TEXT]}", hint=hint, code="option_invalid")

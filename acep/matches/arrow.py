@@ -255,11 +255,11 @@ def _as_decimals(units: pa.Array, held: pa.DataType) -> pa.Array:
     return wide.cast(held)
 
 
-def _nearest(ticks: pa.Array, held: pa.DataType, tick: Fraction | None) -> pa.Array:
+def _nearest(ticks: pa.Array, value_type: pa.DataType, tick: Fraction | None) -> pa.Array:
     """Return ticks, or fractions of them, as durations or times, rounded; those beyond 64 bits are null."""
     null = ticks.is_null().to_numpy(zero_copy_only=False)
-    numbers, beyond = in_unit(ticks.fill_null(0).to_numpy(zero_copy_only=False), tick or Fraction(1), held)
-    return pa.array(numbers, pa.int64(), mask=null | beyond).cast(held)
+    numbers, beyond = in_unit(ticks.fill_null(0).to_numpy(zero_copy_only=False), tick or Fraction(1), value_type)
+    return pa.array(numbers, pa.int64(), mask=null | beyond).cast(value_type)
 
 
 def _as_times(ticks: pa.Array, held: pa.DataType, tick: Fraction | None) -> pa.Array:

@@ -30,7 +30,7 @@ def own_index(matches: Matches) -> Any:
 
 def event_labels(matches: Matches, index: Any) -> list[dict[str, tuple[Any, ...]]]:
     """Return the labels of the events of each match, by variable, as its bindings have their ids."""
-    bindings = [one.bindings for one in matches.found]
+    bindings = [match.bindings for match in matches.found]
     places = [place for bound in bindings for _, ids in bound for place in ids]
     labels = iter(index.take(np.array(places, np.int64)).tolist())
     return [{name: tuple(next(labels) for _ in ids) for name, ids in bound} for bound in bindings]

@@ -95,7 +95,7 @@ class Matches(Sequence[Match]):
         self._given_keys = any(
             schema.kind(k) is Kind.TIMESTAMP or schema.scale(k) is not None or schema.counts_ticks(k) for k in keys
         )
-        computed = (i for i, of in enumerate(return_times) if of is not None and (of.duration or not of.whole))
+        computed = (i for i, of in enumerate(return_times) if of is not None and (of.duration or not of.is_whole))
         self._timed = {*computed, *(i for i, kind in enumerate(return_kinds) if kind is Kind.TIMESTAMP)}
         self._given = bool(self._timed) or any(scale is not None for scale in return_scales)
 
@@ -342,7 +342,7 @@ class Matches(Sequence[Match]):
             frame = table.to_pandas()
             for field in table.schema:
                 inside = [*field.type] if pa.types.is_struct(field.type) else []
-                if any(getattr(one.type, "unit", "") == "ns" for one in inside):  # they would become integers
+                if any(getattr(part.type, "unit", "") == "ns" for part in inside):  # they would become integers
                     frame[field.name] = table.column(field.name).to_pylist()
             frame.insert(4, "bindings", [dict(one.bindings) for one in self.found])
             if index is not None:

@@ -42,7 +42,7 @@ _NAMED: Final[dict[str, type]] = {
     "timestamp": datetime,
     "duration": timedelta,
 }
-_KINDS: Final[dict[type, str]] = {held: "string" if held is str else name for name, held in _NAMED.items()}
+_KINDS: Final[dict[type, str]] = {type_: "string" if type_ is str else name for name, type_ in _NAMED.items()}
 _ARC: Final = ("from", "to", "fence", "transfer", "bind", "epsilon", "ignorable", "since", "until")
 _PARTS: Final = ("start", "final", "registers", "keys", "window", "arc")
 _PREFIX: Final = "PATTERN ANY x RETURN "

@@ -318,16 +318,16 @@ def _derived(sources: tuple[tuple[Plan, str], ...], base: Schema) -> Schema:
     origins: list[tuple[str, TimeOf, Schema]] = []
     for plan, _ in sources:
         offered = {k: _of_key(k, plan.schema) for k in plan.keys}
-        given = zip(plan.return_kinds, plan.return_scales, plan.return_times, strict=True)
+        described = zip(plan.return_kinds, plan.return_scales, plan.return_times, strict=True)
         offered |= {
             name: (kind, scale, of is not None and of.duration, of)
-            for (name, _), (kind, scale, of) in zip(plan.returns, given, strict=True)
+            for (name, _), (kind, scale, of) in zip(plan.returns, described, strict=True)
         }
         fractional = plan.automaton.costs.scale != 1
         offered |= {"error": (Kind.FLOAT if fractional else Kind.INT, None, False, None)}
         origins += [(name, of, plan.schema) for name, (_, _, _, of) in offered.items() if of is not None]
         for name, of, _ in origins:
-            if not (of.whole or of.duration):
+            if not (of.is_whole or of.duration):
                 raise QueryError(
                     f"`{name}` of an inner query is a time that may lie between two ticks",
                     hint="cast the time columns to a finer unit, or return a duration",
@@ -368,13 +368,15 @@ def _time_of(given: Typed, schema: Schema) -> TimeOf | None:
         return None if summed else TimeOf((expr.name,), plain=True)
     plain = isinstance(given.expr, ex.Attribute | ex.Aggregate)
     if given.kind == "duration":
-        whole = is_whole_ticks(given.expr, schema)
+        is_whole = is_whole_ticks(given.expr, schema)
         summed = isinstance(given.expr, ex.Aggregate) and given.expr.function not in ("min", "max", "first", "last")
-        return TimeOf(tuple(attributes(given.expr)), plain and whole and not summed, duration=True, whole=whole)
+        return TimeOf(
+            tuple(attributes(given.expr)), plain and is_whole and not summed, duration=True, is_whole=is_whole
+        )
     if given.kind != "timestamp":
         return None
     times = [name for name in attributes(given.expr) if column(name, given.expr, schema)[1] == "timestamp"]
-    return TimeOf(tuple(times), plain, whole=is_whole_ticks(given.expr, schema))
+    return TimeOf(tuple(times), plain, is_whole=is_whole_ticks(given.expr, schema))
 
 
 def _said(kind: Kind, scale: int | None, length: bool) -> str:

@@ -161,9 +161,12 @@ def _converted(value: Typed, kind: Kind, name: str, schema: Schema) -> ex.Expr:
         if isinstance(value.expr, ex.Literal) and isinstance(value.expr.value, int):
             return ex.Literal(float(value.expr.value))
         return ex.Binary("*", value.expr, ex.Literal(1.0))
-    held = DURATION if holds_duration else kind.value
-    what = "may be a fraction of a tick" if held == value.kind else f"is {value.named}"
-    hint = "declare it by timedelta" if value.kind == DURATION != held else None
+    register_kind = DURATION if holds_duration else kind.value
+    what = "may be a fraction of a tick" if register_kind == value.kind else f"is {value.named}"
+    hint = "declare it by timedelta" if value.kind == DURATION != register_kind else None
     raise ex.error_at(
-        f"register `{name}` holds {article(held)} {held}, and its new value {what}", value.expr, hint, code="query_type"
+        f"register `{name}` holds {article(register_kind)} {register_kind}, and its new value {what}",
+        value.expr,
+        hint,
+        code="query_type",
     )

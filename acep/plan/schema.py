@@ -39,12 +39,12 @@ def kinds_text(kinds: Iterable[tuple[str, Kind | None]]) -> str:
 class TimeOf:
     """The source ``columns`` of a time, duration or decimal among the values of RETURN. If ``plain``, it is an
     unchanged value of the first of them. Decimals are described only if they are plain. A ``duration`` is in ticks. It,
-    or a computed time, may be no ``whole`` number of them."""
+    or a computed time, may be no whole number of them (not ``is_whole``)."""
 
     columns: tuple[str, ...]
     plain: bool
     duration: bool = False
-    whole: bool = True
+    is_whole: bool = True
 
 
 @dataclass(frozen=True)

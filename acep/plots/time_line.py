@@ -213,7 +213,7 @@ def _draw(axes: Axes, axis: TimeAxis, bars: Sequence[_Bar], rows: dict[str, int]
         narrow_count += int(narrow.sum())
         sizes = np.where(narrow, np.clip((high - low) * along, SMALLEST, DIAMOND).round(1), 0)
         for size in np.unique(sizes[narrow]):  # a mark of one size is written once
-            middle = [(one + other)[sizes == size] / 2 for one, other in ((left, right), (low, high))]
+            middle = [(begin + end)[sizes == size] / 2 for begin, end in ((left, right), (low, high))]
             axes.plot(
                 *middle, "D", color=colour, markersize=size / 2**0.5, markeredgecolor="white", markeredgewidth=0.4
             )

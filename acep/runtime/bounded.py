@@ -26,12 +26,13 @@ A_TOUCH = 20
 
 @dataclass
 class BoundedRun:
-    """A run of a ``plan`` with a bound on the touches, ``most``, and on the ``matches``. ``output`` and ``engine`` are
-    those of :class:`acep.runtime.stream.Stream`. ``n_events``: so many of the first events were processed; they were
-    all if it ``is_whole``."""
+    """A run of a ``plan`` with a bound on the ``touches`` and on the ``matches``.
+
+    ``output`` and ``engine`` are those of :class:`acep.runtime.stream.Stream`. ``n_events``: so many of the first
+    events were processed; they were all if it ``is_whole``."""
 
     plan: Plan
-    most: int
+    touches: int
     matches: float
     output: str = "matches"
     engine: str = "auto"
@@ -53,15 +54,15 @@ class BoundedRun:
         n_matches = 0
         for part in _growing_parts(batch) if self.is_native else batch.parts(1):
             if self.is_native:
-                left = self.most - cost_of(self.stream.counts) + 1
+                left = self.touches - cost_of(self.stream.counts) + 1
                 self.stream.allow(left / len(part), len(part), min(left * A_TOUCH, self.matches - n_matches + 1))
-            (found,) = self.stream.push(part)
-            n_matches += len(found)
+            (part_matches,) = self.stream.push(part)
+            n_matches += len(part_matches)
             counts = self.stream.counts
-            if not counts.whole or cost_of(counts) >= self.most or n_matches > self.matches:
+            if not counts.whole or cost_of(counts) >= self.touches or n_matches > self.matches:
                 return
             self.n_events += len(part)
-            yield found
+            yield part_matches
         self.is_whole = True
         yield self.stream.finish()[0]
 

@@ -151,7 +151,7 @@ def result_type(job: Job, plans: Sequence[Plan], columns: StructType) -> StructT
         returned = zip(plan.return_names, plan.return_kinds, plan.return_scales, plan.return_times, strict=True)
         for name, kind, scale, of in returned:
             held, other = of_kind(kind, scale), values.get(name)
-            timed = kind is Kind.TIMESTAMP or (of is not None and (of.duration or not of.whole))
+            timed = kind is Kind.TIMESTAMP or (of is not None and (of.duration or not of.is_whole))
             if scale is not None:
                 held = _spark_type(decimal_like(of, scale, plan.schema)) or held
             elif timed and (instant := time_of(of, plan.schema)) is not None:

@@ -58,11 +58,11 @@ def exact_sample(
 
 
 def _cut(
-    table: pa.Table, plan: Plan, columns: Mapping[str, Any], drawn: Sample, meter: Meter, most: int, engine: str
+    table: pa.Table, plan: Plan, columns: Mapping[str, Any], drawn: Sample, meter: Meter, max_touches: int, engine: str
 ) -> Sample:
-    """Return the sample, or as much of it as can be replayed within ``most`` touches: fewer whole partitions, or else
+    """Return the sample, or as much of it as can be replayed within ``max_touches``: fewer whole partitions, or else
     the first events."""
-    fits = replayed(drawn.table, plan.query, columns, meter, most, engine, CHOOSING).events
+    fits = replayed(drawn.table, plan.query, columns, meter, max_touches, engine, CHOOSING).events
     first = drawn.cut(fits) if fits < drawn.events else drawn
     size = fits
     for _ in range(ATTEMPTS):
@@ -71,7 +71,7 @@ def _cut(
         smaller = draw(table, plan, size)
         if not smaller.partitions:
             break
-        size = replayed(smaller.table, plan.query, columns, meter, most, engine, CHOOSING).events
+        size = replayed(smaller.table, plan.query, columns, meter, max_touches, engine, CHOOSING).events
         if size == smaller.events:
             return smaller
     return first

@@ -16,8 +16,8 @@ from acep.runtime.table_stream import TableStream
 __all__ = ["first_matches"]
 
 
-def first_matches(table: pa.Table, query: Query, columns: Mapping[str, Any], most: int) -> Iterator[Sequence[Found]]:
-    """Yield blocks of the first matches of a table, at most so many in all, with row numbers as ids.
+def first_matches(table: pa.Table, query: Query, columns: Mapping[str, Any], limit: int) -> Iterator[Sequence[Found]]:
+    """Yield blocks of the first matches of a table, at most ``limit`` in all, with row numbers as ids.
 
     >>> import acep
     >>> table = pa.table({"ts": range(200), "type": ["a"] + ["b"] * 199})
@@ -27,7 +27,7 @@ def first_matches(table: pa.Table, query: Query, columns: Mapping[str, Any], mos
     """
     stream = TableStream(query, StreamOptions(**{**columns, "id": None}))
     stream.prepare(table.schema)
-    left = most
+    left = limit
     for matches, _ in blocks_of(stream.plans[0], "auto", stream.batch(table)):
         if len(matches):
             yield matches[:left]

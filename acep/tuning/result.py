@@ -170,10 +170,14 @@ def _plain(one: SampleRun) -> dict[str, Any]:
     return numbers | {"work": one.work}
 
 
-def _plain_recommendation(found: CurvePoint | WindowTrial | None) -> dict[str, Any] | None:
-    if found is None:
+def _plain_recommendation(recommendation: CurvePoint | WindowTrial | None) -> dict[str, Any] | None:
+    if recommendation is None:
         return None
-    return {"within": found.window} if isinstance(found, WindowTrial) else {"work": found.budget}
+    return (
+        {"within": recommendation.window}
+        if isinstance(recommendation, WindowTrial)
+        else {"work": recommendation.budget}
+    )
 
 
 def _lines(found: Tuning) -> Iterator[str]:
@@ -267,12 +271,12 @@ def _budget_lines(found: Tuning) -> Iterator[str]:
         yield f"cpu={one.cpu:g} pays for about {one.work:.3g} touches an event on this machine: {within}"
 
 
-def _window_lines(found: Tuning) -> Iterator[str]:
-    if not found.windows:
+def _window_lines(tuning: Tuning) -> Iterator[str]:
+    if not tuning.windows:
         return
     yield ""
     yield "# shorter windows: what they find"
-    heads = ("WITHIN", "touches an event", "points", "bundles", f"90 % interval of {found.of}")
+    heads = ("WITHIN", "touches an event", "points", "bundles", f"90 % interval of {tuning.of}")
     rows = [
         (
             trial.window,
@@ -281,26 +285,30 @@ def _window_lines(found: Tuning) -> Iterator[str]:
             f"{trial.bundle_recall:.1%}",
             f"{trial.low:.1%} to {trial.high:.1%}",
         )
-        for trial in found.windows
+        for trial in tuning.windows
     ]
     yield from table_lines(heads, rows)
 
 
-def _recommendation_lines(found: Tuning) -> Iterator[str]:
-    if not found.windows and not found.curve:
+def _recommendation_lines(tuning: Tuning) -> Iterator[str]:
+    if not tuning.windows and not tuning.curve:
         return
     yield ""
-    yield f"# what finds {found.target:.0%} of the match {found.of} at the least cost"
-    best, exact, least = found.recommended, f"the exact run takes {found.exact.work:.3g} touches an event", found.least
+    yield f"# what finds {tuning.target:.0%} of the match {tuning.of} at the least cost"
+    best, exact, cheapest = (
+        tuning.recommended,
+        f"the exact run takes {tuning.exact.work:.3g} touches an event",
+        tuning.least,
+    )
     if isinstance(best, WindowTrial):
-        beside = "" if found.budget is None else f" work={found.budget.budget:g} takes {found.budget.work:.3g}, and"
+        beside = "" if tuning.budget is None else f" work={tuning.budget.budget:g} takes {tuning.budget.work:.3g}, and"
         yield f"WITHIN {best.window}: it takes {best.work:.3g} touches an event;{beside} {exact}"
     elif best is not None:
         yield f"work={best.budget:g}: it takes {best.work:.3g} touches an event; {exact}"
-    elif least is not None and least.work > WORTH * found.exact.work:
-        yield f"no budget: {exact}, and work={least.budget:g} takes {least.work:.3g}"
-    elif least is not None and found.saving is not None:
-        yield f"no budget: work={least.budget:g} took {found.saving.ratio:.2f} of the time of the exact run"
+    elif cheapest is not None and cheapest.work > WORTH * tuning.exact.work:
+        yield f"no budget: {exact}, and work={cheapest.budget:g} takes {cheapest.work:.3g}"
+    elif cheapest is not None and tuning.saving is not None:
+        yield f"no budget: work={cheapest.budget:g} took {tuning.saving.ratio:.2f} of the time of the exact run"
     else:
         yield f"nothing that was tried: {exact}"
 
@@ -324,14 +332,14 @@ def _cheaper_lines(found: Tuning) -> Iterator[str]:
 
 def _kept_text(before: int, change: Change) -> str:
     """Return what becomes of the matches by a change."""
-    after, kept = change.after.matches, change.kept
-    if kept is None:
+    after, n_kept = change.after.matches, change.kept
+    if n_kept is None:
         return f"{count_text(after, 'match', 'matches')} in place of {number_text(before)}"
-    if kept == before == after:
+    if n_kept == before == after:
         return "the same matches"
-    if kept == after:
+    if n_kept == after:
         return f"{after:,} of {before:,} matches"
-    return f"{kept:,} of {before:,} matches, and {count_text(after - kept, 'other one')}"
+    return f"{n_kept:,} of {before:,} matches, and {count_text(after - n_kept, 'other one')}"
 
 
 def table_lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

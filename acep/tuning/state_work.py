@@ -26,17 +26,17 @@ class EnoughTouches(Exception):  # noqa: N818 - no error
 
 
 class CountingEngine(ReferenceEngine):
-    """An engine that counts touches by the variable bound last, up to ``most``."""
+    """An engine that counts touches by the variable bound last, up to ``touches``."""
 
-    def __init__(self, plan: Plan, most: int) -> None:
+    def __init__(self, plan: Plan, touches: int) -> None:
         super().__init__(plan)
         self.by_variable: Counter[str] = Counter()
-        self.most, self.looks = most, 0
+        self.touches, self.looks = touches, 0
 
     def _try(self, node: MatchNode | None, feed: Any) -> bool:
         before = feed.counts.touches
         self.looks += 1
-        if before >= self.most or self.looks > LOOKS * self.most:
+        if before >= self.touches or self.looks > LOOKS * self.touches:
             raise EnoughTouches
         waits = super()._try(node, feed)
         self.by_variable[BEGINS if node is None else self.states[node.state].var] += feed.counts.touches - before
