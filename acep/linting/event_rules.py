@@ -205,8 +205,9 @@ def rows_twice(view: LintView) -> Iterator[Hit]:
     """Find many rows that are equal to one before them in all columns, where no id says which events are the same."""
     if view.plan.schema.id is not None or not view.complete:
         return
-    repeated = _rows_again(view.table)
-    if repeated >= FEW and repeated >= MANY_AGAIN * len(view):
+    enough = max(FEW, MANY_AGAIN * len(view))
+    repeated = _rows_again(view.table, enough)
+    if repeated >= enough:
         yield Hit(
             "warning",
             f"{repeated:,} of {len(view):,} rows are equal to one before them in every column",
@@ -214,10 +215,13 @@ def rows_twice(view: LintView) -> Iterator[Hit]:
         )
 
 
-def _rows_again(table: pa.Table) -> int:
-    """Return how many rows are equal to one before them."""
+def _rows_again(table: pa.Table, enough: float) -> int:
+    """Return how many rows are equal to one before them; 0 if a column says that they are less than ``enough``."""
     nested = [field.name for field in table.schema if pa.types.is_nested(field.type)]
     plain = table.drop_columns(nested)
+    # A column of which few values come again is a fast answer, and the usual one.
+    if any(_values_again(column) < enough for column in plain.columns):
+        return 0
     try:
         groups = plain.append_column(ROW, pa.array(np.arange(len(table)))).group_by(plain.column_names)
         groups = groups.aggregate([(ROW, "list"), (ROW, "count")])
@@ -229,6 +233,14 @@ def _rows_again(table: pa.Table) -> int:
         return len(rows) - len(sizes)
     inner = map(repr, table.select(nested).take(rows).to_pylist())
     return len(rows) - len({*zip(np.repeat(np.arange(len(sizes)), sizes).tolist(), inner, strict=True)})
+
+
+def _values_again(column: pa.ChunkedArray) -> int:
+    """Return how many values of a column are equal to one before them; at most, where that is not known."""
+    try:
+        return len(column) - int(pc.count_distinct(column, mode="all").as_py())
+    except pa.ArrowNotImplementedError:
+        return len(column)
 
 
 def out_of_order(view: LintView) -> Iterator[Hit]:

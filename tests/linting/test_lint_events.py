@@ -231,6 +231,14 @@ def test_rows_that_are_equal_are_told_by_all_columns_of_files(
     assert "rows_twice" not in acep.lint(again, KEYED).codes
 
 
+@pytest.mark.parametrize(
+    "column", [pa.array(["p", "q"] * N).dictionary_encode(), pa.nulls(2 * N)], ids=["codes", "nulls"]
+)
+def test_rows_are_compared_by_columns_of_any_type(column: pa.Array) -> None:
+    again = pa.table(twice(rows())).append_column("z", column)
+    assert "rows_twice" in acep.lint(again, KEYED).codes
+
+
 def test_a_column_that_no_query_reads_may_be_unreadable(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     path.write_text("".join(f'{{"ts": {n}, "type": "A", "k": {n}, "z": {z}}}\n' for n, z in enumerate(("1", "[2]"))))
