@@ -119,10 +119,11 @@ class Batch:
     def at(self, rows: slice | npt.NDArray[np.intp]) -> Batch:
         """Return some rows, in stream order."""
         ids = self.ids
-        if isinstance(rows, slice):
-            ids = None if ids is None else ids[rows]
-        elif ids is not None:
-            ids = [ids[row] for row in rows.tolist()] if isinstance(ids, list) else np.asarray(ids, np.int64)[rows]
+        if ids is not None:
+            if isinstance(rows, slice):
+                ids = ids[rows]
+            else:
+                ids = [ids[row] for row in rows.tolist()] if isinstance(ids, list) else np.asarray(ids, np.int64)[rows]
         return Batch(
             ts=self.ts[rows],
             types=None if self.types is None else self.types.at(rows),

@@ -26,10 +26,9 @@ A_TOUCH = 20
 
 @dataclass
 class BoundedRun:
-    """A run of a ``plan`` with a bound on the ``touches`` and on the ``matches``.
-
-    ``output`` and ``engine`` are those of :class:`acep.runtime.stream.Stream`. ``n_events``: so many of the first
-    events were processed; they were all if it ``is_whole``."""
+    """A run of a ``plan`` with a bound on the ``touches`` and on the ``matches``. ``output`` and ``engine`` are
+    those of :class:`acep.runtime.stream.Stream`. ``n_events``: so many of the first events were processed; they were
+    all if it ``is_whole``."""
 
     plan: Plan
     touches: int
@@ -56,13 +55,13 @@ class BoundedRun:
             if self.is_native:
                 left = self.touches - cost_of(self.stream.counts) + 1
                 self.stream.allow(left / len(part), len(part), min(left * A_TOUCH, self.matches - n_matches + 1))
-            (part_matches,) = self.stream.push(part)
-            n_matches += len(part_matches)
+            (matches,) = self.stream.push(part)
+            n_matches += len(matches)
             counts = self.stream.counts
             if not counts.whole or cost_of(counts) >= self.touches or n_matches > self.matches:
                 return
             self.n_events += len(part)
-            yield part_matches
+            yield matches
         self.is_whole = True
         yield self.stream.finish()[0]
 

@@ -58,11 +58,11 @@ def exact_sample(
 
 
 def _cut(
-    table: pa.Table, plan: Plan, columns: Mapping[str, Any], drawn: Sample, meter: Meter, max_touches: int, engine: str
+    table: pa.Table, plan: Plan, columns: Mapping[str, Any], drawn: Sample, meter: Meter, touches: int, engine: str
 ) -> Sample:
-    """Return the sample, or as much of it as can be replayed within ``max_touches``: fewer whole partitions, or else
-    the first events."""
-    fits = replayed(drawn.table, plan.query, columns, meter, max_touches, engine, CHOOSING).events
+    """Return the sample, or as much of it as can be replayed within so many ``touches``: fewer whole partitions, or
+    else the first events."""
+    fits = replayed(drawn.table, plan.query, columns, meter, touches, engine, CHOOSING).events
     first = drawn.cut(fits) if fits < drawn.events else drawn
     size = fits
     for _ in range(ATTEMPTS):
@@ -71,7 +71,7 @@ def _cut(
         smaller = draw(table, plan, size)
         if not smaller.partitions:
             break
-        size = replayed(smaller.table, plan.query, columns, meter, max_touches, engine, CHOOSING).events
+        size = replayed(smaller.table, plan.query, columns, meter, touches, engine, CHOOSING).events
         if size == smaller.events:
             return smaller
     return first
@@ -98,5 +98,5 @@ def _rounded_up(number: float) -> int:
     >>> _rounded_up(43_000), _rounded_up(9.5)
     (50000, 10)
     """
-    unit: int = 10 ** int(log10(max(number, 1)))
-    return ceil(number / unit) * unit
+    unit = 10 ** int(log10(max(number, 1)))
+    return int(ceil(number / unit) * unit)

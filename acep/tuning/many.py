@@ -20,15 +20,16 @@ from acep.matches.records import Found
 from acep.pattern.asked import asked_for, query_of
 from acep.pattern.printing import expression_text
 from acep.pattern.times import window_text
-from acep.pattern.tree import Output, Query, Strategy, Within
+from acep.pattern.tree import Output, Query, Strategy
 from acep.pattern.walk import mentioned, negated_variables, variables
 from acep.plan.compile import Plan, compile_query
 from acep.training.match_points import Partitions
 from acep.tuning.cheaper import MOST_TIES, shared_attributes
+from acep.tuning.count_text import GREATEST, count_text, number_text, table_lines
 from acep.tuning.first_matches import first_matches
 from acep.tuning.replay import Meter, replay, replayed
-from acep.tuning.result import GREATEST, count_text, number_text, table_lines
 from acep.tuning.sample import draw
+from acep.tuning.windows import shorter
 
 __all__ = ["MANY", "Fewer", "ManyMatches", "Spread", "many_matches", "why_many"]
 
@@ -131,7 +132,7 @@ def many_matches(table: pa.Table, query: Query, columns: Mapping[str, Any]) -> M
     fits = replayed(table, query, columns, meter, EFFORT // 4, seconds=SECONDS).events
     cut = ""
     if fits < whole:
-        cut = f"only the first {fits:,} of {whole:,} events were looked at: more of them have too many matches to count"
+        cut = f"only the first {fits:,} of {whole:,} events were looked at: to count the matches of more takes too long"
         table = table.slice(0, fits)
     partitions = Partitions()
     exact = replay(table, query, columns, partitions, meter)
@@ -200,15 +201,11 @@ def _changed(table: pa.Table, query: Query, plan: Plan, columns: Mapping[str, An
     if not plan.sources:
         for name, _ in shared_attributes(table, plan, columns)[:MOST_TIES]:
             yield f"[{name}]", replace(query, ties=(*query.ties, name))
-    within = query.within
-    for part in SHORTER if within is not None else ():
-        assert within is not None
-        amount = within.amount * part
-        if within.unit != "ns":
-            amount = Fraction(int(amount))
-        if amount >= 1:
-            shorter = Within(amount, within.unit)
-            yield f"WITHIN {window_text(shorter)}", replace(query, within=shorter)
+    for part in SHORTER if query.within is not None else ():
+        assert query.within is not None
+        within = shorter(query.within, part)
+        if within is not None:
+            yield f"WITHIN {window_text(within)}", replace(query, within=within)
     if query.errors:
         yield "errors=0", replace(query, errors=Fraction(0))
 

@@ -1,26 +1,24 @@
-"""Show what a tuning found: recommendations in words, the curve as a table, and all of it as plain data."""
+"""Hold what a tuning found, and give it as a table and as plain data."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-from math import log10
 from typing import Any
 
 import pyarrow as pa
 
 from acep.display import MOST_TEXT, preformatted
-from acep.errors import check_installed
 from acep.tuning.cheaper import Change
+from acep.tuning.count_text import GREATEST, number_text
 from acep.tuning.curve import CurvePoint
 from acep.tuning.replay import SampleRun
 from acep.tuning.sample import Sample
-from acep.tuning.saving import Saving
-from acep.tuning.trials import ENOUGH, ErrorStep, PolicyTrial
+from acep.tuning.saving import WORTH, Saving
+from acep.tuning.trials import ErrorStep, PolicyTrial
+from acep.tuning.tuning_text import DEFAULT, tuning_lines
 from acep.tuning.windows import WindowTrial
 
-__all__ = ["GREATEST", "WORTH", "CpuShare", "Tuning", "count_text", "number_text", "table_lines"]
+__all__ = ["CpuShare", "Tuning"]
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ class Tuning:
     @property
     def budget(self) -> CurvePoint | None:
         """Return the least budget that reaches the target, if it takes less work and less time than the exact run: at
-        most :data:`WORTH` of each."""
+        most :data:`acep.tuning.saving.WORTH` of each."""
         saves = self.least is not None and self.least.work <= WORTH * self.exact.work
         return self.least if saves and self.saving is not None and self.saving.ratio <= WORTH else None
 
@@ -85,7 +83,7 @@ class Tuning:
     def policy(self) -> PolicyTrial | None:
         """Return the trial that found the most, if that is more than chance makes of the default policy, else that of
         the default policy; ``None`` if none was compared."""
-        plain = [one for one in self.policies if one.name == DEFAULT]
+        plain = [trial for trial in self.policies if trial.name == DEFAULT]
         if not plain:
             return self.policies[0] if self.policies else None
         best = self.policies[0]
@@ -96,9 +94,7 @@ class Tuning:
         return trial.recall if self.of == "points" else trial.bundle_recall
 
     def to_pandas(self) -> Any:
-        """Return the curve as a pandas frame, one row for each budget. Raises :class:`EngineError` if pandas is not
-        installed."""
-        check_installed("pandas", "to_pandas()", "pandas")
+        """Return the curve as a pandas frame, one row for each budget."""
         return pa.Table.from_pylist([vars(point) for point in self.curve], schema=CURVE).to_pandas()
 
     def to_dict(self) -> dict[str, Any]:
@@ -112,7 +108,7 @@ class Tuning:
                 "partitions": sample.partitions,
             },
             "exact": _plain(self.exact),
-            "errors": [{"errors": one.errors, "single": one.single} | _plain(one.replay) for one in self.errors],
+            "errors": [{"errors": step.errors, "single": step.single} | _plain(step.replay) for step in self.errors],
             "target": self.target,
             "recall_of": self.of,
             "curve": [vars(point) for point in self.curve],
@@ -122,8 +118,11 @@ class Tuning:
             "windows": [vars(trial) for trial in self.windows],
             "window": None if self.window is None else self.window.window,
             "recommended": _plain_recommendation(self.recommended),
-            "cpu": [{"cpu": one.cpu, "work": one.work, "budget": one.point and one.point.budget} for one in self.cpu],
-            "policies": [vars(one) for one in self.policies],
+            "cpu": [
+                {"cpu": share.cpu, "work": share.work, "budget": share.point and share.point.budget}
+                for share in self.cpu
+            ],
+            "policies": [vars(trial) for trial in self.policies],
             "policy": None if self.policy is None else {"name": self.policy.name, "trained": self.policy.trained},
             "changes": [
                 {"change": change.change, "why": change.why, "kept": change.kept, "same": change.same(self.exact)}
@@ -137,20 +136,13 @@ class Tuning:
         }
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        return "\n".join(tuning_lines(self))
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return preformatted(str(self), MOST_TEXT)
 
-
-DEFAULT = "history"
-
-GREATEST = 10**15  # of greater numbers only the magnitude is told
-
-WORTH = 0.95
-"""What is recommended takes at most this part of the work, and a budget also of the time, of the exact run."""
 
 CURVE = pa.schema(
     [
@@ -162,223 +154,15 @@ CURVE = pa.schema(
 )
 
 
-def _plain(one: SampleRun) -> dict[str, Any]:
+def _plain(run: SampleRun) -> dict[str, Any]:
     names = ("events", "touches", "matches", "points", "bundles", "draws", "keys")
-    numbers = {name: getattr(one, name) for name in names}
-    if one.matches >= GREATEST:  # more than the numbers of most readers of JSON
-        numbers["matches"] = number_text(one.matches)
-    return numbers | {"work": one.work}
+    numbers = {name: getattr(run, name) for name in names}
+    if run.matches >= GREATEST:  # more than the numbers of most readers of JSON
+        numbers["matches"] = number_text(run.matches)
+    return numbers | {"work": run.work}
 
 
-def _plain_recommendation(recommendation: CurvePoint | WindowTrial | None) -> dict[str, Any] | None:
-    if recommendation is None:
+def _plain_recommendation(best: CurvePoint | WindowTrial | None) -> dict[str, Any] | None:
+    if best is None:
         return None
-    return (
-        {"within": recommendation.window}
-        if isinstance(recommendation, WindowTrial)
-        else {"work": recommendation.budget}
-    )
-
-
-def _lines(found: Tuning) -> Iterator[str]:
-    sample, exact = found.sample, found.exact
-    yield f"sample: {sample.events:,} of {sample.whole:,} events: {sample.how}"
-    yield "everything below was measured on this sample"
-    yield f"exact: {_found(exact)}, {exact.work:.3g} touches an event"
-    yield from _error_lines(found)
-    yield from _budget_lines(found)
-    yield from _window_lines(found)
-    yield from _recommendation_lines(found)
-    if found.policies:
-        yield ""
-        yield f"# policy, with work={found.policies[0].work:g} on the second half of the sample"
-        heads = ("policy", "trained on the first half", "points", "bundles", f"90 % interval of {found.of}")
-        rows = [
-            (
-                one.name,
-                "yes" if one.trained else "no",
-                f"{one.recall:.1%}",
-                f"{one.bundle_recall:.1%}",
-                f"{one.low:.1%} to {one.high:.1%}",
-            )
-            for one in found.policies
-        ]
-        yield from table_lines(heads, rows)
-        best = found.policy
-        if best is not None and best.name == DEFAULT:
-            yield f"no policy finds more than {DEFAULT}, the default, by more than chance explains"
-        elif best is not None:
-            yield f"policy={best.name!r} finds the most"
-    yield from _cheaper_lines(found)
-    if found.unsaid:
-        yield ""
-        yield "# not said"
-        yield from found.unsaid
-    if found.cut:
-        yield ""
-        yield "# cut"
-        yield from found.cut
-
-
-def _error_lines(found: Tuning) -> Iterator[str]:
-    if not found.errors:
-        return
-    yield ""
-    yield "# error budget: how much more each step finds, and what it costs"
-    rows = []
-    for before, step in zip((None, *found.errors), found.errors, strict=False):
-        made, old = step.replay, None if before is None else before.replay
-        numbers = [
-            _step(getattr(made, n), None if old is None else getattr(old, n)) for n in ("matches", "bundles", "keys")
-        ]
-        rows.append((f"{step.errors:g}", *numbers, f"{made.work:.3g}", "a single event matches" if step.single else ""))
-    yield from table_lines(("errors", "matches", "bundles", "keys", "touches an event", ""), rows)
-    counts = [step.replay.bundles for step in found.errors]
-    if any(more < less for less, more in pairwise(counts)):
-        yield "fewer bundles with more errors: what is found between two bundles joins them into one"
-    hits = [step for step in found.errors if step.replay.matches]
-    if not hits:
-        yield "no error budget that was tried finds a match in the sample"
-    elif hits[0] is not found.errors[0]:
-        yield f"errors={hits[0].errors:g} is the least that finds a match"
-
-
-def _budget_lines(found: Tuning) -> Iterator[str]:
-    if not found.curve:
-        return
-    yield ""
-    yield "# resource budget: recall against work"
-    heads = ("work=", "touches an event", "points", "bundles", f"90 % interval of {found.of}", "")
-    rows = []
-    for point in found.curve:
-        notes = [*(["exact"] if point.exact else []), *(["knee"] if point == found.knee else [])]
-        notes += ["least"] if point == found.least else []
-        between = f"{point.low:.1%} to {point.high:.1%}"
-        recall = f"{point.recall:.1%}", f"{point.bundle_recall:.1%}"
-        rows.append((f"{point.budget:g}", f"{point.work:.3g}", *recall, between, ", ".join(notes)))
-    yield from table_lines(heads, rows)
-    if found.least is None:
-        yield f"no budget that was tried finds {found.target:.0%} of the match {found.of}"
-    else:
-        enough = f"{found.target:.0%} of the match {found.of}"
-        yield f"work={found.least.budget:g} is the least budget tried that finds {enough}"
-    for one in found.cpu:
-        within = "less than any budget that was tried"
-        if one.work >= found.exact.work:
-            within = f"enough for the exact result, which takes {found.exact.work:.3g}"
-        elif one.point is not None:
-            within = f"work={one.point.budget:g} within it finds {found.recall(one.point):.1%} of the match {found.of}"
-        yield f"cpu={one.cpu:g} pays for about {one.work:.3g} touches an event on this machine: {within}"
-
-
-def _window_lines(tuning: Tuning) -> Iterator[str]:
-    if not tuning.windows:
-        return
-    yield ""
-    yield "# shorter windows: what they find"
-    heads = ("WITHIN", "touches an event", "points", "bundles", f"90 % interval of {tuning.of}")
-    rows = [
-        (
-            trial.window,
-            f"{trial.work:.3g}",
-            f"{trial.recall:.1%}",
-            f"{trial.bundle_recall:.1%}",
-            f"{trial.low:.1%} to {trial.high:.1%}",
-        )
-        for trial in tuning.windows
-    ]
-    yield from table_lines(heads, rows)
-
-
-def _recommendation_lines(tuning: Tuning) -> Iterator[str]:
-    if not tuning.windows and not tuning.curve:
-        return
-    yield ""
-    yield f"# what finds {tuning.target:.0%} of the match {tuning.of} at the least cost"
-    best, exact, cheapest = (
-        tuning.recommended,
-        f"the exact run takes {tuning.exact.work:.3g} touches an event",
-        tuning.least,
-    )
-    if isinstance(best, WindowTrial):
-        beside = "" if tuning.budget is None else f" work={tuning.budget.budget:g} takes {tuning.budget.work:.3g}, and"
-        yield f"WITHIN {best.window}: it takes {best.work:.3g} touches an event;{beside} {exact}"
-    elif best is not None:
-        yield f"work={best.budget:g}: it takes {best.work:.3g} touches an event; {exact}"
-    elif cheapest is not None and cheapest.work > WORTH * tuning.exact.work:
-        yield f"no budget: {exact}, and work={cheapest.budget:g} takes {cheapest.work:.3g}"
-    elif cheapest is not None and tuning.saving is not None:
-        yield f"no budget: work={cheapest.budget:g} took {tuning.saving.ratio:.2f} of the time of the exact run"
-    else:
-        yield f"nothing that was tried: {exact}"
-
-
-def _cheaper_lines(found: Tuning) -> Iterator[str]:
-    if not (found.changes or found.findings or found.by_variable):
-        return
-    yield ""
-    yield "# what would make the query cheaper"
-    for change in found.changes:
-        less = f"{found.exact.work:.3g} to {change.after.work:.3g} touches an event"
-        yield f"{change.change}: {less}, {_kept_text(found.exact.matches, change)}"
-        yield f"  {change.why}"
-    total = sum(found.by_variable.values())
-    for name, touches in [*found.by_variable.items()][:3]:
-        share = touches / total if total else 0
-        where = f"partial matches that bound {name} last" if name else "events that begin a partial match"
-        yield f"{share:.0%} of the touches: {where} (reference runtime, first {found.looked_at:,} events)"
-    yield from found.findings
-
-
-def _kept_text(before: int, change: Change) -> str:
-    """Return what becomes of the matches by a change."""
-    after, n_kept = change.after.matches, change.kept
-    if n_kept is None:
-        return f"{count_text(after, 'match', 'matches')} in place of {number_text(before)}"
-    if n_kept == before == after:
-        return "the same matches"
-    if n_kept == after:
-        return f"{after:,} of {before:,} matches"
-    return f"{n_kept:,} of {before:,} matches, and {count_text(after - n_kept, 'other one')}"
-
-
-def table_lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield a table as lines, with the columns to the right.
-
-    >>> list(table_lines(("k", "matches"), [("0", "12")]))
-    ['  k  matches', '  0       12']
-    """
-    widths = [max(len(row[i]) for row in (heads, *rows)) for i in range(len(heads))]
-    for row in (heads, *rows):
-        yield "  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-
-
-def _found(one: SampleRun) -> str:
-    few = f" (fewer than {ENOUGH} windows with a match say little)" if one.draws < ENOUGH else ""
-    told = (
-        count_text(one.matches, "match", "matches"),
-        count_text(one.points, "match point"),
-        count_text(one.bundles, "bundle"),
-        count_text(one.keys, "key"),
-    )
-    return f"{', '.join(told)}{few}"
-
-
-def count_text(number: int, one: str, many: str | None = None) -> str:
-    """Return a number of things in words.
-
-    >>> count_text(1, "key"), count_text(2000, "match", "matches"), count_text(2**500, "match", "matches")
-    ('1 key', '2,000 matches', 'about 10^150 matches')
-    """
-    return f"{number_text(number)} {one if number == 1 else many or one + 's'}"
-
-
-def number_text(number: int) -> str:
-    """Return a number as text, of a very great one the magnitude."""
-    return f"{number:,}" if number < GREATEST else f"about 10^{int(log10(number))}"
-
-
-def _step(number: int, before: int | None) -> str:
-    if before is None or number >= GREATEST:
-        return number_text(number)
-    return f"{number:,} ({number - before:+,})"
+    return {"within": best.window} if isinstance(best, WindowTrial) else {"work": best.budget}

@@ -13,7 +13,7 @@ from acep.plan.compile import Plan
 from acep.reference.engine import MatchNode, ReferenceEngine
 from acep.reference.runtime import ReferenceRuntime
 
-__all__ = ["touches_by_variable"]
+__all__ = ["MOST", "touches_by_variable"]
 
 MOST = 200_000  # touches of the reference runtime
 LOOKS = 5  # looks at partial matches for each of them: most are of events that no arc takes
@@ -26,17 +26,17 @@ class EnoughTouches(Exception):  # noqa: N818 - no error
 
 
 class CountingEngine(ReferenceEngine):
-    """An engine that counts touches by the variable bound last, up to ``touches``."""
+    """An engine that counts touches by the variable bound last, up to a ``limit``."""
 
-    def __init__(self, plan: Plan, touches: int) -> None:
+    def __init__(self, plan: Plan, limit: int) -> None:
         super().__init__(plan)
         self.by_variable: Counter[str] = Counter()
-        self.touches, self.looks = touches, 0
+        self.limit, self.looks = limit, 0
 
     def _try(self, node: MatchNode | None, feed: Any) -> bool:
         before = feed.counts.touches
         self.looks += 1
-        if before >= self.touches or self.looks > LOOKS * self.touches:
+        if before >= self.limit or self.looks > LOOKS * self.limit:
             raise EnoughTouches
         waits = super()._try(node, feed)
         self.by_variable[BEGINS if node is None else self.states[node.state].var] += feed.counts.touches - before
@@ -50,9 +50,9 @@ class CountingRuntime(ReferenceRuntime):
         """Make no matches: there may be any number."""
 
 
-def touches_by_variable(plan: Plan, batch: Batch, most: int = MOST) -> tuple[dict[str, int], int]:
+def touches_by_variable(plan: Plan, batch: Batch, limit: int = MOST) -> tuple[dict[str, int], int]:
     """Return the touches of partial matches by the variable bound last ("": those that begin one), most first, and the
-    number of events that this was counted on: as many as take ``most`` touches of the reference runtime, or five times
+    number of events that this was counted on: as many as take ``limit`` touches of the reference runtime, or five times
     as many looks at partial matches.
 
     >>> import acep
@@ -66,7 +66,7 @@ def touches_by_variable(plan: Plan, batch: Batch, most: int = MOST) -> tuple[dic
     """
     plan = replace(plan, query=replace(plan.query, output=Output.ALL))  # choosing evaluates no transitions
     runtime = CountingRuntime(plan)
-    runtime.engine = engine = CountingEngine(plan, most)
+    runtime.engine = engine = CountingEngine(plan, limit)
     with suppress(EnoughTouches):
         runtime.push(batch.events)
     return dict((+engine.by_variable).most_common()), runtime.counts.events

@@ -27,10 +27,10 @@ from acep.tuning.cheaper import changes
 from acep.tuning.curve import CurvePoint, curve_of, knee_of, least_of
 from acep.tuning.exact import exact_sample, why_too_few
 from acep.tuning.replay import Meter, SampleRun, replay
-from acep.tuning.result import WORTH, CpuShare, Tuning
+from acep.tuning.result import CpuShare, Tuning
 from acep.tuning.sample import Sample
-from acep.tuning.saving import saving_of
-from acep.tuning.state_work import touches_by_variable
+from acep.tuning.saving import WORTH, saving_of
+from acep.tuning.state_work import MOST, touches_by_variable
 from acep.tuning.trials import ENOUGH, error_steps, policy_trials
 from acep.tuning.windows import cheapest_window, window_trials
 
@@ -116,7 +116,7 @@ def _tuned(
     tuning = replace(tuning, changes=cheaper, findings=findings)
     if not plan.sources and plan.query.graph is None:
         batch = batch_of(table, plan.schema, tuple(dict.fromkeys([*plan.columns, *plan.keys])))
-        by_variable, looked_at = touches_by_variable(plan, batch)
+        by_variable, looked_at = touches_by_variable(plan, batch, min(MOST, effort * MOST // EFFORT))
         tuning = replace(tuning, by_variable=by_variable, looked_at=looked_at)
     return replace(tuning, unsaid=tuple(unsaid), cut=tuple(meter.cut))
 

@@ -153,7 +153,7 @@ def test_a_budget_that_costs_more_than_the_exact_run_is_not_recommended() -> Non
 
 
 def test_a_budget_that_takes_longer_than_the_exact_run_is_not_recommended() -> None:
-    tuning = acep.tune(stream(6, 3000), HEAVY.format(key="", window=60), target_recall=0.3)
+    tuning = acep.tune(stream(6, 1500), HEAVY.format(key="", window=60), effort=8_000_000, target_recall=0.3)
     assert tuning.least is not None
     assert tuning.least.work < tuning.exact.work
     slow, fast = (replace(tuning, saving=Saving(1.0, seconds), window=None) for seconds in (1.2, 0.5))
@@ -165,14 +165,14 @@ def test_a_budget_that_takes_longer_than_the_exact_run_is_not_recommended() -> N
 
 
 def test_time_is_measured_by_turns() -> None:
-    tuning = acep.tune(stream(6, 3000), HEAVY.format(key="", window=60), target_recall=0.3)
+    tuning = acep.tune(stream(6, 1500), HEAVY.format(key="", window=60), effort=8_000_000, target_recall=0.3)
     assert tuning.saving is not None
     assert 0 < tuning.saving.budget < 60
     assert 0 < tuning.saving.exact <= tuning.exact.seconds
 
 
 def test_a_cpu_share_that_pays_for_the_exact_run_says_so() -> None:
-    tuning = acep.tune(stream(6, 3000), HEAVY.format(key="", window=60), cpu=[0.9], unit="s")
+    tuning = acep.tune(stream(6, 1500), HEAVY.format(key="", window=60), effort=8_000_000, cpu=[0.9], unit="s")
     assert "cpu=0.9 pays for about" in str(tuning)
     assert "enough for the exact result, which takes" in str(tuning)
 
@@ -183,7 +183,7 @@ def test_a_cpu_share_that_pays_for_the_exact_run_says_so() -> None:
 @pytest.mark.parametrize("window", ["80", "80 EVENTS"])
 def test_each_shorter_window_is_what_match_finds(window: str) -> None:
     query = HEAVY.format(key="", window=window)
-    tuning = acep.tune(stream(7, 3000), query, target_recall=0.5)
+    tuning = acep.tune(stream(7, 1500), query, target_recall=0.5, effort=8_000_000)
     table = tuning.sample.table
     exact = {match.end for match in acep.match(table, query)}
     assert [trial.window for trial in tuning.windows] == [window.replace("80", n) for n in ("60", "40", "20", "10")]
@@ -197,7 +197,7 @@ def test_each_shorter_window_is_what_match_finds(window: str) -> None:
 
 
 def test_the_cheaper_of_a_window_and_a_budget_is_recommended() -> None:
-    tuning = acep.tune(stream(7, 3000), HEAVY.format(key="", window=80), target_recall=0.5)
+    tuning = acep.tune(stream(7, 1500), HEAVY.format(key="", window=80), target_recall=0.5, effort=8_000_000)
     exact = tuning.exact.work
     budget = CurvePoint(exact / 2, exact / 2, 0.6, 0.6, exact=False, low=0.5, high=0.7)
     for part, within in ((0.4, True), (0.6, False)):
