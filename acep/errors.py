@@ -211,8 +211,9 @@ class DataWarning(UserWarning):
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn with the place of the line that called acep, from any depth inside acep."""
+    inside = ("acep", "contextlib")  # functions of acep may stand in a context of their own
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "acep":
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in inside:
         frame, level = frame.f_back, level + 1
     warnings.warn(_one_line(message), category, stacklevel=level)
 

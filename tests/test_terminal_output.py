@@ -65,6 +65,7 @@ def shown_by(capsys: pytest.CaptureFixture[str], *args: str, status: int = 0) ->
     [
         (["why", QUERY, FILE, "--key", f"{KEY}2"], "y.s = \\x1b[2J"),
         (["why", QUERY, FILE, "--key", KEY], "matches"),
+        (["why", QUERY, FILE], "the nearest of"),
         (["why", QUERY, FILE, "--key", KEY, "--many"], "event 0: ts=0, type=a, k=u\\x1b[2J"),
         (["lint", QUERY.replace("a x", "a x, c z"), FILE], "no event is of type"),
         (["lint", QUERY, FILE, "--id", "s"], "come more than once, such as"),
@@ -86,7 +87,6 @@ def test_no_command_writes_what_a_terminal_acts_upon(
 @pytest.mark.parametrize(
     "args",
     [
-        ["why", QUERY, FILE],
         ["why", QUERY, FILE, "--key", f"{KEY}3"],
         ["match", QUERY, f"{FILE}.csv"],
         ["match", QUERY, FILE, "--ts", ACTED_UPON],

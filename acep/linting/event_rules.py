@@ -222,6 +222,8 @@ def _rows_again(table: pa.Table, enough: float) -> int:
     # A column of which few values come again is a fast answer, and the usual one.
     if any(_values_again(column) < enough for column in plain.columns):
         return 0
+    if not plain.column_names:
+        return len(table) - len({*map(repr, table.to_pylist())})
     try:
         groups = plain.append_column(ROW, pa.array(np.arange(len(table)))).group_by(plain.column_names)
         groups = groups.aggregate([(ROW, "list"), (ROW, "count")])

@@ -126,12 +126,13 @@ def _read_rows(path: Path, options: Options, schema: pa.Schema, bad: BadLines) -
     form = split_format(path)[0] or NAMES[options.format or ""]
     texts = {f.name: cast_of(f.name, "string") for f in schema if pa.types.is_string(f.type) and form == "csv"}
     # The ids are looked at once the rows are known that are events.
-    own = dataclasses.replace(options, casts=texts | options.casts, casts_are_there=False, id=None)
-    with open_events(path, own) as events:
+    as_written = dataclasses.replace(options, casts=texts | options.casts, casts_are_there=False, id=None)
+    with open_events(path, as_written) as events:
         table = events.whole()
         if events.bad.count:
             bad.add(events.bad.first, events.bad.count, events.bad.values)
-    events_only, ends = _without_markers(table, path, own, schema)
+    besides = [name for name in (options.seq, options.id) if name is not None]
+    events_only, ends = _without_markers(table, path, as_written, schema, besides)
     rows = _in_schema(events_only, schema, path, form)
     for name in (options.ts, options.seq, options.id):
         if name is not None and rows.column(name).null_count:
@@ -141,13 +142,14 @@ def _read_rows(path: Path, options: Options, schema: pa.Schema, bad: BadLines) -
     return rows, ends
 
 
-def _without_markers(table: pa.Table, path: Path, options: Options, schema: pa.Schema) -> tuple[pa.Table, bool]:
+def _without_markers(
+    table: pa.Table, path: Path, options: Options, schema: pa.Schema, besides: Sequence[str]
+) -> tuple[pa.Table, bool]:
     """Leave out the rows of a file that end the stream, and return whether there are some.
 
     In such a row all columns of the file are null but its time, also those that no query reads. These are read for a
-    row that may be one alone.
+    row that may be one alone. ``besides``: see :func:`acep.runner.end_rows.end_markers`.
     """
-    besides = [name for name in (options.seq, options.id) if name is not None]
     marks = end_markers(table, options.ts, besides, schema.names)
     if marks.any() and options.columns is not None:
         with open_events(path, dataclasses.replace(options, columns=None)) as events:

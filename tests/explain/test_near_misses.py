@@ -496,7 +496,7 @@ def test_a_notebook_shows_the_report() -> None:
     report = acep.why(KEYED, PAIRS)
     assert isinstance(report, acep.Furthest)
     assert repr(report) == str(report)
-    assert report._repr_html_().startswith("<pre>")
+    assert report._repr_html_().startswith("<pre ")
 
 
 def test_files_are_read(tmp_path: Any) -> None:

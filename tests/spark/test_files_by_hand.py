@@ -395,7 +395,8 @@ def test_a_state_of_before_goes_on_with_a_micro_batch_that_was_begun(tmp_path: P
 
 
 def test_a_bucket_that_is_kept_goes_on_with_the_bounds_of_now(tmp_path: Path) -> None:
-    first, second = events((100, "a", "x"), (101, "b", "x")), events((200, "a", "x"), (201, "b", "x"))
+    table = events((100, "a", "x"), (101, "b", "x"), (200, "a", "x"), (201, "b", "x"))
+    first, second = table.slice(0, 2), table.slice(2)
     files = FileStream(dataclasses.replace(job_for(first), latest=Latest(tick=150)), tmp_path, 3)
     files.push(first)
     files.job, files.run = dataclasses.replace(files.job, latest=None), uuid.UUID(int=files.run.int + 1)
