@@ -15,10 +15,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
+from acep.cli.address_space import check_address_space, is_short_of_address_space, too_small
 from acep.cli.help_examples import examples_text
 from acep.cli.stopping import Stopped, stops_when_asked
 from acep.cli.terminal import say
-from acep.errors import AcepError, printable, slip
+from acep.errors import AcepError, memory_error, printable, slip
 
 __all__ = ["main"]
 
@@ -31,6 +32,8 @@ POLICY_HELP = (
 FORMULAS_HELP = "in CSV, write an apostrophe before each text that a spreadsheet may take for a formula"
 FLAT_HELP = "plain columns only: one for each key, value and variable (the first and last event of those that repeat)"
 EVENTS_HELP = "files of events (.csv, .jsonl, .parquet; .gz, .zst), globs, folders, or - for standard input"
+READERS = ("match", "follow", "lint", "why", "tune", "learn")
+"""The commands that read events in this process."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,14 +48,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         from acep.cli.logs import told
 
         with told(args.log_level), stops_when_asked():
+            if args.command in READERS:
+                check_address_space()
             status = _command(args.command)(args)
             sys.stdout.flush()
     except AcepError as error:
-        from acep.cli.spelling import as_typed
-
-        error.message, error.hint = as_typed(error.message), error.hint and as_typed(error.hint)
-        say(f"acep: {error.render()}")
-        return 2
+        return _told(error)
     except BrokenPipeError:
         # The reader has closed the output; the rest of the buffer must not fail again at exit.
         with suppress(OSError, ValueError, AttributeError):
@@ -64,7 +65,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Stopped as stopped:
         sys.stderr.write("acep: stopped\n")
         return stopped.end_process()
+    except MemoryError:
+        return _told(memory_error())
+    except Exception:
+        if not is_short_of_address_space():
+            raise
+        return _told(too_small())
     return status or 0
+
+
+def _told(error: AcepError) -> int:
+    """Print an error in the words of the command line, and return the exit status."""
+    from acep.cli.spelling import as_typed
+
+    error.message, error.hint = as_typed(error.message), error.hint and as_typed(error.hint)
+    say(f"acep: {error.render()}")
+    return 2
 
 
 def _command(name: str) -> Callable[[argparse.Namespace], int | None]:

@@ -61,6 +61,8 @@ class Wanted:
 class Tracing(ReferenceEngine):
     """An engine that keeps the nearest miss of each partition; ``key`` is the partition that it works on."""
 
+    ends_broken = False  # how far they would have come is what is asked
+
     def __init__(self, plan: Plan, wanted: Wanted) -> None:
         super().__init__(plan)
         self.keeps_rows = True

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
 from acep.automaton.arcs import Arcs, compose
+from acep.automaton.ending_negations import with_ending_negations
 from acep.automaton.graph import thompson_of
 from acep.automaton.registers import Program, assemble
 from acep.automaton.thompson import Thompson, build
@@ -27,7 +29,7 @@ from acep.plan.decimals import DECIMAL, Typed
 from acep.plan.kinds import column, is_whole_ticks, resolve
 from acep.plan.schema import Kind, Schema, TimeOf, kinds_text
 
-__all__ = ["Plan", "Window", "compile_query"]
+__all__ = ["Plan", "Window", "assembled", "compile_query"]
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,31 @@ class Plan:
         return self.query.output is not Output.ALL or any(source.chooses for source, _ in self.sources)
 
     @cached_property
+    def is_unambiguous(self) -> bool:
+        """Return whether a binding determines its run: no two arcs of a state can bind one event to one variable."""
+        if self.query.graph is not None or self.dynamic:
+            return False  # runs with one binding differ in their registers, or come along arcs of several versions
+        for here in self.arcs.arcs:
+            seen: dict[str, set[str]] = {}
+            for arc in here:
+                if arc.var in seen and (not arc.types or not seen[arc.var] or seen[arc.var].intersection(arc.types)):
+                    return False
+                seen.setdefault(arc.var, set()).update(arc.types)
+                if not arc.types:
+                    seen[arc.var] = set()
+        return True
+
+    @property
+    def ends_by_values(self) -> bool:
+        """Return whether partial matches keep values to tell which events break a negation for good."""
+        return any(ending.reads() for here in self.program.ended for ending in here)
+
+    @cached_property
+    def conditions(self) -> tuple[Compiled, ...]:
+        """Return the predicates on arcs, and then those of each negation: by the numbers that checks have."""
+        return (*self.predicates, *(condition for here in self.negated for condition in here))
+
+    @cached_property
     def engines(self) -> dict[str, tuple[str, str]]:
         """Return the engines chosen so far and why, by output (:func:`acep.plan.choice.choose` fills this in)."""
         return {}
@@ -120,6 +147,8 @@ class Plan:
                 schema.ts,
                 str(schema.type),
                 *(f"{n} {schema.scale(n)}" for n in sorted({*self.row, *self.keys}) if schema.scale(n) is not None),
+                # Values that partial matches of earlier versions of acep did not hold.
+                *(["values of negations"] if self.window.span is None and self.ends_by_values else []),
             )
         )
         return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
@@ -168,7 +197,6 @@ def _compile(query: Query, schema: Schema, known: KnownParts | None) -> Plan:
         mentioned = {leaf.var for leaf in made.leaves}
         (against if mentioned & negative else positive).append(made)
     arcs = compose(automaton)
-    program = assemble(automaton, arcs, tuple(p.expr for p in positive))
     having: Compiled | None = None
     if query.having is not None:
         condition = settled(query.having, condition=True).expr
@@ -176,6 +204,9 @@ def _compile(query: Query, schema: Schema, known: KnownParts | None) -> Plan:
     named = [(name, settled(expr)) for name, expr in query.returns]
     returns = tuple((name, compile_expression(given.expr, schema.tick_ns)) for name, given in named)
     negated = tuple(tuple(p for p in against if n.var in {leaf.var for leaf in p.leaves}) for n in automaton.negations)
+    window = _window(query, schema)
+    conditions = [p.expr for p in positive], [[p.expr for p in here] for here in negated]
+    program = assembled(automaton, arcs, *conditions, endless=window.span is None)
     everything = [*positive, *against, *(c for _, c in returns), *([having] if having else [])]
     row = tuple(sorted({name for c in everything for name in attributes(c.expr)}))
     read = {source for name in row for source in (computed[name].sources if name in computed else (name,))}
@@ -190,7 +221,7 @@ def _compile(query: Query, schema: Schema, known: KnownParts | None) -> Plan:
         row=row,
         variables=tuple(v for v in variables(query.pattern) if v not in negative),
         kleene=automaton.kleene,
-        window=_window(query, schema),
+        window=window,
         automaton=automaton,
         arcs=arcs,
         program=program,
@@ -204,6 +235,19 @@ def _compile(query: Query, schema: Schema, known: KnownParts | None) -> Plan:
         sources=sources,
         computed=tuple(computed.values()),
     )
+
+
+def assembled(
+    automaton: Thompson,
+    arcs: Arcs,
+    predicates: Sequence[ex.Expr],
+    negated: Sequence[Sequence[ex.Expr]],
+    *,
+    endless: bool,
+) -> Program:
+    """Return the program of a query: predicates on arcs, registers, and the negations that end partial matches."""
+    program = assemble(automaton, arcs, tuple(predicates))
+    return with_ending_negations(program, automaton, arcs, predicates, negated, endless=endless)
 
 
 def _is_rewritten(expr: ex.Expr) -> bool:

@@ -112,7 +112,7 @@ def _exists(tables: TableStream, table: pa.Table) -> bool:
     tables.prepare(table.schema, "exists")
     assert tables.stream is not None
     stream, whole = tables.stream, tables.batch(tables.once(table), unique=False)
-    if any(tables.any_of(stream.push(part)[0]) for part in whole.parts(PART)) or tables.any_of(stream.finish()[0]):
+    if any(tables.has_match(part) for part in whole.parts(PART)) or tables.any_of(stream.finish()[0]):
         return True
     tables.warn()
     return False

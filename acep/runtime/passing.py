@@ -89,7 +89,7 @@ class Passing:
         self._first = int(batch.ts[0]) if self._first is None else self._first
         self._last = int(batch.ts[-1])
         if self.output == "exists":
-            yield any(self._given(stream.push(part)[0], None) for part in batch.parts(PART))
+            yield any(tables.has_match(part) for part in batch.parts(PART))
         elif self.output == "matches" and tables.limits is None:
             for found in stream.blocks(batch):
                 yield self._given(found[0], stream.low(0))

@@ -71,6 +71,12 @@ class Stream:
         return self._natives.session
 
     @property
+    def flows(self) -> bool:
+        """Return whether :meth:`blocks` stops within the events that are pushed, once there are enough matches."""
+        alone = len(self._cores) == 1 and isinstance(self._cores[0], NativeExecutor)
+        return alone and self._session is not None and self._session.flows
+
+    @property
     def natively(self) -> bool:
         """Return whether all plans run on the native core, so that matches are columns."""
         return all(isinstance(core, NativeExecutor) for core in self._cores)
@@ -199,8 +205,7 @@ class Stream:
     def _some(self, batch: Batch, most: int, together: int | None) -> Iterator[list[Sequence[Found]]]:
         """Do the same in a frame of its own, because only frames that have ended can be cleared to free memory."""
         session = self._session
-        alone = len(self._cores) == 1 and isinstance(self._cores[0], NativeExecutor)
-        if alone and session is not None and session.flows:
+        if session is not None and self.flows:
             for found in session.blocks(batch, most, together):
                 yield [found]
         else:

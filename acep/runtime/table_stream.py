@@ -33,7 +33,7 @@ from acep.matches.flat import Layout
 from acep.matches.matches import Matches, Report
 from acep.matches.records import Counts, Found
 from acep.native.compiled import warn_if_missing
-from acep.pattern.asked import Queries, asked_for
+from acep.pattern.asked import Queries, asked_for, for_existence
 from acep.pattern.printing import canonical
 from acep.plan.compile import Plan, compile_query
 from acep.plan.reactions import attributes_of_input, types_of_all
@@ -110,6 +110,8 @@ class TableStream:
         if self.limits is not None and self.limits.budget.recover:
             output = "matches"
         self.schema = schema_of(arrow, **self.columns)
+        if output == "exists":
+            self.first = tuple(for_existence(query) for query in self.first)
         if self.first_number is not None:
             self.arrivals = NumberedArrivals(arrow, self.schema, self.lateness, self.first_number, self.duplicates)
         elif self.lateness is not None:
@@ -437,6 +439,13 @@ class TableStream:
         if known is None or known[0] is not plan:
             known = self._layouts[number] = plan, Layout.of([plan])
         return known[1]
+
+    def has_match(self, batch: Batch) -> bool:
+        """Feed events in order of time until the only query has a match, and return whether it has one."""
+        assert self.stream is not None
+        if self.stream.flows:
+            return any(len(block[0]) for block in self.stream.blocks(batch, 1, 1))
+        return self.any_of(self.stream.push(batch)[0])
 
     def any_of(self, found: Sequence[Found]) -> bool:
         """Return whether the first query has a match, by what the last call returned or counted."""

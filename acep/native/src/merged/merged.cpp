@@ -52,13 +52,12 @@ Arena Merger::hand_over(bool last) {
     return whole;
 }
 
-bool Merger::idle(uint32_t partition, int64_t clock) {
+bool Merger::idle(uint32_t partition, int64_t soonest) {
     if (partition >= parts_.size()) return true;
-    if (tables_.span < 0 || tables_.counted) return false;
     Part& part = parts_[partition];
-    const int64_t low = earliest(clock, tables_.span);
+    const int64_t low = earliest(soonest, tables_.span);
     std::erase_if(part.live, [&](const Live& live) { return live.chain.latest < low; });
-    return part.live.empty() && (!part.bundle.any || part.bundle.last_ts < low);
+    return part.live.empty() && part.bundle.closed(low, tables_.counted);
 }
 
 int64_t Merger::needs(uint32_t partition, const Event& event) {
@@ -203,12 +202,16 @@ size_t MergedEngine::more(size_t most) {
 
 void MergedEngine::advance(int64_t clock) { merger_.advance(clock, roots_); }
 
-bool MergedEngine::idle(uint32_t partition, int64_t clock) { return roots_.empty() && merger_.idle(partition, clock); }
+bool MergedEngine::idle(uint32_t partition, int64_t soonest) {
+    return roots_.empty() && merger_.idle(partition, soonest);
+}
 
-int64_t MergedEngine::oldest() const {
-    const auto& events = merger_.arena().events;
-    const int64_t bound = events.empty() ? NEVER : events[events.tail()].id;
-    return roots_.empty() ? bound : std::min(bound, roots_[roots_.tail()].id);
+void MergedEngine::used_texts(UsedTexts& used) const { writer_.trimmed().used_texts(used); }
+
+void MergedEngine::used_ids(std::vector<int64_t>& ids) const {
+    merger_.arena().used_ids(ids);
+    roots_.each([&](const Root& root) { ids.push_back(root.id); });
+    writer_.trimmed().used_ids(ids);
 }
 
 int64_t MergedEngine::bytes() const { return merger_.bytes() + heap_bytes(roots_); }
