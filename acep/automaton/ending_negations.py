@@ -1,4 +1,4 @@
-"""Find the negations that end a partial match for good, so that it need not be kept: in `SEQ(a, ~b, c)` the next b does.
+"""Find the negations that end a partial match for good, so that it need not be kept: the next b in `SEQ(a, ~b, c)`.
 
 A negation between two bound events looks at the events between them. So once an event breaks it behind the last event
 that was bound, each later event that could be bound comes too late.
@@ -67,14 +67,13 @@ def _endings(
             continue
         following = frozenset({arcs[0].var} if len({arc.var for arc in arcs}) == 1 else ())  # what is bound next
         free = surely - {v for group in automaton.groups for v in group} - automaton.kleene
-        checks = _checks(automaton, negation, number, free, following - automaton.kleene, predicates, negated)
+        checks = _checks(negation, number, free, following - automaton.kleene, predicates, negated)
         if checks is not None:
             endings.append(Ending(number, checks))
     return endings
 
 
 def _checks(
-    automaton: Thompson,
     negation: Negated,
     number: int,
     bound: frozenset[str],

@@ -1,4 +1,4 @@
-"""Say in one line that the address space of the process is too small, where its libraries would end it or fail anyhow."""
+"""Say in one line that the address space of the process is too small, where its libraries would fail or end it."""
 
 from __future__ import annotations
 

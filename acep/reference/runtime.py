@@ -109,6 +109,9 @@ class ReferenceRuntime:
             partition.position += 1
             touched.setdefault(key)
             self._feed(key, partition, Event(position, event.ts, identity, event.row), kind)
+            if partition.waiting and self.plan.query.output is Output.NON_OVERLAP:
+                # What is chosen ends the partial matches that overlap it, before the next event makes more of them.
+                self._choose_output({key: None})
         return touched
 
     def advance(self, clock: int) -> list[Found]:
