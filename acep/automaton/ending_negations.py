@@ -44,15 +44,20 @@ def with_ending_negations(
     this that nothing else needs.
     """
     surely = must_be_bound(automaton, arcs)
-    found = [_endings(automaton, here, surely[state], predicates, negated) for state, here in enumerate(arcs.arcs)]
+    endings_of = [
+        _endings(automaton, leaving, surely[state], predicates, negated) for state, leaving in enumerate(arcs.arcs)
+    ]
     if endless:
         needed = [set(layout) for layout in program.layouts]
-        for state, endings in enumerate(found):
+        for state, endings in enumerate(endings_of):
             needed[state] |= {register for ending in endings for register in ending.reads()}
         layouts = layouts_from(needed, program.steps, may_be_bound(automaton, arcs))
         program = replace(program, layouts=tuple(tuple(sorted(layout)) for layout in layouts))
-    kept = zip(found, program.layouts, strict=True)
-    return replace(program, ended=tuple(tuple(e for e in here if e.reads() <= set(layout)) for here, layout in kept))
+    ended = (
+        tuple(ending for ending in endings if ending.reads() <= set(layout))
+        for endings, layout in zip(endings_of, program.layouts, strict=True)
+    )
+    return replace(program, ended=tuple(ended))
 
 
 def _endings(
@@ -83,15 +88,15 @@ def _checks(
 ) -> tuple[Check, ...] | None:
     """Return the checks of an event that breaks a negation, on values of the variables ``bound`` alone; ``None`` if
     they do not decide it. ``following`` has the variable that is bound next."""
-    first = len(predicates) + sum(len(here) for here in negated[:number])
+    first = len(predicates) + sum(len(conditions) for conditions in negated[:number])
     checks = []
     for place, condition in enumerate(negated[number]):
         leaves = leaves_of(condition)
-        others = {leaf.var for leaf in leaves} - {negation.var}
-        if others <= bound and all(isinstance(leaf, ex.Attribute) and leaf.index is None for leaf in leaves):
+        asked = {leaf.var for leaf in leaves} - {negation.var}
+        if asked <= bound and all(isinstance(leaf, ex.Attribute) and leaf.index is None for leaf in leaves):
             sources = tuple(_source(leaf, negation.var) for leaf in leaves if isinstance(leaf, ex.Attribute))
             checks.append(Check(first + place, sources, ()))
-        elif not (others <= following and _is_implied(condition, negation.var, bound, predicates, negated[number])):
+        elif not (asked <= following and _is_implied(condition, negation.var, bound, predicates, negated[number])):
             return None
     return tuple(checks)
 
@@ -110,11 +115,11 @@ def _is_implied(
     sides = _equal(condition)
     if sides is None:
         return False
-    own, later = sides if sides[0].var == var else sides[::-1]
-    tied = [pair for other in conditions if (pair := _equal(other)) is not None and own in pair]
-    between = {one for pair in tied for one in pair if one.var in bound}
+    negated, later = sides if sides[0].var == var else sides[::-1]
+    pairs = [pair for further in conditions if (pair := _equal(further)) is not None and negated in pair]
+    between = {attribute for pair in pairs for attribute in pair if attribute.var in bound}
     equalities = [set(pair) for predicate in predicates if (pair := _equal(predicate)) is not None]
-    return any({one, later} in equalities for one in between)
+    return any({attribute, later} in equalities for attribute in between)
 
 
 def _equal(condition: ex.Expr) -> tuple[ex.Attribute, ex.Attribute] | None:

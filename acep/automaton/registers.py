@@ -310,13 +310,13 @@ def may_be_bound(automaton: Thompson, arcs: Arcs) -> list[frozenset[str]]:
 
 def must_be_bound(automaton: Thompson, arcs: Arcs) -> list[frozenset[str]]:
     """Return for each state the variables that are bound in every run in that state."""
-    everything = frozenset(arc.var for here in arcs.arcs for arc in here)
+    everything = frozenset(arc.var for leaving in arcs.arcs for arc in leaving)
     bound = [everything if state.number else frozenset() for state in arcs.states]
     changed = True
     while changed:
         changed = False
-        for here in arcs.arcs:
-            for arc in here:
+        for leaving in arcs.arcs:
+            for arc in leaving:
                 after = ((bound[arc.source] - _forgotten(automaton, arc)) | {arc.var}) & bound[arc.target]
                 if after != bound[arc.target]:
                     bound[arc.target], changed = after, True
@@ -355,7 +355,7 @@ def layouts_from(
 ) -> list[set[Register]]:
     """Return the registers that each state must keep: those ``read`` there, or needed after one of its arcs.
     ``bindable``: the variables that may be bound in each state."""
-    layouts = [set(here) for here in read]
+    layouts = [set(registers) for registers in read]
     changed = True
     while changed:
         changed = False

@@ -130,8 +130,8 @@ def _native(plan: Plan, source: bool) -> Iterator[str]:
     asked = {name: name for name in COUNTED} | {"bundles without counts": "points"}
     asked |= {name: name for name in ("exists", "compressed")}
     for name, output in {}.items() if source else asked.items():
-        other = choose(_for_existence(plan) if output == "exists" else plan, output)
-        by_why.setdefault("made from the matches" if other == matches else other.why, []).append(name)
+        choice = choose(_for_existence(plan) if output == "exists" else plan, output)
+        by_why.setdefault("made from the matches" if choice == matches else choice.why, []).append(name)
     yield from (f"{', '.join(outputs)}: {why}" for why, outputs in by_why.items())
     if matches.alone == "merged":
         yield "under a budget: the same; where it does not suffice, stretches of single partitions are skipped"

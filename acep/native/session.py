@@ -338,8 +338,9 @@ class NativeSession:
 
     def dump(self) -> dict[str, Any]:
         """Return the whole state as JSON-like data, with bytes."""
-        kept = {"kept_keys": kept} if any(kept := self._session.kept()) else {}  # states of before have none
-        return {"core": self._session.dump(), **kept, **self._encoder.dump(), **self.budget.dump()}
+        key_counts = self._session.kept()
+        sizes = {"kept_keys": key_counts} if any(key_counts) else {}  # states of before have none
+        return {"core": self._session.dump(), **sizes, **self._encoder.dump(), **self.budget.dump()}
 
     def load(self, data: Any, changed: Sequence[Plan] = ()) -> None:
         """Fill a new session from :meth:`dump`; ``changed`` are the plans that it had then, if it had others at first.

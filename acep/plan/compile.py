@@ -108,9 +108,9 @@ class Plan:
         """Return whether a binding determines its run: no two arcs of a state can bind one event to one variable."""
         if self.query.graph is not None or self.dynamic:
             return False  # runs with one binding differ in their registers, or come along arcs of several versions
-        for here in self.arcs.arcs:
+        for leaving in self.arcs.arcs:
             seen: dict[str, set[str]] = {}
-            for arc in here:
+            for arc in leaving:
                 if arc.var in seen and (not arc.types or not seen[arc.var] or seen[arc.var].intersection(arc.types)):
                     return False
                 seen.setdefault(arc.var, set()).update(arc.types)
@@ -121,12 +121,12 @@ class Plan:
     @property
     def ends_by_values(self) -> bool:
         """Return whether partial matches keep values to tell which events break a negation for good."""
-        return any(ending.reads() for here in self.program.ended for ending in here)
+        return any(ending.reads() for endings in self.program.ended for ending in endings)
 
     @cached_property
     def conditions(self) -> tuple[Compiled, ...]:
         """Return the predicates on arcs, and then those of each negation: by the numbers that checks have."""
-        return (*self.predicates, *(condition for here in self.negated for condition in here))
+        return (*self.predicates, *(condition for conditions in self.negated for condition in conditions))
 
     @cached_property
     def engines(self) -> dict[str, tuple[str, str]]:
@@ -205,7 +205,7 @@ def _compile(query: Query, schema: Schema, known: KnownParts | None) -> Plan:
     returns = tuple((name, compile_expression(given.expr, schema.tick_ns)) for name, given in named)
     negated = tuple(tuple(p for p in against if n.var in {leaf.var for leaf in p.leaves}) for n in automaton.negations)
     window = _window(query, schema)
-    conditions = [p.expr for p in positive], [[p.expr for p in here] for here in negated]
+    conditions = [p.expr for p in positive], [[p.expr for p in group] for group in negated]
     program = assembled(automaton, arcs, *conditions, endless=window.span is None)
     everything = [*positive, *against, *(c for _, c in returns), *([having] if having else [])]
     row = tuple(sorted({name for c in everything for name in attributes(c.expr)}))

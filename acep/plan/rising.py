@@ -29,7 +29,7 @@ def having_rises(plan: Plan) -> bool:
     """
     if plan.having is None or len(plan.variables) != 1 or plan.automaton.negations or plan.automaton.costs.budget:
         return False
-    checks = any(step.leaving or step.binding for here in plan.program.steps[1:] for step in here)
+    checks = any(step.leaving or step.binding for steps in plan.program.steps[1:] for step in steps)
     nested = plan.query.strategy is Strategy.SKIP_TILL_NEXT_MATCH and not checks
     return (plan.query.strategy.contiguous or nested) and not plan.dynamic and _rises(plan.having.expr)
 

@@ -77,15 +77,16 @@ def non_overlap(waiting: list[Complete], prospects: list[Prospect]) -> tuple[lis
     around another one that stands before it can never be chosen, as it overlaps whatever that one overlaps.
     """
     chosen: list[Complete] = []
-    rest: list[Complete] = []
+    waits: list[Complete] = []
     for match in sorted(waiting, key=_rank):
-        around = any(match.first <= other.first and other.last <= match.last for other in rest)
-        if around or any(overlap(match, other) for other in chosen):
+        around = any(match.first <= earlier.first and earlier.last <= match.last for earlier in waits)
+        if around or any(overlap(match, earlier) for earlier in chosen):
             continue
-        here = (match.error, match.point)
-        certain = all(here < (one.error, one.point) for one in prospects if one.first <= match.last)
-        (chosen if certain and not any(overlap(match, other) for other in rest) else rest).append(match)
-    return chosen, rest
+        rank = (match.error, match.point)
+        may_overlap = [prospect for prospect in prospects if prospect.first <= match.last]
+        certain = all(rank < (prospect.error, prospect.point) for prospect in may_overlap)
+        (chosen if certain and not any(overlap(match, earlier) for earlier in waits) else waits).append(match)
+    return chosen, waits
 
 
 def longest_non_overlap(waiting: list[Complete], horizon: int | None) -> tuple[list[Complete], list[Complete]]:
@@ -109,7 +110,7 @@ def greedy(cluster: list[Complete], output: Output) -> list[Complete]:
     """Return the matches that are chosen of a cluster of overlapping ones."""
     taken: list[Complete] = []
     for match in sorted(cluster, key=_rank) if output is Output.NON_OVERLAP else _longest_first(cluster):
-        if not any(overlap(match, other) for other in taken):
+        if not any(overlap(match, earlier) for earlier in taken):
             taken.append(match)
     return taken
 

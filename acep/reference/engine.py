@@ -88,8 +88,8 @@ class _Feed:
 
 
 class ReferenceEngine:
-    """An executable plan; it holds no state of a stream. ``ends_broken``: a partial match that can never be complete, as
-    a negation is broken, is given up at once."""
+    """An executable plan; it holds no state of a stream. ``ends_broken``: a partial match that can never be
+    complete, as a negation is broken, is given up at once."""
 
     ends_broken = True
 

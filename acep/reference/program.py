@@ -78,10 +78,10 @@ def ended_by(plan: Plan) -> tuple[tuple[tuple[tuple[str, ...], tuple[Holds, ...]
     ended = plan.program.ended or ((),) * len(layouts)
     return tuple(
         tuple(
-            (plan.automaton.negations[one.negation].types, tuple(_check(plan, check, layout) for check in one.checks))
-            for one in here
+            (plan.automaton.negations[end.negation].types, tuple(_check(plan, check, layout) for check in end.checks))
+            for end in endings
         )
-        for here, layout in zip(ended, layouts, strict=True)
+        for endings, layout in zip(ended, layouts, strict=True)
     )
 
 

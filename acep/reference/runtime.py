@@ -204,9 +204,9 @@ class ReferenceRuntime:
             values = self._registers(node) if self.plan.query.graph else None
             self._choose(key, partition, node.trail, min(error for error, _, _ in options), values)
             first_come = self.plan.query.output is Output.NON_OVERLAP and self.plan.is_unambiguous
-            if first_come and any(accept.cost == 0 for other, accept in complete if other is node):
+            if first_come and any(accept.cost == 0 for accepted, accept in complete if accepted is node):
                 # A longer match with this beginning has no smaller error, ends no earlier, and overlaps what it does.
-                partition.nodes = [one for one in partition.nodes if one is not node]
+                partition.nodes = [match_node for match_node in partition.nodes if match_node is not node]
 
     def _registers(self, node: MatchNode) -> tuple[Value, ...]:
         """Return the values of a match of a hand-written automaton: the final state and the registers."""
@@ -322,8 +322,8 @@ class ReferenceRuntime:
             if self.plan.query.output.apart:
                 self._choose_apart({key: partition})
             elif partition.waiting:
-                chosen, rest = earliest_maximal(partition.waiting, set(_starts(partition)))
-                self._spread(chosen, rest, {key: partition})
+                chosen, waits = earliest_maximal(partition.waiting, set(_starts(partition)))
+                self._spread(chosen, waits, {key: partition})
 
     def _choose_apart(self, partitions: dict[Key, Partition]) -> None:
         """Choose matches that do not overlap among those of some partitions."""
@@ -331,15 +331,15 @@ class ReferenceRuntime:
         while again and (waiting := [match for partition in partitions.values() for match in partition.waiting]):
             again = False
             if self.plan.query.output is Output.NON_OVERLAP:
-                prospects = [one for partition in partitions.values() for one in self._prospects(partition)]
-                chosen, rest = non_overlap(waiting, prospects)
+                prospects = [match for partition in partitions.values() for match in self._prospects(partition)]
+                chosen, waits = non_overlap(waiting, prospects)
                 again = bool(chosen)  # fewer matches may come now, so more of those that wait may be decided
                 for partition in partitions.values():
                     _end_runs(partition, chosen)
             else:
                 horizons = [h for partition in partitions.values() if (h := self._horizon(partition)) is not None]
-                chosen, rest = longest_non_overlap(waiting, min(horizons, default=None))
-            self._spread(chosen, rest, partitions)
+                chosen, waits = longest_non_overlap(waiting, min(horizons, default=None))
+            self._spread(chosen, waits, partitions)
 
     def _prospects(self, partition: Partition) -> Iterator[Prospect]:
         """Yield the matches that the active runs of a partition may become."""

@@ -89,7 +89,9 @@ def kept_after(query: str, ids: str, events: int, step: int) -> Iterator[Kept]:
 def checked(matches: acep.Matches) -> int:
     """Return how many matches there are, each of which has the texts of its events."""
     for match in matches:
-        bound = sorted(int(str(one).removeprefix("event ")) for events in match.bindings.values() for one in events)
+        bound = sorted(
+            int(str(number).removeprefix("event ")) for numbers in match.bindings.values() for number in numbers
+        )
         assert match.values == {"first": f"name {bound[0] // 2}", "last": f"name {bound[-1] // 2}"}
         assert match.key in ({}, {"k": f"key {bound[0] // 4}"})
     return len(matches)
@@ -112,14 +114,14 @@ def test_texts_ids_and_keys_are_forgotten(case: tuple[str, str, str, str], monke
     monkeypatch.setattr(codes, "FEW", FEW)
     monkeypatch.setattr(id_dictionary, "FEW", FEW)
     *query, ids = case
-    kept = list(kept_after(query_of(*query), ids, 4 * ROWS, STEP))
-    twice, four_times = (Kept.most(kept[n * ROWS // STEP // 2 : n * ROWS // STEP]) for n in (2, 4))
+    sizes = list(kept_after(query_of(*query), ids, 4 * ROWS, STEP))
+    twice, four_times = (Kept.most(sizes[n * ROWS // STEP // 2 : n * ROWS // STEP]) for n in (2, 4))
     assert (four_times.ids == 0) == (ids != "text")
     if not is_flat(*query[:2]):  # such a key may go on whenever another event of it comes
         assert four_times.keys > ROWS // 2
         return
     for field in ("texts", "ids", "bytes"):  # buffers double, and what leaks would be twice as much
-        assert getattr(four_times, field) <= 1.5 * getattr(twice, field), (field, kept)
+        assert getattr(four_times, field) <= 1.5 * getattr(twice, field), (field, sizes)
     assert four_times.keys <= 1024 + BLOCK
 
 
@@ -133,7 +135,7 @@ LARGE = [("by key", *case) for case in product(WINDOWS[:2], OUTPUTS, IDS)] + [
 def test_memory_is_flat_over_two_million_events(case: tuple[str, str, str, str]) -> None:
     """With half a million short-lived keys, and nothing made small for the test."""
     *query, ids = case
-    kept = list(kept_after(query_of(*query), ids, 2_000_000, 50_000))
-    half, last = Kept.most(kept[: len(kept) // 2]), Kept.most(kept[len(kept) // 2 :])
+    sizes = list(kept_after(query_of(*query), ids, 2_000_000, 50_000))
+    half, last = Kept.most(sizes[: len(sizes) // 2]), Kept.most(sizes[len(sizes) // 2 :])
     for field in ("texts", "ids", "keys", "bytes"):
         assert getattr(last, field) <= 1.1 * getattr(half, field), field

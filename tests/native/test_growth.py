@@ -96,11 +96,11 @@ SPRAYS = {
     + [(name, 1_000, 10_000) for name in SPRAYS if name != "of any pair"],  # any three at one time may stand first
 )
 def test_a_match_that_does_not_overlap_ends_those_that_would(name: str, users: int, together: int, engine: str) -> None:
-    least = 8 if name == "of many" else 3
+    length = 8 if name == "of many" else 3
     sizes = [240, 480, 960] if engine == "native" else [48, 96, 192]
     for size in sizes:
         matches = acep.match(failures(size, users, together), SPRAYS[name], engine=engine)
-        assert [len(match.bindings["f"]) for match in matches] == [least] * (size // least)
+        assert [len(match.bindings["f"]) for match in matches] == [length] * (size // length)
     for before, after in pairwise(work(SPRAYS[name], failures(size, users, together), engine) for size in sizes):
         assert all(last <= STEP * first for first, last in zip(before, after, strict=True))
 
@@ -124,5 +124,5 @@ def test_whether_there_is_a_match_is_known_at_the_first_one(output: str) -> None
 def test_having_that_fails_for_a_series_is_not_asked_of_its_parts() -> None:
     """Two users never make three, however often they fail: no run is written out but the longest at each event."""
     counted = [work(SPRAY, failures(size, 2), "native") for size in (200, 400, 800)]
-    assert [made for _, made, _ in counted] == [size * (size + 1) // 2 for size in (200, 400, 800)]
+    assert [nodes for _, nodes, _ in counted] == [size * (size + 1) // 2 for size in (200, 400, 800)]
     assert len(acep.match(failures(1_500, 2), SPRAY)) == 0

@@ -109,7 +109,7 @@ class _TableLowering:
         self.frames = 0
         self.expressions = predicates
         self.predicates = self._programs(plan.predicates, predicates)
-        self.negated = [expr for here in negated for expr in here]
+        self.negated = [expr for conditions in negated for expr in conditions]
         self.transfers = self._programs(plan.transfers, transfers)
         if len(shared.known) > 2 * len(whole) + MOST_KNOWN:
             shared.known = {id(e): shared.known[id(e)] for e in whole if id(e) in shared.known}
@@ -224,10 +224,10 @@ class _TableLowering:
                 self._lifetime("ignore", ignored)
             self.writer.add("ignore", [0] * len(ignoring))
             ended = self.program.ended[state.number] if self.program.ended else ()
-            for one in ended:
-                own, bound = self._split(one.checks, layout)
-                types = plan.automaton.negations[one.negation].types
-                self.writer.put("end_class", self.writer.event_class(types, own))
+            for end in ended:
+                on_event, bound = self._split(end.checks, layout)
+                types = plan.automaton.negations[end.negation].types
+                self.writer.put("end_class", self.writer.event_class(types, on_event))
                 self.writer.add("end_checks", bound)
             self.writer.add("end", [0] * len(ended))
         having, returns = (self.wholes[0], self.wholes[1:]) if plan.having else (None, self.wholes)
