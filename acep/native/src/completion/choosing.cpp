@@ -112,7 +112,8 @@ private:
 class Foreseen {
 public:
     explicit Foreseen(std::vector<Prospect> prospects) : prospects_(std::move(prospects)) {
-        std::sort(prospects_.begin(), prospects_.end(), [](const Prospect& x, const Prospect& y) { return x.first < y.first; });
+        std::sort(prospects_.begin(), prospects_.end(),
+                  [](const Prospect& x, const Prospect& y) { return x.first < y.first; });
         for (size_t i = 1; i < prospects_.size(); ++i) {
             const Prospect& known = prospects_[i - 1];
             Prospect& here = prospects_[i];  // the least in the order so far

@@ -440,9 +440,8 @@ void Completion::choose_strict(int64_t clock) {
             }
         }
         if (waiting.empty()) return;
-        const auto verdicts = first_come_
-                                  ? non_overlap(waiting, std::move(all.prospects), tables_, classifier_.texts)
-                                  : longest_non_overlap(waiting, all.first, tables_, classifier_.texts);
+        const auto verdicts = first_come_ ? non_overlap(waiting, std::move(all.prospects), tables_, classifier_.texts)
+                                          : longest_non_overlap(waiting, all.first, tables_, classifier_.texts);
         size_t at = 0;
         Given given;
         bool wait = false;
@@ -486,9 +485,8 @@ void Completion::end_runs(uint32_t partition, const Given& given) {
     const auto later = [](const auto& x, const auto& y) { return x.second < y.second; };
     end_nodes_(partition, std::max_element(given.begin(), given.end(), later)->second);
     std::erase_if(held_[partition].undecided, [&](const Binding& b) {
-        return std::any_of(given.begin(), given.end(), [&](const auto& match) {
-            return b.first() <= match.second && match.first <= b.last();
-        });
+        return std::any_of(given.begin(), given.end(),
+                           [&](const auto& match) { return b.first() <= match.second && match.first <= b.last(); });
     });
 }
 

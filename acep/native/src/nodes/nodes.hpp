@@ -224,9 +224,7 @@ private:
     void complete(Part& part, uint32_t partition, uint32_t state, Made& made, const Event& event, int64_t low);
     // Return whether matches may be written later. They may not if matches with one binding must first become one, or
     // if they wait anyway.
-    bool flows() const {
-        return full_ != endless && tables_.unambiguous && tables_.choice == Choice::all;
-    }
+    bool flows() const { return full_ != endless && tables_.unambiguous && tables_.choice == Choice::all; }
     bool give(uint32_t partition, const Ending& root, const Event& event, int64_t low);
     bool give_match(uint32_t partition, const Ending& root, const Event& event, const Cell* const* path, size_t length);
     void go_on(uint32_t partition, const Event& event);

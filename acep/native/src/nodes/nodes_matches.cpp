@@ -270,10 +270,10 @@ int64_t NodeEngine::first_position(NodeList& list, uint32_t state, uint32_t row)
 
 // Pass complete runs through more steps from now on.
 void NodeEngine::complete_in_steps() {
-    completion_ = std::make_unique<Completion>(
-        tables_, classifier_, partitions_, arena_, output_, work_,
-        [this](uint32_t p, int64_t low, int64_t clock, Alive& found) { alive(p, low, clock, found); },
-        [this](uint32_t p, int64_t upto) { end_begun(p, upto); });
+    completion_ = std::make_unique<Completion>(tables_, classifier_, partitions_, arena_, output_, work_,
+                                               [this](uint32_t p, int64_t low, int64_t clock, Alive& found) {
+        alive(p, low, clock, found);
+    }, [this](uint32_t p, int64_t upto) { end_begun(p, upto); });
     tells_live_ = false;
 }
 

@@ -230,12 +230,12 @@ struct Tables {
     Choice choice = Choice::all;
     bool firsts = false;  // the last slot of each state is the position of the first event
     bool rises = false;  // HAVING, if it fails for a run, fails for those that begin later and end with the same event
-    std::vector<uint32_t> kept;    // columns kept with bound events
-    int64_t order_by = -1;         // which of these is compared instead of event ids; -1: the ids
-    std::vector<uint32_t> ranks;   // of the variables, by name
+    std::vector<uint32_t> kept;  // columns kept with bound events
+    int64_t order_by = -1;  // which of these is compared instead of event ids; -1: the ids
+    std::vector<uint32_t> ranks;  // of the variables, by name
     std::vector<std::vector<uint8_t>> groups;  // by group and variable: whether the group contains it
     std::vector<Negation> negations;
-    std::vector<Whole> having;     // one or none
+    std::vector<Whole> having;  // one or none
     std::vector<Whole> returns;
 
     // Return whether a complete run goes through more steps before it is written.
