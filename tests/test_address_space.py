@@ -13,7 +13,7 @@ import pytest
 from acep.cli.address_space import LEAST
 
 _native = pytest.importorskip("acep.native._native")
-pytestmark = pytest.mark.skipif(_native.sanitizers, reason="sanitizers reserve address space without end")
+pytestmark = pytest.mark.skipif(bool(_native.sanitizers), reason="sanitizers reserve address space without end")
 
 MB = 1 << 20
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "errors.md"
@@ -58,7 +58,7 @@ def test_at_the_least_size_a_command_works(size: int, events: Path) -> None:
     assert '"bindings": {"x": [0], "y": [1]}' in process.stdout
 
 
-@pytest.mark.parametrize("size", [LEAST, LEAST + 64 * MB])
+@pytest.mark.parametrize("size", [LEAST + 64 * MB])
 def test_too_many_matches_for_the_address_space_are_one_message(size: int, tmp_path: Path) -> None:
     file = tmp_path / "many.csv"
     file.write_text("ts,type\n" + "".join(f"{n},a\n" for n in range(40)))
