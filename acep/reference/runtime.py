@@ -405,7 +405,9 @@ class ReferenceRuntime:
             partition.recent = [(e, k) for e, k in partition.recent if needed(e)]
         position = self.position if self.plan.strict else partition.position  # of the next event
         waiting = partition.undecided or partition.waiting or partition.ready or partition.recent
-        if waiting or self.keeps_positions or not all(self.engine.expired(n, position, clock) for n in partition.nodes):
+        if waiting or self.keeps_positions:
+            return
+        if not all(self.engine.expired(node, position - 1, clock) for node in partition.nodes):  # some are live
             return
         # A match point that comes later may belong to the bundle of the last one, unless a window has passed.
         if partition.last is None or not window.covers(position - partition.last[1], clock - partition.last[0]):

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import os
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ import pyarrow.compute as pc
 
 from acep.budget import Budget
 from acep.budget.pace import pace_of
-from acep.errors import DataError, EngineError
+from acep.errors import DataError, EngineError, warn_caller
 from acep.learning.estimation.recall import Tally
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
@@ -355,7 +354,7 @@ def call_of(
         cores = frame.sparkSession.sparkContext.defaultParallelism
         bound = TimeBound(pace.latency, pace.cpu, cores, pace.tick)
         if why := why_not_before(plans, ids=job.schema.id is not None):
-            warnings.warn(f"events are shed behind the shuffle, which saves less time: {why}", stacklevel=4)
+            warn_caller(f"events are shed behind the shuffle, which saves less time: {why}")
         else:
             admission = Admission(span_of(plans), seed=job.seed)
             # Under skip till any match, matching dominates, and shedding partial matches costs less recall than keys.

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import TYPE_CHECKING, Any, Unpack
 
-from acep.errors import QueryError
+from acep.errors import QueryError, warn_caller
 from acep.events.tables import to_table
 from acep.matches.flat import check_flat
 from acep.native.compiled import warn_if_missing
@@ -214,14 +213,12 @@ def warn_of(job: Job) -> None:
     """Warn of a job that runs slowly, or whose result depends on unexpected columns."""
     warn_if_missing(job.engine)
     if job.schema.seq is None:
-        warnings.warn(
-            f"ties in `{job.schema.ts}` are broken by the other columns: name seq= if there is an order of arrival",
-            stacklevel=3,
+        warn_caller(
+            f"ties in `{job.schema.ts}` are broken by the other columns: name seq= if there is an order of arrival"
         )
     single = [job.names[number] or "the query" for part in job.passes if not part.keys for number in part.queries]
     if single:
-        warnings.warn(
+        warn_caller(
             f"{', '.join(single)} must see the whole stream in one place: one bucket, one core (partition attributes,"
-            " such as [symbol], and a strategy other than strict contiguity would let it spread)",
-            stacklevel=3,
+            " such as [symbol], and a strategy other than strict contiguity would let it spread)"
         )
