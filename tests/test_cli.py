@@ -587,7 +587,7 @@ def test_why_of_rows(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert main(["why", "query.acep", "events.csv", "--rows", "1,0"]) == 0
     assert "the rows have several: symbol=AAPL (event 0), symbol=MSFT (event 1)" in capsys.readouterr().out
-    for rows, said in (("99", "there is no event 99"), (",", "rows= names no event")):
+    for rows, said in (("99", "there is no event 99"), (",", "--rows names no event")):
         assert main(["why", query, "letters.csv", "--rows", rows]) == 2
         assert said in capsys.readouterr().err
     assert main(["why", query, "letters.csv", "--rows", "1", "--many"]) == 2

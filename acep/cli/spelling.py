@@ -9,7 +9,7 @@ __all__ = ["as_typed"]
 OPTIONS = (
     "ts|type|seq|id|unit|cast|format|errors|weights|within|by|strategy|engine|work|cpu|speed|latency|memory|recover|"
     "history|policy|seed|limit|chunk|watermark|latest|checkpoint|state|poll|speculation|op|versions|max-files|output-format|"
-    "sample|effort"
+    "sample|effort|duplicates|rows"
 )
 # Arguments that are not simply an option of the same name with the same value.
 OTHERS = (
@@ -17,6 +17,7 @@ OTHERS = (
     (re.compile(r"(?<![\w.])counts=False\b"), "--no-counts"),
     (re.compile(r"(?<![\w.])skip_bad_lines=True\b"), "--skip-bad-lines"),
     (re.compile(r"(?<![\w.])recover=True\b"), "--recover"),
+    (re.compile(r"(?<![\w.])rows=\[(\d+), (\d+)\]"), r"--rows \1,\2"),
     (re.compile(r"(?<![\w.])quote_formulas=True\b"), "--quote-formulas"),
     (re.compile(r"""(?<![\w.])output=["'](count|points|bundles|exists)["']"""), r"--\1"),
     (re.compile(rf"\bleave ({OPTIONS}) out\b"), r"leave --\1 out"),
@@ -47,6 +48,8 @@ def as_typed(text: str) -> str:
     '--cast type=string'
     >>> as_typed('cast={"ts": "timestamp(s)"}')
     "--cast 'ts=timestamp(s)'"
+    >>> as_typed('duplicates="drop" leaves out; such as rows=[0, 3]')
+    '--duplicates drop leaves out; such as --rows 0,3'
     """
     parts = QUOTED.split(text)
     parts[::2] = [_typed(part) for part in parts[::2]]

@@ -108,6 +108,17 @@ def test_nanoseconds_stay(put: Any) -> None:
     assert column.type == pa.timestamp("ns")
 
 
+@pytest.mark.parametrize("name", ["x.csv", "x.jsonl"])
+@pytest.mark.parametrize("text", ["9999-12-31T00:00:00.000000001Z", "1600-01-01 00:00:00"])
+def test_nanoseconds_do_not_reach_far_times(put: Any, name: str, text: str) -> None:
+    near = "2024-01-01T10:00:00.000000001" + ("Z" if text.endswith("Z") else "")
+    for texts in ([text], [near, text], [text, near]):
+        csv = "ts,type\n" + "".join(f"{each},a\n" for each in texts)
+        path = put(name, csv if name == "x.csv" else "".join(f'{{"ts": "{each}", "type": "a"}}\n' for each in texts))
+        with pytest.raises(DataError):
+            read_events(path, cast={"ts": "timestamp(ns)"})
+
+
 def test_lines_of_json_that_need_the_slow_way(put: Any) -> None:
     long = {"ts": 1, "type": "a", "note": "x" * 3_000_000}
     table = read_events(put("x.jsonl", json.dumps(long) + "\n" + json.dumps({"ts": 2, "type": "b"})))

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from acep.errors import DataError, suggest
 from acep.events.columns import UNIT_NS
+from acep.events.files.far_times import in_reach
 
 __all__ = ["Cast", "as_cast", "bad_rows", "cast_column", "cast_of", "finer"]
 
@@ -147,9 +148,9 @@ def _times(column: pa.ChunkedArray, cast: Cast, *, text: bool) -> pa.ChunkedArra
         if numbers and len(column) > column.null_count:
             return _counted(_from_text(column, pa.decimal128(38, 9)), cast)
         try:
-            return column.cast(cast.type)
+            return in_reach(column, column.cast(cast.type))
         except pa.ArrowInvalid:
-            return column.cast(pa.timestamp(cast.type.unit, "UTC"))
+            return in_reach(column, column.cast(pa.timestamp(cast.type.unit, "UTC")))
     if pa.types.is_floating(held):
         # The value of a float is the number that it is printed as.
         return _counted(pc.if_else(pc.is_nan(column), None, column).cast(pa.string()).cast(pa.decimal128(38, 9)), cast)

@@ -11,6 +11,8 @@ from contextlib import suppress
 import numpy as np
 import pyarrow as pa
 
+from acep.events.files.far_times import in_reach
+
 __all__ = ["NUMBERS", "TIMES", "fits", "inferred", "looks", "resolved", "typed"]
 
 ODD = "odd"  # digits that are not a plain integer: a leading zero, a plus sign, more than 64 bits
@@ -85,7 +87,7 @@ def fits(texts: pa.Array | pa.ChunkedArray, known: AbstractSet[str]) -> bool:
     else:
         return False
     try:
-        texts.cast(wanted)
+        in_reach(texts, texts.cast(wanted))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return False
     return True
@@ -147,12 +149,16 @@ def _is_odd(text: str) -> bool:
 
 def inferred(texts: pa.Array | pa.ChunkedArray) -> pa.DataType:
     """Return the type that Arrow's CSV reader infers for a column of texts."""
-    return _read_back(texts, None).type
+    values = _read_back(texts, None)
+    try:
+        return in_reach(texts, values).type
+    except pa.ArrowInvalid:
+        return pa.string()
 
 
 def typed(texts: pa.Array | pa.ChunkedArray, held: pa.DataType) -> pa.ChunkedArray:
     """Convert texts to values as cells of CSV are read. Raises :class:`pyarrow.ArrowInvalid`."""
-    return _read_back(texts, held)
+    return in_reach(texts, _read_back(texts, held))
 
 
 def _read_back(texts: pa.Array | pa.ChunkedArray, held: pa.DataType | None) -> pa.ChunkedArray:
