@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from numbers import Integral, Real
+from numbers import Real
 
 from acep.errors import QueryError
 from acep.pattern.check import checked_errors, checked_weights
 from acep.pattern.tree import Query
 from acep.pattern.walk import variables
+from acep.storage.sizes import size_in_bytes
 
-__all__ = ["Budget", "size_in_bytes", "tolerant"]
+__all__ = ["Budget", "tolerant"]
 
 Number = int | float | Fraction | Decimal
 
@@ -29,10 +29,8 @@ AS = {
     "estimate": "less than 1, such as 0.03; 0 for none",
     "recover": "True, or less than 1, such as 0.25",
 }
-SIZE = "bytes, or a text such as '64 MB'"
 LEAST_MEMORY = 2**20
 RECOVER = 1 / 4
-UNITS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
 @dataclass(frozen=True)
@@ -137,27 +135,6 @@ def _number(name: str, value: object) -> float:
 
 def _shown(value: object) -> str:
     return repr(value) if not isinstance(value, int) else str(value) if abs(value) < 10**30 else "a huge number"
-
-
-def size_in_bytes(given: object) -> int:
-    """Return a size in bytes; the units in texts are powers of 1,024 bytes.
-
-    Raises :class:`QueryError` for an invalid size.
-
-    >>> size_in_bytes("1.5 kB"), size_in_bytes("2G"), size_in_bytes(7)
-    (1536, 2147483648, 7)
-    """
-    if not isinstance(given, bool) and isinstance(given, Integral):
-        if given <= 0:
-            raise QueryError(f"memory={given} is not a positive number of bytes", hint=SIZE, code="option_invalid")
-        return int(given)
-    if isinstance(given, str):
-        found = re.fullmatch(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([KMGT]?)(?:i?B)?\s*", given, re.IGNORECASE)
-        if found is not None:
-            size = math.ceil(Fraction(found[1]) * Fraction(1024) ** UNITS[found[2].upper()])
-            if size > 0:
-                return size
-    raise QueryError(f"memory={given!r} is no size", hint=SIZE, code="option_invalid")
 
 
 def tolerant(query: Query, budget: Budget | None) -> Query:

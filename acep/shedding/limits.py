@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from numbers import Integral
 
 from acep.budget import Budget
-from acep.budget.budget import size_in_bytes
 from acep.budget.pace import Pace, pace_of
 from acep.errors import QueryError, SnapshotError
 from acep.learning.policy import Policy
@@ -18,6 +17,7 @@ from acep.shedding.controller import SheddingController
 from acep.shedding.history_file import LearnedState, learned_by
 from acep.shedding.policy_context import no_recall
 from acep.shedding.recovery.bundles import Recovery
+from acep.storage.sizes import size_in_bytes
 
 __all__ = ["Limits", "checked_seed", "want_a_bound"]
 
