@@ -23,6 +23,7 @@ __all__ = [
     "check_installed",
     "memory_error",
     "memory_errors",
+    "naming_query",
     "printable",
     "slip",
     "suggest",
@@ -175,6 +176,24 @@ def printable(text: str) -> str:
     if text.isprintable():  # the usual case, which needs little memory (for errors about memory)
         return text
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+@contextmanager
+def naming_query(name: str) -> Iterator[None]:
+    """Name the query in errors, where there are several: ``name`` is empty for a single one.
+
+    >>> with naming_query("swing"):
+    ...     raise QueryError("unknown column `pirce`", code="query_name")
+    Traceback (most recent call last):
+    acep.errors.QueryError: query `swing`: unknown column `pirce` [query_name]
+    """
+    try:
+        yield
+    except AcepError as error:
+        if name:
+            error.message = f"query `{name}`: {error.message}"
+            error.args = (error.message,)
+        raise
 
 
 class QueryError(AcepError, ValueError):

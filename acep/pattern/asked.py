@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from acep.errors import QueryError
+from acep.errors import QueryError, naming_query
 from acep.pattern.automata import Automaton
 from acep.pattern.several import NamedResults, ResultList
 from acep.pattern.tree import Output, Query
@@ -92,7 +92,7 @@ class Asked:
 def asked_for(query: object) -> Asked:
     """Return the queries that a user gave.
 
-    Raises :class:`QueryError` if there is none, or if something else is among them.
+    Raises :class:`QueryError` if there is none, or if something else is among them; of several it is named.
     """
     named = isinstance(query, Mapping)
     if isinstance(query, Mapping):
@@ -105,9 +105,13 @@ def asked_for(query: object) -> Asked:
         raise QueryError(
             "there is no query", hint="give one query, a list of them, or a dict of name to query", code="query_name"
         )
-    queries = tuple(query_of(one) for _, one in items)
+    queries = []
+    has_query = any(isinstance(item, str | Query | Automaton) for _, item in items)  # else they may be the events
+    for name, item in items:
+        with naming_query(name if has_query else ""):
+            queries.append(query_of(item))
     several = isinstance(query, Mapping | Sequence) and not isinstance(query, str)
-    return Asked(tuple(name for name, _ in items), queries, several, named)
+    return Asked(tuple(name for name, _ in items), tuple(queries), several, named)
 
 
 def for_existence(query: Query) -> Query:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from acep import logs
-from acep.errors import DataError, EngineError, SnapshotError, memory_error
+from acep.errors import DataError, EngineError, SnapshotError, memory_error, naming_query
 from acep.events.batch import Batch
 from acep.events.tables import InputSchema
 from acep.events.times import from_ticks, value_text
@@ -55,10 +55,18 @@ class Stream:
         limits: Limits | None = None,
         *,
         revisable: bool = False,
+        names: Sequence[str] = (),
     ) -> None:
+        """Begin a stream. ``names`` are those of the plans, for errors.
+
+        Raises :class:`EngineError` for a plan that the engine cannot run.
+        """
         self.plans = tuple(plans)
         self._natives = NativeExecutors(engine, output, limits, revisable=revisable)
-        self._cores: list[Executor] = [self._natives.core(plan) for plan in self.plans]
+        self._cores: list[Executor] = []
+        for name, plan in zip(names or [""] * len(self.plans), self.plans, strict=True):
+            with naming_query(name):
+                self._cores.append(self._natives.core(plan))
         self._natives.start()
         self._newest: tuple[int, int | None] | None = None
         self._events = 0

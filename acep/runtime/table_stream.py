@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from acep import logs
 from acep.budget import tolerant
-from acep.errors import DataError, QueryError, SnapshotError
+from acep.errors import DataError, QueryError, SnapshotError, naming_query
 from acep.events.arrivals import Arrivals, Due
 from acep.events.batch import Batch
 from acep.events.columns import ticks_of
@@ -123,7 +123,7 @@ class TableStream:
         if self.arrivals is not None and self.arrivals.speculates:
             self.revised = RevisedStream(self.plans, self.engine, self.limits)
         else:
-            self.stream = Stream(self.plans, self.engine, output, self.limits)
+            self.stream = Stream(self.plans, self.engine, output, self.limits, names=self.asked.names)
         self._change_first()
         self.absent = Absent(self.plans)
         self.arrow = pa.schema([f.remove_metadata() for f in arrow])
@@ -133,7 +133,11 @@ class TableStream:
     def _plans_at_first(self) -> tuple[Plan, ...]:
         """Return the plans of the queries with which the stream began."""
         assert self.schema is not None
-        return tuple(compile_query(query, self.schema) for query in self.first)
+        plans = []
+        for name, query in zip(self.asked.names, self.first, strict=True):
+            with naming_query(name):
+                plans.append(compile_query(query, self.schema))
+        return tuple(plans)
 
     def _change_first(self) -> None:
         """Go on with the queries that have changed before the first event: none can here."""
@@ -180,9 +184,10 @@ class TableStream:
         batch = batch_of(table, self.schema, tuple(columns), base=self.came, unique=unique)
         if numbers is not None and self.schema.id is None:
             batch = Batch(batch.ts, batch.types, numbers, batch.columns, batch.order)
-        for plan in self.plans:
-            if not plan.sources:
-                batch = with_computed(batch, plan.computed, plan.schema)
+        for name, plan in zip(self.asked.names, self.plans, strict=True):
+            if plan.computed and not plan.sources:
+                with naming_query(name):
+                    batch = with_computed(batch, plan.computed, plan.schema)
         if self.absent is not None:
             self.absent.saw(batch)
         return batch

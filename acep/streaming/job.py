@@ -9,9 +9,9 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from acep.budget.budget import LEAST_MEMORY, Budget, size_in_bytes, tolerant
+from acep.budget.budget import LEAST_MEMORY, Budget, tolerant
 from acep.budget.policies import POLICIES, policy_of
-from acep.errors import DataError, QueryError, suggest
+from acep.errors import DataError, QueryError, naming_query, suggest
 from acep.events.arrivals import span_ticks
 from acep.events.tables import InputSchema
 from acep.pattern.asked import asked_for
@@ -25,6 +25,7 @@ from acep.runtime.revised_stream import RevisedStream
 from acep.runtime.stream import Stream
 from acep.shedding.history_file import read_history, read_learned
 from acep.shedding.limits import Limits, want_a_bound
+from acep.storage.sizes import size_in_bytes
 from acep.streaming.latest import Latest, latest_of
 from acep.streaming.pace import BatchPace
 from acep.streaming.query_versions import with_columns
@@ -96,7 +97,7 @@ class Job:
     @property
     def plans(self) -> tuple[Plan, ...]:
         """The plans of the queries, as they are at first. A worker process compiles them once."""
-        return _plans(self.queries, self.schema, self.attributes if self.dynamic else None)
+        return _plans(self.queries, self.schema, self.attributes if self.dynamic else None, self.names)
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -236,17 +237,23 @@ def _limits(budget: Budget, policy: str, seed: int, histories: Sequence[bytes]) 
 _PLANS: dict[tuple[tuple[Query, ...], InputSchema, tuple[str, ...] | None], tuple[Plan, ...]] = {}
 
 
-def _plans(queries: tuple[Query, ...], schema: InputSchema, columns: tuple[str, ...] | None) -> tuple[Plan, ...]:
-    """Return the plans of queries. Those that may change read ``columns``; of others these are ``None``."""
+def _plans(
+    queries: tuple[Query, ...], schema: InputSchema, columns: tuple[str, ...] | None, names: Sequence[str]
+) -> tuple[Plan, ...]:
+    """Return the plans of queries. Those that may change read ``columns``; of others these are ``None``. ``names`` are
+    for errors."""
     plans = _PLANS.get((queries, schema, columns))
     if plans is None:
         if len(_PLANS) > 32:
             _PLANS.clear()
-        if columns is None:
-            plans = tuple(compile_query(query, schema) for query in queries)
-        else:
-            once = [compiled((QueryVersion(query, None),), schema) for query in queries]
-            plans = tuple(with_columns(plan, columns, schema) for plan in once)
+        once = []
+        for name, query in zip(names, queries, strict=True):
+            with naming_query(name):
+                if columns is None:
+                    once.append(compile_query(query, schema))
+                else:
+                    once.append(with_columns(compiled((QueryVersion(query, None),), schema), columns, schema))
+        plans = tuple(once)
         _PLANS[queries, schema, columns] = plans
     return plans
 
@@ -349,7 +356,7 @@ def job_of(
     if dynamic:
         queries = tuple(map(as_dynamic, queries))
     columns = tuple(name for name in all_columns(schema) if name != options.op) if dynamic else None
-    plans = _plans(queries, schema, columns)
+    plans = _plans(queries, schema, columns, asked.names)
     many = isinstance(history, Sequence) and not isinstance(history, str | bytes)
     histories = () if history is None else tuple(map(read_history, history if many else [history]))
     if bound is None:
@@ -375,7 +382,7 @@ def job_of(
             code="option_invalid",
         )
     if engine == "native" or limits is not None or dynamic:
-        Stream(plans, engine, output, limits)  # raises for a query that the engine cannot run
+        Stream(plans, engine, output, limits, names=asked.names)  # raises for a query that the engine cannot run
     job = Job(
         names=asked.names,
         queries=queries,
