@@ -6,6 +6,7 @@ unknown. Times (durations, TIMESTAMP, ``hour(...)``) are left out: the oracle kn
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from typing import Any
 
 from acep.pattern import expressions as x
 
-__all__ = ["Leaf", "aggregate", "leaves", "value"]
+__all__ = ["Leaf", "aggregate", "leaves", "part_of", "value"]
 
 Leaf = x.Attribute | x.Length | x.Aggregate
 Look = Callable[[Leaf], Any]
@@ -194,7 +195,29 @@ def cast(target: str, a: Any) -> Any:
             return {"true": True, "false": False}.get(text.lower())
         case "boolean":
             return a != 0
+    if isinstance(a, list):
+        return json.dumps(a, ensure_ascii=False, separators=(",", ":"))
     return str(a).lower() if isinstance(a, bool) else str(a)
+
+
+def part_of(name: str, row: dict[str, Any]) -> Any:
+    """The field of an object or the part of a list that an attribute names, in a row of Python values."""
+    if name.startswith("contains("):
+        path, _, constant = name.removeprefix("contains(").removesuffix(")").partition(", ")
+        items = part_of(path, row)
+        wanted = constant[1:-1] if constant.startswith("'") else float(constant) if "." in constant else int(constant)
+        if items is None or wanted in items:
+            return None if items is None else True
+        return None if None in items else False
+    found: Any = row
+    for step in re.findall(r"[^.\[\]]+", name):
+        if found is None:
+            return None
+        if isinstance(found, list):
+            found = found[int(step) - 1] if int(step) <= len(found) else None
+        else:
+            found = found.get(step)
+    return found
 
 
 def like_pattern(pattern: str) -> str:

@@ -14,11 +14,13 @@ import pytest
 import acep
 from acep.errors import AcepError, DataError, QueryError
 from acep.pattern import expressions as ex
+from acep.pattern.asked import columns_read
 from acep.pattern.times import UNITS
 from acep.pattern.tree import Query, Within
 from acep.pattern.walk import children, with_children
 from tests.corpus import Case, CorpusError, Match, load_all
 from tests.oracle import oracle
+from tests.oracle_values import part_of
 
 ENGINES = ("reference", "auto")
 """The engines that must give every case exactly."""
@@ -130,6 +132,10 @@ RULINGS = {
     "composition": "matches as events: match point, key, RETURN, start, end, error",
     "composition-ids": "ids are positions in that stream",
     "composition-ties": "in the order of FROM, then of the output",
+    # Lists
+    "list-element": "a.tags[n] is the n-th element, null beyond the end",
+    "list-contains": "contains is true if an element is equal, null if it is not and one is null",
+    "list-text": "a list as text is JSON without blanks",
     # Mistakes
     "bad-query": "a query that makes no sense is an error at its place, with a hint",
     "bad-data": "so are events that do not fit",
@@ -304,6 +310,8 @@ def judged(case: Case) -> list[Got]:
     if query.within is not None and query.within.unit == "ns":
         query = replace(query, within=Within(query.within.amount / tick, "ticks"))
     query = replace(query, where=tuple(_in_ticks(expr, tick) for expr in query.where))
+    for name in (name for name in {*columns_read(query)} - {*columns} if any(sign in name for sign in ".[(")):
+        columns[name] = [part_of(name, {n: values[row] for n, values in columns.items()}) for row in range(len(case))]
     rows = [{name: values[row] for name, values in columns.items()} for row in range(len(case))]
     found = oracle(query, rows, **options)
     return [

@@ -21,10 +21,13 @@ from acep.events.fixed import scale_of, units_of
 from acep.pattern.times import UNITS
 from acep.plan.schema import Kind
 
-__all__ = ["UNIT_NS", "column_of", "kind_of", "plain_type", "refusal", "tick_of", "ticks_of"]
+__all__ = ["TICKS_NS", "UNIT_NS", "column_of", "kind_of", "plain_type", "refusal", "tick_of", "ticks_of"]
 
 UNIT_NS = {unit: UNITS[unit] for unit in ("ns", "us", "ms", "s", "min", "h", "d")}
 """The nanoseconds of each unit that an integer time may count."""
+
+TICKS_NS = UNIT_NS | {"100ns": 100}
+"""The nanoseconds of each tick that an integer time may count: 100 ns are the ticks of Windows and .NET."""
 
 LIMIT = 2**63
 SOME = 100  # up to so many texts, a Python dict is faster than a call of Arrow
@@ -44,7 +47,7 @@ _SINGLE = "a predicate needs single values"
 _REFUSALS = (
     (pa.types.is_union, "its values are of several types", "cast it to one type"),
     (pa.types.is_map, _SINGLE, "take the value of one of its keys as a column"),
-    (pa.types.is_nested, _SINGLE, "take one of its elements, or its length, as a column"),
+    (pa.types.is_nested, _SINGLE, "name an element, as in a.x[1], ask contains(a.x, 'b'), or take CAST(a.x AS text)"),
     (pa.types.is_time, "a time of day is no point in time", "cast it to an integer, or make it a timestamp"),
     (pa.types.is_interval, "months have no fixed length", "cast it to a duration or an integer"),
     (lambda held: True, "bytes are not compared", "cast it to text, in hexadecimal for instance"),
@@ -119,9 +122,9 @@ def ticks_of(name: str, column: pa.ChunkedArray, tick_ns: Fraction | int) -> tup
         return plain, None
     column = decoded(column)
     held = column.type
-    numbers, null = joined(column)
     if pa.types.is_null(held):
         return np.zeros(len(column), np.int64), np.ones(len(column), bool)
+    numbers, null = joined(column)
     if null is not None:
         numbers = np.where(null, numbers.dtype.type(0), numbers)
     if pa.types.is_uint64(held) and len(numbers) and int(numbers.max()) >= LIMIT:
@@ -135,10 +138,10 @@ def ticks_of(name: str, column: pa.ChunkedArray, tick_ns: Fraction | int) -> tup
         return numbers, null
     unit = UNIT_NS["d"] if pa.types.is_date32(held) else tick_of(held)
     assert unit is not None
-    return _scaled(name, numbers, Fraction(unit) / tick_ns), null
+    return _scaled(name, numbers, Fraction(unit) / tick_ns, getattr(held, "unit", "s")), null
 
 
-def _scaled(name: str, numbers: Array, factor: Fraction) -> Array:
+def _scaled(name: str, numbers: Array, factor: Fraction, unit: str) -> Array:
     if factor == 1 or not len(numbers):
         return numbers
     largest = max(abs(int(numbers.min())), abs(int(numbers.max())))
@@ -152,8 +155,9 @@ def _scaled(name: str, numbers: Array, factor: Fraction) -> Array:
     if factor.denominator > 1:
         if np.any(numbers % factor.denominator):
             raise DataError(
-                f"column `{name}` has times that fall between the ticks of an integer ts",
-                hint="make ts a timestamp, or an integer of a finer unit",
+                f"column `{name}` has times that fall between the ticks of the stream",
+                hint="they are those of an integer ts, which unit= makes finer, or of the times in the first batch:"
+                f' cast={{"{name}": "timestamp({unit})"}} from there on',
                 code="data_value",
             )
         numbers = numbers // factor.denominator
@@ -189,9 +193,12 @@ def column_of(
         before = "only nulls" if kind is Kind.NULL else f"{kind.value} values"
         if scale is not None:
             before = f"decimals with {scale} places"
+        wanted = "string" if found is None else found.value
+        wanted += "tz" if getattr(plain_type(column.type), "tz", None) else ""
+        hint = f'say its type from the first batch on: cast={{"{name}": "{wanted}"}}'
         raise DataError(
             f"column `{name}` {what}, where {before} were seen before",
-            hint="give every batch the same types",
+            hint=hint if kind is Kind.NULL else "give every batch the same types",
             code="data_type",
         )
     if nothing:

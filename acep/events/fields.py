@@ -1,4 +1,4 @@
-"""Look up the columns of a table by name, and the fields of struct columns by names such as ``dev.id``."""
+"""Look up the columns of a table by name, and what is inside them by names such as ``dev.id``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from acep.errors import DataError, suggest
+from acep.events.nested import place_of, way_to
+from acep.pattern.list_parts import list_part
 
 __all__ = [
     "again_error",
@@ -96,27 +98,16 @@ def _inner(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
 
 
 def column_at(table: pa.Table, name: str) -> pa.ChunkedArray | None:
-    """Return a column or struct field (null where the struct is null), or ``None`` if there is none of this name.
+    """Return a column, a field of a struct or a part of a list (null where something around it is null), or ``None`` if
+    there is none of this name.
 
-    >>> table = pa.table({"dev": [{"id": 1}, None]})
-    >>> column_at(table, "dev.id").to_pylist()
-    [1, None]
+    >>> table = pa.table({"dev": [{"id": 1, "tags": ["x"]}, None]})
+    >>> column_at(table, "dev.id").to_pylist(), column_at(table, "contains(dev.tags, 'x')").to_pylist()
+    ([1, None], [True, None])
     """
-    names = table.column_names
-    if name in names:
-        return table.column(name)
-    parts = name.split(".")
-    for cut in range(1, len(parts)):
-        head = ".".join(parts[:cut])
-        if head in names and pa.types.is_struct(table.schema.field(head).type):
-            column = table.column(head)
-            fields = column.type.names
-            # flatten() gives each field the nulls of its struct.
-            inner = column.flatten() if column.num_chunks else [pa.chunked_array([], f.type) for f in column.type]
-            found = column_at(pa.Table.from_arrays(inner, fields), ".".join(parts[cut:]))
-            if found is not None:
-                return found
-    return None
+    schema = table.schema
+    way = way_to(schema, name)
+    return None if way is None else way.values(table.column(place_of(schema, way.root)))
 
 
 def named_column(table: pa.Table, name: object) -> pa.ChunkedArray:
@@ -141,12 +132,13 @@ def roots_of(wanted: Iterable[str], names: Iterable[str]) -> list[str] | None:
     >>> roots_of(["ts", "dev.id", "dev.no"], ["ts", "dev", "x"]), roots_of(["y"], ["x"])
     (['ts', 'dev'], None)
     """
-    there, found = set(names), dict[str, None]()
+    columns, roots = set(names), dict[str, None]()
     for name in wanted:
-        parts = name.split(".")
-        heads = (".".join(parts[:cut]) for cut in range(len(parts), 0, -1))
-        root = next((head for head in heads if head in there), None)
+        part = list_part(name) if name not in columns else None
+        inner = name if part is None else part.name
+        heads = [inner, *(inner[:place] for place in range(len(inner) - 1, 0, -1) if inner[place] in ".[")]
+        root = next((head for head in heads if head in columns), None)
         if root is None:
             return None
-        found[root] = None
-    return [*found]
+        roots[root] = None
+    return [*roots]

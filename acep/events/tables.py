@@ -13,11 +13,12 @@ import pyarrow as pa
 
 from acep.errors import DataError, suggest
 from acep.events.batch import Batch, Column
-from acep.events.columns import UNIT_NS, column_of, kind_of, plain_type, refusal, tick_of, ticks_of
+from acep.events.columns import TICKS_NS, column_of, kind_of, plain_type, refusal, tick_of, ticks_of
 from acep.events.durations import duration_type
 from acep.events.fields import again_error, check_names, column_at, fields_of, null_error, twice
 from acep.events.fixed import DIGITS, decimal_of, decimal_type, scale_of
 from acep.events.frames import to_table, unread_columns, unread_error
+from acep.events.nested import has_list, way_to
 from acep.events.records import Events, Id
 from acep.events.times import from_ticks, time_type
 from acep.plan.schema import Kind, Schema, TimeOf
@@ -41,13 +42,26 @@ __all__ = [
 @dataclass(frozen=True)
 class InputSchema(Schema):
     """The schema of a table, with the Arrow types of its time columns (``ts`` always among them) and of its
-    decimals, so that values can be converted back to them. ``ordered`` are the columns of categories in an order.
-    ``finest`` is the length of a tick of matches as events, where ``ts`` is an integer of unknown unit."""
+    decimals, so that values can be converted back to them. ``ordered`` are the columns of categories in an order,
+    ``nested`` those that have lists inside. ``finest`` is the length of a tick of matches as events, where ``ts`` is an
+    integer of unknown unit."""
 
     times: tuple[tuple[str, pa.DataType], ...] = ()
     decimals: tuple[tuple[str, pa.DataType], ...] = ()
     ordered: tuple[str, ...] = ()
     finest: Fraction | None = None
+    nested: tuple[tuple[str, pa.DataType], ...] = ()
+
+    def kind(self, name: str) -> Kind | None:
+        """Return the kind of a column or of a part of a list, or ``None`` if there is none that can be used."""
+        kind = super().kind(name)
+        return kind if kind is not None or not self.nested else self._kind_of_part(name)
+
+    def _kind_of_part(self, name: str) -> Kind | None:
+        way = way_to(pa.schema(list(self.nested)), name)
+        if way is None or not way.through_list or tick_of(way.type) is not None or scale_of(way.type) is not None:
+            return None
+        return kind_of(way.type)
 
     def has_own_order(self, name: str) -> bool:
         """Return whether the values of a column have an order that is not that of texts."""
@@ -149,14 +163,15 @@ def schema_of(
             )
         tick = Fraction(_finest(held.values()) or 1)
     elif unit is not None:
-        if unit not in UNIT_NS:
+        if unit not in TICKS_NS:
             raise DataError(
-                f"unit={unit!r} is not a unit of time", hint=f"one of {', '.join(UNIT_NS)}", code="option_invalid"
+                f"unit={unit!r} is not a unit of time", hint=f"one of {', '.join(TICKS_NS)}", code="option_invalid"
             )
-        tick = Fraction(UNIT_NS[unit])
+        tick = Fraction(TICKS_NS[unit])
     scales = tuple((name, scale) for name, of in decimals if (scale := scale_of(of)) is not None)
     ordered = tuple(name for name, of in held.items() if pa.types.is_dictionary(of) and of.ordered)
-    named: Any = {"ts": ts, "type": type, "seq": seq, "id": id, "tick_ns": tick, "instants": instants}
+    nested = tuple((field.name, field.type) for field in table_schema if has_list(field.type))
+    named: Any = {"ts": ts, "type": type, "seq": seq, "id": id, "tick_ns": tick, "instants": instants, "nested": nested}
     named |= {"unusable": tuple(unusable), "times": times, "decimals": tuple(decimals), "ordered": ordered}
     return InputSchema(kinds, **named, scales=scales)
 

@@ -13,6 +13,7 @@ from acep.events.batch import Batch, Column
 from acep.events.hashes import hashes_of_columns
 from acep.explain.recorder import ways_of
 from acep.pattern.expressions import Span
+from acep.pattern.list_parts import text_name
 from acep.pattern.times import duration_text, rounded_duration_text
 from acep.pattern.tree import Component, Negation
 from acep.pattern.walk import components
@@ -104,7 +105,8 @@ class LintView:
             return Column(Kind.INT, self.batch.ts)
         if name == self.plan.schema.type and self.batch.types is not None:
             return self.batch.types
-        return self.batch.columns[name]
+        columns = self.batch.columns
+        return columns[name] if name in columns else columns[text_name(name)]  # of a list, whose text is read
 
     @cached_property
     def partitions(self) -> Ints:

@@ -9,11 +9,13 @@ from acep.errors import slip
 from acep.pattern import expressions as ex
 from acep.pattern.casts import CAST_TYPES
 from acep.pattern.evaluation import CASE, FUNCTIONS
+from acep.pattern.list_parts import CONTAINS, contains_name
 from acep.pattern.literals import LITERALS
 from acep.pattern.own_calls import OwnCall, check_own
 from acep.pattern.parameters import constant, given_values
 from acep.pattern.reading import Tree
 from acep.pattern.references import aggregate, previous, scalar
+from acep.pattern.spelling import expression_text
 from acep.pattern.syntax import Branch, Leaf, branches, fail, quoted, span, tokens
 from acep.pattern.tree import Strategy
 from acep.pattern.walk import leaves_of
@@ -43,7 +45,7 @@ _ELSEWHERE = {
     "match_number": "number the matches that are given",
     **{s.value: "a strategy stands directly after WHERE, and holds for the whole pattern" for s in Strategy},
 }
-FUNCTION_NAMES = (*FUNCTIONS, *AGGREGATES, *_ALIASES, "prev", "cast")
+FUNCTION_NAMES = (*FUNCTIONS, *AGGREGATES, *_ALIASES, "prev", "cast", CONTAINS)
 """The names of functions that the language has."""
 _NO_CAST = {
     **dict.fromkeys(("timestamp", "date"), "read the column as one: cast={'t': 'timestamp'}, or --cast t=timestamp"),
@@ -202,9 +204,11 @@ def _call(branch: Branch) -> ex.Expr:
         return previous(branch, args)
     if function in AGGREGATES and (function not in _SCALAR or len(args) < 2):
         return aggregate(branch, function, args)
+    if function == CONTAINS:
+        return _contains(branch, args)
     function = _SCALAR.get(function, function)
     if function not in FUNCTIONS:
-        known = [*FUNCTIONS, *AGGREGATES, "prev"]
+        known = [*FUNCTIONS, *AGGREGATES, "prev", CONTAINS]
         hint = _ELSEWHERE.get(function) or slip(function[:60], known) or f"the functions are {', '.join(sorted(known))}"
         raise fail(f"unknown function {quoted(token)}", token, hint, code="query_name")
     least, most, _, _ = FUNCTIONS[function]
@@ -219,6 +223,26 @@ def _call(branch: Branch) -> ex.Expr:
     if function == REGEXP_LIKE:
         _check_regexp(call)
     return call
+
+
+def _contains(branch: Branch, args: Sequence[Branch]) -> ex.Expr:
+    """Return the attribute that says whether a list contains a constant."""
+    hint = "contains(a.tags, 'x')"
+    if len(args) != 2:
+        raise fail(
+            f"`{CONTAINS}` takes a list and a constant, not {len(args)} arguments", branch, hint, code="query_type"
+        )
+    of, value = (expression(arg) for arg in args)
+    if not isinstance(of, ex.Attribute):
+        raise fail(f"`{CONTAINS}` looks into a list of one event", args[0], hint, code="query_type")
+    if not isinstance(value, ex.Literal) or value.value is None:
+        raise fail(
+            f"`{CONTAINS}` needs a text, a number or a truth value",
+            args[1],
+            f"{hint}; it is computed before matching, from one event",
+            code="query_type",
+        )
+    return replace(of, name=contains_name(of.name, expression_text(value)), span=span(branch))
 
 
 def _check_regexp(call: ex.Call) -> None:

@@ -38,8 +38,21 @@ def _reference(branch: Branch) -> Reference:
 
 
 def path(branch: Branch) -> str:
-    """Return the name of an attribute or of a field of one, such as ``dev.id``."""
-    return ".".join(map(name, branches(branch)))
+    """Return the name of an attribute, of a field such as ``dev.id``, or of an element of a list: ``tags[1]``."""
+    return ".".join(map(_step, branches(branch)))
+
+
+def _step(branch: Branch) -> str:
+    label, *elements = branches(branch)
+    return name(label) + "".join(f"[{_number(element)}]" for element in elements)
+
+
+def _number(element: Branch) -> int:
+    """Return the number of an element of a list."""
+    (number,) = tokens(element)
+    if not number.isdecimal() or not 1 <= int(number[:10]) < 10**9:
+        raise fail("the first element of a list is number 1", element, "a whole number, as in a.tags[1]")
+    return int(number)
 
 
 def _index(branch: Branch, var: str) -> tuple[ex.Index, str | None]:
@@ -101,8 +114,8 @@ def scalar(branch: Branch) -> ex.Expr:
 
 def _plain(branch: Branch) -> bool:
     """Return whether the attribute is written without quotes: ``a."LEN"`` is an attribute."""
-    (label, *_) = branches(branches(branches(branch, "attribute")[0])[0])
-    return tokens(label)[0].type == "NAME"
+    (step, *_) = branches(branches(branches(branch, "attribute")[0])[0])
+    return tokens(branches(step)[0])[0].type == "NAME"
 
 
 def previous(branch: Branch, args: list[Branch]) -> ex.Expr:

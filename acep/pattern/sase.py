@@ -118,7 +118,7 @@ def _clauses(branch: Branch) -> dict[str, Branch]:
 
 def _tied(tie: Branch, declared: Collection[str]) -> str:
     """Return the attribute of ``[attr]``; ``[dev.id]`` is a field, never an attribute of a variable."""
-    (head, *inner) = branches(tie)
+    head, *inner = (branches(step)[0] for step in branches(tie))
     if inner and tokens(head)[0].type == "NAME" and name(head) in declared:
         hint = f'write [{".".join(map(name, inner))}]; the field of a column is ["{path(tie)}"]'
         raise fail("`[attribute]` ties the events of all variables", tie, hint)

@@ -8,12 +8,14 @@ from fractions import Fraction
 from acep.pattern import expressions as ex
 from acep.pattern.casts import cast_type
 from acep.pattern.functions import Function
+from acep.pattern.list_parts import CONTAINS, ListPart, list_part
 from acep.pattern.times import decimal_text, duration_text, timestamp_text
 from acep.pattern.tree import Strategy
 
 __all__ = ["condition_text", "expression_text", "is_reserved", "name_text", "quoted_text", "tie_text", "value_name"]
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
+_STEP = re.compile(r"[^\W\d]\w*(\[[1-9]\d{0,8}\])*")
 _RESERVED = {
     "all", "and", "any", "as", "between", "earliest", "earliestmaximal", "false", "from", "having", "in", "is", "like",
     "non", "nonoverlap", "not", "null", "or", "output", "pattern", "return", "seq", "timestamp", "true", "where",
@@ -45,7 +47,7 @@ def name_text(name: str) -> str:
 def _attribute_text(name: str) -> str:
     """Return the text of an attribute, quoted if necessary."""
     parts = name.split(".")
-    if all(map(_PLAIN.fullmatch, parts)) and parts[0] != "LEN":
+    if all(map(_STEP.fullmatch, parts)) and parts[0] != "LEN":
         return name
     return '"' + name.replace('"', '""') + '"'
 
@@ -87,6 +89,8 @@ def _written(expr: ex.Expr) -> tuple[str, int]:
             return ("-" if ns < 0 else "") + duration_text(abs(ns)), _SIGN if ns < 0 else _ATOM
         case ex.Timestamp(ns=ns):
             return f"TIMESTAMP '{timestamp_text(ns)}'", _ATOM
+        case ex.Attribute(var=var, index=index, name=name) if (part := _contains(name)) is not None:
+            return f"{CONTAINS}({_expression(ex.Attribute(var, index, part.name), _OR)}, {part.constant})", _ATOM
         case ex.Attribute(var=var, index=index, name=name):
             place = f"{name_text(var)}.LEN" if index == "last" else index
             return f"{name_text(var)}{'' if index is None else f'[{place}]'}.{_attribute_text(name)}", _ATOM
@@ -130,6 +134,12 @@ def _written(expr: ex.Expr) -> tuple[str, int]:
             return f"{_expression(operand, _SUM)} IS {'NOT ' if negated else ''}NULL", _COMPARE
 
 
+def _contains(name: str) -> ListPart | None:
+    """Return of an attribute that says whether a list contains a value which list and value these are."""
+    part = list_part(name)
+    return None if part is None or part.value is None else part
+
+
 def _literal(value: ex.Value) -> str:
     if value is None:
         return "NULL"
@@ -156,6 +166,8 @@ def value_name(expr: ex.Expr) -> str | None:
     match expr:
         case ex.Attribute(var=var, index=index, name=name):
             words = [var, *([] if index is None else [str(index)]), name]
+            if list_part(name) is not None or "[" in name:
+                return re.sub(r"\W+", "_", "_".join(words)).strip("_")
         case ex.Length(var=var):
             words = [var, "len"]
         case ex.Aggregate(function=function, var=var, name=name):

@@ -14,6 +14,7 @@ from acep.pattern import expressions as ex
 from acep.pattern.casts import cast_type
 from acep.pattern.closure import partition_attributes
 from acep.pattern.evaluation import CASE, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
+from acep.pattern.list_parts import list_part
 from acep.pattern.tree import Query, StateGraph
 from acep.pattern.walk import attributes
 from acep.plan.compile import Plan, compile_query
@@ -57,7 +58,8 @@ def assumed_schema(query: Query, number: Kind = Kind.FLOAT) -> Schema:
     kinds = {}
     for scope, name in list(slots.parent):
         if scope is None and name not in ("ts", "type"):
-            kinds[name] = slots.kind((scope, name)) or number
+            part = list_part(name)
+            kinds[name] = Kind.BOOL if part is not None else slots.kind((scope, name)) or number
     instants = slots.kind(TS) in (Kind.TIMESTAMP, Kind.STRING)
     return Schema(tuple(sorted(kinds.items())), tick_ns=Fraction(1), instants=instants)
 

@@ -12,6 +12,7 @@ from acep.pattern import expressions as ex
 from acep.pattern.casts import DECIMAL_TEXT, TIMESTAMP_TEXT, cast_type
 from acep.pattern.evaluation import CASE, EXACT, FUNCTIONS, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
 from acep.pattern.functions import Function
+from acep.pattern.list_parts import list_part, text_name
 from acep.pattern.operands import CAST_HINTS, TIME_ARITHMETIC
 from acep.pattern.times import ns_of
 from acep.pattern.walk import attributes
@@ -53,10 +54,34 @@ def column(name: str, expr: ex.Expr, schema: Schema) -> tuple[str, str]:
         if (why := dict(schema.unusable).get(name)) is not None:
             what, _, hint = why.partition("; ")
             raise ex.error_at(f"column `{name}` {what}", expr, hint or None, code="query_name")
+        if (wrong := _no_part(name, schema)) is not None:
+            raise ex.error_at(wrong[0], expr, wrong[1], code="query_type")
         raise ex.error_at(
             f"unknown column `{name}`", expr, suggest(name, [n for n, _ in schema.kinds]), code="query_name"
         )
     return name, kind.value
+
+
+def _no_part(name: str, schema: Schema) -> tuple[str, str] | None:
+    """Say why a column has no such part, and what to do; ``None`` if no part is named, or of no column."""
+    part = list_part(name)
+    base = part.name if part is not None else name[: name.rindex("[")] if "[" in name else ""
+    kind = schema.kind(base)
+    if kind is not None:
+        hint = "a part of a text is found by LIKE '%x%'" if kind is Kind.STRING else "take the column itself"
+        return f"column `{base}` holds {kind.value} values, and no lists", hint
+    why = dict(schema.unusable).get(base)
+    if why is None:
+        return None
+    what = f"column `{base}` {why.partition(', and ')[0]}"
+    if part is None:
+        return (
+            f"{what}: no element of it can be used",
+            "name a field of an element, as in a.x[1].id, or make it a column",
+        )
+    if part.value is None:
+        return f"{what}: it has no text", "name an element, as in a.x[1]"
+    return f"{what}: it cannot contain {part.constant}", "look for a value of the type of its elements"
 
 
 def _of_column(expr: ex.Expr, name: str, schema: Schema) -> Typed:
@@ -391,7 +416,12 @@ def _call(expr: ex.Call, schema: Schema) -> Typed:
     if expr.own is not None:
         return _own(expr, expr.own, schema)
     if (target := cast_type(expr.name)) is not None:
-        return _cast(expr, target, _resolve(expr.args[0], schema))
+        (operand,) = expr.args
+        if target == "text" and isinstance(operand, ex.Attribute):
+            text = text_name(operand.name)  # of a list
+            if schema.kind(text) is Kind.STRING:
+                return Typed(replace(operand, name=text), "string")
+        return _cast(expr, target, _resolve(operand, schema))
     if expr.name in EXACT:  # in an expression that was resolved before
         return Typed(expr, _OF_EXACT.get(expr.name, "int"))
     low, high, _, _ = FUNCTIONS[expr.name]

@@ -22,6 +22,7 @@ import pyarrow as pa
 from acep import logs
 from acep.errors import DataError, QueryError, SnapshotError
 from acep.events.columns import ticks_of
+from acep.events.fields import column_at
 from acep.events.files.formats import reason_of
 from acep.events.files.options import BadLines
 from acep.matches.report import Report
@@ -272,7 +273,7 @@ def _part(job: Job, rows: pa.Table, planned: Planned, now: int | None, *, ends: 
         rows, ticks = rows.take(pa.array(order)), ticks[order]
     came = [*(astuple(file) for file in planned.files), *(version.data() for version in planned.versions)]
     return BucketRows(
-        rows.select(job.columns),
+        pa.table({name: column_at(rows, name) for name in job.columns}),
         newest_tick(job, ticks, now),
         f"{len(ticks)} {hashlib.blake2b(json.dumps(came).encode(), digest_size=16).hexdigest()}",
         ended=planned.end or ends,

@@ -11,6 +11,7 @@ import pyarrow as pa
 from acep.errors import DataError, suggest
 from acep.events.columns import refusal
 from acep.events.tables import InputSchema, schema_of
+from acep.spark.list_columns import list_type, part_of_list
 from acep.spark.types import BINARY_COLLATION, arrow_type
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def input_schema(columns: StructType, **names: Any) -> InputSchema:
         if why is not None:
             what, _, hint = why.partition("; ")
             raise DataError(f"the {role} column `{name}` {what}", hint=hint, code="data_type")
-    arrow = {name: pa.binary() if name in unusable else arrow_type(of) for name, of in held.items()}
+    arrow = {name: list_type(of) or (pa.binary() if name in unusable else arrow_type(of)) for name, of in held.items()}
     try:
         schema = schema_of(pa.schema([(name, arrow[name]) for name in columns.names]), **names)
     except DataError as bad:
@@ -159,13 +160,16 @@ def _check_case(columns: StructType, path: tuple[str, ...]) -> None:
 
 
 def with_fields(frame: DataFrame, wanted: Iterable[str]) -> DataFrame:
-    """Add the wanted struct fields to the DataFrame as columns, and strip trailing blanks from CHAR columns, which SQL
-    ignores. Raises :class:`DataError` for a name that Spark cannot tell from another one."""
+    """Add the wanted struct fields and parts of lists to the DataFrame as columns, and strip trailing blanks from CHAR
+    columns, which SQL ignores. Raises :class:`DataError` for a name that Spark cannot tell from another one."""
     from pyspark.sql import functions as sf
 
     added: dict[str, Column] = {}
     any_case = str(frame.sparkSession.conf.get("spark.sql.caseSensitive") or "false").lower() != "true"
     for name in wanted:
+        if name not in frame.columns and (part := part_of_list(frame.schema, name)) is not None:
+            added[name] = part
+            continue
         path, field = path_of(frame.schema, name)
         if any_case:
             _check_case(frame.schema, path)

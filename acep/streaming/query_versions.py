@@ -229,13 +229,29 @@ class RunningQueries:
                 else:
                     versions[place] = replaced(versions[place], query, begin, self._schema, certain)
                     changed.setdefault(place, None)
-                compiled(versions[place], self._schema, certain)
+                self._check_columns(compiled(versions[place], self._schema, certain))
             except AcepError as bad:
                 raise QueryError(
                     f"version {one.number} of the query: {bad.message}", hint=bad.hint, code=bad.code
                 ) from None
         self.versions, self.newest, self.over = versions, newest, certain
         return changed
+
+    def _check_columns(self, plan: Plan) -> None:
+        """Raise :class:`QueryError` if a plan reads a part of a list that the first queries do not read: of lists only
+        such parts are kept."""
+        plans = (compiled((QueryVersion(query, None),), self._schema) for query in self._first)
+        names = {name for first in plans for name in first.columns} | {
+            *self._columns,
+            self._schema.ts,
+            self._schema.type,
+        }
+        if self._columns and (new := sorted({*plan.columns} - names)):
+            raise QueryError(
+                f"it reads `{new[0]}`, a part of a list that the first version does not read",
+                hint="begin a new state with a first version that reads it, as in RETURN",
+                code="query_change",
+            )
 
     def plan(self, place: int) -> Plan:
         """Return the plan of a query as it is now."""

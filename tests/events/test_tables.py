@@ -197,7 +197,7 @@ def test_a_timestamp_between_the_ticks_of_an_integer_ts() -> None:
     table = pa.table({"ts": [1], "when": pa.array([1500], pa.timestamp("ms"))})
     schema = schema_of(table.schema, unit="s")
     assert events_of(table, schema, ()).ts == [1]
-    with pytest.raises(DataError, match="column `when` has times that fall between the ticks"):
+    with pytest.raises(DataError, match="column `when` has times that fall between the ticks of the stream"):
         events_of(table, schema, ("when",))
     whole = table.set_column(1, "when", pa.array([3000], pa.timestamp("ms")))
     assert events_of(whole, schema, ("when",)).columns == {"when": [3]}
