@@ -263,15 +263,14 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["match", QUERY.replace("price", "pirce"), "events.csv"], "unknown column `pirce` [query_name] (line 2, column"),
     (["match", QUERY.replace("[symbol]", "[simbol]"), "events.csv"], "did you mean `symbol`?"),
     (["match", QUERY.replace("= 10", "= 'ten'"), "events.csv"], "an int cannot be compared with a string"),
-    (["match", "query.acep", "nulls.csv"], "column `ts` is null in row 1"),
-    (["match", "query.acep", "empty.csv"], "`empty.csv` is empty"),
+    (["match", "query.acep", "nulls.csv"], "`nulls.csv`, line 3: `ts` is null"),
     (["match", "query.acep", "cut.parquet"], "`cut.parquet` is not a whole Parquet file"),
-    (["match", "query.acep", "ragged.csv"], "row 3 has 1 cell, the header 2"),
+    (["match", "query.acep", "ragged.csv"], "line 3 has 1 cell, the header 2"),
     (["match", "query.acep", "broken.jsonl"], "line 2, column"),
     (["match", "query.acep", "event.csv"], "did you mean `events.csv`"),
     (["match", "query.acep", "events.xml"], "not named like a file of events"),
     (["match", "query.acep", "float.csv"], "must hold integers, timestamps or dates, not double"),
-    (["match", "query.acep", "words.csv"], "`ts` is not a time in row 0"),
+    (["match", "query.acep", "words.csv"], "`words.csv`, line 2: `ts` is not a time"),
     (["match", "query.acep", "events.csv", "--ts", "time"], "there is no column `time`"),
     (["match", "query.acep", "events.csv", "--id", "idd"], "there is no column `idd`"),
     (["match", "query.acep", "events.csv", "--id", "symbol"], "the id 'AAPL' of column `symbol` came before"),
@@ -309,7 +308,6 @@ def damaged(folder: Path) -> None:
     pq.write_table(pa.table({"ts": [1], "type": ["a"]}), whole)
     (folder / "cut.parquet").write_bytes(whole.read_bytes()[:-8] + b"\xff\xfe")
     (folder / "nulls.csv").write_text(CSV.replace("\n2,", "\n,"))
-    (folder / "empty.csv").write_text("")
     (folder / "ragged.csv").write_text("ts,type\n1,a\n2\n")
     (folder / "broken.jsonl").write_text('{"ts": 1}\n{"ts": 2\n')
     (folder / "float.csv").write_text(CSV.replace("\n1,", "\n1.5,"))

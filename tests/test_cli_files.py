@@ -14,8 +14,11 @@ import pytest
 
 import acep
 from acep.cli import main
-from acep.events.files import survey
+from acep.events.files import survey, text_bytes
+from acep.events.tables import schema_of
 from acep.native.compiled import why_not
+from acep.runtime.options import StreamOptions
+from acep.spark import chunks
 
 LETTERS = "ts,type\n1,a\n2,x\n4,d\n5,b\n"
 core = pytest.mark.skipif(why_not() is not None, reason="the native core is not installed")
@@ -100,12 +103,15 @@ def test_casts_and_streams_without_types(capsys: pytest.CaptureFixture[str]) -> 
 def test_bad_lines_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     Path("b.csv").write_text(LETTERS + "6\n7,a,b\n")
     assert main(["match", "re:ad", "b.csv", "--within", "5"]) == 2
-    assert "row 6 has 1 cell" in capsys.readouterr().err
-    out, err = said(capsys, "re:ad", "b.csv", "--within", "5", "--count", "--skip-bad-lines")
-    assert (out, err) == (
-        "1\n",
-        "2 bad lines were skipped; the first: `b.csv`, row 6 has 1 cell, the header 2 (the header is row 1)\n",
+    assert "line 6 has 1 cell" in capsys.readouterr().err
+    ask = ("re:ad", "b.csv", "--within", "5", "--count", "--skip-bad-lines")
+    assert main(["match", *ask]) == 2
+    assert capsys.readouterr().err == (
+        "acep: 2 of 6 lines cannot be read, and a share of 0.01 may be skipped; the first: `b.csv`, line 6 has 1 cell,"
+        " the header 2 [data_value]\nhint: mend them, or say how many there may be: --max-skipped 0.34\n"
     )
+    out, err = said(capsys, *ask, "--max-skipped", "34%")
+    assert (out, err) == ("1\n", "2 bad lines were skipped; the first: `b.csv`, line 6 has 1 cell, the header 2\n")
 
 
 @core
@@ -133,3 +139,58 @@ def test_a_history_is_learned_of_files() -> None:
     Path("many.csv").write_text("ts,type\n" + "".join(f"{i},{'abxx'[i % 4]}\n" for i in range(400)))
     query = acep.regex("ab", within=5)
     assert acep.learn("many.csv", query) == acep.learn(acep.read_events("many.csv"), query)
+
+
+@pytest.mark.parametrize("name", ["empty.csv", "empty.jsonl", "header.csv", "header.tsv"])
+@pytest.mark.parametrize("command", ["match", "lint", "why", "tune", "explain", "learn"])
+def test_a_file_without_events_is_no_mistake(capsys: pytest.CaptureFixture[str], name: str, command: str) -> None:
+    Path(name).write_text("" if name.startswith("empty") else "ts\ttype\n" if name.endswith("tsv") else "ts,type\n")
+    query = "PATTERN SEQ(a x, b y) WITHIN 5"
+    more = {"explain": ["--events", name], "learn": [name, "--output", "history"]}.get(command, [name])
+    assert main([command, query, *more]) == 0
+    assert "error" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["empty.csv", "header.csv"])
+@pytest.mark.parametrize("within", ["5", "5 s", "5 EVENTS"])
+def test_a_file_without_events_is_replayed(name: str, within: str) -> None:
+    """Without Spark: the table that it reads has types that Spark has."""
+    replay = pytest.importorskip("acep.spark.replay")
+    Path(name).write_text("" if name == "empty.csv" else "ts,type,x\n")
+    query = acep.parse(f"PATTERN SEQ(a x, b y) WHERE x.v < y.w.z WITHIN {within}") if name == "empty.csv" else None
+    query = query or acep.parse(f"PATTERN SEQ(a x, b y) WHERE x.x = y.x WITHIN {within}")
+    options = StreamOptions()
+    table = replay._table_of(name, query, options, every=False)
+    schema = schema_of(table.schema, **options.columns)
+    assert chunks.with_order(chunks.for_spark(table), schema, sort=True).num_rows == 0
+
+
+@pytest.mark.filterwarnings("always::acep.errors.DataWarning")
+@pytest.mark.parametrize("command", [["why", "--many"], ["tune"]])
+def test_what_is_wrong_with_a_column_that_is_not_used_stops_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    """These look at all columns, if they can."""
+    Path("mixed.jsonl").write_text('{"ts":1,"type":"a","u":1}\n{"ts":2,"type":"b","u":"x"}\n')
+    assert main([*command, "PATTERN SEQ(a x, b y) WITHIN 5", "mixed.jsonl"]) == 0
+    err = capsys.readouterr().err
+    assert "warning: only the columns that the query names are read: `mixed.jsonl`, line 2: `u` is text" in err
+    monkeypatch.setattr(text_bytes, "SMALL", 1 << 20)
+    with Path("wide.jsonl").open("w") as file:
+        file.writelines(json.dumps({"ts": i, "type": "ab"[i % 2], f"k{i}": i}) + "\n" for i in range(2_000))
+    assert main([*command, "PATTERN SEQ(a x, b y) WITHIN 5", "wide.jsonl", "--max-expansion", "10"]) == 0
+    assert "more than 1 MB when it is read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["match", "lint", "why", "tune", "explain"])
+def test_every_command_asks_of_lists(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    rows = [{"ts": i, "type": "ab"[i], "event": {"n": 1, "tags": ["x", "y"][: i + 1]}} for i in range(2)]
+    Path("list.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    query = (
+        "PATTERN SEQ(a x, b y) WHERE contains(y.event.tags, 'y') AND x.event.tags[1] = 'x' AND x.event.n = 1 WITHIN 5 "
+        "RETURN CAST(y.event.tags AS text) AS tags"
+    )
+    assert main([command, query, *(["--events"] if command == "explain" else []), "list.jsonl"]) == 0
+    assert "error" not in capsys.readouterr().out.replace("error budget", "").replace('"error"', "").replace(
+        "errors", ""
+    )

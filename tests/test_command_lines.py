@@ -83,6 +83,7 @@ OPTIONS: dict[str, tuple[str | None, ...]] = {
     "--unit": ("s", "ns", "fortnight", ""),
     "--cast": (
         "v=int",
+        "ts=timestamp(100ns)",
         "v=decimal(9,1)",
         "ts=timestamp(s)",
         "k=int",
@@ -94,6 +95,14 @@ OPTIONS: dict[str, tuple[str | None, ...]] = {
     ),
     "--format": ("csv", "jsonl", "parquet", "xml", ""),
     "--skip-bad-lines": (None,),
+    "--max-skipped": ("0.5", "100%", "0", "2", "x"),
+    "--delimiter": (";", "tab", ",", "ab", ""),
+    "--quote": ("none", '"', "x"),
+    "--decimal": (",", ".", "x"),
+    "--multiline-cells": (None,),
+    "--max-line": ("1 MB", "20", "0", "x"),
+    "--max-expansion": ("1", "1e9", "0", "nan", "x"),
+    "--max-columns": ("9", "2", "0", "x"),
     "--output": (
         "out.jsonl",
         "out.csv",
@@ -144,7 +153,16 @@ OPTIONS: dict[str, tuple[str | None, ...]] = {
     "--nonsense": (None, "1"),
 }
 QUERY = ("--errors", "--weights", "--set", "--within", "--by", "--strategy", "--log-level", "--no-progress")
-COLUMNS = ("--ts", "--type", "--seq", "--id", "--unit", "--cast", "--format", "--skip-bad-lines")
+COLUMNS = ("--ts", "--type", "--seq", "--id", "--unit", "--cast", "--format", "--skip-bad-lines", "--max-skipped")
+COLUMNS += (
+    "--delimiter",
+    "--quote",
+    "--decimal",
+    "--multiline-cells",
+    "--max-line",
+    "--max-expansion",
+    "--max-columns",
+)
 BUDGET = ("--work", "--cpu", "--speed", "--latency", "--memory", "--recover", "--history", "--policy", "--seed")
 OUTPUT = ("--output", "--limit", "--bundles", "--points", "--count", "--exists", "--no-counts", "--engine")
 PLOT = ("--plot", "--plot", "--plot-value")
@@ -201,6 +219,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (here / name).write_bytes(text.encode())
     (here / "latin.csv").write_bytes(CSV.replace("u1", "ü").encode("latin-1"))
     (here / "utf16.csv").write_bytes(CSV.encode("utf-16"))
+    (here / "utf16le.csv").write_bytes(CSV.encode("utf-16-le"))
     (here / "bytes.csv").write_bytes(random.Random(1).randbytes(3_000))
     packed = gzip.compress(CSV.encode())
     (here / "events.csv.gz").write_bytes(packed)
@@ -299,9 +318,9 @@ def ran(args: list[str]) -> tuple[object, str]:
         ("nested.parquet events.csv", "column `v` is double in `events.csv`, list<element: int64> in `nested.parquet`"),
         ("times.csv events.parquet", "column `ts` is int64 in `events.parquet`, timestamp[s] in `times.csv`"),
         ("times.csv events.jsonl", "column `ts` is int64 in `events.jsonl`, timestamp[s] in `times.csv`"),
-        ("latin.csv --ts k", "`latin.csv`: column `k` is not UTF-8 text in row 3"),
-        ("bytes.csv", "`bytes.csv`, row 2 has 1 cell, the header 2"),
-        ("utf16.csv --skip-bad-lines", "`utf16.csv`: the header is not UTF-8 text"),
+        ("latin.csv --ts k", "`latin.csv`, line 3: `k` is not UTF-8 text"),
+        ("bytes.csv", "`bytes.csv`: the header is not UTF-8 text"),
+        ("utf16le.csv --skip-bad-lines", "`utf16le.csv` is in UTF-16 or UTF-32, without the mark at its beginning"),
     ],
 )
 def test_files_that_do_not_fit(files: Path, line: str, message: str) -> None:

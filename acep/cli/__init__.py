@@ -31,7 +31,7 @@ POLICY_HELP = (
 )
 FORMULAS_HELP = "in CSV, write an apostrophe before each text that a spreadsheet may take for a formula"
 FLAT_HELP = "plain columns only: one for each key, value and variable (the first and last event of those that repeat)"
-EVENTS_HELP = "files of events (.csv, .jsonl, .parquet; .gz, .zst), globs, folders, or - for standard input"
+EVENTS_HELP = "files of events (.csv, .tsv, .jsonl, .parquet; .gz, .zst), globs, folders, or - for standard input"
 READERS = ("match", "follow", "lint", "why", "tune", "learn")
 """The commands that read events in this process."""
 
@@ -108,7 +108,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_budget_options(match)
 
     follow = _subcommand(commands, "follow", "match the files that come into a folder, as they come")
-    follow.add_argument("folder", metavar="FOLDER", help="where files of events (.csv, .jsonl, .parquet) are moved to")
+    follow.add_argument(
+        "folder", metavar="FOLDER", help="where files of events (.csv, .tsv, .jsonl, .parquet) are moved to"
+    )
     _add_follow_options(follow)
     _add_duplicates_option(follow)
     _add_watch_option(follow)
@@ -214,12 +216,28 @@ def _add_column_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--seq", metavar="COL", help="the order among equal times (default: that of the file)")
     group.add_argument("--id", metavar="COL", help="the ids of events (default: row numbers from 0)")
     group.add_argument("--unit", metavar="U", help="the unit of an integer time: ns, us, ms, s, min, h or d")
-    text = "give a column another type: int, float, string, bool, date, timestamp, timestamp(s), decimal(p,s)"
+    text = (
+        "give a column another type: int, float, string, bool, date, timestamp, timestamptz, timestamp(s), decimal(p,s)"
+    )
     group.add_argument("--cast", action="append", metavar="COL=TYPE", help=text)
     group = parser.add_argument_group("the files")
-    group.add_argument("--format", metavar="F", help="csv, jsonl or parquet, where a name does not tell it")
+    group.add_argument("--format", metavar="F", help="csv, tsv, zeek, jsonl or parquet, where a name does not tell it")
     text = "leave out lines that cannot be read, and count them"
     group.add_argument("--skip-bad-lines", action="store_true", help=text)
+    text = "the share of lines that may be left out: 0.05 or 5%% (default 1%%); more are an error"
+    group.add_argument("--max-skipped", type=_share_of_lines, metavar="SHARE", help=text)
+    group.add_argument(
+        "--delimiter", metavar="S", help="what stands between cells: ';', '|' or tab (default by the name)"
+    )
+    group.add_argument("--quote", metavar="Q", help="none: quotation marks are text, and cells never stand in them")
+    group.add_argument("--decimal", metavar="S", help="the sign before decimal places: , (default .)")
+    text = "let cells of CSV hold lines that look like rows; else a mark that is not closed is suspected"
+    group.add_argument("--multiline-cells", action="store_true", help=text)
+    group.add_argument("--max-line", metavar="SIZE", help="the longest line or row (default 16 MB)")
+    text = "how many times its size a compressed file may have (default 200; 64 MB are always allowed)"
+    group.add_argument("--max-expansion", type=float, metavar="X", help=text)
+    text = "the columns, or attributes of JSON, that a file may have (default 10000)"
+    group.add_argument("--max-columns", type=_number, metavar="N", help=text)
 
 
 def _add_duplicates_option(parser: argparse.ArgumentParser) -> None:
@@ -337,6 +355,13 @@ def _share(text: str) -> float:
     except ValueError:
         why = f"{text!r} is no share; without one, write it after the query and the events"
         raise argparse.ArgumentTypeError(why) from None
+
+
+def _share_of_lines(text: str) -> float:
+    try:
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no share, such as 0.05 or 5%") from None
 
 
 def _number(text: str) -> int:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from acep.cli.inputs import budget_options, casts_of, load_query, ticks_or_text
+from acep.cli.inputs import budget_options, casts_of, file_options, load_query, ticks_or_text
 from acep.cli.terminal import printable_lines, say
 
 if TYPE_CHECKING:
@@ -29,10 +29,8 @@ def run(args: argparse.Namespace) -> None:
             into=args.output,
             into_format=args.output_format,
             quote_formulas=args.quote_formulas,
-            **{
-                name: getattr(args, name)
-                for name in ("ts", "seq", "id", "unit", "op", "format", "skip_bad_lines", "engine", "duplicates")
-            },
+            **{name: getattr(args, name) for name in ("ts", "seq", "id", "unit", "op", "engine", "duplicates")},
+            **file_options(args),
             type=None if args.type == "none" else args.type,
             cast=casts_of(args),
             output=args.kind,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import re
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acep.cli.terminal import say
-from acep.errors import DataError, QueryError
+from acep.errors import DataError, DataWarning, QueryError, warn_caller
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,6 +22,7 @@ __all__ = [
     "budget_options",
     "casts_of",
     "column_names",
+    "file_options",
     "load_events",
     "load_query",
     "reading_options",
@@ -243,26 +245,48 @@ def reading_options(
         **{role: names[role] for role in ("ts", "type", "seq", "id")},
         cast=casts_of(args),
         unit=args.unit,
-        format=args.format,
-        skip_bad_lines=args.skip_bad_lines,
+        **file_options(args),
     )
+
+
+def file_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of ``acep.read_events`` that say how files are written, and bound them."""
+    options = {"format": args.format, "skip_bad_lines": args.skip_bad_lines, "multiline_cells": args.multiline_cells}
+    for name in ("max_skipped", "delimiter", "quote", "decimal", "max_line", "max_expansion", "max_columns"):
+        if getattr(args, name) is not None:
+            options[name] = getattr(args, name)
+    return options
 
 
 def load_events(paths: str | list[str], query: Query, args: argparse.Namespace, *, every: bool = False) -> pa.Table:
     """Read the events of some files, with the columns that a query reads (or all, if one is missing, or ``every``)."""
     from acep.events.files.stream import open_events
 
-    with open_events(paths, reading_options(args, query, every=every)) as events:
-        table = events.whole()
-        say_bad_lines(events.bad)
+    options = dataclasses.replace(reading_options(args, query, every=every), checks_ids=False)
+    try:
+        with open_events(paths, options) as events:
+            table = events.whole()
+            say_bad_lines(events.bad)
+    except DataError as wrong:
+        if not every or "-" in paths:  # standard input can be read once
+            raise
+        table = load_events(paths, query, args)  # what is wrong with them may be in a column that is not used
+        warn_caller(f"only the columns that the query names are read: {wrong.message}", DataWarning)
     return with_types(table, query, args)
 
 
 def with_types(table: pa.Table, query: Query, args: argparse.Namespace) -> pa.Table:
     """Return the events; a table without rows has types that a query can use, if there are such."""
+    import pyarrow as pa
+
     from acep.events.empty_schema import told
 
-    return table if table.num_rows else told(table.schema, [query], column_names(args)).empty_table()
+    if table.num_rows:
+        return table
+    schema = table.schema
+    if not schema.names:  # there is no text in any file
+        schema = pa.schema([(name, pa.null()) for name in reading_options(args, query).columns or ()])
+    return told(schema, [query], column_names(args)).empty_table()
 
 
 def say_bad_lines(bad: BadLines) -> None:

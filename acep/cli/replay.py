@@ -7,7 +7,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-from acep.cli.inputs import budget_options, column_names, load_events, load_query, shown, ticks_or_text
+from acep.cli.inputs import (
+    budget_options,
+    column_names,
+    file_options,
+    load_events,
+    load_query,
+    shown,
+    ticks_or_text,
+)
 from acep.cli.progress import progress
 from acep.cli.terminal import say
 from acep.cli.watch import LiveView
@@ -27,7 +35,7 @@ def run(args: argparse.Namespace) -> None:
     from acep.spark.replay import replay
 
     plain = len(args.events) == 1 and Path(args.events[0]).is_file()
-    plain = plain and not (args.cast or args.format or args.skip_bad_lines)
+    plain = plain and not args.cast and not any(file_options(args).values())
     with progress(args, f"reading {shown(args.events)}"):
         events = args.events[0] if plain else load_events(args.events, query, args)
     live = LiveView(sys.stderr) if args.watch else None

@@ -9,13 +9,16 @@ __all__ = ["as_typed"]
 OPTIONS = (
     "ts|type|seq|id|unit|cast|format|errors|weights|within|by|strategy|engine|work|cpu|speed|latency|memory|recover|"
     "history|policy|seed|limit|chunk|watermark|latest|checkpoint|state|poll|speculation|op|versions|max-files|output-format|"
-    "sample|effort|duplicates|rows"
+    "sample|effort|duplicates|rows|delimiter|quote|decimal|max-skipped|max-line|max-expansion|max-columns"
 )
 # Arguments that are not simply an option of the same name with the same value.
 OTHERS = (
     (re.compile(r"\b(\w+)= or --\1\b"), r"--\1"),
     (re.compile(r"(?<![\w.])counts=False\b"), "--no-counts"),
     (re.compile(r"(?<![\w.])skip_bad_lines=True\b"), "--skip-bad-lines"),
+    (re.compile(r"(?<![\w.])multiline_cells=True\b"), "--multiline-cells"),
+    (re.compile(r"(?<![\w.])quote=None\b"), "--quote none"),
+    (re.compile(r"(?<![\w.])max_(files|skipped|line|expansion|columns)="), r"max-\1="),
     (re.compile(r"(?<![\w.])recover=True\b"), "--recover"),
     (re.compile(r"(?<![\w.])rows=\[(\d+), (\d+)\]"), r"--rows \1,\2"),
     (re.compile(r"(?<![\w.])quote_formulas=True\b"), "--quote-formulas"),
@@ -23,7 +26,6 @@ OTHERS = (
     (re.compile(rf"\bleave ({OPTIONS}) out\b"), r"leave --\1 out"),
     (re.compile(r"(?<![\w.])into_format="), "output-format="),
     (re.compile(r"(?<![\w.])into="), "--output"),
-    (re.compile(r"(?<![\w.])max_files="), "max-files="),
     (re.compile(r" out of the Budget\b"), " out"),
     (re.compile(r"""(?<![\w.])parameters=\{["'](\w+)["']: ([^{}]*)\}"""), r"--set \1=\2"),
     (re.compile(r"\bacep\.(learn|match)\b"), r"`acep \1`"),

@@ -16,7 +16,6 @@ __all__ = [
     "column_at",
     "fields_of",
     "named_column",
-    "non_struct_above",
     "null_error",
     "roots_of",
     "twice",
@@ -60,22 +59,6 @@ def fields_of(schema: pa.Schema) -> dict[str, pa.DataType]:
     for name, held in _inner(schema):
         found.setdefault(name, held)
     return found
-
-
-def non_struct_above(schema: pa.Schema, name: str) -> str | None:
-    """Return the column or field that should be a struct with the field ``name`` and has values of another type;
-    ``None`` if there is no such column, or only nulls.
-
-    >>> schema = pa.schema({"dev": pa.int64(), "at": pa.struct({"x": pa.string()})})
-    >>> [non_struct_above(schema, name) for name in ("dev.id", "at.x.y", "at.z", "u.v")]
-    ['dev', 'at.x', None, None]
-    """
-    types, parts = fields_of(schema), name.split(".")
-    heads = (".".join(parts[:cut]) for cut in range(len(parts) - 1, 0, -1))
-    head = next((head for head in heads if head in types), None)
-    if head is None or pa.types.is_struct(types[head]) or pa.types.is_null(types[head]):
-        return None
-    return head
 
 
 def twice(schema: pa.Schema) -> set[str]:

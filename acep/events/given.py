@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -25,10 +26,14 @@ def given_table(
     if not are_paths(events):
         table = to_table(events)
         return table, own_rows(events, table)
-    from acep.events.files.reading import read_events
+    from acep.events.files.options import options_of
+    from acep.events.files.stream import open_events
 
     rows = rows_of_paths(events, ts=ts, type=type)
-    return read_events(events, names_used(asked, ts, type, seq, id), ts=ts, type=type), rows
+    columns = names_used(asked, ts, type, seq, id)
+    options = replace(options_of(columns=columns, ts=ts, type=type, seq=seq, id=id), checks_ids=False)
+    with open_events(events, options) as stream:
+        return stream.whole(), rows
 
 
 def are_paths(events: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -42,9 +42,11 @@ class OwnRows:
     def frame(self) -> Any:
         """Return the rows. Raises :class:`DataError` if there are none any more, or if they are others now."""
         if self.paths is not None and self.rows is None:
-            from acep.events.files.reading import read_events
+            from acep.events.files.options import options_of
+            from acep.events.files.stream import open_events
 
-            table = read_events(self.paths, **self.options)
+            with open_events(self.paths, replace(options_of(**self.options), remarks=False)) as events:
+                table = events.whole()
             if _stamps(self.paths) != self.stamps:
                 raise DataError(
                     "the files have changed since they were matched",

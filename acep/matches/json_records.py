@@ -79,15 +79,17 @@ def json_text(value: Any) -> str:
 
 def plain(value: Any, zoned: bool = False) -> Any:
     """Return a value as JSON holds it: times (in UTC, with ``Z``, if they have a zone) and durations as ISO 8601,
-    decimals as texts, infinite numbers and NaN as null. ``zoned``: a time without a zone of its own is in UTC.
+    decimals as texts, and so are infinite numbers; NaN as null. ``zoned``: a time without a zone of its own is in UTC.
 
     >>> plain(Fraction(1, 2)), plain(float("inf")), plain(dt.date(2024, 1, 2)), plain(dt.timedelta(minutes=90))
-    (0.5, None, '2024-01-02', 'PT1H30M')
+    (0.5, 'Infinity', '2024-01-02', 'PT1H30M')
     """
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        if math.isinf(value):
+            return "Infinity" if value > 0 else "-Infinity"
+        return None if math.isnan(value) else value
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, dt.datetime) and value.tzinfo is not None:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import stat as modes
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from acep.errors import DataError, DataWarning, warn_caller
-from acep.events.files.finding import NO_FILE
+from acep.events.files.folders import walk_folder
 from acep.events.files.formats import reason_of, split_format
 from acep.runner.file_identity import born_ns, digest_of
 
 __all__ = ["Arrival", "Listing", "arrivals", "check_same", "fresh", "identified"]
 
-UNFINISHED = ".tmp"
 WHOLE = "write a file elsewhere, or under a name that begins with `.` or ends in `.tmp`, then rename it"
 
 
@@ -60,92 +58,20 @@ class Listing:
 
 
 def arrivals(folder: Path, form: str | None) -> Listing:
-    """List the files in a folder and below, in the order of time of modification, then of name. Files whose format is
-    not known by their names are none of events, unless ``form`` is given.
-
-    Empty files are left out, and so are files whose name, or the name of a folder on their path, begins with ``.`` or
-    ``_``, or ends in ``.tmp``; pipes and devices; and links to what is in the folder anyway.
+    """List the files in a folder and below (:func:`acep.events.files.folders.walk_folder`), in the order of time of
+    modification, then of name. Empty files are left out. Files whose format is not known by their names are none of
+    events, unless ``form`` is given.
 
     Raises :class:`DataError` if the folder cannot be read, or two links lead to one place.
     """
-    listing = Listing()
     try:
-        root = folder.resolve()
-        files = list(_FolderWalk(root, listing).below(root, ""))
+        walk = walk_folder(folder)
     except OSError as wrong:
         raise DataError(f"the folder `{folder}` cannot be read: {reason_of(wrong)}", code="file_read") from None
+    files = [Arrival.of(name, state) for name, state in walk.files.items() if state.st_size]
     known = {file.name for file in files if form is not None or split_format(file.name)[0] is not None}
-    listing.files = sorted((file for file in files if file.name in known), key=lambda file: (file.mtime_ns, file.name))
-    listing.unread = sorted({file.name for file in files} - known)
-    return listing
-
-
-class _FolderWalk:
-    """A walk through a folder, which fills in all of a listing but its files."""
-
-    def __init__(self, root: Path, listing: Listing) -> None:
-        self.root, self.listing = root, listing
-        self.places: dict[tuple[int, int], str] = {}  # folders, and what links lead to: by their number on the disk
-
-    def below(self, folder: Path, prefix: str, above: tuple[tuple[int, int], ...] = ()) -> Iterator[Arrival]:
-        """Yield the files with bytes in a folder and below; ``above`` are the folders that it is in."""
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                name = f"{prefix}{entry.name}"
-                stat = None if _is_hidden(entry.name) else self._stat(name, entry)
-                if stat is None or (entry.is_symlink() and self._leads_back(name, folder / entry.name)):
-                    continue
-                place = (stat.st_dev, stat.st_ino)
-                if modes.S_ISDIR(stat.st_mode):
-                    if place in above:
-                        self.listing.refused[name] = "a link to a folder that it is in"
-                        continue
-                    self._visit(place, name)
-                    yield from self.below(folder / entry.name, f"{name}/", (*above, place))
-                elif not modes.S_ISREG(stat.st_mode):
-                    self.listing.refused[name] = NO_FILE
-                else:
-                    if entry.is_symlink():
-                        self._visit(place, name)
-                    self.listing.names.add(name)
-                    if stat.st_size:
-                        yield Arrival.of(name, stat)
-
-    def _stat(self, name: str, entry: os.DirEntry[str]) -> os.stat_result | None:
-        """Describe what a name leads to; ``None``: nothing."""
-        try:
-            return entry.stat()
-        except FileNotFoundError:  # moved away since it was listed, or a link that leads nowhere
-            return None
-        except OSError as wrong:
-            if not entry.is_symlink():
-                raise
-            self.listing.refused[name] = f"a link that cannot be followed ({reason_of(wrong)})"
-            return None
-
-    def _leads_back(self, name: str, link: Path) -> bool:
-        """Return whether a link leads to something that is taken under another name."""
-        target = link.resolve()
-        if self.root.is_relative_to(target):
-            self.listing.refused[name] = "a link to a folder that it is in"
-        elif target.is_relative_to(self.root) and not any(map(_is_hidden, target.relative_to(self.root).parts)):
-            self.listing.refused[name] = f"a link to `{target.relative_to(self.root)}`, which is in the folder"
-        return name in self.listing.refused
-
-    def _visit(self, place: tuple[int, int], name: str) -> None:
-        """Record a folder, or a file that a link leads to. Raises :class:`DataError` if it was there before."""
-        before = self.places.setdefault(place, name)
-        if before != name:
-            raise DataError(
-                f"`{min(before, name)}` and `{max(before, name)}` in `{self.root}` are the same, by a link, and events"
-                " would come twice",
-                hint="remove one of them",
-                code="file_read",
-            )
-
-
-def _is_hidden(name: str) -> bool:
-    return name[0] in "._" or name.endswith(UNFINISHED)
+    listed = sorted((file for file in files if file.name in known), key=lambda file: (file.mtime_ns, file.name))
+    return Listing(listed, {*walk.files}, sorted({file.name for file in files} - known), walk.refused)
 
 
 def fresh(

@@ -12,7 +12,7 @@ from typing import Any, Unpack
 import pyarrow as pa
 
 from acep.errors import DataError
-from acep.events.files.options import options_of
+from acep.events.files.options import MAX_COLUMNS, MAX_EXPANSION, MAX_LINE, MAX_SKIPPED, options_of
 from acep.events.tables import schema_of
 from acep.matches.flat import Layout, check_flat, flat_table
 from acep.native.compiled import warn_if_missing
@@ -47,6 +47,14 @@ def follow(
     cast: Mapping[str, str] | None = None,
     format: str | None = None,
     skip_bad_lines: bool = False,
+    max_skipped: float = MAX_SKIPPED,
+    delimiter: str | None = None,
+    quote: str | None = '"',
+    decimal: str = ".",
+    multiline_cells: bool = False,
+    max_line: int | str = MAX_LINE,
+    max_expansion: float = MAX_EXPANSION,
+    max_columns: int = MAX_COLUMNS,
     output: str = "matches",
     watermark: Any = 0,
     latest: Any = None,
@@ -124,6 +132,9 @@ def follow(
     used += [] if given.op is None else [given.op]
     used += [name for one in asked_for(query).queries for name in columns_read(one)]
     files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines}
+    files |= {"max_skipped": max_skipped, "delimiter": delimiter, "quote": quote, "decimal": decimal}
+    files |= {"multiline_cells": multiline_cells, "max_line": max_line}
+    files |= {"max_expansion": max_expansion, "max_columns": max_columns}
     files["drop_duplicates"] = given.duplicates == "drop" and given.op is None
     reading = options_of(columns=None if versions is not None else list(dict.fromkeys(used)), **columns, **files)
     if cast and cast.get(given.ts, "").lower().startswith(("timestamp", "date")):

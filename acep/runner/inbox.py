@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from acep.errors import DataError
 from acep.events.buffers import decoded, plain_type
 from acep.events.columns import kind_of
-from acep.events.fields import column_at, fields_of, non_struct_above
+from acep.events.fields import column_at, fields_of
 from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, cast_of
 from acep.events.files.finding import warn_of_others, warn_of_refused
 from acep.events.files.formats import NAMES, split_format
 from acep.events.files.options import BadLines, Options
 from acep.events.files.stream import open_events
+from acep.events.files.survey import without
+from acep.events.files.text_types import first_odd
+from acep.events.nested import is_list
 from acep.runner.arrivals import Arrival, Listing, arrivals
 from acep.runner.end_rows import end_markers
 from acep.runner.recent_ids import RecentIds
@@ -28,6 +32,8 @@ __all__ = ["ROW", "Inbox"]
 # A column with the number of the row in the whole stream. Ties of time are broken by columns in the order of their
 # names, and a blank sorts before the usual first characters of names.
 ROW = " row"
+
+PlaceOf = Callable[[int], str]
 
 
 class Inbox:
@@ -43,7 +49,13 @@ class Inbox:
         """The reading options that determine the rows of the files, as JSON."""
         options = self.options
         casts = {name: [one.text, one.counts] for name, one in sorted(options.casts.items())}
-        return {"cast": casts, "format": options.format, "skip_bad_lines": options.skip_bad_lines}
+        about = {"cast": casts, "format": options.format, "skip_bad_lines": options.skip_bad_lines}
+        # States from before there were these options have none of them.
+        usual = Options()
+        names = ("delimiter", "quotes", "decimal", "multiline_cells")
+        return about | {
+            name: getattr(options, name) for name in names if getattr(options, name) != getattr(usual, name)
+        }
 
     def look(self) -> Listing:
         """Return what is in the folder.
@@ -80,16 +92,21 @@ class Inbox:
         self, files: tuple[Arrival, ...], schema: pa.Schema, first: int, bad: BadLines, recent: RecentIds | None = None
     ) -> tuple[pa.Table, int, bool]:
         """Read files, with the rows numbered from ``first``. Return the rows of events, how many rows with ids that are
-        ``recent`` were left out, and whether a row ends the stream. Raises :class:`DataError` for a row with a recent
-        id, if it is refused."""
-        tables, size, ends = [], 0, False
+        ``recent`` were left out, and whether a row ends the stream.
+
+        Raises :class:`DataError` for a row with a recent id, if it is refused, and for more bad lines than may be
+        skipped.
+        """
+        tables, unread, size, ends = [], BadLines(), 0, False
         for file in files:
-            path = self.folder / file.name
-            rows, ends_here = _read_rows(path, self.options, schema, bad)
+            rows, place_of, ends_here = _read_rows(self.folder / file.name, self.options, schema, unread)
             ends = ends or ends_here
             size += rows.num_rows
             drop = self.options.drop_duplicates
-            tables.append(rows if recent is None else recent.once(rows, str(path), drop=drop))
+            tables.append(rows if recent is None else recent.once(rows, place_of, drop=drop))
+        unread.check_share(size, self.options)
+        if unread.count:
+            bad.add(unread.first, unread.count, unread.values)
         rows = pa.concat_tables(tables) if tables else schema.empty_table()
         numbered = rows.append_column(ROW, pa.array(np.arange(first, first + rows.num_rows)))
         return numbered, size - rows.num_rows, ends
@@ -100,11 +117,12 @@ def _settled(paths: Sequence[Path], options: Options) -> pa.Schema | None:
 
     Raises :class:`DataError` for files that cannot be read, or do not fit together.
     """
-    with open_events(list(paths), dataclasses.replace(options, id=None)) as events:
+    with open_events(list(paths), dataclasses.replace(options, seq=None, id=None)) as events:
         if not events.rows:
             return None
         there = fields_of(events.schema)
-    names = [name for name in there if kind_of(plain_type(there[name])) is not None]  # those that a query can use
+    # Those that a query can use, itself or in parts.
+    names = [name for name, held in there.items() if kind_of(plain_type(held)) is not None or is_list(plain_type(held))]
     found = [(name, there[name]) for name in (names if options.columns is None else options.columns) if name in there]
     if ROW in dict(found):
         raise DataError(f"a column is called `{ROW}`", hint="rename it", code="data_column")
@@ -116,50 +134,70 @@ def _finer(held: pa.DataType) -> pa.DataType:
     return pa.timestamp("us", held.tz) if pa.types.is_timestamp(held) and held.unit == "s" else held
 
 
-def _read_rows(path: Path, options: Options, schema: pa.Schema, bad: BadLines) -> tuple[pa.Table, bool]:
-    """Read the events of a file with the columns of the stream, and whether a row ends the stream; skipped lines are
-    counted in ``bad``.
+def _read_rows(path: Path, options: Options, schema: pa.Schema, bad: BadLines) -> tuple[pa.Table, PlaceOf, bool]:
+    """Read the events of a file with the columns of the stream, with what gives the words for the place of one, and
+    whether a row ends the stream. Skipped lines are counted in ``bad``.
 
     Raises :class:`DataError` for a file that cannot be read, a column that it lacks, a value that does not fit, or a
-    time that is null.
+    null in a column that says when an event was, or which.
     """
     form = split_format(path)[0] or NAMES[options.format or ""]
-    texts = {f.name: cast_of(f.name, "string") for f in schema if pa.types.is_string(f.type) and form == "csv"}
-    # The ids are looked at once the rows are known that are events.
-    as_written = dataclasses.replace(options, casts=texts | options.casts, casts_are_there=False, id=None)
+    is_csv = form in ("csv", "tsv")
+    texts = {f.name: cast_of(f.name, "string") for f in schema if pa.types.is_string(f.type) and is_csv}
+    # The ids, and what breaks ties, are looked at once the rows are known that are events.
+    as_written = dataclasses.replace(
+        options,
+        columns=tuple(schema.names),
+        casts=texts | options.casts,
+        casts_are_there=False,
+        remarks=False,
+        max_skipped=1.0,
+        seq=None,
+        id=None,
+    )
+    besides = [name for name in (options.seq, options.id) if name is not None]
     with open_events(path, as_written) as events:
         table = events.whole()
         if events.bad.count:
             bad.add(events.bad.first, events.bad.count, events.bad.values)
-    besides = [name for name in (options.seq, options.id) if name is not None]
-    events_only, ends = _without_markers(table, path, as_written, schema, besides)
-    rows = _in_schema(events_only, schema, path, form)
-    for name in (options.ts, options.seq, options.id):
-        if name is not None and rows.column(name).null_count:
-            row = rows.column(name).is_null().index(True).as_py()
-            where = f"`{path}`, row {row} (rows count from 0)"
-            raise DataError(f"{where}: column `{name}` is null", hint="fill it in, or drop the row", code="data_null")
-    return rows, ends
+        marks = _end_marks(table, path, as_written, schema, besides)
+        places = np.flatnonzero(~marks)
+
+        def place_of(row: int) -> str:
+            return events.place_of(int(places[row]))
+
+        rows = _in_schema(without(table, np.flatnonzero(marks).tolist()), schema, path, form, place_of)
+        for name in besides:
+            nulls = np.flatnonzero(rows.column(name).is_null())
+            if not len(nulls):
+                continue
+            what = f"{place_of(int(nulls[0]))}: `{name}` is null"
+            if not options.skip_bad_lines:
+                hint = "fill it in, or leave such rows out: skip_bad_lines=True"
+                raise DataError(what, hint=hint, code="data_null")
+            bad.add(what, len(nulls))
+            rows, places = without(rows, nulls.tolist()), np.delete(places, nulls)
+    return rows, place_of, bool(marks.any())
 
 
-def _without_markers(
+def _end_marks(
     table: pa.Table, path: Path, options: Options, schema: pa.Schema, besides: Sequence[str]
-) -> tuple[pa.Table, bool]:
-    """Leave out the rows of a file that end the stream, and return whether there are some.
+) -> npt.NDArray[np.bool_]:
+    """Return which rows of a file end the stream.
 
     In such a row all columns of the file are null but its time, also those that no query reads. These are read for a
     row that may be one alone. ``besides``: see :func:`acep.runner.end_rows.end_markers`.
     """
     marks = end_markers(table, options.ts, besides, schema.names)
-    if marks.any() and options.columns is not None:
+    if marks.any():
         with open_events(path, dataclasses.replace(options, columns=None)) as events:
             whole = events.whole()
         same = whole.num_rows == table.num_rows  # other lines may be bad where other columns are read
         marks &= end_markers(whole, options.ts, besides, schema.names) if same else False
-    return (table.filter(pa.array(~marks)), True) if marks.any() else (table, False)
+    return marks
 
 
-def _in_schema(table: pa.Table, schema: pa.Schema, path: Path, form: str) -> pa.Table:
+def _in_schema(table: pa.Table, schema: pa.Schema, path: Path, form: str, place_of: PlaceOf) -> pa.Table:
     """Return the rows of a file with the columns of the stream; lines of JSON may lack some."""
     columns = {}
     for field in schema:
@@ -169,27 +207,12 @@ def _in_schema(table: pa.Table, schema: pa.Schema, path: Path, form: str) -> pa.
                 raise DataError(
                     f"`{path}` has no column `{field.name}`, and the files before it have", code="data_column"
                 )
-            if (above := non_struct_above(table.schema, field.name)) is not None:
-                raise _no_object(table, above, field.name, path)
             column = pa.chunked_array([pa.nulls(table.num_rows, field.type)])
-        columns[field.name] = _fitted(column, field, path)
+        columns[field.name] = _fitted(column, field, place_of)
     return pa.table(columns, schema=schema)
 
 
-def _no_object(table: pa.Table, name: str, field: str, path: Path) -> DataError:
-    """Return the error for an attribute whose fields were read from the files before, and that is no object."""
-    column = column_at(table, name)
-    assert column is not None
-    row = column.is_valid().index(True).as_py()  # lists are not read, and are nulls
-    where, value = ("", "") if row < 0 else (f", row {row} (rows count from 0)", f", as {column[row].as_py()!r} is")
-    return DataError(
-        f"`{path}`{where}: `{name}` is {column.type}{value}, and in the files before it an object with `{field}`",
-        hint="give it one type: mend the file, or take it away",
-        code="data_type",
-    )
-
-
-def _fitted(column: pa.ChunkedArray, field: pa.Field, path: Path) -> pa.ChunkedArray:
+def _fitted(column: pa.ChunkedArray, field: pa.Field, place_of: PlaceOf) -> pa.ChunkedArray:
     """Convert a column to its type in the stream. Raises :class:`DataError` with the first row that does not fit."""
     column = decoded(column)
     held = column.type
@@ -206,10 +229,10 @@ def _fitted(column: pa.ChunkedArray, field: pa.Field, path: Path) -> pa.ChunkedA
     wrong = (
         [0] if zones else bad_rows(column, lambda part: _cast(part, field.type)) if _may_hold(held, field.type) else [0]
     )
-    row = wrong[0] if wrong else 0
+    row = wrong[0] if wrong else first_odd(column) or 0
     raise DataError(
-        f"`{path}`, row {row} (rows count from 0): column `{field.name}` is {held}, as {column[row].as_py()!r} is, and"
-        f" the files before it made it {field.type}",
+        f"{place_of(row)}: `{field.name}` is {held}, as {column[row].as_py()!r} is, and the files before it made"
+        f" it {field.type}",
         hint="give all times a zone, or none"
         if zones
         else "mend the file, or begin a new state and output with a type that holds all values:"
@@ -220,9 +243,19 @@ def _fitted(column: pa.ChunkedArray, field: pa.Field, path: Path) -> pa.ChunkedA
 
 def _for_both(held: pa.DataType, wanted: pa.DataType) -> str:
     """Return the cast to a type that can represent the values of both types."""
+    is_ = pa.types
     if _number(held) and _number(wanted):
         return "float"
-    return "timestamp" if all(pa.types.is_temporal(one) for one in (held, wanted)) else "string"
+    if is_.is_temporal(held) and is_.is_temporal(wanted):
+        return "timestamp(ns)" if is_.is_timestamp(held) and held.unit == "ns" else "timestamp"
+    if not is_.is_null(wanted):
+        return "string"
+    names = {is_.is_boolean: "bool", is_.is_integer: "int", is_.is_floating: "float", is_.is_date: "date"}
+    if is_.is_decimal(held):
+        return f"decimal({held.precision},{held.scale})"
+    if is_.is_timestamp(held):
+        return "timestamptz" if held.tz else "timestamp(ns)" if held.unit == "ns" else "timestamp"
+    return next((name for is_one, name in names.items() if is_one(held)), "string")
 
 
 def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:

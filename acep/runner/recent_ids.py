@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -24,10 +26,10 @@ class RecentIds:
     >>> from acep.events.tables import schema_of
     >>> rows = pa.table({"ts": [5, 6, 6], "id": [1, 2, 1]})
     >>> recent = RecentIds(schema_of(rows.schema, id="id"))
-    >>> recent.once(rows, "a.csv", drop=True).to_pydict()
+    >>> recent.once(rows, str, drop=True).to_pydict()
     {'ts': [5, 6], 'id': [1, 2]}
     >>> recent.forget(6)
-    >>> recent.once(rows.slice(0, 1), "b.csv", drop=False).num_rows
+    >>> recent.once(rows.slice(0, 1), str, drop=False).num_rows
     1
     """
 
@@ -41,8 +43,9 @@ class RecentIds:
         if kept is not None:
             self._seen.see(pa.chunked_array([kept[0]]), kept[1])
 
-    def once(self, rows: pa.Table, where: str, *, drop: bool) -> pa.Table:
-        """Return the rows of a file whose ids did not come before. Others are left out (``drop``).
+    def once(self, rows: pa.Table, place_of: Callable[[int], str], *, drop: bool) -> pa.Table:
+        """Return the rows of a file whose ids did not come before. Others are left out (``drop``). ``place_of`` gives
+        the words for the place of a row.
 
         Raises :class:`DataError` for the first other one, without ``drop``.
         """
@@ -59,7 +62,7 @@ class RecentIds:
             return rows
         if not drop:
             row = int(np.argmax(again))
-            raise again_error(self._seen.name, ids[row].as_py(), row, f"`{where}`, row {row} (rows count from 0)")
+            raise again_error(self._seen.name, ids[row].as_py(), row, place_of(row))
         return rows.filter(pa.array(~again))
 
     def forget(self, final: int | None, latest: int | None = None) -> None:

@@ -22,12 +22,14 @@ import pyarrow as pa
 from acep.budget import tolerant
 from acep.display import rate_text
 from acep.errors import DataError
+from acep.events.empty_schema import told
 from acep.events.fields import column_at
 from acep.events.files.reading import read_events
 from acep.events.tables import schema_of, to_table
 from acep.matches.flat import Layout
 from acep.matches.report import Report
 from acep.native.compiled import REFERENCE
+from acep.pattern import asked
 from acep.pattern.asked import query_of
 from acep.pattern.printing import canonical
 from acep.pattern.tree import Query
@@ -155,7 +157,7 @@ def replay(
     ts, budget = given.ts, given.budget
     query = tolerant(query_of(query), budget)
     source = str(Path(events).resolve()) if isinstance(events, str | os.PathLike) else ""
-    table = read_events(events, ts=ts, type=given.type) if source else to_table(events)
+    table = _table_of(events, query, given, every=versions is not None) if source else to_table(events)
     if tell is not None and not callable(tell):
         raise DataError(
             "tell= is called after each micro-batch", hint="give a function of one argument", code="option_invalid"
@@ -219,6 +221,18 @@ def replay(
     if checkpoint is None:
         weakref.finalize(done, shutil.rmtree, folder, ignore_errors=True)
     return done
+
+
+def _table_of(path: Any, query: Query, options: StreamOptions, *, every: bool) -> pa.Table:
+    """Read a file of events with the columns that the query reads, or with ``every`` column."""
+    roles = [name for name in (options.ts, options.type, options.seq, options.id) if name is not None]
+    names = None if every else [*dict.fromkeys([*roles, *asked.columns_read(query)])]
+    table = read_events(path, names, ts=options.ts, type=options.type)
+    if table.num_rows:
+        return table
+    # Spark needs a type of the times; told() replaces one that cannot be theirs.
+    fields = [pa.field(f.name, pa.float64() if pa.types.is_null(f.type) else f.type) for f in table.schema]
+    return told(pa.schema(fields), [query], options.columns).empty_table()
 
 
 def _stamp(source: str, table: pa.Table) -> str:

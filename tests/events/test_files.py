@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import acep
 from acep.errors import DataError, DataWarning
 from acep.events.files.formats import format_of
 from acep.events.files.reading import read_events
@@ -126,18 +127,19 @@ def test_lines_of_json_that_need_the_slow_way(put: Any) -> None:
 
 
 DAMAGED = [
-    ("x.csv", "", "is empty", None),
-    ("x.csv", "\n\n", "is empty", None),
     ("x.csv", b"ts,t\xffpe\n1,a\n", "the header is not UTF-8 text", "UTF-8"),
-    ("x.csv", b"ts,n,type\n1,b,\xff\n", "column `type` is not UTF-8 text in row 2", "UTF-8"),
-    ("x.csv", "ts,type\n1,a\n2\n", "row 3 has 1 cell, the header 2", None),
-    ("x.csv", "ts,type\n1,a\n2,b,c\n", "row 3 has 3 cells, the header 2", None),
-    ("x.csv", b"ts,type,x\n1,a,\xff\n", "column `x` is not UTF-8", "UTF-8"),
-    ("x.csv", b"ts,type\n1,\xff\n", "column `type` is not UTF-8 text in row 2", "UTF-8"),
-    ("x.csv", "ts,type\n2024-01-01,a\nyesterday,b\n", "`ts` is not a time in row 1.*'yesterday'", "ISO 8601"),
-    ("x.csv", "ts,type\n2024-01-01T00:00,a\n2024-01-01T00:00Z,b\n", "`ts` is not a time in row 1", "with a zone"),
-    ("x.jsonl", "", "is empty", None),
-    ("x.jsonl", "\n", "holds no objects", "one JSON object"),
+    ("x.csv", b"ts,n,type\n1,b,\xff\n", "line 2: `type` is not UTF-8 text", "UTF-8"),
+    ("x.csv", "ts,type\n1,a\n2\n", "line 3 has 1 cell, the header 2", None),
+    ("x.csv", "ts,type\n1,a\n2,b,c\n", "line 3 has 3 cells, the header 2", None),
+    ("x.csv", b"ts,type,x\n1,a,\xff\n", "line 2: `x` is not UTF-8", "UTF-8"),
+    ("x.csv", b"ts,type\n\n1,\xff\n", "line 3: `type` is not UTF-8 text", "UTF-8"),
+    ("x.csv", "ts,type\n2024-01-01,a\nyesterday,b\n", "line 3: `ts` is not a time: 'yesterday'", "ISO 8601"),
+    ("x.csv", "ts,type\n2024-01-01T00:00,a\n2024-01-01T00:00Z,b\n", "line 3: `ts` is not a time", "with a zone"),
+    ("x.csv", "ts;type\n1;a\n", "has one column, which is called 'ts;type'", 'delimiter=";"'),
+    ("x.csv", "ts\ttype\n1\ta\n", "has one column", 'delimiter="tab"'),
+    ("x.csv", "ts,type\n1,a\n,b\n", "line 3: `ts` is null", "skip_bad_lines"),
+    ("x.jsonl", JSONL + '\n{"type": "c"}\n', "line 4: `ts` is null", "skip_bad_lines"),
+    ("x.parquet", parquet(pa.table({"ts": [1, None]})), r"row 1 \(rows count from 0\): `ts` is null", "skip_bad_lines"),
     ("x.jsonl", JSONL + '{"ts": 3, \n', "line 3, column 10: broken JSON", "one JSON object"),
     ("x.jsonl", JSONL + "\n7\n", "line 4 is not a JSON object", "one JSON object"),
     ("x.json", '[{"ts": 1}]', "line 1 is not a JSON object", "one JSON object"),
@@ -145,7 +147,6 @@ DAMAGED = [
     ("x.jsonl", b'{"ts": 1, "type": "\xff"}\n{', "line 1 is not UTF-8", "UTF-8"),
     ("x.jsonl", '{"ts": 1, "ts": 2}\n', "line 1: broken JSON: `ts` is there twice", "one JSON object"),
     ("x.jsonl", '{"ts": 1, "x": ' + "[" * 200_000, "line 1 is nested too deeply", None),
-    ("x.parquet", b"", "is empty", None),
     ("x.parquet", CSV, "is not a whole Parquet file", "cut off"),
     ("x.parquet", parquet(pa.table(EXPECTED))[:-9], "is not a whole Parquet file", "cut off"),
     ("x.parquet", parquet(pa.table(EXPECTED))[:40], "is not a whole Parquet file", "cut off"),
@@ -232,8 +233,17 @@ def test_a_file_without_a_byte_among_others_has_no_events(put: Any, tmp_path: Pa
     put("2.csv", "")
     assert read_events(tmp_path).to_pydict() == EXPECTED
     (tmp_path / "1.csv").write_text("")
-    with pytest.raises(DataError, match=r"1\.csv` is empty"):
-        read_events(tmp_path)
+    assert read_events(tmp_path).num_rows == 0
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.jsonl", "x.parquet", "x.csv.gz", "x.jsonl.gz"])
+def test_a_lone_file_without_events_has_no_matches(put: Any, name: str, content: bytes) -> None:
+    if name == "x.parquet" and content:
+        return
+    path = put(name, content)
+    assert read_events(path).num_rows == 0
+    assert acep.match(path, "PATTERN SEQ(a x, b y) WHERE [user] AND x.n > y.n WITHIN 5").count() == 0
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -285,8 +285,7 @@ def test_pipes_and_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
         assert types_in("-", format="jsonl") == ["a"]
     with pytest.raises(DataError, match="format of standard input"):
         types_in("-")
-    with pytest.raises(DataError, match="`/dev/null` is empty"):
-        types_in("/dev/null", format="csv")
+    assert acep.read_events("/dev/null", format="csv").num_rows == 0
 
 
 def test_files_that_do_not_fit_together() -> None:
@@ -375,7 +374,7 @@ def test_rows_that_are_no_utf8_are_bad_lines() -> None:
     Path("x.csv").write_bytes(b"ts,type,x\n1,a,\xff\n2,b,\xc3\xa4\n3,\xff\n4,\xe4,y\n5,a,z\n")
     with pytest.raises(DataError, match=r"`x\.csv`"):
         acep.read_events("x.csv")
-    parts, events = batches("x.csv", skip_bad_lines=True)
+    parts, events = batches("x.csv", skip_bad_lines=True, max_skipped=0.6)
     assert pa.concat_tables(parts).column("x").to_pylist() == ["\u00e4", "z"]
     assert events.bad.count == 3
 
@@ -390,7 +389,7 @@ def test_bad_lines_are_counted(name: str, content: str, small: bool, monkeypatch
     with pytest.raises(DataError) as wrong:
         batches(name, cast=cast)
     assert "3 has" in wrong.value.message or "line 2" in wrong.value.message
-    parts, events = batches(name, cast=cast, skip_bad_lines=True)
+    parts, events = batches(name, cast=cast, skip_bad_lines=True, max_skipped=0.67)
     assert pa.concat_tables(parts).column("type").to_pylist() == ["a", "f"]
     assert (events.rows, events.bad.count) == (2, 4)
     assert str(events.bad).startswith("4 bad lines were skipped; the first: `x.")

@@ -73,7 +73,9 @@ def test_a_table_of_values(folder: Path) -> None:
 
 def test_late_events_and_bad_lines_are_said(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     put(folder / "in", "2.csv", "ts,type,k\n3,b,u\noh\n8,b,u\n")
-    assert follow("--end", "--skip-bad-lines", "--watermark", "2", "--max-files", "1") == 0
+    assert follow("--end", "--skip-bad-lines", "--watermark", "2", "--max-files", "1") == 2
+    assert "1 of 3 lines cannot be read" in capsys.readouterr().err
+    assert follow("--end", "--skip-bad-lines", "--max-skipped", "34%", "--watermark", "2", "--max-files", "1") == 0
     err = capsys.readouterr().err
     assert "1 event came too late" in err
     assert "1 bad line was skipped" in err

@@ -40,7 +40,7 @@ WAYS: list[dict[str, Any]] = [{}, {"watermark": 5}, {"watermark": 5, "speculatio
 @pytest.mark.parametrize("most", [1, 100])
 @pytest.mark.parametrize("way", WAYS)
 def test_an_id_that_comes_again_is_refused_with_its_file_and_row(folder: Path, way: dict[str, Any], most: int) -> None:
-    with pytest.raises(DataError, match=r"2\.csv`, row 0 \(rows count from 0\): the id 2 of column `id` came before"):
+    with pytest.raises(DataError, match=r"2\.csv`, line 2: the id 2 of column `id` came before"):
         followed(folder, end=True, max_files=most, **way)
 
 

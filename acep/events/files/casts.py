@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
 from acep.errors import DataError, suggest
-from acep.events.columns import UNIT_NS
+from acep.events.columns import TICKS_NS, UNIT_NS
+from acep.events.files.exponents import first_beyond
 from acep.events.files.far_times import in_reach
+from acep.events.nested import has_text, is_list, json_text
 
-__all__ = ["Cast", "as_cast", "bad_rows", "cast_column", "cast_of", "finer"]
+__all__ = ["Cast", "as_cast", "bad_rows", "cast_column", "cast_of", "casts_of", "finer", "finest_time"]
 
 TYPES = {
     "int": pa.int64(),
@@ -22,18 +25,22 @@ TYPES = {
     "bool": pa.bool_(),
     "date": pa.date32(),
     "timestamp": pa.timestamp("us"),
+    "timestamptz": pa.timestamp("us", "UTC"),
 }
-UNITS = ("s", "ms", "us", "ns")
+UNITS = ("s", "ms", "us", "ns", "100ns")
+FILETIME = "filetime"
 SHOWN = (
-    "int, float, string, bool, date, timestamp, timestamp(s), timestamp(ms), timestamp(us), timestamp(ns), decimal(p,s)"
+    "int, float, string, bool, date, timestamp, timestamptz, timestamp(s), timestamp(ms), timestamp(us),"
+    " timestamp(ns), timestamp(100ns), timestamp(filetime), decimal(p,s)"
 )
+SINCE_1601 = 116_444_736_000_000_000  # the ticks of 100 ns from 1601 to 1970
 NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)\s*$"
 
 
 @dataclass(frozen=True)
 class Cast:
     """The cast of a column: its target ``type``, the user's ``text`` for it, and for a timestamp the unit that numbers
-    count (``None``: not specified)."""
+    count since 1970, or ``"filetime"`` for 100 ns since 1601 (``None``: not specified)."""
 
     type: pa.DataType
     text: str
@@ -61,7 +68,7 @@ def cast_of(name: str, text: str, unit: str | None = None) -> Cast:
             counts = unit
         return Cast(TYPES[plain], plain, counts)
     if found := re.fullmatch(r"timestamp\s*\(\s*(\w+)\s*\)", plain):
-        if found[1] in UNITS:
+        if found[1] in (*UNITS, FILETIME):
             return Cast(pa.timestamp("ns" if found[1] == "ns" else "us"), f"timestamp({found[1]})", found[1])
     elif found := re.fullmatch(r"decimal\s*\(\s*(\d{1,2})\s*(?:,\s*(\d{1,2})\s*)?\)", plain):
         precision, scale = int(found[1]), int(found[2] or 0)
@@ -72,11 +79,38 @@ def cast_of(name: str, text: str, unit: str | None = None) -> Cast:
     raise DataError(f"`{name}` cannot be cast to {text!r}", hint=hint, code="option_invalid")
 
 
+def casts_of(cast: object, ts: str = "ts", unit: str | None = None) -> dict[str, Cast]:
+    """Parse the casts of columns as a user writes them; ``unit`` is that of numbers in ``ts``.
+
+    Raises :class:`DataError` for an unknown type, and for what is no dict.
+
+    >>> casts_of({"zip": "string"})["zip"].type
+    DataType(string)
+    """
+    if cast is not None and not isinstance(cast, Mapping):
+        raise DataError(
+            f"cast= takes a dict of columns and types, not {cast.__class__.__name__}", code="option_invalid"
+        )
+    return {name: cast_of(name, text, unit if name == ts else None) for name, text in (cast or {}).items()}
+
+
 def finer(cast: Cast) -> Cast | None:
-    """Return the same cast to nanoseconds, or ``None`` if it has no time unit or is to nanoseconds already."""
-    if cast.counts is None or cast.type.unit == "ns":
+    """Return the same cast to nanoseconds, or ``None`` if it is no cast to times, or is to nanoseconds already."""
+    if not pa.types.is_timestamp(cast.type) or cast.type.unit == "ns":
         return None
-    return Cast(pa.timestamp("ns"), cast.text, cast.counts)
+    return Cast(pa.timestamp("ns", cast.type.tz), cast.text, cast.counts)
+
+
+def finest_time(first: pa.DataType, second: pa.DataType) -> pa.DataType | None:
+    """Return the type of the finer unit of two times, or ``None`` if they are not both times with a zone, or both
+    times without one.
+
+    >>> finest_time(pa.timestamp("ms"), pa.timestamp("us")), finest_time(pa.timestamp("ms"), pa.timestamp("s", "UTC"))
+    (TimestampType(timestamp[us]), None)
+    """
+    if not (pa.types.is_timestamp(first) and pa.types.is_timestamp(second)) or (not first.tz) != (not second.tz):
+        return None
+    return pa.timestamp(min(first.unit, second.unit, key=lambda unit: UNIT_NS[unit]), first.tz)
 
 
 def as_cast(name: str, text: str) -> str:
@@ -97,10 +131,16 @@ def cast_column(column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
     [Decimal('1.50'), None]
     """
     held, wanted = column.type, cast.type
+    if pa.types.is_null(held):
+        return pa.chunked_array([pa.nulls(len(column), wanted)])
     if held == wanted and not (pa.types.is_timestamp(wanted) and pa.types.is_string(held)):
         return column
     if pa.types.is_dictionary(held):
         return cast_column(column.cast(held.value_type), cast)
+    if pa.types.is_string(wanted) and (is_list(held) or pa.types.is_struct(held)):
+        if not has_text(held):
+            _refuse("a value that JSON has not")
+        return pa.chunked_array([[json_text(value) for value in column.to_pylist()]], pa.string())
     text = pa.types.is_string(held) or pa.types.is_large_string(held)
     if pa.types.is_timestamp(wanted):
         return _times(column, cast, text=text)
@@ -125,6 +165,8 @@ def _from_text(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
         trimmed = pc.replace_substring_regex(trimmed, r"^(-?)0+(\d)", r"\1\2")
     if pa.types.is_boolean(wanted):
         trimmed = pc.utf8_lower(trimmed)
+    if pa.types.is_floating(wanted) and first_beyond(trimmed) is not None:
+        _refuse("a number to which no double is near")
     return trimmed.cast(wanted)
 
 
@@ -139,8 +181,10 @@ def _times(column: pa.ChunkedArray, cast: Cast, *, text: bool) -> pa.ChunkedArra
     import pyarrow.compute as pc
 
     held = column.type
+    if cast.type.tz and not text and not getattr(held, "tz", None) and len(column) > column.null_count:
+        _refuse("a time without a zone")
     if pa.types.is_timestamp(held):
-        return column if held.tz and not cast.type.tz else column.cast(cast.type)
+        return column.cast(pa.timestamp(cast.type.unit, held.tz or cast.type.tz))
     if pa.types.is_date(held) or pa.types.is_null(held):
         return column.cast(cast.type)
     if text:
@@ -167,8 +211,11 @@ def _counted(column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
             hint="say what it counts: timestamp(s), (ms), (us) or (ns)",
             code="data_value",
         )
-    factor = UNIT_NS[cast.counts] // UNIT_NS[cast.type.unit]
-    scaled = pc.multiply(column.cast(pa.decimal256(48, 9)), pa.scalar(factor, pa.decimal256(20, 0)))
+    numbers = column.cast(pa.decimal256(48, 9))
+    if cast.counts == FILETIME:
+        numbers = pc.subtract(numbers, pa.scalar(SINCE_1601, pa.decimal256(20, 0)))
+    factor = Decimal(TICKS_NS.get(cast.counts, TICKS_NS["100ns"])) / UNIT_NS[cast.type.unit]
+    scaled = pc.multiply(numbers.cast(pa.decimal256(50, 9)), pa.scalar(factor, pa.decimal256(24, 4)))
     return scaled.cast(pa.decimal128(38, 0)).cast(pa.int64()).cast(cast.type)
 
 

@@ -13,6 +13,8 @@ __all__ = ["COMPRESSED", "NAMES", "SUFFIXES", "format_of", "open_bytes", "reason
 
 SUFFIXES = {
     ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
     ".parquet": "parquet",
     ".pq": "parquet",
     ".jsonl": "jsonl",
@@ -20,12 +22,15 @@ SUFFIXES = {
     ".json": "jsonl",
 }
 COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
-NAMES = {"csv": "csv", "parquet": "parquet", "jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl"}
-LISTED = ".csv, .jsonl (or .ndjson), both also with .gz or .zst, or .parquet"
+NAMES = {
+    "csv": "csv", "tsv": "tsv", "zeek": "tsv", "parquet": "parquet", "jsonl": "jsonl", "ndjson": "jsonl",
+    "json": "jsonl",
+}  # fmt: skip
+LISTED = ".csv, .tsv, .jsonl (or .ndjson), also with .gz or .zst, or .parquet"
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
-    """Return the format of a file of events by its name: ``"csv"``, ``"parquet"`` or ``"jsonl"``.
+    """Return the format of a file of events by its name: ``"csv"``, ``"tsv"``, ``"parquet"`` or ``"jsonl"``.
 
     Raises :class:`DataError` for any other name.
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
-import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,161 +11,200 @@ import pyarrow as pa
 
 from acep.errors import DataError
 from acep.events.buffers import buffer, nulls
+from acep.events.fields import column_at
 from acep.events.files.casts import as_cast
+from acep.events.files.exponents import has_long_exponents
 from acep.events.files.finding import EventFile
-from acep.events.files.formats import reason_of
-from acep.events.files.json_shapes import EXACT, JsonShape, KindError, Raw
+from acep.events.files.json_rows import is_deeper, object_of, table_of
+from acep.events.files.json_shapes import EXACT, AttributeLimit, JsonShape, KindError, LinePlace
+from acep.events.files.line_blocks import count_lines, cut, line_blocks, lines_of, parts_of
 from acep.events.files.long_numbers import long_runs
 from acep.events.files.options import BadLines, Options
+from acep.events.files.text_bytes import VALUE, check_expansion
+from acep.events.files.used_names import Used
+from acep.events.nested import way_to
 
-__all__ = ["JsonFile", "table_type"]
+__all__ = ["JsonFile", "columns_of"]
 
 BLOCK = 4 << 20
+MAX_DEPTH = 100  # of objects and lists inside each other
 FIRST = 1_000  # lines at the beginning that are parsed one by one
 
-Lines = list[tuple[int, bytes]]
+Shapes = dict[str, JsonShape]
+
+
+def columns_of(shapes: Shapes, options: Options) -> dict[str, pa.DataType]:
+    """Return the columns of a stream of JSON Lines by its ``shapes``, in the types in which they are read.
+
+    If a column that is used is missing, all names that were seen are among them, so that the error can be explained.
+    """
+    read = {name: shape.type(name, options.casts) for name, shape in shapes.items() if not shape.unread}
+    if options.columns is None:
+        return read
+    schema, columns = pa.schema(list(read.items())), dict[str, pa.DataType]()
+    missing = False
+    for name in options.columns:
+        if (way := way_to(schema, name)) is not None:
+            columns[name] = way.type
+        elif name not in options.casts and not (name == options.type == "type"):
+            missing = True
+    if missing:
+        for root, shape in shapes.items():
+            for name in shape.names(root):
+                columns.setdefault(name, read.get(name, pa.null()))
+    return columns
 
 
 class JsonFile:
-    """One file of JSON Lines; ``shapes`` has the shape of each attribute over all files of the stream.
+    """One file of JSON Lines; ``shapes`` has the shape of each attribute over all files of the stream, and ``limit``
+    how many may be read.
 
     Raises :class:`DataError` for a file that cannot be read.
     """
 
-    def __init__(self, source: EventFile, options: Options, bad: BadLines, shapes: dict[str, JsonShape]) -> None:
-        self.source, self.options, self.bad, self.shapes = source, options, bad, shapes
+    def __init__(
+        self, source: EventFile, options: Options, bad: BadLines, shapes: Shapes, limit: AttributeLimit
+    ) -> None:
+        self.source, self.options, self.bad, self.shapes, self.limit = source, options, bad, shapes, limit
         self.skipped: set[int] = set()
-        self.rows = 0
+        self._used = Used(options.columns)
 
     def look(self) -> Iterator[pa.Table]:
         """Yield blocks of rows with types that may still change, and record shapes and bad lines."""
-        begun = False
-        for number, block in self._blocks():
-            head, rest = (block, b"") if begun else _cut(block, FIRST)
-            if begun:
-                table = self._fast(block, _count(block))
-                if table is not None and self._exact(table, block, number):
-                    self.rows += table.num_rows
-                    yield table
-                    continue
-            begun = True
-            for at, part in ((number, head), (number + head.count(b"\n"), rest)):
-                if part:
+        is_first, n_rows = True, 0
+        for number, block in self._blocks(counts=True):
+            head, rest = cut(block, FIRST) if is_first else (b"", block)
+            if head:
+                yield self._projected(self._slow(number, head))
+            is_first = False
+            for at, part in parts_of(rest, number + head.count(b"\n"), self.limit.n_read):
+                roots = self._roots()
+                table = self._fast(part, count_lines(part), roots, is_first=True)
+                if table is None or not self._exact(table, part, at):
                     table = self._slow(at, part)
-                    self.rows += table.num_rows
-                    yield table
-        if not self.rows and not self.shapes and not self.skipped:
-            raise DataError(f"`{self.source.name}` holds no objects", hint="one JSON object a line", code="file_read")
+                n_rows += table.num_rows
+                # Few bytes may make many values, as each line may have attributes of its own.
+                check_expansion(self.source, self.options, n_rows * self.limit.n_read * VALUE, "read")
+                yield self._projected(table)
 
     def values(self, types: Mapping[str, pa.DataType]) -> Iterator[pa.Table]:
-        """Yield blocks of rows of ``types`` (columns of times or with a cast keep the type of their JSON values)."""
+        """Yield blocks of rows of ``types``, which are those of :func:`columns_of`."""
+        roots = self._roots()
         for number, whole in self._blocks():
             block = self._without_skipped(number, whole) if self.skipped else whole
-            table = self._fast(block, _count(block), types)
-            if table is None:
-                lines = [(at, line) for at, line in _lines(block, number)]
-                rows = [self._object(at, line) for at, line in lines]
-                table = _table(rows, types, self.options)
-            if table.num_rows:
-                yield table
+            for at, part in parts_of(block, number, self.limit.n_read):
+                table = self._fast(part, count_lines(part), roots)
+                if table is None:
+                    table = table_of([self._object(line_at, line) for line_at, line in lines_of(part, at)], roots)
+                if table.num_rows:
+                    yield self._projected(table, types)
+
+    def place_of(self, row: int) -> str:
+        """Return the words for the place of a row; rows count from 0, without those that are skipped."""
+        for number, block in self._blocks():
+            lines = [at for at, _ in lines_of(block, number) if at not in self.skipped]
+            if row < len(lines):
+                return f"`{self.source.name}`, line {lines[row]}"
+            row -= len(lines)
+        raise AssertionError("the file has become shorter")
+
+    # Columns ------------------------------------------------------------------------------------
+
+    def _roots(self) -> dict[str, pa.DataType]:
+        """Return the attributes that are read, with their types as far as they are known."""
+        casts = self.options.casts
+        return {name: shape.type(name, casts) for name, shape in self.shapes.items() if not shape.unread}
+
+    def _projected(self, table: pa.Table, types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
+        """Return the columns that are used, of the attributes of a table; without ``types`` those that it has."""
+        columns: dict[str, Any] = {}
+        for name in types or self.options.columns or table.column_names:
+            column = column_at(table, name)
+            if column is None and types is not None:
+                column = pa.chunked_array([pa.nulls(table.num_rows, types[name])])
+            if column is not None:
+                columns[name] = column
+        return pa.Table.from_arrays([*columns.values()], names=[*columns]) if columns else table.select([])
 
     # Blocks -------------------------------------------------------------------------------------
 
-    def _blocks(self) -> Iterator[tuple[int, bytes]]:
-        """Yield blocks of whole lines, each with the number of its first line (from 1)."""
-        number, rest, first = 1, b"", True
-        try:
-            with self.source.open() as stream:
-                while data := stream.read(BLOCK):
-                    if first:
-                        data, first = data.removeprefix(b"\xef\xbb\xbf"), False
-                    end = data.rfind(b"\n") + 1
-                    if not end:
-                        rest += data
-                        continue
-                    block, rest = rest + data[:end], data[end:]
-                    yield number, block
-                    number += block.count(b"\n")
-        except (OSError, pa.ArrowException) as wrong:
-            raise DataError(
-                f"`{self.source.name}` cannot be read: {reason_of(wrong)}", hint="is it whole?", code="file_read"
-            ) from None
-        if rest.strip():
-            yield number, rest + b"\n"
+    def _blocks(self, *, counts: bool = False) -> Iterator[tuple[int, bytes]]:
+        """Yield blocks of whole lines, each with the number of its first line (from 1). With ``counts`` lines that are
+        too long are refused, or counted; else they are empty."""
+
+        def refuse(wrong: DataError) -> None:
+            if counts and not self.options.skip_bad_lines:
+                raise wrong
+            if counts:
+                self.bad.add(wrong.message)
+
+        yield from line_blocks(self.source, self.options, BLOCK, refuse)
 
     def _without_skipped(self, number: int, block: bytes) -> bytes:
-        lines = block.splitlines(keepends=True) if b"\r" not in block else _split(block)
-        return b"".join(line for at, line in enumerate(lines, number) if at not in self.skipped)
+        lines = block.split(b"\n")
+        return b"\n".join(b"" if at in self.skipped else line for at, line in enumerate(lines, number))
 
     # Arrow's reader -----------------------------------------------------------------------------
 
-    def _fast(self, block: bytes, many: int, types: Mapping[str, pa.DataType] | None = None) -> pa.Table | None:
+    def _fast(
+        self, block: bytes, n_lines: int, roots: Mapping[str, pa.DataType], *, is_first: bool = False
+    ) -> pa.Table | None:
         """Read a block with Arrow's reader; ``None`` if that is not possible, or not exact."""
         from pyarrow import json as arrow_json
 
-        given = self._types() if types is None else types
-        if any(self._needs_text(name) for name in given):
+        casts = self.options.casts
+        if not roots or not n_lines or any(self.shapes[name].needs_lines(name, casts) for name in roots):
             return None
-        plain = {name: held for name, held in given.items() if not (pa.types.is_list(held) or self.shapes[name].unread)}
-        if not plain or not many:
-            return None
+        is_all = is_first and self._used.everything
         try:
             block.decode()
             table = arrow_json.read_json(
                 io.BytesIO(block),
                 read_options=arrow_json.ReadOptions(use_threads=False, block_size=len(block) + 1),
                 parse_options=arrow_json.ParseOptions(
-                    explicit_schema=pa.schema(list(plain.items())),
-                    unexpected_field_behavior="error" if self.options.columns is None and not types else "ignore",
+                    explicit_schema=pa.schema(list(roots.items())),
+                    unexpected_field_behavior="error" if is_all else "ignore",
                 ),
             )
         except (pa.ArrowException, UnicodeDecodeError, OSError):
             return None
-        if table.num_rows != many:
-            return None
-        columns = [
-            table.column(name) if name in plain else pa.chunked_array([pa.nulls(many, held)])
-            for name, held in given.items()
-        ]
-        return pa.Table.from_arrays(columns, names=list(given))
-
-    def _types(self) -> dict[str, pa.DataType]:
-        """Return the columns to read, and their types as far as they are known."""
-        names = self.options.wanted([*self.shapes])
-        return {name: table_type(name, self.shapes[name], self.options) for name in names}
-
-    def _needs_text(self, name: str) -> bool:
-        """Return whether the text of a number is needed, which Arrow's reader does not provide."""
-        cast, shape = self.options.casts.get(name), self.shapes.get(name)
-        if cast is None or shape is None or shape.kind not in ("number", "text"):
-            return False
-        if shape.mixed:
-            return not pa.types.is_decimal(cast.type)
-        return shape.kind == "number" and pa.types.is_string(cast.type) and (shape.fraction or bool(shape.big))
+        return table.select(list(roots)) if table.num_rows == n_lines else None
 
     def _exact(self, table: pa.Table, block: bytes, number: int) -> bool:
         """Return whether all numbers are exact, and record integers that no float equals and numbers with too many
         digits."""
-        doubles = [
-            name
-            for name in table.column_names
-            if pa.types.is_floating(table.schema.field(name).type) and name not in self.options.casts
-        ]
-        if any(self.shapes[name].long is None for name in doubles):
-            self._note_long(block, number)
+        if has_long_exponents(block):
+            return False
+        doubles = False
         for name in table.column_names:
-            held = table.schema.field(name).type
-            shape = self.shapes[name]
-            if pa.types.is_struct(held):
-                if _has_numbers(held):
-                    return False  # numbers in fields are checked line by line
-            elif pa.types.is_floating(held) and any((np.abs(v) >= EXACT).any() for v in _numbers(table.column(name))):
-                return False
-            elif pa.types.is_integer(held) and not shape.inexact:
-                for values in _numbers(table.column(name)):
-                    for value in values[np.abs(values) > EXACT].tolist()[:1]:
-                        shape.see_integer(value, f"`{self.source.name}`, line {number} or below")
+            for shape, array in self._leaves(name, self.shapes[name], table.column(name)):
+                held = array.type
+                if pa.types.is_floating(held):
+                    doubles = doubles or shape.long is None
+                    if any((np.abs(values) >= EXACT).any() for values in _numbers(array)):
+                        return False
+                elif pa.types.is_integer(held) and not shape.inexact:
+                    for values in _numbers(array):
+                        for value in values[np.abs(values) > EXACT].tolist()[:1]:
+                            shape.see_integer(value, f"`{self.source.name}`, line {number} or below")
+        if doubles:
+            self._note_long(block, number)
         return True
+
+    def _leaves(self, name: str, shape: JsonShape, array: Any) -> Iterator[tuple[JsonShape, Any]]:
+        """Yield the shapes and values of an attribute that is not cast, and of what is inside it."""
+        held = array.type
+        if name in self.options.casts or pa.types.is_null(held):
+            return
+        if pa.types.is_struct(held):
+            for field, inner in zip(held, array.flatten(), strict=True):
+                yield from self._leaves(f"{name}.{field.name}", shape.fields[field.name], inner)
+        elif pa.types.is_list(held):
+            for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
+                if shape.items is not None:
+                    yield from self._leaves(f"{name}[]", shape.items, chunk.flatten())
+        else:
+            yield shape, array
 
     def _note_long(self, block: bytes, number: int) -> None:
         """Record the numbers with too many digits, line by line."""
@@ -183,7 +220,7 @@ class JsonFile:
 
     def _slow(self, number: int, block: bytes) -> pa.Table:
         rows, lines = [], []
-        for at, line in _lines(block, number):
+        for at, line in lines_of(block, number):
             try:
                 row = self._object(at, line)
                 self._see(row, at)
@@ -196,153 +233,50 @@ class JsonFile:
                 rows.append(row)
                 lines.append(line)
         # Arrow's reader makes the table if possible, because pa.array of Python values may import pandas.
-        table = self._fast(b"\n".join([*lines, b""]), len(lines))
-        return _table(rows, self._types(), self.options) if table is None else table
+        roots = self._roots()
+        table = self._fast(b"\n".join([*lines, b""]), len(lines), roots)
+        return table_of(rows, roots) if table is None else table
 
-    def _see(self, row: dict[str, Any], at: int) -> None:
-        wanted = self.options.columns
-        where = f"`{self.source.name}`, line {at}"
-        fresh: dict[str, JsonShape] = {}
-        for name, value in row.items():
-            if wanted is not None and not _is_wanted(name, wanted):
-                fresh[name] = self.shapes.get(name, JsonShape(unread=True))
-                continue
-            shape = self.shapes.get(name, JsonShape())
-            if self.options.skip_bad_lines:  # a rejected line must not change any shape
-                shape = shape.copy()
-            try:
-                shape.see(name, value, at, self.source.name, mixing=name in self.options.casts)
-            except KindError as wrong:
-                hint = f"give it one type, or cast it: {as_cast(name, 'string')}"
-                raise DataError(f"{where}: {wrong}", hint=hint, code="data_value") from None
-            fresh[name] = shape
-        self.shapes.update(fresh)
-
-    def _object(self, at: int, line: bytes) -> dict[str, Any]:
-        where = f"`{self.source.name}`, line {at}"
-        hint = "one JSON object a line"
+    def _see(self, row: dict[str, Any], line_number: int) -> None:
+        """Record the shapes of the attributes of a line. Raises :class:`DataError`; with bad lines that are skipped, no
+        shape has changed then."""
+        place, casts = LinePlace(self.source.name, line_number), self.options.casts
+        attributes = [(name, value, used) for name, value in row.items() if (used := self._used.below(name))]
+        for name, value, _ in attributes:
+            if is_deeper(value, MAX_DEPTH):
+                raise DataError(
+                    f"{place}: `{name}` is nested too deeply",
+                    hint=f"attributes have at most {MAX_DEPTH} objects and lists inside each other",
+                    code="data_value",
+                )
         try:
-            text = line.decode()
-        except UnicodeDecodeError:
-            raise DataError(f"{where} is not UTF-8 text", hint="save the file as UTF-8", code="data_value") from None
-        try:
-            row = json.loads(text, object_pairs_hook=_no_twins, parse_float=Raw, parse_constant=float)
-            if not isinstance(row, dict):
-                raise DataError(f"{where} is not a JSON object", hint=hint, code="data_value")
-            if "\\u" in text:
-                json.dumps(row, ensure_ascii=False).encode()
-        except DataError:
-            raise
-        except UnicodeEncodeError:
-            raise DataError(f"{where} has half of a surrogate pair, which is no text", code="data_value") from None
-        except json.JSONDecodeError as bad:
+            for name, value, used in attributes if self.options.skip_bad_lines else ():
+                # By itself first: the elements of a list may be of several kinds.
+                JsonShape().see(name, value, place, used, AttributeLimit(casts, self.options.max_columns))
+                if name in self.shapes:
+                    self.shapes[name].check_kinds(name, value, place, used, casts)
+            for name, value, used in attributes:
+                shape = self.shapes.get(name)
+                if shape is None:
+                    self.limit.take(place)
+                    shape = self.shapes[name] = JsonShape()
+                shape.see(name, value, place, used, self.limit)
+        except KindError as wrong:
+            name = str(wrong).split("`")[1]
             raise DataError(
-                f"{where}, column {bad.colno}: broken JSON: {bad.msg}", hint=hint, code="data_value"
+                f"{place}: {wrong}", hint=f"give it one type, or cast it: {as_cast(name, 'string')}", code="data_value"
             ) from None
-        except RecursionError:
-            raise DataError(
-                f"{where} is nested too deeply", hint="attributes are single values", code="data_value"
-            ) from None
-        except ValueError as bad:
-            raise DataError(f"{where}: broken JSON: {bad}", hint=hint, code="data_value") from None
-        return row
+        if len(attributes) < len(row) and len(self.shapes) < self.options.max_columns:
+            for name in row:
+                if self._used.below(name) is None:
+                    self.shapes.setdefault(name, JsonShape(unread=True))
+
+    def _object(self, line_number: int, line: bytes) -> dict[str, Any]:
+        return object_of(line, f"`{self.source.name}`, line {line_number}")
 
 
-def table_type(name: str, shape: JsonShape, options: Options) -> pa.DataType:
-    """Return the type in which an attribute is read, before it is cast."""
-    cast = options.casts.get(name)
-    held = shape.type()
-    if cast is None or shape.kind not in ("number", "text"):
-        return held
-    if pa.types.is_decimal(cast.type):
-        return cast.type
-    if pa.types.is_string(cast.type) and held == pa.float64():
-        return pa.string()
-    return held
-
-
-def _is_wanted(name: str, wanted: Iterable[str]) -> bool:
-    return any(one == name or one.startswith(name + ".") for one in wanted)
-
-
-def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    row = dict(pairs)
-    if len(row) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"`{next(name for name in names if names.count(name) > 1)}` is there twice")
-    return row
-
-
-def _table(rows: list[dict[str, Any]], types: Mapping[str, pa.DataType], options: Options) -> pa.Table:
-    """Return objects as a table; numbers that become texts keep their original text."""
-    arrays = []
-    for name, held in types.items():
-        values: list[Any] = [row.get(name) for row in rows]
-        if pa.types.is_list(held) or pa.types.is_null(held):
-            values = [None] * len(rows)
-        elif pa.types.is_string(held) and name in options.casts:
-            values = [v.text if isinstance(v, Raw) else v if v is None else str(v) for v in values]
-        elif pa.types.is_decimal(held):
-            arrays.append(_decimals(values, held))
-            continue
-        elif pa.types.is_floating(held):
-            values = [None if v is None else _float(v) for v in values]
-        arrays.append(pa.array(values, held))
-    return pa.Table.from_arrays(arrays, names=list(types))
-
-
-def _float(value: float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf  # rejected later, as no float is equal to it
-
-
-def _decimals(values: list[Any], held: pa.DataType) -> pa.Array:
-    texts = [None if v is None else v.text if isinstance(v, Raw) else str(v) for v in values]
-    try:
-        return pa.array(texts, pa.string()).cast(held)
-    except pa.ArrowInvalid:
-        return pa.array(texts, pa.string())  # the cast rejects it later, with the row
-
-
-def _numbers(column: pa.ChunkedArray) -> Iterator[Any]:
-    """Yield the non-null numbers of a column of 64-bit values, one array per chunk."""
-    for chunk in column.chunks:
+def _numbers(array: Any) -> Iterator[Any]:
+    """Yield the non-null numbers of 64-bit values, one array per chunk."""
+    for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
         if len(chunk) > chunk.null_count:
             yield buffer(chunk)[~nulls(chunk)]
-
-
-def _has_numbers(held: pa.DataType) -> bool:
-    if pa.types.is_struct(held):
-        return any(_has_numbers(field.type) for field in held)
-    return bool(pa.types.is_floating(held) or pa.types.is_integer(held))
-
-
-# Lines ------------------------------------------------------------------------------------------
-
-
-def _split(block: bytes) -> list[bytes]:
-    return [line + b"\n" for line in block.split(b"\n")[:-1]]
-
-
-def _lines(block: bytes, number: int) -> Iterator[tuple[int, bytes]]:
-    for at, line in enumerate(block.split(b"\n"), number):
-        if stripped := line.strip():
-            yield at, stripped
-
-
-def _count(block: bytes) -> int:
-    """Count the lines of a block that are not blank."""
-    if b"\n\n" in block or b"\r\n" in block or block[:1] in b"\r\n \t" or b"\n " in block or b"\n\t" in block:
-        return sum(1 for line in block.split(b"\n") if line.strip())
-    return block.count(b"\n")
-
-
-def _cut(block: bytes, lines: int) -> tuple[bytes, bytes]:
-    at = -1
-    for _ in range(lines):
-        at = block.find(b"\n", at + 1)
-        if at < 0:
-            return block, b""
-    return block[: at + 1], block[at + 1 :]

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Self
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
 
 import pyarrow as pa
 
 from acep.errors import DataError
-from acep.events.files.casts import as_cast
-from acep.events.files.long_numbers import is_long, refuse
+from acep.events.files.casts import Cast, as_cast
+from acep.events.files.exponents import is_beyond
+from acep.events.files.long_numbers import is_long, refuse, refuse_beyond
+from acep.events.files.used_names import Used
 
-__all__ = ["JsonShape", "KindError", "Raw"]
+__all__ = ["EXACT", "AttributeLimit", "JsonShape", "KindError", "LinePlace", "Raw"]
 
 WORDS = {"bool": "a truth value", "number": "a number", "text": "text", "list": "a list", "object": "an object"}
+MOST_UNREAD = 1_000  # names of fields that are not used are remembered for hints
 EXACT = 2**53
 LARGEST = 2**63
 
@@ -35,51 +38,121 @@ class Raw(float):
         return self
 
 
+class LinePlace(NamedTuple):
+    """A line of a file."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"`{self.file}`, line {self.line}"
+
+
+NOWHERE = LinePlace("", 0)
+
+
+class AttributeLimit:
+    """The casts of a stream, and how many attributes and fields may be read: ``n_read`` are so far.
+
+    >>> limit = AttributeLimit({}, 1)
+    >>> limit.take(LinePlace("a.jsonl", 1)), limit.n_read
+    (None, 1)
+    """
+
+    def __init__(self, casts: Mapping[str, Cast], n_allowed: int) -> None:
+        self.casts, self.n_allowed, self.n_read = casts, n_allowed, 0
+
+    def take(self, place: LinePlace) -> None:
+        """Count one more. Raises :class:`DataError` if there are too many."""
+        if self.n_read >= self.n_allowed:
+            raise DataError(
+                f"{place}: there are more than {self.n_allowed:,} attributes",
+                hint="name those that are used: columns=; or max_columns= allows more",
+                code="data_column",
+            )
+        self.n_read += 1
+
+
 @dataclass
 class JsonShape:
     """The values of an attribute so far.
 
     It has their ``kind`` and the place of the first one (``since``); whether a number had a ``fraction``; whether
-    numbers and texts are ``mixed``; whether the attribute is ``unread`` because it is not used; the place of an integer
-    beyond 64 bits (``big``) and of one that no float equals (``inexact``); the place and text of the first number with
-    more digits than a double distinguishes (``long``); and the ``fields`` of an object.
+    values of several kinds are ``mixed``, as all of them become texts; whether the attribute is ``unread`` because it
+    is not used; the place of an integer beyond 64 bits (``big``) and of one that no float equals (``inexact``); the
+    place and text of the first number with more digits than a double distinguishes (``long``), and of one that no
+    double is near (``beyond``); the ``fields`` of an object, and the ``items`` of a list.
     """
 
     kind: str | None = None
-    since: tuple[str, int] = ("", 0)
+    since: LinePlace = NOWHERE
     fraction: bool = False
     mixed: bool = False
     unread: bool = False
     big: str = ""
     inexact: str = ""
     long: tuple[str, str] | None = None
+    beyond: tuple[str, str] | None = None
     fields: dict[str, JsonShape] = field(default_factory=dict)
+    items: JsonShape | None = None
 
-    def see(self, name: str, value: object, line: int, file: str, *, mixing: bool = False) -> None:
-        """Record a value of a line. With ``mixing`` numbers and texts may be mixed, as all of them become texts.
+    def check_kinds(self, name: str, value: object, place: LinePlace, used: Used, casts: Mapping[str, Cast]) -> None:
+        """Raise :class:`KindError` if a value is of another kind than earlier ones. Casts to texts take every kind,
+        others texts and numbers."""
+        kind, cast = kind_of(value), casts.get(name)
+        if kind is None or self.kind is None or (cast is not None and pa.types.is_string(cast.type)):
+            return
+        if kind != self.kind and not (cast is not None and {kind, self.kind} == {"number", "text"}):
+            before = f"line {self.since.line}" if self.since.file == place.file else str(self.since)
+            what = f"an element of `{name[:-2]}`" if name.endswith("[]") else f"`{name}`"
+            raise KindError(f"{what} is {WORDS[kind]}, but {WORDS[self.kind]} in {before}")
+        if isinstance(value, Mapping):
+            for label, inner in value.items():
+                below, shape = used.below(label), self.fields.get(label)
+                if below is not None and shape is not None:
+                    shape.check_kinds(f"{name}.{label}", inner, place, below, casts)
+        elif isinstance(value, list) and self.items is not None:
+            for item in value:
+                self.items.check_kinds(f"{name}[]", item, place, used, casts)
 
-        Raises :class:`KindError` if it is of another kind than earlier values."""
-        kind = kind_of(value)
+    def see(self, name: str, value: object, place: LinePlace, used: Used, limit: AttributeLimit) -> None:
+        """Record a value of a line.
+
+        Raises :class:`KindError` if it is of another kind than earlier values, or than others in the same list, and
+        :class:`DataError` if there are too many fields."""
+        kind, cast = kind_of(value), limit.casts.get(name)
         if kind is None:
             return
+        as_text = cast is not None and pa.types.is_string(cast.type)
         if self.kind is None:
-            self.kind, self.since = kind, (file, line)
-        elif mixing and {kind, self.kind} == {"number", "text"}:
-            self.mixed = True
+            self.kind, self.since = kind, place
         elif kind != self.kind:
-            before = f"line {self.since[1]}" if self.since[0] == file else f"`{self.since[0]}`, line {self.since[1]}"
-            raise KindError(f"`{name}` is {WORDS[kind]}, but {WORDS[self.kind]} in {before}")
-        if isinstance(value, bool):
-            return
-        if isinstance(value, float):
+            self.check_kinds(name, value, place, used, limit.casts)
+            self.mixed = True
+        if as_text and kind in ("list", "object"):
+            self.mixed = True
+        elif isinstance(value, float):
             self.fraction = True
-            if self.long is None and isinstance(value, Raw) and is_long(value.text):
-                self.long = f"`{file}`, line {line}", value.text
-        elif isinstance(value, int):
-            self.see_integer(value, f"`{file}`, line {line}")
+            if isinstance(value, Raw):
+                self.long = self.long or ((str(place), value.text) if is_long(value.text) else None)
+                self.beyond = self.beyond or ((str(place), value.text) if is_beyond(value.text) else None)
+        elif isinstance(value, int) and not isinstance(value, bool):
+            self.see_integer(value, str(place))
         elif isinstance(value, Mapping):
-            for inner, one in value.items():
-                self.fields.setdefault(inner, JsonShape()).see(f"{name}.{inner}", one, line, file)
+            for label, inner in value.items():
+                below = used.below(label)
+                if below is not None:
+                    shape = self.fields.get(label)
+                    if shape is None or shape.unread:
+                        limit.take(place)
+                        shape = self.fields[label] = JsonShape()
+                    shape.see(f"{name}.{label}", inner, place, below, limit)
+                elif len(self.fields) < MOST_UNREAD:
+                    self.fields.setdefault(label, JsonShape(unread=True))
+        elif isinstance(value, list):
+            self.items = self.items or JsonShape()
+            for item in value:
+                self.items.see(f"{name}[]", item, place, used, limit)
 
     def see_integer(self, value: int, where: str) -> None:
         """Record an integer if it is too large for 64 bits or for a float."""
@@ -93,42 +166,96 @@ class JsonShape:
             if not exact:
                 self.inexact = self.inexact or where
 
-    def type(self) -> pa.DataType:
-        """Return the Arrow type of all values; lists are never read, so their items have the null type."""
+    def type(self, name: str, casts: Mapping[str, Cast]) -> pa.DataType:
+        """Return the Arrow type in which all values are read, before they are cast."""
+        cast = casts.get(name)
         if self.mixed:
-            return pa.string()
+            return cast.type if cast is not None and pa.types.is_decimal(cast.type) else pa.string()
         if self.kind == "number":
-            return pa.float64() if self.fraction or self.big else pa.int64()
+            read_type = pa.float64() if self.fraction or self.big else pa.int64()
+            if cast is not None and pa.types.is_decimal(cast.type):
+                return cast.type
+            return (
+                pa.string()
+                if cast is not None and pa.types.is_string(cast.type) and read_type == pa.float64()
+                else read_type
+            )
+        if self.kind == "text":
+            return cast.type if cast is not None and pa.types.is_decimal(cast.type) else pa.string()
         if self.kind == "object":
-            return pa.struct([pa.field(name, shape.type()) for name, shape in self.fields.items()])
+            return pa.struct(
+                [
+                    pa.field(label, shape.type(f"{name}.{label}", casts))
+                    for label, shape in self.fields.items()
+                    if not shape.unread
+                ]
+            )
         if self.kind == "list":
-            return pa.list_(pa.null())
-        return {None: pa.null(), "bool": pa.bool_(), "text": pa.string()}[self.kind]
+            return pa.list_(pa.null() if self.items is None else self.items.type(f"{name}[]", casts))
+        return pa.null() if self.kind is None else pa.bool_()
 
-    def check(self, name: str, columns: Sequence[str] | None, *, inner: bool = False) -> None:
-        """Raise :class:`DataError` if numbers do not fit their type.
+    def needs_lines(self, name: str, casts: Mapping[str, Cast]) -> bool:
+        """Return whether values have to be read line by line: the text of one is needed, which Arrow's reader does not
+        provide, or a list has nulls only, of which it makes a list that is too short."""
+        cast = casts.get(name)
+        if cast is not None and self.mixed:
+            return not pa.types.is_decimal(cast.type)
+        if cast is not None and self.kind == "number":
+            return pa.types.is_string(cast.type) and (self.fraction or bool(self.big))
+        inner = [(f"{name}.{label}", shape) for label, shape in self.fields.items()]
+        inner += [] if self.items is None else [(f"{name}[]", self.items)]
+        is_of_nulls = self.items is not None and self.items.kind is None
+        return is_of_nulls or any(shape.needs_lines(label, casts) for label, shape in inner)
 
-        ``columns`` are those that are used (``None``: all). ``inner`` marks a field of another attribute.
-        """
-        for field_name, shape in self.fields.items():
-            shape.check(f"{name}.{field_name}", columns, inner=True)
-        used = columns is None or any(one == name or name.startswith(one + ".") for one in columns)
-        if self.long is not None and used and self.type() == pa.float64():
-            raise refuse(self.long[0], name, self.long[1], castable=not inner)
-        hint = f"write it as a text, or cast the column: {as_cast(name, 'string')}"
-        if self.big and not (self.fraction or self.mixed):
+    def check(self, name: str, casts: Mapping[str, Cast], *, castable: bool, fields_castable: bool) -> None:
+        """Raise :class:`DataError` if numbers do not fit their type, unless they are cast. ``castable`` says whether
+        the attribute can be cast, for hints, and ``fields_castable`` whether its fields can."""
+        if self.beyond is not None and name in casts and pa.types.is_floating(casts[name].type):
+            raise refuse_beyond(self.beyond[0], name, self.beyond[1])
+        if name in casts:
+            return
+        for label, shape in self.fields.items():
+            shape.check(f"{name}.{label}", casts, castable=fields_castable, fields_castable=fields_castable)
+        if self.items is not None:
+            self.items.check(f"{name}[]", casts, castable=False, fields_castable=False)
+        if self.kind != "number" or self.mixed:
+            return
+        read_type = self.type(name, casts)
+        if self.long is not None and read_type == pa.float64():
+            raise refuse(self.long[0], name, self.long[1], castable=castable)
+        if self.beyond is not None:
+            raise refuse_beyond(self.beyond[0], name, self.beyond[1])
+        hint = "write it as a text" + (f", or cast the column: {as_cast(name, 'string')}" if castable else "")
+        if self.big and not self.fraction:
             raise DataError(f"{self.big}: `{name}` is an integer beyond 64 bits", hint=hint, code="data_value")
-        if self.inexact and self.type() == pa.float64():
+        if self.inexact and read_type == pa.float64():
             raise DataError(
                 f"{self.inexact}: `{name}` is an integer that no float is equal to, and other lines have fractions",
                 hint=hint,
                 code="data_value",
             )
 
-    def copy(self) -> JsonShape:
-        """Return an independent copy."""
-        inner = {name: shape.copy() for name, shape in self.fields.items()}
-        return replace(self, fields=inner)
+    def without_part(self, name: str, path: str) -> str | None:
+        """Describe the attribute at which the way to ``path``, a field or an element, ends because it is no object or
+        no list; ``None``: it does not end so."""
+        wanted = {".": "object", "[": "list"}.get(path[:1])
+        if wanted is None or self.kind is None or self.mixed:
+            return None
+        if self.kind != wanted:
+            return f"{self.since}: `{name}` is {WORDS[self.kind]}, not {WORDS[wanted]}"
+        if self.items is not None:
+            return self.items.without_part(f"{name}[]", path[path.index("]") + 1 :])
+        for label, shape in self.fields.items():
+            end = len(label) + 1
+            if path[1:end] == label and (why := shape.without_part(f"{name}.{label}", path[end:])) is not None:
+                return why
+        return None
+
+    def names(self, name: str) -> Iterator[str]:
+        """Yield the name, and those of all fields that were seen."""
+        yield name
+        for label, shape in self.fields.items():
+            yield from shape.names(f"{name}.{label}")
 
 
 def kind_of(value: object) -> str | None:

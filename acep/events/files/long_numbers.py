@@ -13,7 +13,7 @@ import pyarrow as pa
 from acep.errors import DataError
 from acep.events.files.casts import as_cast
 
-__all__ = ["DIGITS", "first_long", "is_long", "long_runs", "refuse"]
+__all__ = ["DIGITS", "first_long", "is_long", "long_runs", "refuse", "refuse_beyond"]
 
 DIGITS = 17  # enough to distinguish every double from any other
 # Numbers with more significant digits and no exponent; zeros at both ends do not count.
@@ -112,5 +112,14 @@ def refuse(where: str, name: str, text: str, *, castable: bool = True) -> DataEr
     return DataError(
         f"{where}: `{name}` is {text.strip()}, and a double tells numbers of {DIGITS} digits apart, not of more",
         hint=hint,
+        code="data_value",
+    )
+
+
+def refuse_beyond(where: str, name: str, text: str) -> DataError:
+    """Return the error for a number to which no double is near."""
+    return DataError(
+        f"{where}: `{name}` is {text.strip()[:40]}, and no double is near it",
+        hint=f"is it right? {as_cast(name, 'string')} takes it as a text",
         code="data_value",
     )

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
+from numbers import Real
 
-from acep.errors import DataError, printable, suggest
+from acep.errors import DataError, QueryError, printable, suggest
 from acep.events.fields import check_names
-from acep.events.files.casts import Cast, cast_of
+from acep.events.files.casts import Cast, casts_of
 from acep.events.files.formats import NAMES
+from acep.storage.sizes import size_in_bytes
 
-__all__ = ["BadLines", "Options", "options_of"]
+__all__ = ["MAX_COLUMNS", "MAX_EXPANSION", "MAX_LINE", "MAX_SKIPPED", "BadLines", "Options", "options_of"]
+
+MAX_SKIPPED = 0.01
+MAX_LINE = 16 << 20
+MAX_EXPANSION = 200
+MAX_COLUMNS = 10_000
 
 
 @dataclass(frozen=True)
@@ -19,8 +28,15 @@ class Options:
     """Options for reading events. ``columns`` are those that are used (``None``: all). ``ts``, ``type``, ``seq`` and
     ``id`` are names of columns. ``casts`` are by column; the first pass changes a cast to microseconds to one to
     nanoseconds if these are needed. ``format`` is for files whose names have no known suffix (``None``: no format).
-    With ``skip_bad_lines`` lines that cannot be read are counted and skipped. ``casts_are_there``: each column that is
-    cast must be in some file. ``drop_duplicates``: rows whose ids came before are left out, else they are refused."""
+    With ``skip_bad_lines`` lines that cannot be read are counted and skipped, up to the share ``max_skipped``.
+    ``casts_are_there``: each column that is cast must be in some file; ``remarks``: warnings are given.
+    ``drop_duplicates``: rows whose ids came before are left out, else they are refused. Without ``checks_ids`` that is
+    left to whoever matches the events.
+
+    Of CSV: the ``delimiter`` between cells (``None``: by the name of the file), whether cells may stand in ``quotes``,
+    the sign before ``decimal`` places, and whether cells may hold lines that look like rows (``multiline_cells``). The
+    bounds: ``max_line`` bytes of a line or row, ``max_expansion`` times the size of a compressed file, and
+    ``max_columns``."""
 
     columns: tuple[str, ...] | None = None
     ts: str = "ts"
@@ -30,8 +46,18 @@ class Options:
     casts: dict[str, Cast] = field(default_factory=dict)
     format: str | None = None
     skip_bad_lines: bool = False
+    max_skipped: float = MAX_SKIPPED
+    delimiter: str | None = None
+    quotes: bool = True
+    decimal: str = "."
+    multiline_cells: bool = False
+    max_line: int = MAX_LINE
+    max_expansion: float = MAX_EXPANSION
+    max_columns: int = MAX_COLUMNS
     casts_are_there: bool = True
+    remarks: bool = True
     drop_duplicates: bool = False
+    checks_ids: bool = True
 
     def wanted(self, names: Sequence[str], file: str = "") -> list[str]:
         """Return the columns of a file to read. If a column that is used is missing, return all, so that the error can
@@ -39,19 +65,19 @@ class Options:
 
         Raises :class:`DataError` if the file has two such columns of one name.
         """
-        there, found = set(names), dict[str, None]()
+        numbers, wanted = Counter(names), dict[str, None]()
         for name in names if self.columns is None else self.columns:
             outer = name.partition(".")[0]
-            if name in there or outer in there:
-                found.setdefault(name if name in there else outer)
+            if name in numbers or outer in numbers:
+                wanted.setdefault(name if name in numbers else outer)
             elif name not in self.casts and not (name == self.type == "type"):
-                found = dict.fromkeys(names)
+                wanted = dict.fromkeys(names)
                 break
-        if twice := [name for name in found if names.count(name) > 1]:
+        if twice := [name for name in wanted if numbers[name] > 1]:
             raise DataError(
                 f"two columns of `{file}` are called `{twice[0]}`", hint="rename one of them", code="data_column"
             )
-        return list(found)
+        return list(wanted)
 
 
 def options_of(
@@ -66,8 +92,17 @@ def options_of(
     format: str | None = None,
     skip_bad_lines: bool = False,
     drop_duplicates: bool = False,
+    max_skipped: float = MAX_SKIPPED,
+    delimiter: str | None = None,
+    quote: str | None = '"',
+    decimal: str = ".",
+    multiline_cells: bool = False,
+    max_line: int | str = MAX_LINE,
+    max_expansion: float = MAX_EXPANSION,
+    max_columns: int = MAX_COLUMNS,
 ) -> Options:
-    """Check a user's options; ``unit`` is the unit of numbers in ``ts`` if that is cast to a timestamp.
+    """Check a user's options, as :func:`acep.read_events` describes them; ``unit`` is the unit of numbers in ``ts`` if
+    that is cast to a timestamp.
 
     Raises :class:`DataError` for an unknown type or format, or an argument of the wrong type.
 
@@ -85,16 +120,76 @@ def options_of(
         raise DataError(
             "columns= takes a list of names of columns", hint='columns=["ts", "type"]', code="option_invalid"
         )
-    if cast is not None and not isinstance(cast, Mapping):
-        raise DataError(
-            f"cast= takes a dict of columns and types, not {cast.__class__.__name__}", code="option_invalid"
-        )
-    if not isinstance(skip_bad_lines, bool):
-        raise DataError(f"skip_bad_lines= is True or False, not {skip_bad_lines!r}", code="option_invalid")
-    casts = {name: cast_of(name, text, unit if name == ts else None) for name, text in (cast or {}).items()}
+    for name, flag in (("skip_bad_lines", skip_bad_lines), ("multiline_cells", multiline_cells)):
+        if not isinstance(flag, bool):
+            raise DataError(f"{name}= is True or False, not {flag!r}", code="option_invalid")
     used = None if columns is None else tuple(dict.fromkeys(columns))
-    form = None if format is None else NAMES[format]
-    return Options(used, ts, type, seq, id, casts, form, skip_bad_lines, drop_duplicates=drop_duplicates)
+    return Options(
+        used,
+        ts,
+        type,
+        seq,
+        id,
+        casts_of(cast, ts, unit),
+        None if format is None else NAMES[format],
+        skip_bad_lines,
+        _number("max_skipped", max_skipped, least=0, greatest=1),
+        _delimiter(delimiter),
+        _quote(quote),
+        _decimal(decimal, delimiter),
+        multiline_cells,
+        _size("max_line", max_line),
+        _number("max_expansion", max_expansion, least=1, greatest=10**12),
+        int(_number("max_columns", max_columns, least=1, greatest=10**9)),
+        drop_duplicates=drop_duplicates,
+    )
+
+
+def _number(name: str, number: object, *, least: int, greatest: int) -> float:
+    """Return a number of an option. Raises :class:`DataError` for one that is out of bounds, or none."""
+    if isinstance(number, bool) or not isinstance(number, Real) or not least <= float(number) <= greatest:
+        raise DataError(f"{name}={number!r} is no number from {least} to {greatest:,}", code="option_invalid")
+    return float(number)
+
+
+def _size(name: str, size: object) -> int:
+    try:
+        return size_in_bytes(size, name)
+    except QueryError as wrong:
+        raise DataError(wrong.message, hint=wrong.hint, code="option_invalid") from None
+
+
+def _delimiter(delimiter: object) -> str | None:
+    """Return the delimiter; ``"tab"`` and a backslash with a ``t`` are a tabulator."""
+    if delimiter is None:
+        return None
+    sign = {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter) if isinstance(delimiter, str) else None
+    if sign is None or len(sign) != 1 or not sign.isascii() or sign.isalnum() or sign in '"\r\n-+.\0':
+        hint = 'a sign such as ";" or "|", or "tab"'
+        raise DataError(f"delimiter={delimiter!r} cannot stand between cells", hint=hint, code="option_invalid")
+    return sign
+
+
+def _quote(quote: object) -> bool:
+    if quote is not None and (not isinstance(quote, str) or quote not in ('"', "none")):
+        raise DataError(f"quote={quote!r} is no quotation mark", hint="'\"' or None", code="option_invalid")
+    return quote == '"'
+
+
+def _decimal(decimal: object, delimiter: str | None) -> str:
+    if not isinstance(decimal, str) or decimal not in (".", ","):
+        raise DataError(f"decimal={decimal!r} is no decimal sign", hint='"." or ","', code="option_invalid")
+    if decimal == "," and delimiter == ",":
+        raise DataError(
+            "a comma cannot stand between cells and before decimals", hint='delimiter=";"', code="option_invalid"
+        )
+    return str(decimal)
+
+
+def _rounded_up(share: float) -> float:
+    """Return a share with two digits that is not less."""
+    step = 10 ** (math.floor(math.log10(share)) - 1)
+    return min(float(f"{math.ceil(share / step) * step:.2g}"), 1.0)
 
 
 @dataclass
@@ -119,6 +214,17 @@ class BadLines:
             self.first = where
         self.count += many
         self.values.update(values or {})
+
+    def check_share(self, rows: int, options: Options) -> None:
+        """Raise :class:`DataError` if more than the share of lines that may be skipped cannot be read; ``rows`` can."""
+        lines = rows + self.count
+        if self.count > Fraction(str(options.max_skipped)) * lines:
+            raise DataError(
+                f"{self.count:,} of {lines:,} lines cannot be read, and a share of {options.max_skipped:.10g} may be"
+                f" skipped; the first: {self.first}",
+                hint=f"mend them, or say how many there may be: max_skipped={_rounded_up(self.count / lines)}",
+                code="data_value",
+            )
 
     def __str__(self) -> str:
         lines = "1 bad line was" if self.count == 1 else f"{self.count:,} bad lines were"

@@ -13,17 +13,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep.errors import DataError
+from acep.errors import DataError, DataWarning, warn_caller
 from acep.events.fields import again_error, check_names, column_at, fields_of, null_error
-from acep.events.files.casts import cast_column
+from acep.events.files.casts import as_cast, bad_rows, cast_column
 from acep.events.files.csv_files import CsvFile
 from acep.events.files.disk_sort import sorted_on_disk
 from acep.events.files.finding import Paths, sources_of
 from acep.events.files.formats import reason_of
-from acep.events.files.json_lines import JsonFile, table_type
+from acep.events.files.json_lines import JsonFile, columns_of
 from acep.events.files.options import BadLines, Options
-from acep.events.files.survey import Part, Survey, survey, values_of, without
+from acep.events.files.survey import Part, Survey, survey, without
+from acep.events.files.text_columns import values_of
 from acep.events.files.text_types import typed
+from acep.events.nested import place_of
 
 __all__ = ["ROW", "EventStream", "open_events"]
 
@@ -92,6 +94,17 @@ class EventStream:
             return self
         return replace(self, rows=self.rows - size, duplicates=size, _left_out=np.memmap(path, np.int64, "r"))
 
+    def place_of(self, row: int) -> str:
+        """Return the words for the place of a row in its file; rows count from 0, in the order of the files."""
+        if self._left_out is not None:
+            row += int(np.searchsorted(self._left_out - np.arange(len(self._left_out)), row, side="right"))
+        for part in self._survey.parts:
+            n_kept = part.rows - len(part.dropped)
+            if row < n_kept:
+                return part.place_of(row)
+            row -= n_kept
+        raise AssertionError("there are not so many rows")
+
     def _rows_again(self) -> Iterator[list[int]]:
         """Yield the numbers of the rows whose ids came before, in the order of the ids."""
         name, last, ids = self._options.id or "", None, self._folder / "ids"
@@ -118,12 +131,14 @@ class EventStream:
                 yield again
 
     def _blocks(self) -> Iterator[pa.Table]:
-        at = 0
+        first = 0
         for part in self._survey.parts:
+            n_rows = 0
             for table in _kept(part, self._survey.types, self._options):
                 size = table.num_rows
-                yield _shaped(self._without_duplicates(table, at), self.schema)
-                at += size
+                yield self._without_duplicates(_shaped(table, self.schema, part, n_rows), first)
+                first += size
+                n_rows += size
 
     def _without_duplicates(self, table: pa.Table, first: int) -> pa.Table:
         """Return the rows of a table, numbered from ``first``, without those that are left out."""
@@ -145,18 +160,34 @@ def open_events(paths: Paths, options: Options) -> Iterator[EventStream]:
     try:
         with tempfile.TemporaryDirectory(prefix="acep-events-") as name:
             folder = Path(name)
-            found = survey(sources_of(paths, options.format, folder), options)
-            disorder = found.ordered is False
-            fields = [pa.field(name, held) for name, held in found.types.items()]
+            options = replace(options, casts=dict(options.casts))  # reading may add to them
+            first_pass = survey(sources_of(paths, options.format, folder), options)
+            for remark in first_pass.remarks if options.remarks else ():
+                warn_caller(remark, DataWarning)
+            disorder = first_pass.ordered is False
+            types = first_pass.types
+            if not types and options.columns is not None:  # there is no text in any file
+                types = {
+                    name: options.casts[name].type if name in options.casts else pa.null() for name in options.columns
+                }
+            fields = [pa.field(name, column_type) for name, column_type in types.items()]
             if disorder:
                 fields.append(pa.field(ROW, pa.int64()))
-            small = found.ordered is None
+            small = first_pass.ordered is None
             events = EventStream(
-                pa.schema(fields), found.rows, small, disorder, found.back, found.bad, found, options, folder
+                pa.schema(fields),
+                first_pass.rows,
+                small,
+                disorder,
+                first_pass.back,
+                first_pass.bad,
+                first_pass,
+                options,
+                folder,
             )
-            has_ids = options.id is not None and options.id in fields_of(events.schema)
+            has_ids = options.checks_ids and options.id is not None and options.id in fields_of(events.schema)
             # The ids of a small stream are looked at as it is matched, unless some rows are left out.
-            if has_ids and (options.drop_duplicates if small else not found.rising):
+            if has_ids and (options.drop_duplicates if small else not first_pass.rising):
                 events = events.once()
             yield events
     except OSError as wrong:
@@ -191,11 +222,11 @@ def _raw(part: Part, types: Mapping[str, pa.DataType], options: Options) -> Iter
     if isinstance(file, CsvFile):
         yield from file.values({n: pa.string() if n in options.casts else types[n] for n in file.wanted})
     elif isinstance(file, JsonFile):
-        held = {n: table_type(n, file.shapes[n], options) for n in types if n in file.shapes}
-        for table in file.values(held):
+        read_types = columns_of(file.shapes, options)
+        for table in file.values(read_types):
             for name, wanted in types.items():
-                if name in held and name not in options.casts and wanted != held[name]:
-                    place = table.column_names.index(name)
+                if name in read_types and name not in options.casts and wanted != read_types[name]:
+                    place = place_of(table.schema, name)
                     table = table.set_column(place, name, _texts_as(table.column(name), wanted))  # noqa: PLW2901
             yield table
     else:
@@ -207,19 +238,34 @@ def _texts_as(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     return typed(column, wanted) if len(column) < ROWS else values_of(column, wanted)
 
 
-def _shaped(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return the table with the columns of the whole stream."""
+def _shaped(table: pa.Table, schema: pa.Schema, part: Part, n_rows: int) -> pa.Table:
+    """Return the table with the columns of the whole stream; ``n_rows`` of its file came before."""
     if table.schema.names == schema.names and table.schema.types == schema.types:
         return table
     columns: dict[str, Any] = {}
     for field in schema:
         if field.name == ROW:
             continue
-        column = table.column(field.name) if field.name in table.column_names else None
-        if column is None:
-            column = pa.chunked_array([pa.nulls(table.num_rows, field.type)])
-        columns[field.name] = column if column.type == field.type else column.cast(field.type)
+        place = place_of(table.schema, field.name)
+        column = pa.chunked_array([pa.nulls(table.num_rows, field.type)]) if place is None else table.column(place)
+        columns[field.name] = column if column.type == field.type else _as_field(column, field, part, n_rows)
     return pa.table(columns)
+
+
+def _as_field(column: pa.ChunkedArray, field: pa.Field, part: Part, n_rows: int) -> pa.ChunkedArray:
+    """Cast a column to its type in the stream. Raises :class:`DataError` for a time that this does not reach."""
+    try:
+        return column.cast(field.type)
+    except pa.ArrowInvalid:
+        row = bad_rows(column, lambda values: values.cast(field.type))[0]
+        value = column.slice(row, 1).cast(pa.string())[0]
+        raise DataError(
+            f"{part.place_of(n_rows + row)}: `{field.name}` is {value}, which {field.type} does not reach, and other"
+            " files have times that need it",
+            hint=f"match the files one by one, or write their times in one unit; {as_cast(field.name, 'string')} shows"
+            " them as they are",
+            code="data_value",
+        ) from None
 
 
 def _numbered(blocks: Iterator[pa.Table]) -> Iterator[pa.Table]:

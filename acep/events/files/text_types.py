@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from acep.events.files.far_times import in_reach
 
-__all__ = ["NUMBERS", "TIMES", "fits", "inferred", "looks", "resolved", "typed"]
+__all__ = ["NUMBERS", "TIMES", "first_odd", "fits", "inferred", "looks", "resolved", "typed"]
 
 ODD = "odd"  # digits that are not a plain integer: a leading zero, a plus sign, more than 64 bits
 NUMBERS = {"int", "float", ODD}
@@ -113,6 +113,13 @@ def _in_microseconds(texts: pa.Array | pa.ChunkedArray, held: pa.DataType) -> bo
     except pa.ArrowInvalid:
         return False
     return True
+
+
+def first_odd(texts: pa.ChunkedArray) -> int | None:
+    """Return the row of the first text with a leading zero or a plus sign that is followed by more."""
+    if not pa.types.is_string(texts.type):
+        return None
+    return next((row for row, text in enumerate(texts.to_pylist()) if text is not None and _is_odd(text.strip())), None)
 
 
 def any_odd(texts: pa.Array | pa.ChunkedArray) -> bool:

@@ -1,0 +1,42 @@
+"""Find out which attributes and fields of JSON objects are used, from the names of columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from acep.pattern.list_parts import list_part
+
+__all__ = ["Used"]
+
+INDEX = re.compile(r"\[\d+\]")
+
+
+class Used:
+    """What is used of a value: everything, or some of its fields.
+
+    >>> used = Used(["ts", "dev.id", "dev.tags[1].name", "contains(roles, 'x')"])
+    >>> dev = used.below("dev")
+    >>> dev.below("id").everything, dev.below("name"), dev.below("tags").below("name").everything
+    (True, None, True)
+    >>> used.below("roles").everything
+    True
+    """
+
+    def __init__(self, names: Iterable[str] | None) -> None:
+        """Use some names, or everything (``None``)."""
+        self.everything = names is None
+        rests: dict[str, list[str]] = {}
+        for name in names or ():
+            part = list_part(name)
+            for label in {name, name if part is None else part.name}:
+                for place in (*(i for i, sign in enumerate(label) if sign in ".[" and i), len(label)):
+                    path = label[place:]
+                    while (index := INDEX.match(path)) is not None:
+                        path = path[index.end() :]
+                    rests.setdefault(label[:place], []).append(path.removeprefix("."))
+        self._below = {label: Used(None if "" in inner else inner) for label, inner in rests.items()}
+
+    def below(self, label: str) -> Used | None:
+        """Return what is used of an attribute or a field; ``None``: nothing. A list stands for its elements."""
+        return self if self.everything else self._below.get(label)

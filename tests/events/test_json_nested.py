@@ -1,0 +1,304 @@
+"""Objects and lists in JSON Lines: only what is used is read, lists can be had in three ways, many keys cost little."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import acep
+from acep.errors import DataError, QueryError
+from acep.events.files import json_lines, text_bytes
+from tests.events.test_streams import make_tiny
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(params=[True, False], ids=["whole", "in blocks"])
+def _blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not request.param:
+        make_tiny(monkeypatch)
+
+
+def write(*rows: Any, name: str = "x.jsonl") -> str:
+    Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return name
+
+
+def bindings(path: Any, query: str, **how: Any) -> list[Any]:
+    return [match.bindings for match in acep.match(path, query, **how)]
+
+
+ECS = [
+    {
+        "@timestamp": f"2024-01-01T10:00:0{i}Z",
+        "type": "a" if i % 2 else "b",
+        "event": {"n": i, "category": ["process", kind], "created": f"2024-01-01T09:00:0{i}Z"},
+        "process": {"args": ["/bin/sh", "-c", i, None], "pid": i},
+        "tags": [] if i == 3 else [f"t{i}", "all"],
+        "answers": [{"name": f"n{i}", "ttl": i}, {"name": "x", "ttl": "none"}],
+    }
+    for i, kind in enumerate(["start", "end", "start", "end", "info"])
+]
+
+
+@pytest.mark.usefixtures("_blocks")
+def test_a_list_inside_an_object_that_is_used() -> None:
+    """The line of the report, and a log of the Elastic Common Schema, of which a list holds several kinds."""
+    write(
+        {"ts": 1, "type": "a", "event": {"n": 1, "tags": ["x"]}}, {"ts": 2, "type": "b", "event": {"n": 1, "tags": []}}
+    )
+    assert len(bindings("x.jsonl", "PATTERN SEQ(a x, b y) WHERE [event.n]")) == 1
+    write(*ECS)
+    query = "PATTERN SEQ(a x, b y) WHERE y.event.n = x.event.n + 1 AND y.event.created > x.event.created"
+    assert bindings("x.jsonl", query, ts="@timestamp") == [{"x": (1,), "y": (2,)}, {"x": (3,), "y": (4,)}]
+
+
+@pytest.mark.usefixtures("_blocks")
+def test_lists_by_index_by_what_they_contain_and_as_text() -> None:
+    write(*ECS)
+    where = {
+        "contains(x.event.category, 'end')": [1, 3],
+        "x.event.category[2] = 'end'": [1, 3],
+        "x.tags[1] = 't1'": [1],
+        "x.tags[1] IS NULL": [3],
+        "x.tags[3] IS NULL": [1, 3],
+        "contains(x.tags, 'all') AND NOT contains(x.tags, 't1')": [],
+        'CAST(x.tags AS text) = \'["t1","all"]\'': [1],
+        "CAST(x.tags AS text) = '[]'": [3],
+        "x.answers[1].name = 'n3'": [3],  # of the elements only this is read: others are of several kinds
+    }
+    for condition, wanted in where.items():
+        assert [one["x"][0] for one in bindings("x.jsonl", f"PATTERN a x WHERE {condition}", ts="@timestamp")] == wanted
+    assert len(bindings("x.jsonl", "PATTERN SEQ(a x, a y) WHERE [event.category[2]]", ts="@timestamp")) == 1
+    with pytest.raises(DataError, match=r"`answers\[\]\.ttl` is text, but a number in line 1"):
+        bindings("x.jsonl", "PATTERN a x WHERE x.answers[1].ttl > 2", ts="@timestamp")
+
+
+@pytest.mark.usefixtures("_blocks")
+def test_a_list_of_several_kinds_is_refused_where_it_is_used() -> None:
+    write(*ECS)
+    with pytest.raises(
+        DataError, match=r"line 1: an element of `process\.args` is a number, but text in line 1"
+    ) as wrong:
+        acep.match("x.jsonl", "PATTERN a x WHERE x.process.args[1] = '/bin/sh'", ts="@timestamp")
+    assert 'cast={"process.args": "string"}' in str(wrong.value.hint)
+    columns = ["@timestamp", "process.args", "process.pid"]
+    table = acep.read_events("x.jsonl", columns, ts="@timestamp", cast={"process.args": "string"})
+    assert table.column("process.args").to_pylist()[4] == '["/bin/sh","-c",4,null]'
+    assert table.column("process.pid").to_pylist() == [0, 1, 2, 3, 4]
+    with pytest.raises(DataError, match="an element of"):
+        acep.read_events("x.jsonl", ts="@timestamp")
+
+
+def test_lists_are_read_as_lists() -> None:
+    rows = [{"ts": 1, "n": [1, 2], "s": ["a", None], "o": [{"k": 1.5}], "l": [[1], []]}, {"ts": 2, "n": [], "l": None}]
+    write(*rows)
+    table = acep.read_events("x.jsonl")
+    assert table.to_pylist() == [rows[0], {"ts": 2, "n": [], "s": None, "o": None, "l": None}]
+    write({"ts": 1, "x": [2**63]})
+    with pytest.raises(DataError, match=r"line 1: `x\[\]` is an integer beyond 64 bits"):
+        acep.read_events("x.jsonl")
+
+
+def test_an_object_or_a_list_becomes_json() -> None:
+    write(
+        {"ts": 1, "x": {"b": 1.50, "a": ["\u00e4", None]}}, {"ts": 2, "x": 7}, {"ts": 3, "x": "y"}, {"ts": 4, "x": True}
+    )
+    table = acep.read_events("x.jsonl", cast={"x": "string"})
+    assert table.column("x").to_pylist() == ['{"b":1.5,"a":["\u00e4",null]}', "7", "y", "true"]
+
+
+def test_the_same_of_parquet_frames_and_streams() -> None:
+    table = pa.Table.from_pylist([{"ts": i, "type": "a", "dev": {"tags": tags}} for i, tags in enumerate(TAGS)])
+    pq.write_table(table, "x.parquet")
+    for condition, wanted in CONDITIONS.items():
+        query = f"PATTERN a x WHERE {condition}"
+        for events in (table, "x.parquet", table.to_pandas(), table.to_pylist(), polars(table)):
+            assert [match["x"][0] for match in bindings(events, query)] == wanted, (condition, type(events))
+        matcher = acep.Matcher(query)
+        found = [*matcher.push(table.slice(0, 2)), *matcher.push(table.slice(2)), *matcher.finish()]
+        assert [match.bindings["x"][0] for match in found] == wanted
+
+
+TAGS: list[Any] = [["x", "y"], None, [], [None, "x"], [None]]
+CONDITIONS = {
+    "contains(x.dev.tags, 'x')": [0, 3],
+    "NOT contains(x.dev.tags, 'x')": [2],
+    "contains(x.dev.tags, 'x') IS NULL": [1, 4],
+    "x.dev.tags[2] IS NOT NULL": [0, 3],
+    "CAST(x.dev.tags AS text) LIKE '%null%'": [3, 4],
+}
+
+
+def polars(table: pa.Table) -> Any:
+    import polars as pl
+
+    return pl.from_arrow(table)
+
+
+@pytest.mark.parametrize(
+    ("condition", "message", "hint"),
+    [
+        (
+            "x.tags = 'a'",
+            r"column `tags` is list<\w+: string>, and a predicate needs single values",
+            "contains(a.x, 'b')",
+        ),
+        ("x.n[1] = 1", "column `n` holds int values, and no lists", "the column itself"),
+        ("contains(x.note, 'a')", "column `note` holds string values, and no lists", "LIKE"),
+        ("contains(x.tags, 5)", "it cannot contain 5", "type of its elements"),
+        ("x.when[1] IS NULL", "no element of it can be used", "make it a column"),
+        ("CAST(x.when AS text) = ''", "a predicate needs single values|it has no text", None),
+        ("x.tags[0] = 'a'", "the first element of a list is number 1", "a.tags[1]"),
+        ("x.tags[1.5] = 'a'", "the first element of a list is number 1", "a.tags[1]"),
+        ("contains(x.tags)", "takes a list and a constant, not 1", "contains(a.tags, 'x')"),
+        ("contains(x.tags, x.note)", "needs a text, a number or a truth value", "constant|before matching"),
+        ("contains(x.tags, NULL)", "needs a text, a number or a truth value", "contains"),
+        ("contains('a', 'a')", "looks into a list of one event", "contains"),
+        ("x.nothing[1] = 'a'", r"unknown column `nothing\[1\]`", None),
+    ],
+)
+def test_what_cannot_be_asked_of_a_list(condition: str, message: str, hint: str | None) -> None:
+    schema = pa.schema({"ts": pa.int64(), "type": pa.string(), "tags": pa.list_(pa.string()), "n": pa.int64()})
+    schema = schema.append(pa.field("note", pa.string())).append(pa.field("when", pa.list_(pa.date32())))
+    with pytest.raises(QueryError, match=message) as wrong:
+        acep.match(schema.empty_table(), f"PATTERN a x WHERE {condition}")
+    assert hint is None or any(part in str(wrong.value.hint) for part in hint.split("|"))
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.text(st.sampled_from("ab"), max_size=2),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("pq"), inner, max_size=2),
+    max_leaves=6,
+)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(["x", "y"]), VALUES, max_size=2), min_size=1, max_size=6))
+def test_nested_values_are_exact_or_refused(rows: list[dict[str, Any]]) -> None:
+    write(*({"ts": i, **row} for i, row in enumerate(rows)))
+    results: list[Any] = []
+    for is_small in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            if is_small:
+                make_tiny(patch)
+            try:
+                results.append(acep.read_events("x.jsonl").to_pylist())
+            except DataError as wrong:
+                results.append(wrong.message.split(" is ")[0])
+    assert results[0] == results[1]
+    if isinstance(results[0], list):
+        assert [_without_nulls(row) for row in results[0]] == [
+            _without_nulls({"ts": i, **row}) for i, row in enumerate(rows)
+        ]
+
+
+def _without_nulls(value: Any) -> Any:
+    """A missing field and a null are one in a column."""
+    if isinstance(value, dict):
+        return {name: _without_nulls(inner) for name, inner in value.items() if _without_nulls(inner) not in (None, {})}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+# Many keys ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", ["rows", "fields", "one line"])
+def test_many_distinct_keys_cost_little(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    """What is done for each key does not grow with the number of keys: a count of work, not of time."""
+    calls = 0
+    below = json_lines.Used.below
+
+    def counted(used: Any, label: str) -> Any:
+        nonlocal calls
+        calls += 1
+        return below(used, label)
+
+    monkeypatch.setattr(json_lines.Used, "below", counted)
+    work = []
+    for n in (2_000, 4_000, 8_000):
+        if where == "rows":
+            rows = [{"ts": i, "type": "a", f"k{i}": 1} for i in range(n)]
+        elif where == "fields":
+            rows = [{"ts": i, "type": "a", "dev": {f"k{i}": 1, "id": 1}} for i in range(n)]
+        else:
+            rows = [{"ts": 0, "type": "a", **{f"k{i}": 1 for i in range(n)}}]
+        write(*rows)
+        calls = 0
+        query = f"PATTERN SEQ(a x, a y) {'WHERE [dev.id]' if where == 'fields' else ''} WITHIN 1"
+        assert acep.match("x.jsonl", query, output="count") == len(rows) - 1
+        work.append(calls)
+    assert work[1] <= 2.4 * work[0]
+    assert work[2] <= 2.4 * work[1]
+
+
+def test_more_attributes_than_are_allowed() -> None:
+    write(*({"ts": i, "type": "a", f"k{i}": 1} for i in range(50)))
+    with pytest.raises(DataError, match="line 19: there are more than 20 attributes") as wrong:
+        acep.read_events("x.jsonl", max_columns=20)
+    assert "columns=" in str(wrong.value.hint)
+    assert acep.read_events("x.jsonl", ["ts", "type"], max_columns=20).num_rows == 50
+    assert acep.read_events("x.jsonl", max_columns=60).num_columns == 52
+    Path("x.csv").write_text("ts," + ",".join(f"c{i}" for i in range(30)) + "\n")
+    pq.write_table(pa.table({f"c{i}": [1] for i in range(30)}), "x.parquet")
+    write(*({"ts": i, "type": "a", "dev": [{"id": {f"k{i}": 1}}]} for i in range(50)))
+    with pytest.raises(DataError, match="line 17: there are more than 20 attributes"):
+        acep.read_events("x.jsonl", max_columns=20)
+    assert acep.read_events("x.jsonl", ["ts", "dev[1].id.k7"], max_columns=5).num_rows == 50
+    for name in ("x.csv", "x.parquet"):
+        with pytest.raises(DataError, match="columns, and 20 are allowed"):
+            acep.read_events(name, max_columns=20)
+
+
+def test_unread_attributes_take_no_room() -> None:
+    """What is used may come behind more attributes than may be read."""
+    write(*({"ts": i, "type": "a", f"k{i}": 1, **({"v": i} if i > 40 else {})} for i in range(50)))
+    table = acep.read_events("x.jsonl", ["ts", "v"], max_columns=20)
+    assert table.column("v").null_count == 41
+
+
+@pytest.mark.parametrize("where", ["rows", "fields"])
+def test_few_bytes_make_no_table_of_many_cells(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    """Each line may have attributes of its own, and all of them are columns."""
+    monkeypatch.setattr(text_bytes, "SMALL", 1 << 20)
+    rows: list[dict[str, Any]] = [{f"k{i}": 1} for i in range(2_000)]
+    write(*({"ts": i, **(row if where == "rows" else {"dev": row})} for i, row in enumerate(rows)))
+    with pytest.raises(DataError, match=r"has [0-9,]+ bytes, and more than [0-9] MB when it is read"):
+        acep.read_events("x.jsonl", max_expansion=50)
+    table = acep.read_events("x.jsonl", max_expansion=2_000)
+    assert (table.num_rows, table.num_columns) == (2_000, 2_001 if where == "rows" else 2)
+    assert acep.read_events("x.jsonl", ["ts", "dev.k7", "k7"], max_expansion=50).num_rows == 2_000
+
+
+@pytest.mark.parametrize("depth", [99, 101, 300, 2_000, 100_000])
+@pytest.mark.parametrize("sign", ["[]", "{}"])
+@pytest.mark.parametrize("columns", [None, ["ts", "x"], ["ts"]])
+def test_deep_values_are_read_or_refused(depth: int, sign: str, columns: list[str] | None) -> None:
+    opening, closing = ("[", "]") if sign == "[]" else ('{"a":', "}")
+    value = opening * depth + "1" + closing * depth
+    Path("x.jsonl").write_text(f'{{"ts":1,"type":"a"}}\n{{"ts":2,"type":"b","x":{value}}}\n')
+    if depth < 100 or (columns == ["ts"] and depth < 500):
+        assert acep.read_events("x.jsonl", columns).num_rows == 2
+        if depth < 100:
+            text = acep.read_events("x.jsonl", ["ts", "x"], cast={"x": "string"}).column("x")
+            assert text.to_pylist() == [None, value]
+        return
+    with pytest.raises(DataError, match=r"line 2(: `x`)? is nested too deeply"):
+        acep.read_events("x.jsonl", columns)
+
+
+def test_a_name_that_comes_twice_among_many_is_found_at_once() -> None:
+    text = ",".join(f'"k{i}":1' for i in range(50_000))
+    Path("x.jsonl").write_text(f'{{"ts":1,{text},"k49999":2}}\n')
+    with pytest.raises(DataError, match="`k49999` is there twice"):
+        acep.read_events("x.jsonl", ["ts"])
