@@ -9,7 +9,9 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, Generic, Literal, Unpack, overload
 
 from acep.errors import QueryError, memory_errors, suggest
+from acep.events.files.casts import casts_of
 from acep.events.given import given_table
+from acep.events.table_casts import with_casts
 from acep.events.tables import to_table
 from acep.matches.answers import Bundles, Count, Points
 from acep.matches.compressed import Compressed
@@ -147,6 +149,9 @@ class Matcher(Generic[Result]):
     The arguments are those of :func:`match`; for a list or dict of queries the methods return a list or dict. Without
     an id column, event ids count rows from the first batch on.
 
+    The first batch with events settles the types of the columns. ``cast`` gives a column a type as
+    :func:`acep.read_events` does, also one that is null in the first batch or comes later.
+
     With ``lateness`` (a text such as ``"10 s"``, a timedelta, or ticks of an integer ``ts``) events may come in any
     order. They are held until no earlier one can come: until an event is later by more than ``lateness``, or until
     :meth:`advance`. Events that come too late even so are not used: ``report.late`` counts them, :attr:`late` has them.
@@ -181,6 +186,9 @@ class Matcher(Generic[Result]):
     (0, 0)
     >>> len(matcher.push({"ts": [1], "type": ["a"], "n": [0]})), matcher.gap
     (1, None)
+    >>> matcher = Matcher("PATTERN SEQ(a p, b q) WHERE q.x > 5 WITHIN 9", cast={"x": "int"})
+    >>> len(matcher.push([{"ts": 1, "type": "a"}])), len(matcher.push([{"ts": 2, "type": "b", "x": 7}]))
+    (0, 1)
     """
 
     @overload
@@ -191,7 +199,9 @@ class Matcher(Generic[Result]):
     def __init__(self: Matcher[list[Matches]], query: Listed, **options: Unpack[MatcherKeywords]) -> None: ...
     @lists_options(MatcherKeywords)
     def __init__(self, query: Queries, **options: Unpack[MatcherKeywords]) -> None:
-        self._tables = tables_of(query, StreamOptions.of("Matcher.__init__", options, MatcherKeywords))
+        stream_options = StreamOptions.of("Matcher.__init__", options, MatcherKeywords)
+        self._casts = casts_of(stream_options.cast)
+        self._tables = tables_of(query, stream_options)
         self.query = self._tables.asked.give(self._tables.asked.queries)
 
     @property
@@ -214,7 +224,7 @@ class Matcher(Generic[Result]):
         columns do not fit those of the first batch.
         """
         tables, started, processor = self._tables, time.perf_counter(), time.thread_time()
-        found: Result = tables.given(tables.push(to_table(batch)))
+        found: Result = tables.given(tables.push(with_casts(to_table(batch), self._casts)))
         if (source := tables.stream or tables.revised) is not None:
             source.took(time.thread_time() - processor, time.perf_counter() - started)
         return found
@@ -378,7 +388,7 @@ class Matcher(Generic[Result]):
         >>> [len(some) for some in matcher.blocks({"ts": [1, 2, 3], "type": list("aab")})]
         [2]
         """
-        tables, table = self._tables, to_table(batch)
+        tables, table = self._tables, with_casts(to_table(batch), self._casts)
         started = time.perf_counter()
         for found in tables.blocks(table):
             tables.seconds += time.perf_counter() - started

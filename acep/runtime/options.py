@@ -77,9 +77,10 @@ class RevisedKeywords(StreamKeywords, total=False):
 
 
 class MatcherKeywords(RevisedKeywords, total=False):
-    """The options of :class:`acep.Matcher`: also how late events may come, whether automata may change, and whether
-    ``seq`` counts all events."""
+    """The options of :class:`acep.Matcher`: also the types of columns, how late events may come, whether automata may
+    change, and whether ``seq`` counts all events."""
 
+    cast: Mapping[str, str] | None
     lateness: Any
     dynamic: bool
     seq_gaps: bool | int
@@ -102,6 +103,7 @@ class StreamOptions:
     unit: str | None = None
     engine: str = "auto"
     duplicates: str = "refuse"
+    cast: Mapping[str, str] | None = None
     lateness: Any = None
     speculation: Any = 0
     op: str | None = None
@@ -213,7 +215,10 @@ class StreamOptions:
 
 ELSEWHERE = {
     "acep.parse(text, {name}=...)": ("errors", "weights", "parameters", "functions"),
-    "acep.read_events(path, {name}=...)": ("cast", "skip_bad_lines", "format"),
+    "acep.read_events(path, {name}=...)": (
+        *("cast", "format", "skip_bad_lines", "max_skipped", "max_line", "max_expansion", "max_columns"),
+        *("delimiter", "quote", "decimal", "multiline_cells"),
+    ),
     "acep.Matcher(query, {name}=...)": ("lateness", "speculation", "op", "dynamic", "seq_gaps"),
 }
 """The calls that take an option, with their options, to be named where a function does not take it."""

@@ -18,7 +18,7 @@ from tests.test_imports import FOLDERS, ROOT
 
 OPTIONS = StreamOptions.__dataclass_fields__
 NOT_LEARNED = {"engine", "duplicates"}
-OF_MATCHER = {"lateness", "speculation", "op", "dynamic", "seq_gaps"}
+OF_MATCHER = {"cast", "lateness", "speculation", "op", "dynamic", "seq_gaps"}
 
 
 def spark(name: str) -> Callable[..., Any]:

@@ -1,0 +1,48 @@
+"""Cast columns of a table to the types that a user gives, also columns that the table does not have yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from acep.errors import DataError
+from acep.events.buffers import decoded
+from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, finer
+from acep.events.nested import place_of
+
+__all__ = ["with_casts"]
+
+
+def with_casts(table: pa.Table, casts: Mapping[str, Cast]) -> pa.Table:
+    """Return the table with its columns in the types of the casts; a column that it lacks is null.
+
+    Raises :class:`DataError` for a value that a cast cannot represent, with its row.
+
+    >>> from acep.events.files.casts import casts_of
+    >>> with_casts(pa.table({"x": [None, None]}), casts_of({"x": "int", "y": "string"})).schema.types
+    [DataType(int64), DataType(string)]
+    """
+    for name, cast in casts.items() if table.num_columns else ():
+        place = place_of(table.schema, name)
+        if place is None:
+            table = table.append_column(name, pa.nulls(table.num_rows, cast.type))
+        else:
+            table = table.set_column(place, name, _cast(name, decoded(table.column(place)), cast))
+    return table
+
+
+def _cast(name: str, column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
+    try:
+        return cast_column(column, cast)
+    except (pa.ArrowException, ValueError, OverflowError) as wrong:
+        if isinstance(wrong, DataError):
+            raise DataError(f"`{name}`: {wrong.message}", hint=wrong.hint, code="data_value") from None
+        rows = bad_rows(column, lambda values: cast_column(values, cast))
+        nanoseconds = finer(cast)
+        if nanoseconds is not None and not bad_rows(column, lambda values: cast_column(values, nanoseconds)):
+            hint = f"it has nanoseconds: {as_cast(name, 'timestamp(ns)')}"
+        else:
+            hint = f"mend it, or cast to another type: {as_cast(name, 'string')}"
+        value = f"{column[rows[0]].as_py()!r} in row {rows[0]} (rows count from 0)" if rows else "of several kinds"
+        raise DataError(f"`{name}` is {value}, which is no {cast.text}", hint=hint, code="data_value") from None
