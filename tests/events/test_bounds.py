@@ -131,7 +131,7 @@ def tangled() -> None:
 @pytest.mark.parametrize("path", ["logs", "logs/**/*.csv", "log?/**"])
 def test_links_and_pipes_in_a_folder_stop_nothing(path: str) -> None:
     tangled()
-    with pytest.warns(DataWarning, match=r"`(logs/)?pipe\.csv`, which is no file"):
+    with pytest.warns(DataWarning, match=r"`(logs/)?pipe\.csv` is no file, but a pipe or a device"):
         table = acep.read_events(path)
     assert sorted(table.column("ts").to_pylist()) == ([1, 2, 3, 4] if path == "logs" else [1, 2, 3])
 
@@ -151,8 +151,24 @@ def test_links_do_not_multiply() -> None:
     for i in range(8):
         Path("d", f"link{i}").symlink_to(".")
     assert [*folders.files_of_glob("d/**/*.csv")] == [Path("d/1.csv")]
-    assert [name for name, _ in folders.walk_folder(Path("d"))] == ["1.csv"]
+    walk = folders.walk_folder(Path("d"))
+    assert [*walk.files] == ["1.csv"]
+    assert walk.refused == {f"link{i}": "a link to a folder that it is in" for i in range(8)}
     assert acep.read_events("d").num_rows == 2
+
+
+@pytest.mark.parametrize("target", ["../far", "../far/3.csv"])
+def test_two_ways_to_one_file_are_refused(target: str) -> None:
+    """A link leads to a file that another link, or the folder it leads to, has already."""
+    Path("far").mkdir()
+    Path("far/3.csv").write_text(ROWS)
+    Path("d").mkdir()
+    Path("d/out").symlink_to("../far")
+    Path("d/again.csv" if target.endswith(".csv") else "d/again").symlink_to(target)
+    with pytest.raises(DataError, match=r"`again[^`]*` and `out[^`]*` in .* are the same, by a link"):
+        acep.read_events("d")
+    with pytest.raises(DataError, match="are the same, by a link"):
+        acep.follow("d", PAIR, state="state", into="found", once=True)
 
 
 @pytest.mark.parametrize(
