@@ -122,6 +122,8 @@ def test_a_follower_names_files_in_printable_letters(folder: Path, capsys: pytes
         "out",
         "--end",
         "--skip-bad-lines",
+        "--max-skipped",
+        "34%",
     ]
     with fast_disk():
         shown = shown_by(capsys, *args, "--log-level", "debug")

@@ -13,7 +13,7 @@ import pytest
 
 import acep
 from acep.cli import main
-from acep.errors import DataError, DataWarning
+from acep.errors import DataError, DataWarning, QueryError
 from tests.events.test_streams import make_tiny
 
 ORDERED = "PATTERN SEQ(a x, b y) WHERE x.exp < y.exp WITHIN 9"
@@ -177,7 +177,7 @@ def test_the_events_of_a_match_are_read_without_more_warnings() -> None:
 @pytest.mark.parametrize("held", [["7", 8], [dt.date(2024, 1, 1), "never"], [True, 2]])
 def test_a_table_has_no_odd_values(held: list[Any]) -> None:
     """Nothing is inferred there: a column has one type, or is refused."""
-    with pytest.raises(DataError, match="column `exp` mixes"):
+    with pytest.raises(QueryError, match="column `exp` mixes"):
         acep.match({"ts": [1, 2], "type": ["a", "b"], "exp": held}, ORDERED)
 
 

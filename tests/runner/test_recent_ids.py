@@ -78,7 +78,7 @@ def test_it_is_left_out_after_a_restart_too(folder: Path) -> None:
 def test_it_is_no_bad_line(folder: Path) -> None:
     put(folder / "in", "2.csv", AGAIN + "nothing\n")
     with pytest.raises(DataError, match="the id 2 of column `id` came before"):
-        followed(folder, end=True, skip_bad_lines=True)
+        followed(folder, end=True, skip_bad_lines=True, max_skipped=0.5)
     done = acep.follow(
         *(folder / "in", QUERY),
         state=folder / "other",
@@ -86,6 +86,7 @@ def test_it_is_no_bad_line(folder: Path) -> None:
         id="id",
         end=True,
         skip_bad_lines=True,
+        max_skipped=0.5,
         duplicates="drop",
     )
     assert (done.report.events, done.report.duplicates, done.bad.count) == (4, 1, 1)
