@@ -14,6 +14,7 @@ from acep.errors import DataError
 from acep.events.files.casts import as_cast
 from acep.events.files.csv_files import CsvFile
 from acep.events.files.exponents import first_beyond
+from acep.events.files.far_times import in_reach
 from acep.events.files.json_lines import JsonFile
 from acep.events.files.long_numbers import first_long
 from acep.events.files.options import Options
@@ -284,6 +285,7 @@ def values_of(column: pa.ChunkedArray, value_type: pa.DataType) -> pa.ChunkedArr
     if pa.types.is_null(value_type):
         return pa.chunked_array([pa.nulls(len(column))])
     try:
-        return column.cast(value_type)
+        values = column.cast(value_type)
+        return in_reach(column, values) if pa.types.is_string(column.type) else values
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return typed(column, value_type)
