@@ -98,10 +98,10 @@ def _attempts(
         if move.arc.types and kind not in move.arc.types:
             continue
         number = move.failed(registers, event.row)
-        error = so_far + engine._cost(move.arc, between)
+        error = so_far + engine.cost(move.arc, between)
         if number is not None:
             reason = _not_held(watching.plan, watching.plan.predicates[number], node, move, event)
-        elif error + engine._rest(move.arc) > engine.budget:
+        elif error + engine.rest(move.arc) > engine.budget:
             reason = f"it would miss {costs.unscaled(error)}, and {costs.unscaled(engine.budget)} may be missing"
         else:
             continue

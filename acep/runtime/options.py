@@ -195,7 +195,7 @@ class StreamOptions:
 
 
 ELSEWHERE = {
-    "acep.parse(text, {name}=...)": ("errors", "weights", "parameters", "functions"),
+    "acep.parse(text, {name}=...)": ("errors", "weights", "surplus", "parameters", "functions"),
     "acep.read_events(path, {name}=...)": ("cast", "skip_bad_lines", "format"),
     "acep.Matcher(query, {name}=...)": ("lateness", "speculation", "op", "dynamic", "seq_gaps"),
 }

@@ -120,7 +120,7 @@ def replayed(
         return 0
     plain = _stream(table, query, columns, "bundles", {"engine": engine})
     plan = plain.plans[0]
-    native = not plan.sources and chosen(plan, engine, "bundles").engine != "reference"
+    native = not plan.sources and chosen(plan.finer or plan, engine, "bundles").engine != "reference"
     if plan.chooses:
         most = min(most, CHOSEN if native else CHOSEN // SLOWER)
     stream, size = plain, 1

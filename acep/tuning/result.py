@@ -226,12 +226,8 @@ def _cheaper_lines(found: Tuning) -> Iterator[str]:
     yield "# what would make the query cheaper"
     for one in found.changes:
         less = f"{found.exact.work:.3g} to {one.after.work:.3g} touches an event"
-        same = (
-            "as many matches, at the same times"
-            if one.same
-            else f"{one.after.matches:,} of {found.exact.matches:,} matches"
-        )
-        yield f"{one.change}: {less}, {same}"
+        before, after = count_text(found.exact.matches, "match", "matches"), f"{one.after.matches:,} after the change"
+        yield f"{one.change}: {less}; {before}, {after}{', at the same times' if one.same else ''}"
         yield f"  {one.why}"
     total = sum(found.by_variable.values())
     for name, touches in [*found.by_variable.items()][:3]:

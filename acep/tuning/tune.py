@@ -82,7 +82,7 @@ def tune(
     columns: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
     table = _table(events, asked, columns)
     plan = compile_query(asked, schema_of(table.schema, **columns))
-    native = not plan.sources and chosen(plan, engine).engine != "reference"
+    native = not plan.sources and chosen(plan.finer or plan, engine).engine != "reference"
     meter = Meter(int(effort) if native else int(effort) // SLOW)
     return _tuned(table, plan, columns, meter, native, sample, target_recall, of, cpu, policy, seed, engine)
 
@@ -138,7 +138,7 @@ def _with_budget(
     curve = curve_of(exact, run, meter, found.target, found.of)
     found = replace(found, curve=curve, knee=knee_of(curve, found.of), least=least_of(curve, found.target, found.of))
     found = replace(found, cpu=_cpu_shares(found.sample, exact, curve, cpu, unsaid))
-    if UNITS in with_allowance(chosen(plan, engine)):
+    if UNITS in with_allowance(chosen(plan.finer or plan, engine)):
         unsaid.append("a policy: no predicate ties events together, so that none takes part (stretches are skipped)")
         return found
     if found.least is None:

@@ -1,0 +1,148 @@
+"""An equality that ties all variables is a condition: the answer is the same however it is written.
+
+It is that of an evaluation which infers nothing: the oracle, and the reference runtime. The native core keeps events of
+different values apart where that is the same (:attr:`acep.plan.compile.Plan.finer`), in each output, in one piece and
+in batches, and over restarts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pytest
+
+import acep
+from acep.matches.matches import Matches
+from tests.case_counts import CaseCounts
+from tests.complaints import difference, fail_if_different, fail_if_wrong
+from tests.oracle import TooManyStepsError
+from tests.random_cases import Case
+from tests.test_random import found, judged, manageable, told
+from tests.tied_cases import tied_cases
+
+SEEDS = 3_000
+CHUNKS = 10
+
+
+def judged_or_nothing(case: Case) -> list[Any]:
+    """Return what the oracle says of a case, or nothing if it is too large."""
+    try:
+        return judged(case)
+    except TooManyStepsError:
+        return []
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_each_spelling_has_the_same_answer(chunk: int, cases: CaseCounts) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(chunk, cases(SEEDS), CHUNKS):
+        first, *others = tied_cases(seed)
+        case, wanted = manageable(first)
+        for other in (first, *others):
+            spelled = Case(seed, False, other.text, other.options, case.events, case.stream)
+            for engine in ("reference", "auto"):
+                fail_if_different(spelled, lambda one, engine=engine: found(one, engine), judged_or_nothing)
+            if found(spelled, "auto") != wanted:
+                pytest.fail(f"{case.paste()}\nis not\n{spelled.paste()}", pytrace=False)
+            seen["matches"] += bool(wanted)
+            seen[first.query().strategy.value] += bool(wanted)
+            seen[first.query().output.value] += bool(wanted)
+    cases.expect(seen, "matches", "strict_contiguity", "partition_contiguity", "non_overlap", "longest_non_overlap")
+
+
+def rows_of(answer: Any) -> list[Any]:
+    """Return what an output gives as plain values."""
+    if isinstance(answer, Matches):
+        return told(answer)
+    return [repr(one) for one in answer] if isinstance(answer, acep.Points | acep.Bundles) else [answer]
+
+
+def test_each_output_is_that_of_the_reference(cases: CaseCounts) -> None:
+    def complaint_of(case: Case) -> str:
+        query, table, stream = case.query(), case.table(), case.stream
+        matches = acep.match(table, query, engine="reference", **stream)
+        wanted: dict[str, Any] = {
+            "points": matches.points(),
+            "bundles": matches.bundles(),
+            "count": len(matches),
+            "exists": len(matches) > 0,
+            "compressed": len(matches),
+        }
+        complaints = []
+        for output, answer in wanted.items():
+            given = acep.match(table, query, output=output, **stream)
+            given = given.count() if output == "compressed" else int(given) if output == "count" else given
+            complaints.append(difference(rows_of(given), rows_of(answer), (output, "reference")))
+        for output in ("points", "bundles"):
+            given = acep.match(table, query, output=output, counts=False, **stream)
+            bare = getattr(matches, output)() if output == "points" else matches.bundles(counts=False)
+            points = [(one.key, getattr(one, "point", None) or one.start) for one in given]
+            complaints.append(
+                difference(points, [(one.key, getattr(one, "point", None) or one.start) for one in bare], ("bare", output))
+            )
+        every = acep.match(table, query, output="compressed", **stream)
+        complaints.append(difference(told(every.matches(limit=10**6)), told(matches), ("compressed", "reference")))
+        batches = [row for batch in acep.match(table, query, output="batches", **stream) for row in batch.to_pylist()]
+        complaints.append(difference(batches, matches.to_arrow().to_pylist(), ("batches", "reference")))
+        return "\n".join(filter(None, complaints))
+
+    for seed in range(cases(600)):
+        fail_if_wrong(manageable(tied_cases(seed)[seed % 3])[0], complaint_of)
+
+
+def test_a_stream_finds_the_same_over_restarts(cases: CaseCounts) -> None:
+    def complaint_of(case: Case) -> str:
+        rng = Random(case.seed)
+        # A stream comes in order, and ids must not depend on batches.
+        events = sorted(case.events, key=lambda row: (row["ts"], row["seq"] if "seq" in case.stream else 0))
+        case = Case(case.seed, False, case.text, case.options, events, case.stream)
+        wanted = told(acep.match(case.table(), case.query(), engine="reference", **case.stream))
+        answers = []
+        for engine in ("reference", "auto"):
+            matcher = acep.Matcher(case.query(), engine=engine, **case.stream)
+            given, at = [], 0
+            while at < len(events):
+                until = at + rng.randint(1, 4)
+                given += told(matcher.push(case.table(at, until)))
+                at = until
+                if rng.random() < 0.3:
+                    state, matcher = matcher.snapshot(), acep.Matcher(case.query(), engine=engine, **case.stream)
+                    matcher.restore(state)
+            given += told(matcher.finish())
+            answers.append(difference(sorted(given, key=repr), sorted(wanted, key=repr), (engine, "whole")))
+        return "\n".join(filter(None, answers))
+
+    for seed in range(cases(1_000)):
+        fail_if_wrong(manageable(tied_cases(seed)[seed % 3])[0], complaint_of)
+
+
+PASSES = {
+    "ts": list(range(1, 10)),
+    "type": ["pass", "pass", "pass", "pass", "pass", "pass", "shot", "pass", "shot"],
+    "team": ["a", "a", "b", "a", "a", "a", "a", "b", "b"],
+}
+ONE_TEAM = (
+    "p[i].team = p[i-1].team AND s.team = p[1].team",
+    "p[i].team = p[1].team AND s.team = p[1].team",
+    "NOT p.team != s.team",
+    "p.team = s.team",
+    "p.team IN (s.team)",
+)
+
+
+@pytest.mark.parametrize("condition", ONE_TEAM)
+@pytest.mark.parametrize("engine", ["reference", "native"])
+@pytest.mark.parametrize(
+    ("contiguity", "tie", "shots"),
+    [("partition_contiguity", "", [7]), ("strict_contiguity", "", [7]), ("partition_contiguity", "[team] AND ", [7, 7])],
+)
+def test_passes_and_a_shot_of_one_team(condition: str, engine: str, contiguity: str, tie: str, shots: list[int]) -> None:
+    """Two passes and a shot that follow each other. Only ``[team]`` ignores what the other team does in between."""
+    query = f"PATTERN SEQ(pass{{2}} p[], shot s) WHERE {contiguity}(p[], s) {{ {tie}{condition} }} WITHIN 99"
+    found = acep.match(PASSES, query, engine=engine)
+    if tie:
+        assert [(match.key, match.end) for match in found] == [({"team": "a"}, 7), ({"team": "b"}, 9)]
+    else:
+        assert [(match.key, match.end) for match in found] == [({}, 7)]
