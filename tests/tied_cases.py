@@ -93,6 +93,8 @@ def equality(rng: Random, left: str, right: str) -> str:
     """Return the equality of two references, written in one of the ways."""
     if chance(rng, 0.5):
         left, right = right, left
+    if "[i]." in left and "[i]." in right and left[0] != right[0]:  # [i] is for one variable of a condition
+        left = left.replace("[i].", ".")
     return pick(
         rng,
         {

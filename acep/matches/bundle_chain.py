@@ -15,10 +15,17 @@ from acep.matches.found_columns import FoundColumns
 from acep.matches.records import Found
 from acep.pattern.expressions import Value
 
-__all__ = ["BundleChain", "PointBundles"]
+__all__ = ["BundleChain", "PointBundles", "with_keys"]
 
 Ints = npt.NDArray[np.int64]
 Key = tuple[Value, ...]
+
+
+def with_keys(found: Sequence[Found], width: int) -> Sequence[Found]:
+    """Return matches with the first ``width`` of their keys only."""
+    if isinstance(found, FoundColumns):
+        return replace(found, keys=found.keys[:width])
+    return [replace(one, key=one.key[:width]) for one in found]
 
 
 class BundleChain:
@@ -29,8 +36,9 @@ class BundleChain:
     each partition, by its key.
 
     >>> chain, zero = BundleChain(0, span=5), np.zeros(3, np.int64)
-    >>> chain.bundles([], zero + [1, 9, 4], zero + [1, 9, 4]).tolist(), chain.bundles([], zero + 12, zero + 12).tolist()
-    ([1, 9, 1], [9, 9, 9])
+    >>> points = zero + [1, 10, 4]
+    >>> chain.bundles([], points, points).tolist(), chain.bundles([], zero + 12, zero + 12).tolist()
+    ([1, 10, 1], [10, 10, 10])
     """
 
     def __init__(self, width: int, span: int | None) -> None:

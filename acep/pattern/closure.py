@@ -19,7 +19,15 @@ from acep.pattern import expressions as ex
 from acep.pattern.tree import Query
 from acep.pattern.walk import group_variables, kleene_variables, negated_variables, variables
 
-__all__ = ["MOST_PAIRS", "Equal", "as_equality", "close_equalities", "equality_classes", "tied_attributes"]
+__all__ = [
+    "MOST_PAIRS",
+    "Equal",
+    "as_equality",
+    "close_equalities",
+    "equality_classes",
+    "of_first_event",
+    "tied_attributes",
+]
 
 MOST_PAIRS = 20_000
 """The greatest number of derived equalities: a class of n members gives n * (n - 1) / 2."""
@@ -178,6 +186,40 @@ def _is_each(member: Member, kleene: Collection[str]) -> TypeGuard[ex.Attribute]
 def _ties(group: Equal, var: str) -> bool:
     """Return whether a class has more than references to one event of ``var``, so that it ties its events together."""
     return any(not isinstance(m, ex.Attribute) or m.var != var or m.index is not None for m in group.members)
+
+
+def of_first_event(query: Query, closed: Iterable[ex.Expr]) -> tuple[ex.Expr, ...]:
+    """Return closed conjuncts with ``a[1].x`` for ``a.x`` in equalities with other variables, if x is tied for all and
+    all ``a[i].x`` are equal to ``a[1].x``. So a partial match need not keep the values of all events of a repetition.
+
+    >>> from acep.pattern.sase import parse
+    >>> from acep.pattern.printing import expression_text
+    >>> query = parse("PATTERN SEQ(A+ a[], B b) WHERE NOT a.x != b.x")
+    >>> [expression_text(e) for e in of_first_event(query, close_equalities(query))]
+    ['a[1].x = b.x', 'a[i].x = a[1].x']
+    """
+    kleene, tied, closed = kleene_variables(query.pattern), tied_attributes(query), tuple(closed)
+    pairs = [sides for conjunct in closed if (sides := _sides(conjunct, kleene)) is not None]
+    equal = {
+        (one.var, one.name)
+        for pair in pairs
+        for one, other in (pair, pair[::-1])
+        if _is_each(one, kleene) and other == replace(one, index=1) and one.name in tied
+    }
+
+    def of_first(side: ex.Expr) -> ex.Expr:
+        each = isinstance(side, ex.Attribute) and side.index in (None, "i") and (side.var, side.name) in equal
+        return replace(side, index=1) if isinstance(side, ex.Attribute) and each else side
+
+    conjuncts: list[ex.Expr] = []
+    for conjunct in closed:
+        equality = as_equality(conjunct)
+        if equality is not None and isinstance(equality.left, ex.Attribute) and isinstance(equality.right, ex.Attribute):
+            if equality.left.var != equality.right.var:
+                first = replace(equality, left=of_first(equality.left), right=of_first(equality.right))
+                conjunct = conjunct if (first.left, first.right) == (equality.left, equality.right) else first
+        conjuncts.append(conjunct)
+    return tuple(conjuncts)
 
 
 def tied_attributes(query: Query) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from acep.errors import AcepError, QueryError
 from acep.pattern import expressions as ex
 from acep.pattern.automata import STATE
 from acep.pattern.casts import cast_type
-from acep.pattern.closure import as_equality, close_equalities, tied_attributes
+from acep.pattern.closure import as_equality, close_equalities, of_first_event, tied_attributes
 from acep.pattern.evaluation import CASE, SAME_FUNCTIONS, Compiled, compile_expression
 from acep.pattern.printing import state_text
 from acep.pattern.tree import Output, Query, StateGraph, Strategy
@@ -193,13 +193,14 @@ def _compile(query: Query, schema: Schema, of: Plan | None = None) -> Plan:
     given = schema
     positive: list[Compiled] = []
     against: list[Compiled] = []
-    for conjunct in close_equalities(query):
+    closed = close_equalities(query)
+    for written, conjunct in zip(closed, of_first_event(query, closed), strict=True):
         resolved = settled(conjunct, condition=True).expr
         # A negation cannot be broken while a variable in its equality is missing, so that the equality is kept.
         speaks = any(leaf.var in negative for leaf in leaves_of(resolved))
         if _implied_by_partition(resolved, keys if speaks else alike):
             continue
-        shown = conjunct if schema.scales or _is_rewritten(conjunct) else None
+        shown = written if schema.scales or written is not conjunct or _is_rewritten(conjunct) else None
         made = compile_expression(resolved, schema.tick_ns, shown)
         mentioned = {leaf.var for leaf in made.leaves}
         (against if mentioned & negative else positive).append(made)

@@ -76,7 +76,7 @@ def _candidates(
             why = f"no match of the sample is longer, and the window is {window_text(within)}"
             yield f"WITHIN {window_text(shorter)}", why, replace(query, within=shorter)
     for name, share in shared_attributes(table, plan, columns)[:MOST_TIES] if exact.matches else ():
-        why = f"{name} is the same in all events of {share:.1%} of the matches that were looked at"
+        why = f"it asks for matches of one {name} each, as {share:.1%} of those that were looked at are"
         yield f"[{name}]", why, replace(query, ties=(*query.ties, name))
     having = query.having
     if having is not None and not query.errors:

@@ -220,7 +220,7 @@ def _changed(table: pa.Table, query: Query, plan: Plan, columns: Mapping[str, An
         yield "partition_contiguity", replace(query, strategy=Strategy.PARTITION_CONTIGUITY)
     if not plan.sources:
         for name, _ in shared_attributes(table, plan, columns)[:MOST_TIES]:
-            yield f"[{name}]", replace(query, ties=(*query.ties, name))
+            yield f"only of one {name} each: [{name}]", replace(query, ties=(*query.ties, name))
     within = query.within
     for part in SHORTER if within is not None else ():
         assert within is not None

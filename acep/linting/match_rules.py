@@ -1,0 +1,146 @@
+"""Find what a query says of its matches otherwise than it seems: by its equalities, and by its error budget."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from acep.errors import QueryError
+from acep.linting.report import Hit
+from acep.linting.tried_matches import match_number
+from acep.linting.view import LintView
+from acep.matches.records import Found
+from acep.pattern import expressions as ex
+from acep.pattern.closure import as_equality, tied_attributes
+from acep.pattern.printing import expression_text
+from acep.pattern.tree import Query, Strategy
+from acep.pattern.walk import least_bound, mentioned, negated_variables, variables
+from acep.plan.compile import compile_query
+
+__all__ = ["condition_unasked", "equality_no_partition", "errors_lack"]
+
+MANY = 0.5  # share of the matches that lack an event, from which on it is a warning
+LISTED = 3  # variables and conditions that are named
+
+
+def equality_no_partition(view: LintView) -> Iterator[Hit]:
+    """Find equalities that tie all events of a match but make no partition, where a partition has other matches."""
+    query, plan = view.plan.query, view.without_ids
+    if query.strategy is Strategy.STRICT_CONTIGUITY or not plan.tied:
+        return
+    if not (query.output.apart or query.strategy.contiguous or plan.window.counted):
+        return
+    number = match_number(plan, view.batch)
+    for name in tied_attributes(query) if number is not None else ():
+        condition = _equality_of(query, name)
+        try:
+            parted = match_number(compile_query(replace(query, ties=(*query.ties, name)), plan.schema), view.batch)
+        except QueryError:  # what an attribute may be compared with, but not be parted by
+            continue
+        if condition is None or parted is None or parted == number:
+            continue
+        yield Hit(
+            "note",
+            f"`{expression_text(condition)}` makes no partition: {_now(query, name)}. That gives {_count(number)}; "
+            f"with [{name}], {_then(query, name)}, there would be {parted:,}",
+            f"leave it as it is, or write [{name}] if the other question is meant",
+            condition.span,
+        )
+
+
+def _equality_of(query: Query, name: str) -> ex.Expr | None:
+    """Return the first equality of an attribute in the text."""
+    for condition in query.where:
+        match as_equality(condition):
+            case ex.Binary(left=ex.Attribute(name=left), right=ex.Attribute(name=right)) if left == right == name:
+                return condition
+    return None
+
+
+def _now(query: Query, name: str) -> str:
+    if query.strategy.contiguous:
+        return f"an event of another `{name}` between two others breaks contiguity"
+    if query.output.apart:
+        return f"of matches that overlap one is given, whatever their `{name}`"
+    return f"the window counts events of every `{name}`"
+
+
+def _then(query: Query, name: str) -> str:
+    if query.strategy.contiguous:
+        return "which ignores such events"
+    if query.output.apart:
+        return f"which gives matches of each `{name}` by themselves"
+    return f"which counts the events of one `{name}`"
+
+
+def errors_lack(view: LintView) -> Iterator[Hit]:
+    """Find the events that matches lack, where an error budget lets them."""
+    query, found = view.plan.query, view.tried.found
+    if not query.errors or not found:
+        return
+    least = least_bound(query.pattern)
+    lacking = Counter(var for one in found for var, number in least.items() if _number(one, var) < number)
+    if not lacking:
+        return
+    most = max(lacking.values()) / len(found)
+    parts = [
+        f"{_share(count, len(found))} {'lack' if least[var] == 1 else f'have fewer than {least[var]} of'} `{var}`"
+        for var, count in lacking.most_common(LISTED)
+    ]
+    yield Hit(
+        "warning" if most >= MANY else "note",
+        f"with errors={float(query.errors):g}, of {_matches(view)} {', '.join(parts)}",
+        f'what must be there has an infinite weight: weights={{"{lacking.most_common(1)[0][0]}": math.inf}}',
+        view.place(lacking.most_common(1)[0][0]),
+    )
+
+
+def condition_unasked(view: LintView) -> Iterator[Hit]:
+    """Find conditions that are not asked of many matches, as an event that they speak of is missing."""
+    query, found = view.plan.query, view.tried.found
+    if not query.errors or not found:
+        return
+    needed, negated = least_bound(query.pattern), negated_variables(query.pattern)
+    order = variables(query.pattern)
+    for condition in query.where:
+        names = mentioned(condition)
+        absent = Counter(next((var for var in names if needed.get(var) and not _number(one, var)), "") for one in found)
+        asked = absent.pop("", 0)
+        if len(names) < 2 or not absent:
+            continue
+        missing = " or ".join(f"`{var}`" for var in sorted(absent, key=order.index))
+        what = next((f"the negation `{var}` cannot be broken" for var in names if var in negated), "")
+        yield Hit(
+            "note",
+            f"`{expression_text(condition)}` is not asked where {missing} is missing"
+            f"{f', so that {what} there' if what else ''}: in {_share(len(found) - asked, len(found))} of "
+            f"{_matches(view)}",
+            f'a condition that must hold needs its events: weights={{"{absent.most_common(1)[0][0]}": math.inf}}',
+            condition.span,
+        )
+
+
+def _number(one: Found, var: str) -> int:
+    """Return the number of events that a match binds to a variable."""
+    return next((len(ids) for name, ids in one.bindings if name == var), 0)
+
+
+def _matches(view: LintView) -> str:
+    number = len(view.tried.found)
+    return _count(number) if view.tried.whole else f"the first {number:,} matches"
+
+
+def _count(number: int) -> str:
+    return f"{number:,} match{'' if number == 1 else 'es'}"
+
+
+def _share(part: int, whole: int) -> str:
+    """Return a share in percent, of which a small part of nothing is not 0, nor a large one all.
+
+    >>> _share(1, 1000), _share(999, 1000), _share(1, 3)
+    ('less than 1%', 'more than 99%', '33%')
+    """
+    if 0 < part < whole / 100:
+        return "less than 1%"
+    return "more than 99%" if whole > part > whole * 0.99 else f"{part / whole:.0%}"
