@@ -286,7 +286,7 @@ EXACT = [
         (),
         seq(row("a"), plus("b")),
         {"b": same_ref},
-        under("SEQ(ANY a, ANY+ b[])", "NOT b.ref != a.ref") + LONGEST,
+        under("SEQ(ANY a, ANY+ b[])", "b.ref = a.ref") + LONGEST,
     ),
     Case(
         "`FIRST(B",

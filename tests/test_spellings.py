@@ -16,6 +16,7 @@ import pytest
 
 import acep
 from acep.matches.matches import Matches
+from acep.pattern.printing import state_text
 from tests.case_counts import CaseCounts
 from tests.complaints import difference, fail_if_different, fail_if_wrong
 from tests.oracle import TooManyStepsError
@@ -147,7 +148,8 @@ ONE_TEAM = (
 @pytest.mark.parametrize("condition", ONE_TEAM)
 @pytest.mark.parametrize("engine", ["reference", "native"])
 @pytest.mark.parametrize(
-    ("contiguity", "tie"), [("partition_contiguity", ""), ("strict_contiguity", ""), ("partition_contiguity", "[team] AND ")]
+    ("contiguity", "tie"),
+    [("partition_contiguity", ""), ("strict_contiguity", ""), ("partition_contiguity", "[team] AND ")],
 )
 def test_passes_and_a_shot_of_one_team(condition: str, engine: str, contiguity: str, tie: str) -> None:
     """Two passes and a shot that follow each other. Only ``[team]`` ignores what the other team does in between."""
@@ -157,3 +159,53 @@ def test_passes_and_a_shot_of_one_team(condition: str, engine: str, contiguity: 
         assert [(match.key, match.end) for match in found] == [({"team": "a"}, 7), ({"team": "b"}, 9)]
     else:
         assert [(match.key, match.end) for match in found] == [({}, 7)]
+
+
+WORK = {
+    "plain": "a.k = b.k AND b.k = c.k",
+    "negated": "NOT a.k != b.k AND NOT a.k != c.k",
+    "in": "b.k IN (a.k) AND c.k IN (b.k)",
+}
+
+
+@pytest.mark.parametrize("strategy", ["skip_till_any_match", "skip_till_next_match"])
+@pytest.mark.parametrize("output", ["matches", "points", "bundles", "count"])
+def test_an_equality_that_ties_all_takes_the_work_of_a_partition(strategy: str, output: str) -> None:
+    rng = Random(5)
+    rows = {"ts": list(range(2_000)), "type": rng.choices("ABC", k=2_000), "k": rng.choices(range(50), k=2_000)}
+    text = "PATTERN SEQ(A a, B b, C c) WHERE {} {{ {} }} WITHIN 300"
+    parted = acep.match(rows, text.format(strategy, "[k]"), output=output)
+    for condition in WORK.values():
+        tied = acep.match(rows, text.format(strategy, condition), output=output)
+        assert tied.report.work == parted.report.work
+        assert tied.report.made == parted.report.made
+
+
+def test_a_repetition_of_equal_events_is_counted_and_not_enumerated() -> None:
+    """There are 2^60 matches and more, of the events of either user."""
+    rows = {"ts": list(range(120)), "type": ["fail"] * 120, "user": ["u", "v"] * 60}
+    for condition in ("f[i].user = f[1].user", "NOT f[i].user != f[i-1].user", "prev(f.user) = f.user"):
+        query = f"PATTERN fail+ f[] WHERE {condition} WITHIN 500"
+        assert int(acep.match(rows, query, output="count")) == 2 * (2**60 - 1)
+        assert acep.match(rows, query, output="compressed").count() == 2 * (2**60 - 1)
+
+
+def test_without_a_user_an_event_matches_alone() -> None:
+    rows = {"ts": [1, 2, 3, 4], "type": ["fail"] * 4, "user": ["u", None, "u", None]}
+    query = "PATTERN fail+ f[] WHERE f[i].user = f[i-1].user WITHIN 500"
+    found = acep.match(rows, query)
+    assert [one.bindings["f"] for one in found] == [(0,), (1,), (0, 2), (2,), (3,)]
+    assert {one.bundle for one in found} == {1}
+    for output in ("count", "points", "bundles"):
+        assert len(rows_of(acep.match(rows, query, output=output))) == {"count": 1, "points": 4, "bundles": 1}[output]
+    assert int(acep.match(rows, query, output="count")) == 5
+    assert [one.matches for one in acep.match(rows, query, output="bundles")] == [5]
+
+
+def test_an_older_state_in_which_an_equality_was_a_partition_is_refused() -> None:
+    query = acep.parse("PATTERN SEQ(A a, B b) WHERE a.k = b.k WITHIN 9")
+    assert "no keys: k" in state_text(query)
+    assert "no keys" not in state_text(acep.parse("PATTERN SEQ(A a, B b) WHERE [k] WITHIN 9"))
+    contiguous = "PATTERN SEQ(A a, B b) WHERE strict_contiguity"
+    assert "errors pay for missing events" in state_text(acep.parse(contiguous, errors=1))
+    assert "errors" not in state_text(acep.parse(contiguous))

@@ -101,6 +101,9 @@ def _attempts(
         error = so_far + engine.cost(move.arc, between)
         if number is not None:
             reason = _not_held(watching.plan, watching.plan.predicates[number], node, move, event)
+        elif engine.strategy.contiguous and costs.of_gap(move.arc.gaps, between) is None:
+            places = max(letters for _, letters in move.arc.gaps)
+            reason = f"of {between} events between, {between - places} are surplus: only {places} may be missing there"
         elif error + engine.rest(move.arc) > engine.budget:
             reason = f"it would miss {costs.unscaled(error)}, and {costs.unscaled(engine.budget)} may be missing"
         else:

@@ -110,7 +110,8 @@ def _plan(plan: Plan, assumed: bool) -> Iterator[str]:
         broken = f"broken by: {negation.var} of {types_text(negation.types)}"
         texts = " AND ".join(expression_text(c.told) for c in conditions)
         yield f"{broken} with {texts}" if texts else broken
-    yield f"error budget: {costs.unscaled(costs.budget)}"
+    surplus = "" if costs.surplus is None else f", of which a surplus event costs {costs.unscaled(costs.surplus)}"
+    yield f"error budget: {costs.unscaled(costs.budget)}{surplus}"
     yield f"output: {query.output.value.replace('_', ' ')}"
 
 

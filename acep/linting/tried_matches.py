@@ -16,10 +16,10 @@ from acep.shedding.limits import Limits
 
 __all__ = ["TriedMatches", "match_number", "tried_matches"]
 
-EFFORT = 5_000_000  # touches
+EFFORT = 1_000_000  # touches
 MOST = 20_000  # matches that are looked at
 PART = 1024  # events between two looks at the work
-BURST = 16  # how many times the mean work of the bound a part may need
+BURST = 4  # how many times the mean work of the bound a part may need
 
 
 @dataclass(frozen=True)
@@ -70,15 +70,15 @@ def _parts(plan: Plan, batch: Batch, output: str) -> Iterator[tuple[Batch, Strea
     """Yield parts of the events, each with the stream to push it to."""
     if not len(batch):
         return
-    limits, size = None, 1
+    limits, size, work = None, 1, max(BURST * EFFORT / len(batch), 1.0)
     if not plan.sources and chosen(plan.finer or plan, "auto", output).engine != "reference":
-        work = max(BURST * EFFORT / len(batch), 1.0)
         limits, size = Limits(policy_of("newest"), Budget(work=work, estimate=0)), PART
     stream = Stream([plan], output=output, limits=limits)
     for part in batch.parts(size):
+        stream.allow(work, len(part), EFFORT)  # one partial match may stand for very many matches
         yield part, stream
 
 
 def _exceeds(stream: Stream) -> bool:
     counts = stream.counts
-    return counts.shed > 0 or counts.touches > EFFORT
+    return counts.shed > 0 or max(counts.touches, counts.matches) > EFFORT

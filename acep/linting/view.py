@@ -109,10 +109,13 @@ class LintView:
     @cached_property
     def partitions(self) -> Ints:
         """Return the number of the partition of each event, -1 where a partition attribute is null; int64[n]."""
-        keys = self.plan.keys
+        return self.numbers(self.plan.keys)
+
+    def numbers(self, keys: tuple[str, ...]) -> Ints:
+        """Return a number for the values that each event has in some columns, -1 where one is null; int64[n]."""
         if not keys or not len(self):
             return np.zeros(len(self), np.int64)
-        hashes = hashes_of_columns([self.batch.columns[name] for name in keys], len(self))
+        hashes = hashes_of_columns([self.column(name) for name in keys], len(self))
         _, numbers = np.unique(hashes, return_inverse=True)
         numbers = numbers.ravel().astype(np.int64)
         for name in keys:

@@ -59,8 +59,7 @@ class BundleChain:
         end = np.array([one.end for one in found], np.int64)
         bundles = self._bundles(of_key, list(numbers), end, end).tolist()
         return [
-            replace(one, key=one.key[: self.width], bundle=bundle)
-            for one, bundle in zip(found, bundles, strict=True)
+            replace(one, key=one.key[: self.width], bundle=bundle) for one, bundle in zip(found, bundles, strict=True)
         ]
 
     def counted(self, counted: Counted) -> Counted:

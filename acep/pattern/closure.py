@@ -151,7 +151,7 @@ def close_equalities(query: Query) -> tuple[ex.Expr, ...]:
     for group, of_negated in classes:
         n = len(group.members)
         if len(implied) + n * (n - 1) // 2 > MOST_PAIRS:
-            hint = "tie an attribute of all events by [attribute]"
+            hint = "compare fewer variables with each other; [attribute] ties all, and makes each value a stream of its own"
             raise QueryError("too many equalities follow from each other", hint=hint, code="query_size")
         pairs = list(combinations(group.members, 2))
         if not of_negated and all(isinstance(m, ex.Attribute) for m in group.members):
@@ -214,7 +214,11 @@ def of_first_event(query: Query, closed: Iterable[ex.Expr]) -> tuple[ex.Expr, ..
     conjuncts: list[ex.Expr] = []
     for conjunct in closed:
         equality = as_equality(conjunct)
-        if equality is not None and isinstance(equality.left, ex.Attribute) and isinstance(equality.right, ex.Attribute):
+        if (
+            equality is not None
+            and isinstance(equality.left, ex.Attribute)
+            and isinstance(equality.right, ex.Attribute)
+        ):
             if equality.left.var != equality.right.var:
                 first = replace(equality, left=of_first(equality.left), right=of_first(equality.right))
                 conjunct = conjunct if (first.left, first.right) == (equality.left, equality.right) else first

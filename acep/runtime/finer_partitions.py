@@ -26,7 +26,7 @@ from acep.reference.single_events import SingleEvents, matches_one_event
 from acep.reference.state import dump_runtime, load_runtime
 from acep.storage.plain_data import from_json, to_plain
 
-__all__ = ["FinerExecutor", "plain_record", "record_of"]
+__all__ = ["FinerExecutor", "null_rows", "plain_record", "record_of"]
 
 RECORD = 8
 """The first fields of a match, which plain data hold."""
@@ -67,7 +67,6 @@ class FinerExecutor:
         self.chain = BundleChain(len(self.plan.keys), self.plan.window.span)
         self.waits = not decides_at_once(self.plan)
         self.singles = SingleEvents(self.plan) if matches_one_event(self.plan) else None
-        self.columns = [name for name in self.plan.tied if name != self.plan.schema.ts]
 
     @property
     def flows(self) -> bool:
@@ -81,7 +80,7 @@ class FinerExecutor:
             self.clock = int(batch.ts[-1])
         if self.singles is None:
             return self.shown(found)
-        rows = self._null_rows(batch)
+        rows = null_rows(self.plan, batch)
         return self._with_singles(found, self.singles.push(_rows(batch, rows).events) if len(rows) else [])
 
     def advance(self, clock: int) -> Sequence[Found]:
@@ -150,11 +149,11 @@ class FinerExecutor:
         known = counts.known
         # The bundles whose recall the engine tells are those of its partitions.
         counts = replace(counts, known=lambda: ((known if isinstance(known, tuple) else known())[0], None))
-        if self.singles is None:
-            return [counts]
-        more = self.singles.counts
-        sums = {name: getattr(counts, name) + getattr(more, name) for name in ("nodes", "touches", "matches")}
-        return [counts.other(**sums)]
+        if self.singles is not None:
+            more = self.singles.counts
+            sums = {name: getattr(counts, name) + getattr(more, name) for name in ("nodes", "touches", "matches")}
+            counts = counts.other(**sums)
+        return [counts.other(matches=counts.matches - sum(map(len, self.waiting)))]
 
     def live(self) -> int:
         """Return how many partial matches have a window that is not over."""
@@ -206,14 +205,15 @@ class FinerExecutor:
         if self.singles is not None:
             load_runtime(self.singles, data["singles"])
 
-    def _null_rows(self, batch: Batch) -> Any:
-        """Return the rows of a batch in which a tied column is null."""
-        null = np.zeros(len(batch), bool)
-        for name in self.columns:
-            column = batch.columns.get(name, batch.types if name == self.plan.schema.type else None)
-            if column is not None and column.valid is not None:
-                null |= column.valid == 0
-        return np.flatnonzero(null)
+
+def null_rows(plan: Plan, batch: Batch) -> Any:
+    """Return the rows of a batch in which a column is null that equalities tie, as int64[n]."""
+    null = np.zeros(len(batch), bool)
+    for name in plan.tied:
+        column = batch.columns.get(name, batch.types if name == plan.schema.type else None)
+        if column is not None and column.valid is not None:
+            null |= column.valid == 0
+    return np.flatnonzero(null)
 
 
 def _joined(parts: Sequence[Sequence[Found]]) -> Sequence[Found]:

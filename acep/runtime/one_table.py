@@ -23,6 +23,7 @@ from acep.matches.records import Found
 from acep.native.compiled import chosen
 from acep.plan.schema import Schema
 from acep.reference.single_events import matches_one_event
+from acep.runtime.finer_partitions import null_rows
 from acep.runtime.stream import together
 from acep.runtime.table_stream import TableStream
 
@@ -126,14 +127,17 @@ def _compressed(tables: TableStream, table: pa.Table) -> Compressed:
     if table.num_columns:
         tables.prepare(table.schema)
         (plan,) = tables.plans
-        runs = plan if plan.finer is None or matches_one_event(plan) else plan.finer
+        batch = tables.batch(table)
+        runs = plan
+        if plan.finer is not None and not (matches_one_event(plan) and len(null_rows(plan, batch))):
+            runs = plan.finer
         choice = chosen(runs, tables.engine, "compressed")
         if choice.alone == "compressed":
             from acep.native.session import NativeSession
 
             finer = runs is not plan
             session = NativeSession([runs] * (1 + finer), [choice.engine, "points"][: 1 + finer])
-            session.push(tables.batch(table))
+            session.push(batch)
             session.finish()
             tables.warn()
             bundles = None

@@ -91,6 +91,11 @@ PAIRS: list[tuple[str, str, tuple[Any, ...], tuple[Any, ...]]] = [
         (KEYED, rows(k=list(range(N)))),
         ("PATTERN A a WHERE [k] WITHIN 300", rows(k=list(range(N)))),
     ),
+    (
+        "key_unique", "error",
+        ("PATTERN SEQ(A a, B b) WHERE NOT b.x != a.x WITHIN 300", rows()),
+        ("PATTERN SEQ(A a, B b) WHERE NOT b.k != a.k WITHIN 300", rows()),
+    ),
     ("key_dominant", "warning", (KEYED, rows(k=[1] * 57 + [2] * 3)), (KEYED, rows(k=[1] * 50 + [2] * 10))),
     (
         "predicate_never", "error",
@@ -232,7 +237,9 @@ def test_an_equality_and_a_partition_are_two_questions_with_two_numbers() -> Non
         text = f"PATTERN SEQ(A a, B b) WHERE partition_contiguity(a, b) {{ [k] AND {condition} }} WITHIN 300"
         (found,) = [one for one in acep.lint(TEAMS, text) if one.code == "equality_no_partition"]
         equal, parted = (len(acep.match(TEAMS, one)) for one in (text, text.replace("[k]", "[k, x]")))
-        assert f"That gives {equal} matches; with [x], which ignores such events, there would be {parted}" in found.message
+        assert (
+            f"That gives {equal} matches; with [x], which ignores such events, there would be {parted}" in found.message
+        )
         assert (equal, parted) == (0, 30)
         assert found.hint == "leave it as it is, or write [x] if the other question is meant"
 
