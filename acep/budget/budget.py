@@ -40,9 +40,9 @@ class Budget:
     """The limits on a query. ``None`` sets no bound; without any bound nothing is shed.
 
     ``errors`` is the greatest total weight of missing letters. ``weights`` maps variables to the weights of their
-    letters, and of the events that break a negation. ``surplus`` is what an event costs that is surplus under contiguity
-    (infinite: there may be none). Values given here replace those that ``acep.parse`` or
-    ``acep.regex`` was given; ``None`` keeps them.
+    letters, and of the events that break a negation. ``surplus`` is what an event costs that is surplus under
+    contiguity (infinite: there may be none). Values given here replace those that ``acep.parse`` or ``acep.regex`` was
+    given; ``None`` keeps them.
 
     ``work`` is the average number of transition evaluations ("touches") per event: evaluated pairs of a partial match
     and an arc, shedding decisions included. Unused ones are carried over, and the same stream always has the same

@@ -151,7 +151,7 @@ def close_equalities(query: Query) -> tuple[ex.Expr, ...]:
     for group, of_negated in classes:
         n = len(group.members)
         if len(implied) + n * (n - 1) // 2 > MOST_PAIRS:
-            hint = "compare fewer variables with each other; [attribute] ties all, and makes each value a stream of its own"
+            hint = "compare fewer variables; [attribute] ties all, and makes each value a stream of its own"
             raise QueryError("too many equalities follow from each other", hint=hint, code="query_size")
         pairs = list(combinations(group.members, 2))
         if not of_negated and all(isinstance(m, ex.Attribute) for m in group.members):
@@ -207,23 +207,18 @@ def of_first_event(query: Query, closed: Iterable[ex.Expr]) -> tuple[ex.Expr, ..
         if _is_each(one, kleene) and other == replace(one, index=1) and one.name in tied
     }
 
-    def of_first(side: ex.Expr) -> ex.Expr:
-        each = isinstance(side, ex.Attribute) and side.index in (None, "i") and (side.var, side.name) in equal
-        return replace(side, index=1) if isinstance(side, ex.Attribute) and each else side
+    def at_first(side: ex.Attribute) -> ex.Attribute:
+        each = side.index in (None, "i") and (side.var, side.name) in equal
+        return replace(side, index=1) if each else side
 
-    conjuncts: list[ex.Expr] = []
-    for conjunct in closed:
-        equality = as_equality(conjunct)
-        if (
-            equality is not None
-            and isinstance(equality.left, ex.Attribute)
-            and isinstance(equality.right, ex.Attribute)
-        ):
-            if equality.left.var != equality.right.var:
-                first = replace(equality, left=of_first(equality.left), right=of_first(equality.right))
-                conjunct = conjunct if (first.left, first.right) == (equality.left, equality.right) else first
-        conjuncts.append(conjunct)
-    return tuple(conjuncts)
+    def rewritten(conjunct: ex.Expr) -> ex.Expr:
+        match as_equality(conjunct):
+            case ex.Binary(left=ex.Attribute() as left, right=ex.Attribute() as right) if left.var != right.var:
+                sides = at_first(left), at_first(right)
+                return conjunct if sides == (left, right) else ex.Binary("=", *sides, conjunct.span)
+        return conjunct
+
+    return tuple(map(rewritten, closed))
 
 
 def tied_attributes(query: Query) -> tuple[str, ...]:

@@ -43,9 +43,9 @@ def regex(
     operators are ``* + ? {m} {m,} {m,n} {m+}``, groups ``( )`` or ``[ ]``, and ``|``. ``within`` is the window: a
     number in the units of ``ts``, a text (``"1 hour"``, ``"5 EVENTS"``), a timedelta, or ``None`` for no limit.
     ``errors`` is the greatest total weight of missing letters, ``by`` are the attributes that all events of a match
-    share, ``strategy`` is the event selection strategy, ``weights`` maps letters to other weights than 1,
-    ``surplus`` is what an event costs that is surplus under contiguity (``None``: there may be none), and ``output`` selects the matches (``"all"``, ``"non_overlap"``, ``"longest_non_overlap"``,
-    ``"earliest_maximal"``).
+    share, ``strategy`` is the event selection strategy, ``weights`` maps letters to other weights than 1, ``surplus``
+    is what an event costs that is surplus under contiguity (``None``: there may be none), and ``output`` selects the
+    matches (``"all"``, ``"non_overlap"``, ``"longest_non_overlap"``, ``"earliest_maximal"``).
 
     Raises :class:`~acep.errors.QueryError` for a text that cannot be parsed, or an invalid query.
 

@@ -45,9 +45,9 @@ def parse(
     ``errors`` is the error budget: the greatest total weight of missing components (a number, at least 0). ``weights``
     maps variables to other weights than 1: a positive number, or infinity (or ``None``) for a component that may not
     be missing. ``surplus`` is what an event costs of the error budget that comes between two others under contiguity,
-    beyond one in place of each missing component (``None``: there may be none). ``parameters`` are the values of ``:name`` in the text: numbers, texts, truth values, datetimes,
-    timedeltas, ``None``, and lists of these behind ``IN``. ``functions`` are functions of your own that the text calls
-    by name (:func:`acep.function`).
+    beyond one in place of each missing component (``None``: there may be none). ``parameters`` are the values of
+    ``:name`` in the text: numbers, texts, truth values, datetimes, timedeltas, ``None``, and lists of these behind
+    ``IN``. ``functions`` are functions of your own that the text calls by name (:func:`acep.function`).
 
     Raises :class:`~acep.errors.QueryError`, with the place in the text and a hint, for an invalid query.
 

@@ -1,8 +1,8 @@
 """Run a plan as a finer one, whose partitions are parts of its own, and give the matches of its own partitions.
 
 Equalities that tie all variables let an engine look at the events of one value alone
-(:attr:`acep.plan.compile.Plan.finer`). What is given stays what it is without them: the key, the bundles, and matches of
-one event whose value is null.
+(:attr:`acep.plan.compile.Plan.finer`). What is given stays what it is without them: the key, the bundles, and matches
+of one event whose value is null.
 """
 
 from __future__ import annotations
@@ -239,8 +239,8 @@ def _rows(batch: Batch, rows: Any) -> Batch:
 
 
 def _and_counted(counted: Counted, singles: Sequence[Found], width: int, *, points: bool) -> Counted:
-    """Return rows of counts with a row for each match of one event. They have the first ``width`` keys only. ``points``:
-    rows have no number of matches."""
+    """Return rows of counts with a row for each match of one event. They have the first ``width`` keys only.
+    ``points``: rows have no number of matches."""
     keys: list[Column] = []
     for i, column in enumerate(counted.keys[:width]):
         values = [*column.to_list(), *(one.key[i] for one in singles)]

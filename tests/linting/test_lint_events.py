@@ -231,7 +231,6 @@ def test_texts_of_which_only_some_are_numbers_are_no_finding() -> None:
     assert "numbers_as_text" not in acep.lint(rows(x=versions), text).codes
 
 
-
 def test_an_equality_and_a_partition_are_two_questions_with_two_numbers() -> None:
     for condition in ("b.x = a.x", "NOT b.x != a.x", "a.x IN (b.x)"):
         text = f"PATTERN SEQ(A a, B b) WHERE partition_contiguity(a, b) {{ [k] AND {condition} }} WITHIN 300"
