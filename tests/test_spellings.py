@@ -16,7 +16,7 @@ import pytest
 
 import acep
 from acep.matches.matches import Matches
-from acep.pattern.printing import state_text
+from acep.pattern.state_text import state_text
 from tests.case_counts import CaseCounts
 from tests.complaints import difference, fail_if_different, fail_if_wrong
 from tests.oracle import TooManyStepsError

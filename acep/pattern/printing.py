@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from acep.pattern.closure import tied_attributes
 from acep.pattern.spelling import condition_text, expression_text, name_text, quoted_text, tie_text
 from acep.pattern.times import window_text
 from acep.pattern.tree import (
@@ -24,7 +23,7 @@ from acep.pattern.tree import (
 )
 from acep.pattern.walk import levels, parts
 
-__all__ = ["arc_text", "canonical", "expression_text", "pattern_text", "state_text", "tree_lines"]
+__all__ = ["arc_text", "canonical", "expression_text", "pattern_text", "tree_lines"]
 
 _OUTPUTS = {output: output.value.replace("_", " ").upper() for output in Output}
 
@@ -179,24 +178,6 @@ def canonical(query: Query) -> str:
     else:
         words.append(f"PATTERN {pattern_text(query.pattern)}")
     return " ".join([*words, *_clauses(query)])
-
-
-def state_text(query: Query) -> str:
-    """Return the canonical text for the fingerprint of a state. It has a mark on each query that finds other matches
-    than it did when the first states were written, so that no earlier state of it goes on.
-
-    >>> from acep.pattern.sase import parse
-    >>> state_text(parse("PATTERN SEQ(A a, B b) WHERE b.x = a.x")).splitlines()[1:]
-    ['no keys: x']
-    """
-    queries, lines = [query], [canonical(query)]
-    for each in queries:
-        queries += [source.query for source in each.sources]
-        if tied := tied_attributes(each):
-            lines.append(f"no keys: {', '.join(map(tie_text, tied))}")
-        if each.errors and each.strategy.contiguous:
-            lines.append("errors pay for missing events")
-    return "\n".join(lines)
 
 
 def tree_lines(query: Query) -> list[str]:

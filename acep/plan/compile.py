@@ -18,7 +18,7 @@ from acep.pattern.automata import STATE
 from acep.pattern.casts import cast_type
 from acep.pattern.closure import as_equality, close_equalities, of_first_event, tied_attributes
 from acep.pattern.evaluation import CASE, SAME_FUNCTIONS, Compiled, compile_expression
-from acep.pattern.printing import state_text
+from acep.pattern.state_text import state_text
 from acep.pattern.tree import Output, Query, StateGraph, Strategy
 from acep.pattern.walk import attributes, children, leaves_of, levels, variables
 from acep.plan.compile_graph import KnownParts, compile_graph
