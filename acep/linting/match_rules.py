@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from acep.errors import QueryError
+from acep.explain.partition_meaning import meaning_without, with_partition
 from acep.linting.report import Hit
 from acep.linting.tried_matches import match_number
 from acep.linting.view import LintView
@@ -42,8 +43,8 @@ def equality_no_partition(view: LintView) -> Iterator[Hit]:
             continue
         yield Hit(
             "note",
-            f"`{expression_text(condition)}` makes no partition: {_now(query, name)}. That gives {_count(number)}; "
-            f"with [{name}], {_then(query, name)}, there would be {parted:,}",
+            f"`{expression_text(condition)}` makes no partition: {meaning_without(query, name)}. "
+            f"That gives {_count(number)}; with {with_partition(query, name)}, there would be {parted:,}",
             f"leave it as it is, or write [{name}] if the other question is meant",
             condition.span,
         )
@@ -56,22 +57,6 @@ def _equality_of(query: Query, name: str) -> ex.Expr | None:
             case ex.Binary(left=ex.Attribute(name=left), right=ex.Attribute(name=right)) if left == right == name:
                 return condition
     return None
-
-
-def _now(query: Query, name: str) -> str:
-    if query.strategy.contiguous:
-        return f"an event of another `{name}` between two others breaks contiguity"
-    if query.output.apart:
-        return f"of matches that overlap one is given, whatever their `{name}`"
-    return f"the window counts events of every `{name}`"
-
-
-def _then(query: Query, name: str) -> str:
-    if query.strategy.contiguous:
-        return "which ignores such events"
-    if query.output.apart:
-        return f"which gives matches of each `{name}` by themselves"
-    return f"which counts the events of one `{name}`"
 
 
 def errors_lack(view: LintView) -> Iterator[Hit]:

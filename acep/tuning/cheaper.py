@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep.explain.partition_meaning import meaning_without, with_partition
 from acep.matches.found_columns import FoundColumns, concatenate
 from acep.pattern.expressions import Attribute
 from acep.pattern.printing import expression_text
@@ -76,7 +77,8 @@ def _candidates(
             why = f"no match of the sample is longer, and the window is {window_text(within)}"
             yield f"WITHIN {window_text(shorter)}", why, replace(query, within=shorter)
     for name, share in shared_attributes(table, plan, columns)[:MOST_TIES] if exact.matches else ():
-        why = f"it asks for matches of one {name} each, as {share:.1%} of those that were looked at are"
+        looked_at = f"{share:.1%} of the matches that were looked at are of one `{name}` each"
+        why = f"now {meaning_without(query, name)}; it would be {with_partition(query, name)} ({looked_at})"
         yield f"[{name}]", why, replace(query, ties=(*query.ties, name))
     having = query.having
     if having is not None and not query.errors:

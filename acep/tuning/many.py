@@ -15,6 +15,7 @@ from acep.errors import AcepError
 from acep.events.given import given_table
 from acep.events.tables import schema_of
 from acep.explain.event_lines import event_lines
+from acep.explain.partition_meaning import with_partition
 from acep.matches.records import Found
 from acep.pattern.asked import asked_for, query_of
 from acep.pattern.printing import expression_text
@@ -220,7 +221,7 @@ def _changed(table: pa.Table, query: Query, plan: Plan, columns: Mapping[str, An
         yield "partition_contiguity", replace(query, strategy=Strategy.PARTITION_CONTIGUITY)
     if not plan.sources:
         for name, _ in shared_attributes(table, plan, columns)[:MOST_TIES]:
-            yield f"only of one {name} each: [{name}]", replace(query, ties=(*query.ties, name))
+            yield with_partition(query, name), replace(query, ties=(*query.ties, name))
     within = query.within
     for part in SHORTER if within is not None else ():
         assert within is not None

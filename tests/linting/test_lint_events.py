@@ -236,9 +236,8 @@ def test_an_equality_and_a_partition_are_two_questions_with_two_numbers() -> Non
         text = f"PATTERN SEQ(A a, B b) WHERE partition_contiguity(a, b) {{ [k] AND {condition} }} WITHIN 300"
         (found,) = [one for one in acep.lint(TEAMS, text) if one.code == "equality_no_partition"]
         equal, parted = (len(acep.match(TEAMS, one)) for one in (text, text.replace("[k]", "[k, x]")))
-        assert (
-            f"That gives {equal} matches; with [x], which ignores such events, there would be {parted}" in found.message
-        )
+        asked = "with [x], which ignores events of another `x` in between,"
+        assert f"That gives {equal} matches; {asked} there would be {parted}" in found.message
         assert (equal, parted) == (0, 30)
         assert found.hint == "leave it as it is, or write [x] if the other question is meant"
 
