@@ -129,8 +129,8 @@ PAIRS: list[tuple[str, str, tuple[Any, ...], tuple[Any, ...]]] = [
     ),
     (
         "equality_no_partition", "note",
-        ("PATTERN SEQ(A a, B b) WHERE [k] AND b.x = a.x WITHIN 3 EVENTS", TEAMS),
-        ("PATTERN SEQ(A a, ~B n, B b) WHERE [k] AND b.x = a.x WITHIN 3 EVENTS", TEAMS),
+        ("PATTERN SEQ(A a, B b) WHERE [k] AND b.x = a.x WITHIN 4 EVENTS", TEAMS),
+        ("PATTERN SEQ(A a, ~B n, B b) WHERE [k] AND b.x = a.x WITHIN 4 EVENTS", TEAMS),
     ),
     (
         "errors_lack", "warning",
