@@ -326,6 +326,10 @@ class Reading:
                 pass
             case x.In(operand=left, values=(right,), negated=False):
                 pass
+            case x.Unary(op="not", operand=x.In(operand=left, values=(right,), negated=True)):
+                pass
+            case x.Unary(op="not", operand=x.Unary(op="not", operand=inner)):
+                return self._sides(inner)
             case _:
                 return set()
         sides: set[x.Expr] = set()

@@ -104,5 +104,7 @@ def equality(rng: Random, left: str, right: str) -> str:
             f"NOT {left} != {right}": 3,
             f"NOT ({left} <> {right})": 1,
             f"{left} IN ({right})": 2,
+            f"NOT {left} NOT IN ({right})": 0.5,
+            f"NOT NOT {left} = {right}": 0.5,
         },
     )

@@ -92,7 +92,7 @@ def _sides(conjunct: ex.Expr, kleene: Collection[str]) -> tuple[Member, Member] 
 
 def as_equality(conjunct: ex.Expr) -> ex.Binary | None:
     """Return a condition as ``x = y`` if that is what it says, or ``None``. The other spellings are true, false and
-    unknown of the same values: ``NOT x != y`` and ``x IN (y)``.
+    unknown of the same values: ``NOT x != y``, ``x IN (y)``, ``NOT x NOT IN (y)``, and two NOT before any of these.
 
     >>> from acep.pattern.sase import parse
     >>> query = parse("PATTERN SEQ(A a, B b) WHERE NOT a.x != b.x AND a.y != b.y")
@@ -102,10 +102,14 @@ def as_equality(conjunct: ex.Expr) -> ex.Binary | None:
     match conjunct:
         case ex.Binary(op="="):
             return conjunct
-        case ex.In(operand=operand, values=(value,), negated=False):
-            return ex.Binary("=", operand, value, conjunct.span)
+        case ex.In(operand=left, values=(right,), negated=False):
+            return ex.Binary("=", left, right, conjunct.span)
         case ex.Unary(op="not", operand=ex.Binary(op="!=", left=left, right=right)):
             return ex.Binary("=", left, right, conjunct.span)
+        case ex.Unary(op="not", operand=ex.In(operand=left, values=(right,), negated=True)):
+            return ex.Binary("=", left, right, conjunct.span)
+        case ex.Unary(op="not", operand=ex.Unary(op="not", operand=inner)):
+            return as_equality(inner)
     return None
 
 
