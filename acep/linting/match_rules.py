@@ -33,7 +33,9 @@ def equality_no_partition(view: LintView) -> Iterator[Hit]:
     if not (query.output.apart or query.strategy.contiguous or plan.window.counted):
         return
     number = match_number(plan, view.batch)
-    for name in tied_attributes(query) if number is not None else ():
+    if number is None:
+        return
+    for name in tied_attributes(query):
         condition = _equality_of(query, name)
         try:
             parted = match_number(compile_query(replace(query, ties=(*query.ties, name)), plan.schema), view.batch)

@@ -358,7 +358,7 @@ def job_of(
         want_a_bound(policy, history)
     ahead = span_ticks("speculation", options.speculation, schema)
     revised = options.op is not None or ahead != 0
-    passes = (Pass(tuple(range(len(plans))), (), 0, 1),)
+    passes: tuple[Pass, ...] = (Pass(tuple(range(len(plans))), (), 0, 1),)
     if spread:
         passes = passes_of(plans, buckets or BUCKETS, single=revised or output == "count")
     if dynamic and bound is not None:
