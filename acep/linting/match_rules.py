@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from acep.errors import QueryError
@@ -13,7 +13,7 @@ from acep.linting.tried_matches import match_number
 from acep.linting.view import LintView
 from acep.matches.records import Found
 from acep.pattern import expressions as ex
-from acep.pattern.closure import as_equality, tied_attributes
+from acep.pattern.closure import as_equality, equality_classes, tied_attributes
 from acep.pattern.printing import expression_text
 from acep.pattern.tree import Query, Strategy
 from acep.pattern.walk import least_bound, mentioned, negated_variables, variables
@@ -84,7 +84,8 @@ def errors_lack(view: LintView) -> Iterator[Hit]:
 
 
 def condition_unasked(view: LintView) -> Iterator[Hit]:
-    """Find conditions that are not asked of many matches, as an event that they speak of is missing."""
+    """Find conditions that are not asked of many matches, as an event that they speak of is missing. Of equalities that
+    tie more events, those of the others are asked all the same."""
     query, found = view.plan.query, view.tried.found
     if not query.errors or not found:
         return
@@ -94,7 +95,7 @@ def condition_unasked(view: LintView) -> Iterator[Hit]:
         names = mentioned(condition)
         absent = Counter(next((var for var in names if needed.get(var) and not _number(one, var)), "") for one in found)
         asked = absent.pop("", 0)
-        if len(names) < 2 or not absent:
+        if len(names) < 2 or not absent or _ties_more(query, condition, names):
             continue
         missing = " or ".join(f"`{var}`" for var in sorted(absent, key=order.index))
         what = next((f"the negation `{var}` cannot be broken" for var in names if var in negated), "")
@@ -106,6 +107,20 @@ def condition_unasked(view: LintView) -> Iterator[Hit]:
             f'a condition that must hold needs its events: weights={{"{absent.most_common(1)[0][0]}": math.inf}}',
             condition.span,
         )
+
+
+def _ties_more(query: Query, condition: ex.Expr, names: Collection[str]) -> bool:
+    """Return whether a condition is one of the equalities that tie more bound events than it speaks of."""
+    equality = as_equality(condition)
+    bound = {*variables(query.pattern)} - negated_variables(query.pattern)
+    if equality is None or not set(names) <= bound:
+        return False
+    match equality:
+        case ex.Binary(left=ex.Attribute(var=var, name=name), right=ex.Attribute()):
+            classes = equality_classes(query, among=bound)
+            members = [{(m.var, m.name) for m in each.members if isinstance(m, ex.Attribute)} for each in classes]
+            return any((var, name) in pairs and len({of for of, _ in pairs}) > len(names) for pairs in members)
+    return False
 
 
 def _number(one: Found, var: str) -> int:

@@ -147,6 +147,11 @@ PAIRS: list[tuple[str, str, tuple[Any, ...], tuple[Any, ...]]] = [
         (acep.parse(KEYED.replace("[k]", "[k] AND b.x > a.x"), errors=1), rows()),
         (acep.parse(KEYED.replace("[k]", "[k] AND b.x > 1"), errors=1), rows()),
     ),
+    (
+        "condition_unasked", "note",
+        (acep.parse("PATTERN SEQ(A a, B b, A c) WHERE b.x > a.x AND c.x > b.x WITHIN 30", errors=1), rows()),
+        (acep.parse("PATTERN SEQ(A a, B b, A c) WHERE b.k = a.k AND c.k = b.k WITHIN 30", errors=1), rows()),
+    ),
     ("window_short", "error", ("PATTERN SEQ(A a, B b) WHERE [k] WITHIN 5", rows()), (KEYED, rows())),
     (
         "window_short", "warning",
