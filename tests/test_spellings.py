@@ -184,6 +184,44 @@ def test_an_equality_that_ties_all_takes_the_work_of_a_partition(strategy: str, 
         assert tied.report.made == parted.report.made
 
 
+INNER = (
+    "PATTERN SEQ(A a, B? b) WHERE a.k = b.k WITHIN 5 RETURN a.x AS m",  # with a null, of one event
+    "PATTERN A{1,2} a[] WHERE a[i].k = a[1].k WITHIN 4 RETURN sum(a[].x) AS m",
+    "PATTERN SEQ(A a, B b) WHERE NOT a.k != b.k WITHIN 5 RETURN a.x AS m OUTPUT EARLIEST MAXIMAL",
+    "PATTERN SEQ(A a, B b, ~A n) WHERE a.k = b.k AND n.k = b.k WITHIN 5 RETURN b.x AS m",
+    "PATTERN SEQ(A a, B b) WHERE a.k = b.k WITHIN 5 RETURN a.x AS m OUTPUT NON OVERLAP",
+)
+OUTER = (
+    "PATTERN SEQ(T t, T u) WITHIN 8",
+    "PATTERN SEQ(T t, T u) WHERE t.m = u.m WITHIN 8",
+    "PATTERN SEQ(T t, ~T n, T u) WHERE skip_till_next_match { t.m <= u.m } WITHIN 9",
+)
+
+
+def test_a_query_over_matches_of_equal_events(cases: CaseCounts) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(cases(300)):
+        rng = Random(seed)
+        size = rng.randint(8, 16)
+        rows = {
+            "ts": sorted(rng.choices(range(20), k=size)),
+            "type": [*"AB", *rng.choices("AB", k=size - 2)],
+            "k": rng.choices([1, 2, None], k=size),
+            "x": [float(rng.randint(0, 3)) for _ in range(size)],
+            "id": [f"e{n}" for n in range(size)],
+        }
+        inner, outer = rng.choice(INNER), rng.choice(OUTER)
+        query, table = f"FROM ({inner}) AS T {outer}", pa.table(rows)
+        wanted = told(acep.match(table, query, engine="reference", id="id"))
+        assert told(acep.match(table, query, id="id")) == wanted, (rows, query)
+        matcher = acep.Matcher(query, id="id")
+        given = [one for at in range(0, size, 3) for one in told(matcher.push(table.slice(at, 3)))]
+        given += told(matcher.finish())
+        assert sorted(map(repr, given)) == sorted(map(repr, wanted)), (rows, query)
+        seen[inner] += bool(wanted)
+    cases.expect(seen, *INNER)
+
+
 VALUES: dict[str, pa.Array] = {
     "float": pa.array([0.0, -0.0, 1.5, math.nan, None, 2.0**53]),
     "integer": pa.array([0, -1, 2**63 - 1, -(2**63), None, 0]),
