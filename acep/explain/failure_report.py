@@ -102,13 +102,28 @@ def _attempts(
         if number is not None:
             reason = _not_held(watching.plan, watching.plan.predicates[number], node, move, event)
         elif engine.strategy.contiguous and costs.of_gap(move.arc.gaps, between) is None:
-            places = max(letters for _, letters in move.arc.gaps)
-            reason = f"of {between} events between, {between - places} are surplus: only {places} may be missing there"
+            reason = _surplus(between, max(letters for _, letters in move.arc.gaps))
         elif error + engine.rest(move.arc) > engine.budget:
             reason = f"it would miss {costs.unscaled(error)}, and {costs.unscaled(engine.budget)} may be missing"
         else:
             continue
         yield Failure(event.id, move.arc.var, reason)
+
+
+def _surplus(between: int, places: int) -> str:
+    """Return what is said of so many events ``between``, of which as many may come as may be missing: ``places``.
+
+    >>> _surplus(2, 1)
+    '1 of 2 events in between is surplus: 1 may be missing there'
+    >>> _surplus(1, 0)
+    'the event in between is surplus: nothing is missing there'
+    """
+    if places == 0:
+        what = "the event in between is" if between == 1 else f"the {between} events in between are"
+        return f"{what} surplus: nothing is missing there"
+    number = between - places
+    what = f"{number} of {between} events in between {'is' if number == 1 else 'are'}"
+    return f"{what} surplus: {places} may be missing there"
 
 
 def _affordable(engine: Tracing, arc: Arc, error: int) -> bool:
