@@ -63,20 +63,20 @@ def _equality_of(query: Query, name: str) -> ex.Expr | None:
 
 def errors_lack(view: LintView) -> Iterator[Hit]:
     """Find the events that matches lack, where an error budget lets them."""
-    query, found = view.plan.query, view.tried.found
-    if not query.errors or not found:
+    query, matches = view.plan.query, view.tried.matches
+    if not query.errors or not matches:
         return
-    least = least_bound(query.pattern)
-    lacking = Counter(var for one in found for var, number in least.items() if _number(one, var) < number)
+    needed = least_bound(query.pattern)
+    lacking = Counter(var for match in matches for var, number in needed.items() if _number(match, var) < number)
     if not lacking:
         return
-    most = max(lacking.values()) / len(found)
+    share = max(lacking.values()) / len(matches)
     parts = [
-        f"{_share(count, len(found))} {'lack' if least[var] == 1 else f'have fewer than {least[var]} of'} `{var}`"
+        f"{_share(count, len(matches))} {'lack' if needed[var] == 1 else f'have fewer than {needed[var]} of'} `{var}`"
         for var, count in lacking.most_common(LISTED)
     ]
     yield Hit(
-        "warning" if most >= MANY else "note",
+        "warning" if share >= MANY else "note",
         f"with errors={float(query.errors):g}, of {_matches(view)} {', '.join(parts)}",
         f'what must be there has an infinite weight: weights={{"{lacking.most_common(1)[0][0]}": math.inf}}',
         view.place(lacking.most_common(1)[0][0]),
@@ -86,14 +86,16 @@ def errors_lack(view: LintView) -> Iterator[Hit]:
 def condition_unasked(view: LintView) -> Iterator[Hit]:
     """Find conditions that are not asked of many matches, as an event that they speak of is missing. Of equalities that
     tie more events, those of the others are asked all the same."""
-    query, found = view.plan.query, view.tried.found
-    if not query.errors or not found:
+    query, matches = view.plan.query, view.tried.matches
+    if not query.errors or not matches:
         return
     needed, negated = least_bound(query.pattern), negated_variables(query.pattern)
     order = variables(query.pattern)
     for condition in query.where:
         names = mentioned(condition)
-        absent = Counter(next((var for var in names if needed.get(var) and not _number(one, var)), "") for one in found)
+        absent = Counter(
+            next((var for var in names if needed.get(var) and not _number(match, var)), "") for match in matches
+        )
         asked = absent.pop("", 0)
         if len(names) < 2 or not absent or _ties_more(query, condition, names):
             continue
@@ -102,7 +104,7 @@ def condition_unasked(view: LintView) -> Iterator[Hit]:
         yield Hit(
             "note",
             f"`{expression_text(condition)}` is not asked where {missing} is missing"
-            f"{f', so that {what} there' if what else ''}: in {_share(len(found) - asked, len(found))} of "
+            f"{f', so that {what} there' if what else ''}: in {_share(len(matches) - asked, len(matches))} of "
             f"{_matches(view)}",
             f'a condition that must hold needs its events: weights={{"{absent.most_common(1)[0][0]}": math.inf}}',
             condition.span,
@@ -123,26 +125,26 @@ def _ties_more(query: Query, condition: ex.Expr, names: Collection[str]) -> bool
     return False
 
 
-def _number(one: Found, var: str) -> int:
+def _number(match: Found, var: str) -> int:
     """Return the number of events that a match binds to a variable."""
-    return next((len(ids) for name, ids in one.bindings if name == var), 0)
+    return next((len(ids) for name, ids in match.bindings if name == var), 0)
 
 
 def _matches(view: LintView) -> str:
-    number = len(view.tried.found)
-    return _count(number) if view.tried.whole else f"the first {number:,} matches"
+    number = len(view.tried.matches)
+    return _count(number) if view.tried.is_all else f"the first {number:,} matches"
 
 
 def _count(number: int) -> str:
     return f"{number:,} match{'' if number == 1 else 'es'}"
 
 
-def _share(part: int, whole: int) -> str:
+def _share(part: int, total: int) -> str:
     """Return a share in percent, of which a small part of nothing is not 0, nor a large one all.
 
     >>> _share(1, 1000), _share(999, 1000), _share(1, 3)
     ('less than 1%', 'more than 99%', '33%')
     """
-    if 0 < part < whole / 100:
+    if 0 < part < total / 100:
         return "less than 1%"
-    return "more than 99%" if whole > part > whole * 0.99 else f"{part / whole:.0%}"
+    return "more than 99%" if total > part > total * 0.99 else f"{part / total:.0%}"

@@ -24,29 +24,29 @@ BURST = 4  # how many times the mean work of the bound a part may need
 
 @dataclass(frozen=True)
 class TriedMatches:
-    """The matches ``found`` in the first ``events`` events. ``whole``: they are all matches of all events."""
+    """The ``matches`` in the first ``events`` events. ``is_all``: they are all matches of all events."""
 
-    found: Sequence[Found]
+    matches: Sequence[Found]
     events: int
-    whole: bool
+    is_all: bool
 
 
 def tried_matches(plan: Plan, batch: Batch) -> TriedMatches:
     """Return the matches of the first events, of as many as :data:`EFFORT` permits, and about :data:`MOST` of them."""
-    found: list[Found] = []
+    so_far: list[Found] = []
     events = 0
     for part, stream in _parts(plan, batch, "matches"):
         (matches,) = stream.push(part)
         if _exceeds(stream):
-            return TriedMatches(found, events, False)
+            return TriedMatches(so_far, events, False)
         events += len(part)
-        found += matches[: MOST - len(found)]
+        so_far += matches[: MOST - len(so_far)]
         if events == len(batch):
             (matches,) = stream.finish()
-            found += matches[: MOST - len(found)]
-        if len(found) >= MOST:
-            return TriedMatches(found, events, False)
-    return TriedMatches(found, events, True)
+            so_far += matches[: MOST - len(so_far)]
+        if len(so_far) >= MOST:
+            return TriedMatches(so_far, events, False)
+    return TriedMatches(so_far, events, True)
 
 
 def match_number(plan: Plan, batch: Batch) -> int | None:

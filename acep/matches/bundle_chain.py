@@ -21,11 +21,11 @@ Ints = npt.NDArray[np.int64]
 Key = tuple[Value, ...]
 
 
-def with_keys(found: Sequence[Found], width: int) -> Sequence[Found]:
+def with_keys(matches: Sequence[Found], width: int) -> Sequence[Found]:
     """Return matches with the first ``width`` of their keys only."""
-    if isinstance(found, FoundColumns):
-        return replace(found, keys=found.keys[:width])
-    return [replace(one, key=one.key[:width]) for one in found]
+    if isinstance(matches, FoundColumns):
+        return replace(matches, keys=matches.keys[:width])
+    return [replace(match, key=match.key[:width]) for match in matches]
 
 
 class BundleChain:
@@ -47,19 +47,20 @@ class BundleChain:
         self._latest: int | None = None
         self._kept = 64
 
-    def matches(self, found: Sequence[Found]) -> Sequence[Found]:
+    def matches(self, matches: Sequence[Found]) -> Sequence[Found]:
         """Return matches with the key of their partition, and the bundles of these."""
-        if not len(found):
-            return found
-        if isinstance(found, FoundColumns):
-            keys = found.keys[: self.width]
-            return replace(found, keys=keys, bundle=self.bundles(keys, found.end, found.end))
+        if not len(matches):
+            return matches
+        if isinstance(matches, FoundColumns):
+            keys = matches.keys[: self.width]
+            return replace(matches, keys=keys, bundle=self.bundles(keys, matches.end, matches.end))
         numbers: dict[Key, int] = {}
-        of_key = np.array([numbers.setdefault(one.key[: self.width], len(numbers)) for one in found], np.int64)
-        end = np.array([one.end for one in found], np.int64)
+        of_key = np.array([numbers.setdefault(match.key[: self.width], len(numbers)) for match in matches], np.int64)
+        end = np.array([match.end for match in matches], np.int64)
         bundles = self._bundles(of_key, list(numbers), end, end).tolist()
         return [
-            replace(one, key=one.key[: self.width], bundle=bundle) for one, bundle in zip(found, bundles, strict=True)
+            replace(match, key=match.key[: self.width], bundle=bundle)
+            for match, bundle in zip(matches, bundles, strict=True)
         ]
 
     def counted(self, counted: Counted) -> Counted:
@@ -72,16 +73,16 @@ class BundleChain:
 
     def bundles(self, keys: Sequence[Column], first: Ints, last: Ints) -> Ints:
         """Return the bundle of each row, whose match points chain from ``first`` to ``last``."""
-        of_key, known = _numbered(keys, len(first))
-        return self._bundles(of_key, known, first, last)
+        of_key, key_of_number = _numbered(keys, len(first))
+        return self._bundles(of_key, key_of_number, first, last)
 
     def _bundles(self, of_key: Ints, keys: Sequence[Key], first: Ints, last: Ints) -> Ints:
         """Do the same; ``of_key`` is the number of each row's key in ``keys``."""
         begun = [(number, *self._newest[key]) for number, key in enumerate(keys) if key in self._newest]
-        known = np.array(begun, np.int64).reshape(-1, 3)
-        of_key = np.concatenate([known[:, 0], of_key])
-        first, last = np.concatenate([known[:, 1], first]), np.concatenate([known[:, 2], last])
-        order = np.lexsort((np.arange(len(first)) >= len(known), first, of_key))
+        newest = np.array(begun, np.int64).reshape(-1, 3)
+        of_key = np.concatenate([newest[:, 0], of_key])
+        first, last = np.concatenate([newest[:, 1], first]), np.concatenate([newest[:, 2], last])
+        order = np.lexsort((np.arange(len(first)) >= len(newest), first, of_key))
         part, begin, end = of_key[order], first[order], last[order]
         times, rank = np.unique(end, return_inverse=True)
         reach = times[np.maximum.accumulate(part * len(times) + rank.ravel()) % len(times)]
@@ -89,13 +90,12 @@ class BundleChain:
         if self.span is not None:
             gap = (begin[1:] - reach[:-1]).view(np.uint64)  # a difference of two ticks may exceed 63 bits
             starts[1:] |= (begin[1:] > reach[:-1]) & (gap > np.uint64(self.span))
-        found = np.empty(len(order), np.int64)
-        found[order] = begin[np.maximum.accumulate(np.where(starts, np.arange(len(order)), 0))]
-        newest = np.flatnonzero(np.append(part[1:] != part[:-1], True))
-        for row in newest.tolist():
-            self._newest[keys[part[row]]] = int(found[order[row]]), int(reach[row])
+        bundles = np.empty(len(order), np.int64)
+        bundles[order] = begin[np.maximum.accumulate(np.where(starts, np.arange(len(order)), 0))]
+        for row in np.flatnonzero(np.append(part[1:] != part[:-1], True)).tolist():
+            self._newest[keys[part[row]]] = int(bundles[order[row]]), int(reach[row])
         self._forget(int(times[-1]))
-        return found[len(known) :]
+        return bundles[len(newest) :]
 
     def _forget(self, latest: int) -> None:
         """Forget bundles that no later match point can join."""
@@ -103,7 +103,7 @@ class BundleChain:
         if self.span is None or len(self._newest) <= 2 * self._kept:
             return
         oldest = self._latest - self.span
-        self._newest = {key: one for key, one in self._newest.items() if one[1] >= oldest}
+        self._newest = {key: points for key, points in self._newest.items() if points[1] >= oldest}
         self._kept = max(64, len(self._newest))
 
     def dump(self) -> Any:
@@ -125,10 +125,10 @@ def _numbered(keys: Sequence[Column], rows: int) -> tuple[Ints, list[Key]]:
     """Return the number of each row's key, and the keys."""
     if not keys:
         return np.zeros(rows, np.int64), [()]
-    words = np.stack([one.values.view(np.int64) if one.values.dtype == np.float64 else one.values for one in keys])
+    words = np.stack([key.values.view(np.int64) if key.values.dtype == np.float64 else key.values for key in keys])
     _, place, number = np.unique(words, axis=1, return_index=True, return_inverse=True)
     numbers: dict[Key, int] = {}
-    values = zip(*(one.at(place).to_list() for one in keys), strict=True)
+    values = zip(*(key.at(place).to_list() for key in keys), strict=True)
     same = np.array([numbers.setdefault(key, len(numbers)) for key in values], np.int64)
     return same[number.ravel()], list(numbers)
 
@@ -145,13 +145,13 @@ class PointBundles:
         for rows in np.split(order, edges) if len(order) else ():
             self._of_key[keys[number[rows[0]]]] = counted.last[rows], counted.bundle[rows]
 
-    def matches(self, found: FoundColumns) -> FoundColumns:
+    def matches(self, matches: FoundColumns) -> FoundColumns:
         """Return matches with these keys only, and with their bundles."""
-        keys = found.keys[: self.width]
-        number, values = _numbered(keys, len(found))
-        bundle = np.zeros(len(found), np.int64)
-        for place, key in enumerate(values if len(found) else ()):
+        keys = matches.keys[: self.width]
+        number, values = _numbered(keys, len(matches))
+        bundle = np.zeros(len(matches), np.int64)
+        for place, key in enumerate(values if len(matches) else ()):
             points, bundles = self._of_key[key]
             rows = number == place
-            bundle[rows] = bundles[np.searchsorted(points, found.end[rows])]
-        return replace(found, keys=keys, bundle=bundle)
+            bundle[rows] = bundles[np.searchsorted(points, matches.end[rows])]
+        return replace(matches, keys=keys, bundle=bundle)

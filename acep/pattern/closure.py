@@ -205,10 +205,10 @@ def of_first_event(query: Query, closed: Iterable[ex.Expr]) -> tuple[ex.Expr, ..
     kleene, tied, closed = kleene_variables(query.pattern), tied_attributes(query), tuple(closed)
     pairs = [sides for conjunct in closed if (sides := _sides(conjunct, kleene)) is not None]
     equal = {
-        (one.var, one.name)
+        (side.var, side.name)
         for pair in pairs
-        for one, other in (pair, pair[::-1])
-        if _is_each(one, kleene) and other == replace(one, index=1) and one.name in tied
+        for side, opposite in (pair, pair[::-1])
+        if _is_each(side, kleene) and opposite == replace(side, index=1) and side.name in tied
     }
 
     def at_first(side: ex.Attribute) -> ex.Attribute:
@@ -248,15 +248,15 @@ def tied_attributes(query: Query) -> tuple[str, ...]:
     chained = _chained(query, kleene)
     classes = _references(query, positive, chained)
     of_negated = {v: _references(query, positive | {v}, chained) for v in negated}
-    found: dict[str, None] = {}
+    attributes: dict[str, None] = {}
     names = [m.name for group in equality_classes(query, constants=False) for m in group.members if _is_reference(m)]
     names += [name for _, name in chained]
     for name in dict.fromkeys(names):
         tied = not several or any(_holds_all(c, positive, name, chained) for c in classes)
         with_negated = all(any(_holds_all(c, {*positive, v}, name, chained) for c in of_negated[v]) for v in negated)
         if tied and with_negated and name not in query.ties:
-            found.setdefault(name)
-    return tuple(found)
+            attributes.setdefault(name)
+    return tuple(attributes)
 
 
 def _is_reference(member: Member) -> TypeGuard[ex.Attribute]:
@@ -265,7 +265,7 @@ def _is_reference(member: Member) -> TypeGuard[ex.Attribute]:
 
 def _chained(query: Query, kleene: Collection[str]) -> frozenset[tuple[str, str]]:
     """Return the repetitions and attributes for which ``a[i].x = a[i-1].x`` makes the attribute one value."""
-    found = set()
+    chained = set()
     for conjunct in query.where:
         match as_equality(conjunct):
             case ex.Binary(
@@ -273,8 +273,8 @@ def _chained(query: Query, kleene: Collection[str]) -> frozenset[tuple[str, str]
                 right=ex.Attribute(var=other, index=second, name=same),
             ) if var == other and name == same and var in kleene:
                 if {first, second} in ({"i", "i-1"}, {None, "i-1"}):
-                    found.add((var, name))
-    return frozenset(found)
+                    chained.add((var, name))
+    return frozenset(chained)
 
 
 def _references(query: Query, among: Collection[str], chained: frozenset[tuple[str, str]]) -> tuple[Equal, ...]:
@@ -288,7 +288,7 @@ def _holds_all(group: Equal, every: Collection[str], name: str, chained: frozens
     """Return whether a class ties attribute ``name`` of all these variables together."""
     members = [m for m in group.members if isinstance(m, ex.Attribute) and m.name == name]
     plain = {m.var for m in members if m.index is None}
-    whole = {m.var for m in members if m.index == 1 and (m.var, name) in chained}
-    if not plain | whole >= set(every):
+    by_chain = {m.var for m in members if m.index == 1 and (m.var, name) in chained}
+    if not plain | by_chain >= set(every):
         return False
-    return bool(whole) or _ties(group, next(iter(every)))
+    return bool(by_chain) or _ties(group, next(iter(every)))

@@ -123,11 +123,11 @@ def least_bound(node: Node) -> dict[str, int]:
         case Choice(items=items):
             ways = [least_bound(item) for item in items]
             return {var: min(way.get(var, 0) for way in ways) for way in ways for var in way}
-    found: dict[str, int] = {}
+    sums: dict[str, int] = {}
     for part in parts(node):
         for var, number in least_bound(part).items():
-            found[var] = found.get(var, 0) + number
-    return found
+            sums[var] = sums.get(var, 0) + number
+    return sums
 
 
 def group_variables(node: Node) -> frozenset[str]:

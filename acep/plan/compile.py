@@ -165,9 +165,9 @@ def may_be_finer(plan: Plan) -> bool:
     """
     query = plan.query
     skips = not query.strategy.contiguous and not plan.window.counted
-    waits = query.output is Output.EARLIEST_MAXIMAL or any(one.trailing for one in plan.automaton.negations)
-    known = not query.output.apart and (not waits or plan.window.span is not None)
-    return bool(plan.tied) and skips and known and not plan.sources
+    waits = query.output is Output.EARLIEST_MAXIMAL or any(negation.trailing for negation in plan.automaton.negations)
+    is_known = not query.output.apart and (not waits or plan.window.span is not None)
+    return bool(plan.tied) and skips and is_known and not plan.sources
 
 
 def _compile(query: Query, schema: Schema, of: Plan | None = None) -> Plan:

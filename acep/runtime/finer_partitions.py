@@ -75,43 +75,45 @@ class FinerExecutor:
 
     def push(self, batch: Batch) -> Sequence[Found]:
         """Return the matches that are certain after more events."""
-        found = self.core.push(batch)
+        matches = self.core.push(batch)
         if len(batch):
             self.clock = int(batch.ts[-1])
         if self.singles is None:
-            return self.shown(found)
+            return self.shown(matches)
         rows = null_rows(self.plan, batch)
-        return self._with_singles(found, self.singles.push(_rows(batch, rows).events) if len(rows) else [])
+        return self._with_singles(matches, self.singles.push(_rows(batch, rows).events) if len(rows) else [])
 
     def advance(self, clock: int) -> Sequence[Found]:
         """Return the matches that are certain if no event with ``ts <= clock`` comes any more."""
         if self.clock is None or clock >= self.clock:
             self.clock = clock + 1
-        found = self.core.advance(clock)
-        return self.shown(found) if self.singles is None else self._with_singles(found, self.singles.advance(clock))
+        matches = self.core.advance(clock)
+        if self.singles is None:
+            return self.shown(matches)
+        return self._with_singles(matches, self.singles.advance(clock))
 
     def finish(self) -> Sequence[Found]:
         """Return all matches that are left."""
         self.clock = None
-        found, self.waits = self.core.finish(), False
-        return self.shown(found) if self.singles is None else self._with_singles(found, self.singles.finish())
+        matches, self.waits = self.core.finish(), False
+        return self.shown(matches) if self.singles is None else self._with_singles(matches, self.singles.finish())
 
-    def _with_singles(self, found: Sequence[Found], singles: list[Found]) -> Sequence[Found]:
+    def _with_singles(self, matches: Sequence[Found], singles: list[Found]) -> Sequence[Found]:
         if self.core.counts_only:
             self.alone += singles
             return []
-        return self.shown([*found, *singles] if singles else found)
+        return self.shown([*matches, *singles] if singles else matches)
 
-    def shown(self, found: Sequence[Found]) -> Sequence[Found]:
+    def shown(self, matches: Sequence[Found]) -> Sequence[Found]:
         """Return matches of the core as those of the plan, once none can end before them."""
         if not self.waits:
-            found = _joined([*self.waiting, found])
+            matches = _joined([*self.waiting, matches])
             self.waiting = []
-            return self.chain.matches(found)
+            return self.chain.matches(matches)
         low = self.low()
         certain: list[Sequence[Found]] = []
         waiting: list[Sequence[Found]] = []
-        for part in (*self.waiting, found):
+        for part in (*self.waiting, matches):
             if not len(part):
                 continue
             if isinstance(part, FoundColumns):
@@ -119,8 +121,8 @@ class FinerExecutor:
                 certain.append(part.take(np.flatnonzero(early)))
                 waiting.append(part.take(np.flatnonzero(~early)))
             else:
-                certain.append([one for one in part if low is not None and one.end < low])
-                waiting.append([one for one in part if low is None or one.end >= low])
+                certain.append([match for match in part if low is not None and match.end < low])
+                waiting.append([match for match in part if low is None or match.end >= low])
         self.waiting = [part for part in waiting if len(part)]
         return self.chain.matches(_joined(certain))
 
@@ -146,9 +148,9 @@ class FinerExecutor:
     def all_counts(self) -> list[Counts]:
         """Return the work of the plan."""
         (counts,) = self.core.all_counts()
-        known = counts.known
+        recall = counts.known
         # The bundles whose recall the engine tells are those of its partitions.
-        counts = replace(counts, known=lambda: ((known if isinstance(known, tuple) else known())[0], None))
+        counts = replace(counts, known=lambda: ((recall if isinstance(recall, tuple) else recall())[0], None))
         if self.singles is not None:
             more = self.singles.counts
             sums = {name: getattr(counts, name) + getattr(more, name) for name in ("nodes", "touches", "matches")}
@@ -182,7 +184,7 @@ class FinerExecutor:
             "clock": self.clock,
             "bundles": self.chain.dump(),
             "waiting": [
-                to_plain(plain_of(part)) if isinstance(part, FoundColumns) else [plain_record(one) for one in part]
+                to_plain(plain_of(part)) if isinstance(part, FoundColumns) else [plain_record(match) for match in part]
                 for part in self.waiting
             ],
             "singles": None if self.singles is None else dump_runtime(self.singles),
@@ -199,7 +201,7 @@ class FinerExecutor:
             if isinstance(part, dict):
                 self.waiting.append(found_of(from_json(part), self.plan.variables))
             else:
-                self.waiting.append([record_of(finer, *one) for one in part])
+                self.waiting.append([record_of(finer, *record) for record in part])
         if (self.singles is None) != (data["singles"] is None):
             raise ValueError("singles")
         if self.singles is not None:
@@ -221,7 +223,7 @@ def _joined(parts: Sequence[Sequence[Found]]) -> Sequence[Found]:
     columns = [part for part in filled if isinstance(part, FoundColumns)]
     if len(columns) == len(filled):
         return concatenate(columns) if columns else []
-    return [one for part in filled for one in part]
+    return [match for part in filled for match in part]
 
 
 def _rows(batch: Batch, rows: Any) -> Batch:
@@ -243,10 +245,10 @@ def _and_counted(counted: Counted, singles: Sequence[Found], width: int, *, poin
     ``points``: rows have no number of matches."""
     keys: list[Column] = []
     for i, column in enumerate(counted.keys[:width]):
-        values = [*column.to_list(), *(one.key[i] for one in singles)]
+        values = [*column.to_list(), *(match.key[i] for match in singles)]
         keys.append(column_of_values(values, column.kind))
-    end = np.array([one.end for one in singles], np.int64)
-    error = np.array([int(one.error * counted.scale) for one in singles], np.int64)
+    end = np.array([match.end for match in singles], np.int64)
+    error = np.array([int(match.error * counted.scale) for match in singles], np.int64)
     return Counted(
         keys=tuple(keys),
         first=np.concatenate([counted.first, end]),
@@ -258,9 +260,9 @@ def _and_counted(counted: Counted, singles: Sequence[Found], width: int, *, poin
     )
 
 
-def plain_record(found: Found) -> list[Any]:
+def plain_record(match: Found) -> list[Any]:
     """Return a match as JSON-like data."""
-    key, start, end, error, *more = astuple(found)[:RECORD]
+    key, start, end, error, *more = astuple(match)[:RECORD]
     return [key, start, end, str(error), *more]
 
 

@@ -145,9 +145,9 @@ def _compressed(tables: TableStream, table: pa.Table) -> Compressed:
                 points = BundleChain(len(plan.keys), plan.window.span).counted(session.take_counts(1, last=True))
                 bundles = PointBundles(points, len(plan.keys))
 
-            def columns(given: dict[str, Any]) -> FoundColumns:
-                found = session.columns(0, given)
-                return found if bundles is None else bundles.matches(found)
+            def columns(values: dict[str, Any]) -> FoundColumns:
+                matches = session.columns(0, values)
+                return matches if bundles is None else bundles.matches(matches)
 
             return Compressed(session.take_compressed(0), tables.matches(0, []), columns)
     return Compressed(None, whole_result(tables, table, "matches"))

@@ -50,7 +50,7 @@ class RevisedStream:
         self.plans = tuple(plans)
         shares = [None if limits is None else limits.share(self.plans, n) for n in range(len(self.plans))]
         runs = [_run_as(plan, engine) for plan in self.plans]
-        self._parts = [RevisedPlan(plan, engine, own) for plan, own in zip(runs, shares, strict=True)]
+        self._parts = [RevisedPlan(plan, engine, share) for plan, share in zip(runs, shares, strict=True)]
         self._events = 0
 
     def push(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Sequence[int]) -> list[Sequence[Found]]:
@@ -60,11 +60,11 @@ class RevisedStream:
         gone = np.array(removed, np.int64)
         return self._shown([part.push(batch, numbers, inserted, gone) for part in self._parts])
 
-    def _shown(self, found: list[Sequence[Found]]) -> list[Sequence[Found]]:
-        """Return matches with the keys of the plans, where finer ones run."""
+    def _shown(self, matches: list[Sequence[Found]]) -> list[Sequence[Found]]:
+        """Return matches of each plan with its keys, where a finer one runs."""
         return [
-            with_keys(one, len(plan.keys)) if len(part.plan.keys) > len(plan.keys) else one
-            for one, plan, part in zip(found, self.plans, self._parts, strict=True)
+            with_keys(of_plan, len(plan.keys)) if len(part.plan.keys) > len(plan.keys) else of_plan
+            for of_plan, plan, part in zip(matches, self.plans, self._parts, strict=True)
         ]
 
     def change(self, number: int, plan: Plan) -> None:
