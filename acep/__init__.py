@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from acep.budget import Budget
     from acep.errors import AcepError, DataError, DataWarning, EngineError, PolicyError, QueryError, SnapshotError
     from acep.events.files.reading import read_events
+    from acep.explain.closest_partial import Furthest
+    from acep.explain.why import why
     from acep.linting.lint import lint
     from acep.linting.report import DataFinding, Findings
     from acep.matches.answers import Bundle, Bundles, Count, Point, Points
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from acep.pattern.letters import regex
     from acep.pattern.sase import parse
     from acep.pattern.tree import Query
-    from acep.runner.follower import Followed
+    from acep.runner.followed import Followed
     from acep.runner.following import follow
     from acep.runtime.api import Matcher, match
     from acep.training.learn import learn
@@ -51,6 +53,7 @@ __all__ = [
     "Findings",
     "Followed",
     "Function",
+    "Furthest",
     "Match",
     "Matcher",
     "Matches",
@@ -73,6 +76,7 @@ __all__ = [
     "read_events",
     "regex",
     "tune",
+    "why",
 ]
 
 # Names are looked up when they are first used, so that `import acep` stays cheap.
@@ -80,6 +84,8 @@ _NAMES = {
     "acep.budget": "Budget",
     "acep.errors": "AcepError DataError DataWarning EngineError PolicyError QueryError SnapshotError",
     "acep.events.files.reading": "read_events",
+    "acep.explain.closest_partial": "Furthest",
+    "acep.explain.why": "why",
     "acep.linting.lint": "lint",
     "acep.linting.report": "DataFinding Findings",
     "acep.matches.answers": "Bundle Bundles Count Point Points",
@@ -89,7 +95,7 @@ _NAMES = {
     "acep.pattern.letters": "regex",
     "acep.pattern.sase": "parse",
     "acep.pattern.tree": "Query",
-    "acep.runner.follower": "Followed",
+    "acep.runner.followed": "Followed",
     "acep.runner.following": "follow",
     "acep.runtime.api": "Matcher match",
     "acep.training.learn": "learn",

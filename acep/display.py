@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
@@ -9,17 +10,23 @@ from html import escape
 from itertools import islice
 from typing import Any
 
+from acep.errors import printable
+
 __all__ = [
     "MOST_TEXT",
     "ROWS",
+    "TIMED",
     "bounded",
     "clipped",
+    "clipped_lines",
     "fields_text",
     "listed",
     "page",
     "page_of",
     "picture",
     "preformatted",
+    "rate_text",
+    "several_text",
     "show_with",
     "table",
 ]
@@ -29,6 +36,14 @@ COLUMNS, MOST = 30, 50  # columns and rows of any table
 LONGEST = 80  # characters of a text
 MOST_TEXT = 20_000  # characters of an answer of many lines
 LARGEST = 200_000  # characters of a picture
+TIMED = 0.1  # seconds below which a time says too little of the speed
+DIGITS = 3  # of a speed
+# Pages of nbconvert give <pre> the font of the text around it, and break its lines within words.
+MONOSPACED = (
+    "font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;line-height:1.3;"
+    "white-space:pre;word-break:normal;overflow-x:auto"
+)
+_BREAKS = re.compile(r"\r\n|\r|\n")
 
 # Text ------------------------------------------------------------------------------------------
 
@@ -39,8 +54,20 @@ def clipped(text: str, most: int = LONGEST) -> str:
     >>> clipped("a\nb"), clipped("x" * 1000, 3)
     ('a\\nb', 'xxx... (1,000 characters)')
     """
-    begin = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:most])
-    return begin if len(text) <= most else f"{begin}... ({len(text):,} characters)"
+    return printable(text[:most]) + _cut(text, most)
+
+
+def clipped_lines(text: str, limit: int) -> str:
+    r"""Return the beginning of a text of several lines, each as by :func:`clipped`; blanks stand for tabs.
+
+    >>> clipped_lines("a\n\tb\x1b\r\nc", 8), clipped_lines("ab\ncd", 4)
+    ('a\n    b\\x1b\nc', 'ab\nc... (5 characters)')
+    """
+    return "\n".join(printable(line.expandtabs(4)) for line in _BREAKS.split(text[:limit])) + _cut(text, limit)
+
+
+def _cut(text: str, limit: int) -> str:
+    return "" if len(text) <= limit else f"... ({len(text):,} characters)"
 
 
 def bounded(value: Any) -> str:
@@ -75,6 +102,32 @@ def listed(title: str, lines: Sequence[str], total: int) -> str:
     return "\n".join([title, *(f"  {line}" for line in lines), *(["  ..."] if total > len(lines) else [])])
 
 
+def rate_text(events: int, seconds: float) -> str:
+    """Return events a second with three digits as a text; "" where the time is too short to know it.
+
+    >>> rate_text(1_234_567, 0.5), rate_text(3, 2.0), rate_text(100_000, 0.0002)
+    ('2,470,000', '1.5', '')
+    """
+    if seconds < TIMED:
+        return ""
+    rate = events / seconds
+    return f"{rate:.{DIGITS}g}" if rate < 100 else f"{round(rate, DIGITS - len(str(int(rate)))):,.0f}"
+
+
+def several_text(title: str, named: Sequence[tuple[str, str]], total: int) -> str:
+    r"""Return a title and below it texts with their names, some of ``total``; the lines of a text are indented.
+
+    >>> print(several_text("3 results", [("a", "one line"), ("b", "two\nlines")], 3))
+    3 results
+      a: one line
+      b: two
+        lines
+      ...
+    """
+    lines = [line.replace("\n", "\n    ") for line in (f"{name}: {text}" for name, text in named)]
+    return listed(title, lines, total)
+
+
 # HTML ------------------------------------------------------------------------------------------
 
 
@@ -106,9 +159,13 @@ def _cells(tag: str, texts: Sequence[str]) -> str:
 
 
 def preformatted(text: str, most: int = 2_000) -> str:
-    """Return the HTML of a text of several lines."""
+    """Return the HTML of a text of several lines, in letters of one width.
+
+    >>> preformatted("a < b").partition(">")[2]
+    'a &lt; b</pre>'
+    """
     cut = f"\n... ({len(text):,} characters)" if len(text) > most else ""
-    return f"<pre>{escape(text[:most])}{cut}</pre>"
+    return f'<pre style="{MONOSPACED}">{escape(text[:most])}{cut}</pre>'
 
 
 def picture(svg: str, otherwise: str) -> str:

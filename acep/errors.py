@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -19,8 +20,10 @@ __all__ = [
     "PolicyError",
     "QueryError",
     "SnapshotError",
+    "check_installed",
     "memory_error",
     "memory_errors",
+    "printable",
     "slip",
     "suggest",
     "warn_caller",
@@ -159,9 +162,19 @@ def _one_line(text: str) -> str:
     """Shorten a message, and make it printable, because names and values of the input may be anything."""
     if len(text) > LONGEST:
         text = text[: LONGEST * 3 // 4] + " ... " + text[-LONGEST // 4 :]
+    return printable(text)
+
+
+def printable(text: str) -> str:
+    r"""Return a text with escapes in place of what a terminal or a log would act upon: controls, ends of lines, and
+    characters that turn the direction of writing.
+
+    >>> printable("a\x9b31mb\u202e\n")
+    'a\\x9b31mb\\u202e\\n'
+    """
     if text.isprintable():  # the usual case, which needs little memory (for errors about memory)
         return text
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 class QueryError(AcepError, ValueError):
@@ -198,10 +211,24 @@ class DataWarning(UserWarning):
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn with the place of the line that called acep, from any depth inside acep."""
+    inside = ("acep", "contextlib")  # functions of acep may stand in a context of their own
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "acep":
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in inside:
         frame, level = frame.f_back, level + 1
     warnings.warn(_one_line(message), category, stacklevel=level)
+
+
+def check_installed(package: str, purpose: str, extra: str) -> None:
+    """Raise :class:`EngineError` unless a package is there, which ``pip install 'acep[extra]'`` installs.
+
+    >>> check_installed("json", "events", "json")
+    """
+    if importlib.util.find_spec(package) is None:
+        raise EngineError(
+            f"{package} is not installed, and {purpose} needs it",
+            hint=f"pip install 'acep[{extra}]'",
+            code="engine_missing",
+        )
 
 
 def suggest(name: str, known: Iterable[str], *, most: int = 12) -> str | None:

@@ -2,12 +2,11 @@
 # # Tuning a query
 #
 # After this notebook you can find out what is wrong with a query and its data, why there are no matches or too many,
-# and which budget a query needs. The tools are `acep.lint`, `why`, and `acep.tune`; on a command line, `acep lint`,
+# and which budget a query needs. The tools are `acep.lint`, `acep.why` and `acep.tune`, on a command line `acep lint`,
 # `acep why` and `acep tune`. All numbers are counted on the events that you give.
 
 # %%
 import acep
-from acep.explain.why import why
 from acep.tuning.many import why_many
 
 jobs = acep.read_events("../examples/data/cluster_jobs.parquet").slice(0, 60_000)
@@ -36,14 +35,24 @@ acep.lint(jobs, rising, seq="arrival_seq")
 # %% [markdown]
 # ## Why no match: why
 #
-# `why` says how far the events of one key came, and which condition failed there.
+# `acep.why` says how far the events of one key came, and which conditions failed there. Without a key it takes the one
+# that came nearest.
 
 # %%
 found = acep.match(jobs, rising, seq="arrival_seq")
 matched = {match.key["logical_name"] for match in found}
 failing = acep.match(jobs, "PATTERN FAIL f WHERE [logical_name] WITHIN 1 h", seq="arrival_seq")
 without = next(one.key for one in failing if one.key["logical_name"] not in matched)
-why(jobs, rising, key=without, seq="arrival_seq")
+acep.why(jobs, rising, key=without, seq="arrival_seq")
+
+# %% [markdown]
+# Or name the events that you expected to be a match, by their ids: here the row numbers of the first three events of
+# that job. Then it says why exactly these are none.
+
+# %%
+names = jobs["logical_name"].to_pylist()
+rows = [number for number, name in enumerate(names) if name == without["logical_name"]][:3]
+acep.why(jobs, rising, rows=rows, seq="arrival_seq")
 
 # %% [markdown]
 # ## Why so many: why_many

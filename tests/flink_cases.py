@@ -6,15 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.flink import ANY, STRICT, Condition, Event, Step, kind
+from tests.flink import ANY, MANY, STRICT, Condition, Event, Step, always, both, kind
 
 A, B, C, CD = kind("A"), kind("B"), kind("C"), kind("C", "D")
 PC, NEXT = "partition_contiguity", "skip_till_next_match"
 LONGEST = "OUTPUT LONGEST NON OVERLAP"
-
-
-def both(*conditions: Condition) -> Condition:
-    return lambda event, context: all(one(event, context) for one in conditions)
+UNTIL_LOOP = "(~(B|D) n, B b2)*"
+UNTIL = f"~B o, B b, {UNTIL_LOOP}"
 
 
 def same(name: str) -> Condition:
@@ -97,7 +95,7 @@ CASES = [
         '`.followedBy("b")`',
         NEXT,
         f"SEQ(A a, B+ b[], C c) WHERE {NEXT} {{ [k] }}",
-        [a, Step("b", B, low=1, high=99), c],
+        [a, Step("b", B, low=1, high=MANY), c],
         differs=True,
     ),
     Case(
@@ -122,9 +120,9 @@ CASES = [
         '`.notFollowedBy("b").within', "~B b", "SEQ(A a, ~B b) WHERE [k] WITHIN 5", [a], {"within": 6, "not_at_end": B}
     ),
     Case(
-        "`.oneOrMore()`", "(~B n, B b)+", "SEQ(A a, (~B n, B b)+, ~C m, C c) WHERE [k]", [a, Step("b", B, high=99), c]
+        "`.oneOrMore()`", "(~B n, B b)+", "SEQ(A a, (~B n, B b)+, ~C m, C c) WHERE [k]", [a, Step("b", B, high=MANY), c]
     ),
-    Case("`.oneOrMore()`", "(~B n, B b)+", "SEQ(A a, (~B n, B b)+) WHERE [k]", [a, Step("b", B, high=99)]),
+    Case("`.oneOrMore()`", "(~B n, B b)+", "SEQ(A a, (~B n, B b)+) WHERE [k]", [a, Step("b", B, high=MANY)]),
     Case(
         "`.oneOrMore()`",
         "(~B n, B b){2,4}",
@@ -136,67 +134,110 @@ CASES = [
         "`.oneOrMore()`",
         "",
         "SEQ(A a, (~B n, B b)*, ~C m, C c) WHERE [k]",
-        [a, Step("b", B, low=0, high=99), c],
+        [a, Step("b", B, low=0, high=MANY), c],
     ),
     Case(
         "`.oneOrMore()`",
         "B b, (~B n, B b2)*",
         "SEQ(B b, (~B n, B b2)*, ~C m, C c) WHERE [k]",
-        [Step("b", B, high=99), c],
+        [Step("b", B, high=MANY), c],
     ),
     Case(
         "`.oneOrMore()`",
         "B b, (~B n, B b2)*",
         "SEQ(A a, B b, (~B n, B b2)*, ~C m, C c) WHERE [k]",
-        [a, Step("b", B, ANY, high=99), c],
+        [a, Step("b", B, ANY, high=MANY), c],
     ),
     Case(
         "`.timesOrMore(2)",
         "B b, (~ANY n, B b2)+",
         "SEQ(B b, (~ANY n, B b2)+, ~C m, C c) WHERE [k]",
-        [Step("b", B, low=2, high=99, inner=STRICT), c],
+        [Step("b", B, low=2, high=MANY, inner=STRICT), c],
     ),
     Case(
         "`.timesOrMore(2)",
         "~B o, B b, (~ANY n, B b2)+",
         "SEQ(A a, ~B o, B b, (~ANY n, B b2)+, ~C m, C c) WHERE [k]",
-        [a, Step("b", B, low=2, high=99, inner=STRICT), c],
+        [a, Step("b", B, low=2, high=MANY, inner=STRICT), c],
     ),
     Case(
         "`.timesOrMore(2)",
         "B{2,} b[]",
         f"B{{2,}} b[] WHERE {PC} {{ [k] }}",
-        [Step("b", B, low=2, high=99, inner=STRICT)],
+        [Step("b", B, low=2, high=MANY, inner=STRICT)],
     ),
     Case(
         "`.allowComb",
         "~B n, B b, B* b2[]",
         "SEQ(A a, ~B n, B b, B* b2[], ~C m, C c) WHERE [k]",
-        [a, Step("b", B, high=99, inner=ANY), c],
+        [a, Step("b", B, high=MANY, inner=ANY), c],
     ),
     Case(
         "`.greedy()`",
         "(~B n, B b)+, ~(B|C) m, C c",
         "SEQ(A a, (~B n, B b)+, ~(B|C) m, C c) WHERE [k]",
-        [a, Step("b", B, high=99, greedy=True), c],
+        [a, Step("b", B, high=MANY, greedy=True), c],
     ),
     Case(
         "`.greedy()`",
         "~(B|C) m, C c",
         "SEQ(B b, (~B n, B b2)*, ~(B|C) m, C c) WHERE [k]",
-        [Step("b", B, high=99, greedy=True), c],
+        [Step("b", B, high=MANY, greedy=True), c],
+    ),
+    Case(
+        "`.until",
+        UNTIL,
+        f"SEQ(A a, {UNTIL}, ~C m, C c) WHERE [k]",
+        [a, Step("b", B, high=MANY, until=kind("D")), c],
+    ),
+    Case(
+        "`.until",
+        UNTIL,
+        f"SEQ(A a, {UNTIL}) WHERE [k]",
+        [a, Step("b", B, high=MANY, until=kind("D"))],
+    ),
+    Case(
+        "`.until",
+        UNTIL_LOOP,
+        f"SEQ(B b, {UNTIL_LOOP}) WHERE [k]",
+        [Step("b", B, high=MANY, until=kind("D"))],
+    ),
+    Case(
+        "`.until",
+        UNTIL_LOOP,
+        f"SEQ(A a, B b, {UNTIL_LOOP}) WHERE [k]",
+        [a, Step("b", B, ANY, high=MANY, until=kind("D"))],
+    ),
+    Case(
+        "`.until",
+        UNTIL_LOOP,
+        f"SEQ(A a, (~B o, B b, {UNTIL_LOOP})?, ~C m, C c) WHERE [k]",
+        [a, Step("b", B, low=0, high=MANY, until=kind("D")), c],
+    ),
+    Case(
+        "`.until",
+        "",
+        "SEQ(A a, ~B o, B b, (~(B|D) n, B b2)+) WHERE [k]",
+        [a, Step("b", B, low=2, high=MANY, until=kind("D"))],
+    ),
+    Case(
+        "`.until",
+        "b.x != 2 AND b2.x != 2",
+        "SEQ(A a, ~B o, B b, (~B n, B b2)*, ~C m, C c) WHERE [k] AND b.x != 2 AND b2.x != 2",
+        [a, Step("b", B, high=MANY, until=lambda e, _: e["type"] == "B" and e["x"] == 2), c],
     ),
     Case(
         "`.until",
         "(~(B|D) n, B b)+",
-        "SEQ(A a, (~(B|D) n, B b)+, ~C m, C c) WHERE [k]",
-        [a, Step("b", B, high=99, until=kind("D")), c],
+        "SEQ(A a, (~(B|D) n, B b)+) WHERE [k]",
+        [a, Step("b", B, high=MANY, until=kind("D"))],
+        differs=True,
     ),
     Case(
         "`.greedy()`",
         "",
         "SEQ(A a, (~(B|C) n, (B|C) b)+, ~(B|C) m, C c) WHERE [k]",
-        [a, Step("b", kind("B", "C"), high=99, greedy=True), Step("c", kind("C", "D"))],
+        [a, Step("b", kind("B", "C"), high=MANY, greedy=True), Step("c", kind("C", "D"))],
         differs=True,
     ),
     Case(
@@ -205,24 +246,18 @@ CASES = [
         "SEQ(A a, (~B n, B b){2,4}, ~(B|C) m, C c) WHERE [k]",
         [a, Step("b", B, low=2, high=4, greedy=True), c],
     ),
-    Case(
-        "`.until",
-        "(~(B|D) n, B b)+",
-        "SEQ(A a, (~(B|D) n, B b)+) WHERE [k]",
-        [a, Step("b", B, high=99, until=kind("D"))],
-    ),
     Case("`.or(", "~(B|C) n, (B|C) b", "SEQ(A a, ~(B|C) n, (B|C) b) WHERE [k]", [a, Step("b", kind("B", "C"))]),
     Case(
         "an `Iter",
         "HAVING count(DISTINCT b[].",
         "SEQ(A a, (~B n, B b)+, ~C m, C c) WHERE [k] HAVING count(DISTINCT b[].x) > 1",
-        [a, Step("b", B, high=99), Step("c", both(C, many))],
+        [a, Step("b", B, high=MANY), Step("c", both(C, many))],
     ),
     Case(
         "an `Iter",
         "",
         "SEQ(A a, (~B n, B b)+, ~C m, C c) WHERE [k] HAVING count(DISTINCT b[].x) > c.x",
-        [a, Step("b", B, high=99), Step("c", both(C, more))],
+        [a, Step("b", B, high=MANY), Step("c", both(C, more))],
         differs=True,
     ),
     Case("`.within", "WITHIN", "SEQ(A a, ~B n, B b, ~C m, C c) WHERE [k] WITHIN 6", [a, b, c], {"within": 7}),
@@ -268,14 +303,14 @@ CASES = [
         "`skipPast",
         LONGEST,
         f"SEQ(A a, ~B n, B b) WHERE [k] WITHIN 9 {LONGEST}",
-        [a, Step("b", B, high=99)],
+        [a, Step("b", B, high=MANY)],
         {"within": 10, "skip": "past"},
     ),
     Case(
         "`skipPast",
         LONGEST,
         f"SEQ(A a, (~B n, B b)+, ~ANY m, C c) WHERE [k] WITHIN 9 {LONGEST}",
-        [a, Step("b", B, high=99), Step("c", C, STRICT)],
+        [a, Step("b", B, high=MANY), Step("c", C, STRICT)],
         {"within": 10, "skip": "past"},
         differs=True,
     ),
@@ -290,14 +325,14 @@ CASES = [
         "`skipToNext",
         "",
         "SEQ(A a, ~B n, B b) WHERE [k] WITHIN 9",
-        [a, Step("b", B, high=99)],
+        [a, Step("b", B, high=MANY)],
         {"within": 10, "skip": "next"},
     ),
     Case(
         "`skipToNext",
         "",
         "SEQ(A a, (~B n, B b)+, ~ANY m, C c) WHERE [k] WITHIN 9",
-        [a, Step("b", B, high=99), Step("c", C, STRICT)],
+        [a, Step("b", B, high=MANY), Step("c", C, STRICT)],
         {"within": 10, "skip": "next"},
         differs=True,
     ),
@@ -313,9 +348,140 @@ TASKS: dict[tuple[int, int], tuple[Sequence[Step], dict[str, Any]]] = {
     (2, 0): ([Step("f", kind("fail"), low=3, high=3)], {"within": 10}),
     (3, 0): ([Step("p", PAY), Step("q", PAY, ANY)], {"within": 60}),
     (4, 0): ([Step("l", LOGIN)], {"within": 10, "not_at_end": PAY}),
-    (5, 0): ([Step("p", both(PAY, grows), low=3, high=99)], {"within": 60}),
-    (6, 0): ([Step("l", LOGIN), Step("p", PAY, high=99, until=kind("logout"))], {}),
+    (5, 0): ([Step("p", both(PAY, grows), low=3, high=MANY)], {"within": 60}),
+    (6, 0): ([Step("l", LOGIN), Step("p", PAY, high=MANY, until=kind("logout"))], {}),
+    (6, 1): (
+        [
+            Step("l", LOGIN),
+            Step("p", PAY, high=MANY, greedy=True, until=kind("logout")),
+            Step("e", kind("logout")),
+        ],
+        {},
+    ),
     (7, 0): ([Step("l", LOGIN), Step("p", PAY)], {"within": 10}),
     (7, 1): ([Step("l", LOGIN)], {"within": 10, "not_at_end": PAY}),
     (8, 0): ([Step("p", PAY), Step("q", PAY)], {"within": 60, "skip": "past"}),
 }
+
+
+# Results that Flink's own tests and its documentation expect: the steps, the types of the events, and the
+# places that the matches bind. U is an event of the loop that ends it, such as an `a` whose price is that of `until`.
+AU, U = kind("A", "U"), kind("U")
+s = Step("s", kind("S"))
+until = Step("b", AU, high=MANY, until=U)
+PUBLISHED: list[tuple[str, Sequence[Step], str, str]] = [
+    # The documentation on contiguity and on loops.
+    ("strict", [a, Step("b", B, STRICT)], "AXB", ""),
+    ("relaxed", [a, Step("b", B)], "AXBB", "02"),
+    ("any", [a, Step("b", B, ANY)], "AXBB", "02 03"),
+    ("strict loop", [a, Step("b", B, ANY, high=MANY, inner=STRICT), c], "ABXBXBC", "016 036 056"),
+    ("relaxed loop", [a, Step("b", B, ANY, high=MANY), c], "ABXBXBC", "016 0136 01356 036 0356 056"),
+    ("loop of any", [a, Step("b", B, ANY, high=MANY, inner=ANY), c], "ABXBXBC", "016 0136 0156 01356 036 0356 056"),
+    ("consecutive", [a, Step("b", B, high=MANY, inner=STRICT), c], "AXBBBXBC", "027 0237 02347"),
+    ("not consecutive", [a, Step("b", B, high=MANY), c], "AXBBBXBC", "027 0237 02347 023467"),
+    (
+        "combinations",
+        [a, Step("b", B, high=MANY, inner=ANY), c],
+        "AXBBBXBC",
+        "027 0237 0247 0267 02347 02367 02467 023467",
+    ),
+    ("optional", [a, Step("b", B, low=0), c], "ABC", "012 02"),
+    # `(a+ until b)` on a1 c a2 b a3.
+    ("until, documented", [Step("a", A, high=MANY, until=B)], "ACABA", "02 0 2 4"),
+    # UntilConditionITCase
+    ("OneOrMore", [s, until, Step("e", U)], "SAAUA", "0123 013"),
+    (
+        "OneOrMoreCombinations",
+        [s, Step("b", AU, high=MANY, inner=ANY, until=U), Step("e", U)],
+        "SAAAUA",
+        "01234 0124 0134 014",
+    ),
+    (
+        "OneOrMoreConsecutive",
+        [s, Step("b", AU, high=MANY, inner=STRICT, until=U), Step("e", U)],
+        "SAAUA",
+        "0123 013",
+    ),
+    ("ZeroOrMore", [s, Step("b", AU, low=0, high=MANY, until=U), Step("e", U)], "SAAUA", "0123 013 03"),
+    (
+        "ZeroOrMoreCombinations",
+        [s, Step("b", AU, low=0, high=MANY, inner=ANY, until=U), Step("e", U)],
+        "SAAAUA",
+        "01234 0124 0134 014 04",
+    ),
+    (
+        "ZeroOrMoreConsecutive",
+        [s, Step("b", AU, low=0, high=MANY, inner=STRICT, until=U), Step("e", U)],
+        "SAAUA",
+        "0123 013 03",
+    ),
+    ("FollowedByAnyOneOrMore", [s, Step("b", AU, ANY, high=MANY, until=U)], "SAAUA", "012 01 02 04"),
+    ("FollowedByAnyZeroOrMore", [s, Step("b", AU, ANY, low=0, high=MANY, until=U)], "SAAUA", "012 01 02 04 0"),
+    ("EmptyWhere", [s, Step("b", always, high=MANY, until=U)], "SAADUA", "0123 012 01"),
+    (
+        "IterativeUntil",
+        [s, Step("b", always, high=MANY, until=lambda _, of: len(of("b")) == 3)],
+        "SAADAA",
+        "0123 012 01",
+    ),
+    # GreedyITCase
+    ("GreedyZeroOrMore", [s, Step("b", A, low=0, high=MANY, greedy=True), Step("e", kind("D"))], "SAAAD", "01234"),
+    ("GreedyInBetween", [s, Step("b", A, low=0, high=MANY, greedy=True), Step("e", kind("D"))], "SXAXAXAD", "02467"),
+    ("GreedyDummiesBefore", [s, Step("b", A, low=0, high=MANY, greedy=True), Step("e", kind("D"))], "SXD", "02"),
+    (
+        "GreedyBeforeOptional",
+        [s, Step("b", A, low=0, high=MANY, greedy=True), Step("d", kind("D"), low=0), Step("e", kind("E"))],
+        "SAADE",
+        "0124 01234",
+    ),
+    (
+        "GreedyUntilZeroOrMore",
+        [s, Step("b", AU, low=0, high=MANY, greedy=True, until=U), Step("e", kind("D"))],
+        "SAAAUD",
+        "01235",
+    ),
+    (
+        "GreedyUntilZeroOrMoreBefore",
+        [s, Step("b", AU, low=0, high=MANY, greedy=True, until=U), Step("e", kind("D"))],
+        "SUAAAD",
+        "05",
+    ),
+    ("GreedyOneOrMoreBefore", [s, Step("b", A, high=MANY, greedy=True), Step("e", kind("D"))], "SXD", ""),
+    (
+        "GreedyUntilOneOrMore",
+        [s, Step("b", AU, high=MANY, greedy=True, until=U), Step("e", kind("D"))],
+        "SAAAUD",
+        "01235",
+    ),
+    (
+        "GreedyUntilOneOrMoreBefore",
+        [s, Step("b", AU, high=MANY, greedy=True, until=U), Step("e", kind("D"))],
+        "SUAAAD",
+        "",
+    ),
+    ("EndWithZeroOrMoreGreedy", [s, Step("b", A, low=0, high=MANY, greedy=True)], "SAAXA", "0 01 012 0124"),
+    (
+        "EndWithConsecutiveGreedy",
+        [s, Step("b", A, low=0, high=MANY, inner=STRICT, greedy=True)],
+        "SAAXA",
+        "0 01 012",
+    ),
+    ("EndWithGreedyTimesRange", [s, Step("b", A, low=2, high=5, greedy=True)], "SAAAAX", "012 0123 01234"),
+    ("GreedyTimesRange", [s, Step("b", A, low=2, high=5, greedy=True), Step("e", kind("D"))], "SAAAAD", "012345"),
+    # NotPatternITCase
+    ("NotNext", [a, Step("c", C, ANY, not_next=B), Step("e", kind("D"))], "ACBCD", "014 034"),
+    ("NotNextNoMatches", [a, Step("c", C, not_next=B), Step("e", kind("D"))], "ABCCD", ""),
+    ("NotFollowedBy", [a, Step("c", C, ANY, not_followed=B), Step("e", kind("D"))], "ACBCD", "014"),
+    ("TimesWithNotFollowedBy", [a, Step("b", B, ANY, 2, 2), Step("e", kind("D"), not_followed=C)], "ABCBD", ""),
+    ("TimesWithNotFollowedByAfter", [a, Step("b", B, ANY, 2, 2), Step("e", kind("D"), not_followed=C)], "ADEBBCD", ""),
+]
+# AfterMatchSkipITCase, and `a b+` of the documentation: what is skipped, without a window.
+SKIPPED: list[tuple[str, str, Sequence[Step], str, str]] = [
+    ("NoSkip", "none", [Step("a", A, low=3, high=3)], "AAAAAA", "012 123 234 345"),
+    ("SkipPastLast", "past", [Step("a", A, low=3, high=3)], "AAAAAA", "012 345"),
+    ("NoSkipFollowedByAny", "none", [a, Step("b", B, ANY)], "ABAB", "01 03 23"),
+    ("SkipToNextFollowedByAny", "next", [a, Step("b", B, ANY)], "ABAB", "01 23"),
+    ("NoSkipLoopAtTheEnd", "none", [a, Step("b", B, STRICT, high=MANY)], "ABBB", "01 012 0123"),
+    ("SkipToNextLoopAtTheEnd", "next", [a, Step("b", B, STRICT, high=MANY)], "ABBB", "01"),
+    ("SkipPastLast3", "past", [a, Step("b", B, STRICT)], "ACAB", "23"),
+]

@@ -286,7 +286,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["match", "query.acep", "words.csv"], "`ts` is not a time in row 0"),
     (["match", "query.acep", "events.csv", "--ts", "time"], "there is no column `time`"),
     (["match", "query.acep", "events.csv", "--id", "idd"], "there is no column `idd`"),
-    (["match", "query.acep", "events.csv", "--id", "symbol"], "the id 'AAPL' comes twice"),
+    (["match", "query.acep", "events.csv", "--id", "symbol"], "the id 'AAPL' of column `symbol` came before"),
     (["match", "query.acep", "events.csv", "--unit", "week"], "--unit week is not a unit of time"),
     (["match", "query.acep", "events.csv", "--engine", "fast"], "there is no engine 'fast'"),
     (["match", "query.acep", "events.csv", "--output", "x.xls"], "no format of output is named like `x.xls`"),
@@ -583,14 +583,38 @@ def test_why(capsys: pytest.CaptureFixture[str]) -> None:
         "  event 3: ts=4, type=Stock, symbol=MSFT, price=6\n"
     )
     assert main(["why", "query.acep", "events.csv", "--key", "symbol=AAPL"]) == 0
-    assert capsys.readouterr().out == "symbol=AAPL: 4 events, 1 match\n"
+    assert capsys.readouterr().out.startswith("symbol=AAPL: 4 events, 1 match\n  match: a=0,2 b=5\n")
     assert main(["why", "re:abd", "letters.csv", "--within", "50"]) == 0
     assert "furthest: a=0 b=3; d is needed next\n" in capsys.readouterr().out
     query = "PATTERN SEQ(a x, ~ANY y, b z) WITHIN 9 HAVING z.ts > 9"
     assert main(["why", query, "letters.csv"]) == 0
     assert "  event 1 breaks ~y: no such event may come there\n" in capsys.readouterr().out
     assert main(["why", "PATTERN SEQ(a x, b z) WITHIN 9 HAVING z.ts > 9", "letters.csv"]) == 0
-    assert "  event 3 is refused by HAVING: z.ts > 9 does not hold\n" in capsys.readouterr().out
+    assert "  event 3 is refused by HAVING: z.ts > 9 does not hold (z.ts = 5)\n" in capsys.readouterr().out
+
+
+def test_why_of_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    query = "PATTERN SEQ(a x, b y, d z) WITHIN 10"
+    assert main(["why", query, "letters.csv", "--rows", "3, 0"]) == 0
+    assert capsys.readouterr().out == (
+        "the stream: 4 events, no match of rows 0, 3\n"
+        "furthest: x=0 y=3; z is needed next\n"
+        "then no other row was named\n"
+        "  event 0: ts=1, type=a\n"
+        "  event 3: ts=5, type=b\n"
+    )
+    assert main(["why", "query.acep", "events.csv", "--rows", "1,0"]) == 0
+    assert "the rows have several: symbol=AAPL (event 0), symbol=MSFT (event 1)" in capsys.readouterr().out
+    for rows, said in (("99", "there is no event 99"), (",", "rows= names no event")):
+        assert main(["why", query, "letters.csv", "--rows", rows]) == 2
+        assert said in capsys.readouterr().err
+    assert main(["why", query, "letters.csv", "--rows", "1", "--many"]) == 2
+    assert "--many counts all matches" in capsys.readouterr().err
+
+
+def test_why_takes_the_nearest_key_if_none_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "query.acep", "events.csv"]) == 0
+    assert capsys.readouterr().out.startswith("symbol=MSFT, the nearest of 2 keys: 2 events, no match\n")
 
 
 def test_why_of_an_automaton(capsys: pytest.CaptureFixture[str]) -> None:
@@ -634,7 +658,7 @@ KEYS = "ts,type,i,f,b,day\n1,a,7,0.5,true,2024-01-02\n2,b,7,0.5,true,2024-01-02\
 def test_keys_of_every_kind(by: str, key: str, named: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("keys.csv").write_text(KEYS)
     assert main(["why", "re:ab", "keys.csv", "--within", "5 s", "--unit", "s", "--by", by, "--key", key]) == 0
-    assert capsys.readouterr().out == f"{named}: 2 events, 1 match\n"
+    assert capsys.readouterr().out.startswith(f"{named}: 2 events, 1 match\n  match: a=0 b=1\n")
 
 
 @pytest.mark.parametrize(
@@ -644,7 +668,6 @@ def test_keys_of_every_kind(by: str, key: str, named: str, capsys: pytest.Captur
         ("i", "seven", "--key: 'seven' is no int"),
         ("b", "maybe", "--key: 'maybe' is no bool"),
         ("i,f", "7", "does not name i and f"),
-        ("i,f", None, "--key must say which i and f"),
         (None, "7", "the query has no partition attribute"),
     ],
 )

@@ -114,6 +114,7 @@ def test_bounds_that_never_bind_are_told(capsys: pytest.CaptureFixture[str]) -> 
     ask = ("re:ab", "m.csv", "--within", "none", "--count")
     assert "--cpu 0.5 never bound: by their clock the events take 5,184,000 s" in said(capsys, *ask, "--cpu", "0.5")[1]
     assert "never bound" not in said(capsys, *ask, "--cpu", "0.5", "--speed", "1e9")[1]
+    assert "replays them as fast" not in said(capsys, *ask, "--cpu", "0.5")[1]  # in a time too short to know it
     assert "--latency 1000 never bound" in said(capsys, *ask, "--latency", "1000")[1]
     assert "can never bind" in said(capsys, *ask, "--memory", "9000T")[1]
 

@@ -74,7 +74,7 @@ ROWS: dict[str, dict[str, str]] = {
         "`.timesOrMore(2)": "PATTERN SEQ(login l, ~fail o, fail b, (~ANY n, fail b2)+) WHERE [user]",
         "`.allowCombinations": "PATTERN SEQ(login l, ~fail n, fail b, fail* b2[]) WHERE [user]",
         "`.greedy()`": "PATTERN SEQ(login l, (~fail n, fail b)+, ~(fail|pay) m, pay c) WHERE [user]",
-        "`.until": "PATTERN SEQ(login l, (~(pay|view) n, pay b)+) WHERE [user]",
+        "`.until": "PATTERN SEQ(login l, ~pay o, pay b, (~(pay|view) n, pay b2)*) WHERE [user]",
         "`.or(": "PATTERN SEQ(login a, (pay b | view c)) WHERE [user] AND (b.n > 1 OR b.n = 0) WITHIN 60",
         "a condition with": "PATTERN login a WHERE regexp_like(a.user, '^a.*$') "
         "AND CAST(CAST(a.n AS text) AS integer) = 0",

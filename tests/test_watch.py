@@ -81,6 +81,12 @@ def test_a_frame_has_the_numbers_of_the_last_micro_batch_and_curves() -> None:
     }
 
 
+def test_the_rate_is_that_of_micro_batches_which_together_take_long_enough() -> None:
+    short = [progress(number, seconds=0.04, rows=10 * (number + 1)) for number in range(4)]
+    assert rows_of(view(short[:2], 100))["rate"] == "-"
+    assert rows_of(view(short, 100))["rate"].split() == ["750", "events/s", "▆█"]  # (40 + 30 + 20) / 0.12 s
+
+
 def test_a_stream_that_goes_on_does_not_know_what_was_found_before() -> None:
     rows = rows_of(view([progress(5), progress(6)], 100))
     assert rows["matches"].split() == ["49", "(+7)", "█"]
@@ -218,7 +224,7 @@ def test_a_follower_is_watched_without_a_terminal(capsys: pytest.CaptureFixture[
     told = capsys.readouterr().err.splitlines()
     lines = [line for line in told if line.startswith("micro-batch ")]
     assert lines[0].startswith("micro-batch 0: ")
-    assert re.match(r"micro-batch \d: 120 events ", lines[-1])
+    assert re.match(r"micro-batch \d: 120 events\b", lines[-1])
     assert not any("Spark" in line for line in told)
     assert "in all 120 events, 60 matches" in "\n".join(told)
 

@@ -26,7 +26,6 @@ import pytest
 
 import acep
 from acep.explain.stages import explain
-from acep.explain.why import why
 from acep.native.compiled import why_not
 from acep.spark.failures import error_in
 
@@ -188,7 +187,7 @@ CALLS: tuple[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]], ...] =
     (acep.regex, ("ab",), ("within", "errors", "by", "strategy", "weights", "output")),
     (acep.Budget, (), ("errors", "weights", "cpu", "memory", "latency", "work", "speed", "estimate", "recover")),
     (acep.read_events, ("nowhere.csv",), ("columns", "ts", "type", "cast", "unit", "format", "skip_bad_lines")),
-    (why, (EVENTS, QUERY), ("key", "ts", "type", "seq", "id", "unit")),
+    (acep.why, (EVENTS, QUERY), ("key", "rows", "rows", "ts", "type", "seq", "id", "unit")),
     (explain, (QUERY,), ()),
     (error_in, (ValueError("x"),), ()),
 )

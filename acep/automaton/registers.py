@@ -17,6 +17,7 @@ from acep.pattern.walk import leaves_of, means_each, steps_back
 __all__ = [
     "Assign",
     "Check",
+    "Ending",
     "Frame",
     "Ignore",
     "Program",
@@ -24,7 +25,9 @@ __all__ = [
     "Step",
     "ValueSource",
     "assemble",
+    "layouts_from",
     "may_be_bound",
+    "must_be_bound",
 ]
 
 
@@ -130,6 +133,19 @@ class Ignore:
 
 
 @dataclass(frozen=True)
+class Ending:
+    """What ends the partial matches in a state: events that break negation number ``negation`` and pass the checks.
+    Predicates of checks are numbered after those on bound events."""
+
+    negation: int
+    checks: tuple[Check, ...]
+
+    def reads(self) -> set[Register]:
+        """Return the registers that the checks read."""
+        return {register for check in self.checks for register in check.reads()}
+
+
+@dataclass(frozen=True)
 class Step:
     """The actions along an arc, in this order: ``leaving`` is checked on the old registers, the registers of the
     variables in ``forgets`` are unbound, ``binding`` is checked, the event updates the registers of its variable, and
@@ -146,12 +162,14 @@ class Step:
 @dataclass(frozen=True)
 class Program:
     """The assembled automaton: ``layouts[s]`` are the registers kept in state s, ``steps[s]`` the steps of its arcs,
-    and ``ending[s]`` the checks made when a run ends there. ``ignoring[s]`` are the ignorable arcs of state s."""
+    and ``ending[s]`` the checks made when a run ends there. ``ignoring[s]`` are the ignorable arcs of state s, and
+    ``ended[s]`` the events after which no partial match in it goes on."""
 
     layouts: tuple[tuple[Register, ...], ...]
     steps: tuple[tuple[Step, ...], ...]
     ending: tuple[tuple[Check, ...], ...]
     ignoring: tuple[tuple[Ignore, ...], ...] = ()
+    ended: tuple[tuple[Ending, ...], ...] = ()
 
 
 def assemble(automaton: Thompson, arcs: Arcs, predicates: tuple[ex.Expr, ...]) -> Program:
@@ -170,7 +188,7 @@ def assemble(automaton: Thompson, arcs: Arcs, predicates: tuple[ex.Expr, ...]) -
         )
         for s in arcs.states
     )
-    layouts = _layouts(steps, ending, bindable)
+    layouts = layouts_from([{r for c in checks for r in c.reads()} for checks in ending], steps, bindable)
     kept = tuple(
         tuple(replace(s, frames=tuple(f for f in s.frames if f.register in layouts[s.arc.target])) for s in here)
         for here in steps
@@ -290,6 +308,21 @@ def may_be_bound(automaton: Thompson, arcs: Arcs) -> list[frozenset[str]]:
     return bound
 
 
+def must_be_bound(automaton: Thompson, arcs: Arcs) -> list[frozenset[str]]:
+    """Return for each state the variables that are bound in every run in that state."""
+    everything = frozenset(arc.var for leaving in arcs.arcs for arc in leaving)
+    bound = [everything if state.number else frozenset() for state in arcs.states]
+    changed = True
+    while changed:
+        changed = False
+        for leaving in arcs.arcs:
+            for arc in leaving:
+                after = ((bound[arc.source] - _forgotten(automaton, arc)) | {arc.var}) & bound[arc.target]
+                if after != bound[arc.target]:
+                    bound[arc.target], changed = after, True
+    return bound
+
+
 def _forgotten(automaton: Thompson, arc: Arc) -> frozenset[str]:
     return frozenset(v for g in arc.resets for v in automaton.groups[g])
 
@@ -317,11 +350,12 @@ def _step(automaton: Thompson, arcs: Arcs, arc: Arc, forms: tuple[_Form, ...], b
     return Step(arc, tuple(leaving), tuple(sorted(forgets)), tuple(binding), frames)
 
 
-def _layouts(
-    steps: tuple[tuple[Step, ...], ...], ending: tuple[tuple[Check, ...], ...], bindable: list[frozenset[str]]
+def layouts_from(
+    read: list[set[Register]], steps: tuple[tuple[Step, ...], ...], bindable: list[frozenset[str]]
 ) -> list[set[Register]]:
-    """Return the registers that each state must keep: those read there, or needed after one of its arcs."""
-    layouts: list[set[Register]] = [{r for c in checks for r in c.reads()} for checks in ending]
+    """Return the registers that each state must keep: those ``read`` there, or needed after one of its arcs.
+    ``bindable``: the variables that may be bound in each state."""
+    layouts = [set(registers) for registers in read]
     changed = True
     while changed:
         changed = False

@@ -15,8 +15,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
+from acep.cli.address_space import check_address_space, is_short_of_address_space, too_small
 from acep.cli.help_examples import examples_text
-from acep.errors import AcepError, slip
+from acep.cli.stopping import Stopped, stops_when_asked
+from acep.cli.terminal import say
+from acep.errors import AcepError, memory_error, printable, slip
 
 __all__ = ["main"]
 
@@ -26,30 +29,31 @@ POLICY_HELP = (
     "who chooses what is kept: history (default), random, newest, oldest, newest-per-state, clear, input, state, "
     "hybrid, experts, or trained-on-test, which wants a --history of the same events"
 )
+FORMULAS_HELP = "in CSV, write an apostrophe before each text that a spreadsheet may take for a formula"
 FLAT_HELP = "plain columns only: one for each key, value and variable (the first and last event of those that repeat)"
 EVENTS_HELP = "files of events (.csv, .jsonl, .parquet; .gz, .zst), globs, folders, or - for standard input"
+READERS = ("match", "follow", "lint", "why", "tune", "learn")
+"""The commands that read events in this process."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line (``sys.argv`` by default) and return its exit status.
 
     0: success, with or without matches; 1: ``acep lint --strict`` found something;
-    2: bad input, explained on stderr; 130: interrupted.
+    2: bad input, explained on stderr; 130: interrupted. A signal that asks to stop ends the process.
     """
     parser = _parser()
     args = parser.parse_args(argv)
     try:
         from acep.cli.logs import told
 
-        with told(args.log_level):
+        with told(args.log_level), stops_when_asked():
+            if args.command in READERS:
+                check_address_space()
             status = _command(args.command)(args)
             sys.stdout.flush()
     except AcepError as error:
-        from acep.cli.spelling import as_typed
-
-        error.message, error.hint = as_typed(error.message), error.hint and as_typed(error.hint)
-        sys.stderr.write(f"acep: {error.render()}\n")
-        return 2
+        return _told(error)
     except BrokenPipeError:
         # The reader has closed the output; the rest of the buffer must not fail again at exit.
         with suppress(OSError, ValueError, AttributeError):
@@ -58,7 +62,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("acep: interrupted\n")
         return 130
+    except Stopped as stopped:
+        sys.stderr.write("acep: stopped\n")
+        return stopped.end_process()
+    except MemoryError:
+        return _told(memory_error())
+    except Exception:
+        if not is_short_of_address_space():
+            raise
+        return _told(too_small())
     return status or 0
+
+
+def _told(error: AcepError) -> int:
+    """Print an error in the words of the command line, and return the exit status."""
+    from acep.cli.spelling import as_typed
+
+    error.message, error.hint = as_typed(error.message), error.hint and as_typed(error.hint)
+    say(f"acep: {error.render()}")
+    return 2
 
 
 def _command(name: str) -> Callable[[argparse.Namespace], int | None]:
@@ -79,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     match = _subcommand(commands, "match", "find a query's matches in a file of events", events=True)
+    _add_duplicates_option(match)
     _add_output_options(match)
     _add_plot_options(match)
     _add_engine_option(match)
@@ -87,6 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     follow = _subcommand(commands, "follow", "match the files that come into a folder, as they come")
     follow.add_argument("folder", metavar="FOLDER", help="where files of events (.csv, .jsonl, .parquet) are moved to")
     _add_follow_options(follow)
+    _add_duplicates_option(follow)
     _add_watch_option(follow)
     _add_budget_options(follow)
     _add_engine_option(follow)
@@ -94,6 +118,7 @@ def _parser() -> argparse.ArgumentParser:
     text = "the same through Spark Structured Streaming, ending in a summary"
     replay = _subcommand(commands, "replay", text, events=True)
     _add_stream_options(replay)
+    _add_duplicates_option(replay)
     _add_watch_option(replay)
     _add_budget_options(replay)
     _add_output_options(replay, kinds=False)
@@ -110,9 +135,11 @@ def _parser() -> argparse.ArgumentParser:
     group.add_argument("--strict", action="store_true", help="exit with status 1 if there are any")
     group.add_argument("--json", metavar="FILE", help="write them here too")
 
-    text = "say why a key has no match: how far it came, and what failed there"
-    key = "a value of the partition attribute, or x=1,y=2 where there are several"
+    text = "say why events are no match: how far they came, and what failed there"
+    key = "a value of the partition attribute, or x=1,y=2 where there are several (default: that which came nearest)"
     why = _subcommand(commands, "why", text, events=True, key=key)
+    text = "say why exactly these events are no match: their ids, such as 3,9,12 (row numbers from 0, without --id)"
+    why.add_argument("--rows", metavar="ID,...", help=text)
     why.add_argument("--many", action="store_true", help="say what multiplies the matches, and what would reduce them")
 
     text = "replay a sample of the events, and recommend budgets, a policy and a cheaper query"
@@ -197,6 +224,12 @@ def _add_column_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--skip-bad-lines", action="store_true", help=text)
 
 
+def _add_duplicates_option(parser: argparse.ArgumentParser) -> None:
+    text = "events whose --id came before: refuse (default), or drop, which leaves them out and counts them"
+    group = parser.add_argument_group("events that come twice")
+    group.add_argument("--duplicates", choices=("refuse", "drop"), default="refuse", metavar="HOW", help=text)
+
+
 def _add_stream_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the stream")
     group.add_argument("--chunk", type=_number, metavar="N", help="events a micro-batch (default a twentieth of all)")
@@ -224,6 +257,7 @@ def _add_follow_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--output", metavar="FOLDER", required=True, help="write a file for each micro-batch here")
     group.add_argument("--output-format", metavar="F", default="jsonl", help="jsonl (default), parquet or csv")
     group.add_argument("--flat", action="store_true", help=FLAT_HELP)
+    group.add_argument("--quote-formulas", action="store_true", help=FORMULAS_HELP)
     _add_kinds(group, count="how many matches each micro-batch has")
 
 
@@ -237,6 +271,7 @@ def _add_output_options(parser: argparse.ArgumentParser, *, kinds: bool = True) 
     group.add_argument("--output", metavar="FILE", help="write to a .jsonl, .parquet or .csv file, not to stdout")
     group.add_argument("--limit", type=_number, metavar="N", help="give at most the first N")
     group.add_argument("--flat", action="store_true", help=FLAT_HELP)
+    group.add_argument("--quote-formulas", action="store_true", help=FORMULAS_HELP)
     if not kinds:
         return
     _add_kinds(group, count="how many matches there are", exists="whether there is a match")
@@ -316,7 +351,7 @@ class _ArgumentParser(argparse.ArgumentParser):
     """A parser whose messages have the code of a wrong option, and the option or command that was meant."""
 
     def error(self, message: str) -> NoReturn:
-        message = " ".join(message.splitlines())  # an argument may have several lines
+        message = printable(" ".join(message.splitlines()))  # an argument may have several lines
         near = self._meant(message)
         super().error(f"{message} [option_invalid]" + (f"\nhint: {near}" if near else ""))
 

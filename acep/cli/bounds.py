@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from acep.display import TIMED
+
 if TYPE_CHECKING:
     from acep.budget import Budget
     from acep.runtime.passing import Passing
@@ -26,10 +28,10 @@ def loose_bounds(budget: Budget, passing: Passing) -> Iterator[str]:
     if budget.cpu is not None and span is not None:
         allowed = budget.cpu * span / budget.speed
         if allowed > FAR * spent:
-            speed = span / spent
+            fast = f"; --speed {span / spent:.3g} replays them as fast as they were matched"
             yield (
                 f"--cpu {budget.cpu:g} never bound: by their clock the events take {span / budget.speed:,.0f} s, and "
-                f"matching took {spent:.2f} s; --speed {speed:.3g} replays them as fast as they were matched"
+                f"matching took {passing.spent:.2f} s{fast if spent >= TIMED else ''}"
             )
     if budget.latency is not None and budget.latency > FAR * max(passing.longest, 1e-3):
         yield f"--latency {budget.latency:g} never bound: the longest batch took {passing.longest:.3f} s"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from acep.errors import EngineError
+from acep.errors import check_installed
 
 __all__ = ["run"]
 
@@ -14,14 +14,9 @@ FILES = ("QUERY", "EVENTS", "FILE", "FOLDER")
 
 def run(args: argparse.Namespace) -> None:
     """Print the script for the shell."""
-    try:
-        import shtab
-    except ImportError:
-        raise EngineError(
-            "shtab is not installed, and completion needs it",
-            hint="pip install 'acep[completion]'",
-            code="engine_missing",
-        ) from None
+    check_installed("shtab", "completion", "completion")
+    import shtab
+
     for parser in (args.parser, *_commands(args.parser)):
         for action in parser._actions:
             if action.metavar in FILES:

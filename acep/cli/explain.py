@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from acep.cli.inputs import column_names, load_events, load_query, write_text
 from acep.cli.progress import progress
 from acep.cli.spelling import as_typed
+from acep.cli.terminal import show
 
 
 def run(args: argparse.Namespace) -> None:
@@ -29,4 +29,4 @@ def run(args: argparse.Namespace) -> None:
 
         write_text(args.svg, query_svg(query))
     lines = [as_typed(line) if line.lstrip().startswith("hint: ") else line for line in text.rstrip("\n").splitlines()]
-    sys.stdout.write("\n".join(lines) + "\n")
+    show("\n".join(lines))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from acep.cli.inputs import budget_options, casts_of, load_query, ticks_or_text
+from acep.cli.terminal import printable_lines, say
 
 if TYPE_CHECKING:
     from acep.streaming.progress import Progress
@@ -27,9 +28,10 @@ def run(args: argparse.Namespace) -> None:
             state=args.state,
             into=args.output,
             into_format=args.output_format,
+            quote_formulas=args.quote_formulas,
             **{
                 name: getattr(args, name)
-                for name in ("ts", "seq", "id", "unit", "op", "format", "skip_bad_lines", "engine")
+                for name in ("ts", "seq", "id", "unit", "op", "format", "skip_bad_lines", "engine", "duplicates")
             },
             type=None if args.type == "none" else args.type,
             cast=casts_of(args),
@@ -49,9 +51,9 @@ def run(args: argparse.Namespace) -> None:
         )
     finally:
         finish()
-    sys.stderr.write(f"{done}\n")
+    say(str(done))
     if done.bad.count:
-        sys.stderr.write(f"{done.bad}\n")
+        say(str(done.bad))
 
 
 def _watching() -> tuple[Callable[[Progress], None], Callable[[], None]]:
@@ -72,7 +74,7 @@ def _teller() -> tuple[Callable[[Progress], None], Callable[[], None]]:
 
     def tell(done: Progress) -> None:
         nonlocal open_line
-        line = f"micro-batch {done.batch}: {done.line}"
+        line = printable_lines(f"micro-batch {done.batch}: {done.line}")
         if terminal:
             line = f"\r\x1b[K{line[: shutil.get_terminal_size().columns - 1]}"  # only a single line can be overwritten
         sys.stderr.write(line if terminal else f"{line}\n")

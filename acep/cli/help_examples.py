@@ -17,7 +17,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "acep explain 're:a(b|c)d' --within 5 --svg automaton.svg",
     ),
     "lint": ("acep lint query.acep events.csv --strict",),
-    "why": ("acep why query.acep events.csv --key ann", "acep why query.acep events.csv --many"),
+    "why": (
+        "acep why query.acep events.csv --key ann",
+        "acep why query.acep events.csv --rows 0,2",
+        "acep why query.acep events.csv --many",
+    ),
     "tune": ("acep tune query.acep events.csv",),
     "learn": ("acep learn query.acep events.csv --output history.acep",),
     "completion": ("acep completion bash > acep.bash",),

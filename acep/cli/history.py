@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from acep.cli.inputs import write_text
+from acep.cli.terminal import show
 
 
 def run(args: argparse.Namespace) -> None:
@@ -19,4 +19,4 @@ def run(args: argparse.Namespace) -> None:
     text = history_listing(history, most)
     if args.svg is not None:
         write_text(args.svg, history_svg(history, most))
-    sys.stdout.write(text)
+    show(text.removesuffix("\n"))

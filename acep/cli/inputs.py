@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from acep.cli.terminal import say
 from acep.errors import DataError, QueryError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from acep.events.files.options import Options
-    from acep.events.files.stream import EventStream
+    from acep.events.files.options import BadLines, Options
     from acep.pattern.tree import Query
 
 __all__ = [
@@ -27,6 +26,7 @@ __all__ = [
     "reading_options",
     "say_bad_lines",
     "shown",
+    "with_types",
     "write_text",
 ]
 
@@ -266,19 +266,25 @@ def reading_options(
 
 def load_events(paths: str | list[str], query: Query, args: argparse.Namespace, *, every: bool = False) -> pa.Table:
     """Read the events of some files, with the columns that a query reads (or all, if one is missing, or ``every``)."""
-    from acep.events.empty_schema import told
     from acep.events.files.stream import open_events
 
     with open_events(paths, reading_options(args, query, every=every)) as events:
         table = events.whole()
-        say_bad_lines(events)
+        say_bad_lines(events.bad)
+    return with_types(table, query, args)
+
+
+def with_types(table: pa.Table, query: Query, args: argparse.Namespace) -> pa.Table:
+    """Return the events; a table without rows has types that a query can use, if there are such."""
+    from acep.events.empty_schema import told
+
     return table if table.num_rows else told(table.schema, [query], column_names(args)).empty_table()
 
 
-def say_bad_lines(events: EventStream) -> None:
+def say_bad_lines(bad: BadLines) -> None:
     """Report the skipped lines on stderr."""
-    if events.bad.count:
-        sys.stderr.write(f"{events.bad}\n")
+    if bad.count:
+        say(str(bad))
 
 
 def write_text(path: str, text: str) -> None:

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 
-from acep.cli.inputs import column_names, load_events, load_query, shown, write_text
+from acep.cli.inputs import (
+    column_names,
+    load_query,
+    reading_options,
+    say_bad_lines,
+    shown,
+    with_types,
+    write_text,
+)
 from acep.cli.progress import progress
 from acep.cli.spelling import as_typed
+from acep.cli.terminal import show
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the findings; return 1 if there are any and ``--strict`` is given, else 0."""
     query = load_query(args)
-    from acep.linting.lint import lint
+    from acep.linting.lint import findings
+    from acep.linting.reading import read_whole
 
     with progress(args, f"reading {shown(args.events)}"):
-        table = load_events(args.events, query, args)
+        table, complete, bad = read_whole(args.events, reading_options(args, query))
+        say_bad_lines(bad)
     with progress(args, "looking at the events"):
-        found = lint(table, query, **column_names(args))
+        found = findings(with_types(table, query, args), query, column_names(args), complete=complete)
     if args.json is not None:
         write_text(args.json, json.dumps([one.to_dict() for one in found], indent=2, ensure_ascii=False) + "\n")
     lines = [as_typed(line) if line.startswith("hint: ") else line for line in str(found).splitlines()]
-    sys.stdout.write("\n".join(lines) + "\n")
+    show("\n".join(lines))
     return int(args.strict and len(found) > 0)

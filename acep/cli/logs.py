@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
+
+from acep.cli.terminal import say
+from acep.errors import printable
 
 __all__ = ["told"]
 
@@ -19,7 +21,7 @@ def told(level: str) -> Iterator[None]:
         from acep.cli.spelling import as_typed  # which most runs do not need
 
         if level != "error":
-            sys.stderr.write(f"acep: warning: {as_typed(str(message))}\n")
+            say(f"acep: warning: {printable(as_typed(str(message)))}")
 
     with warnings.catch_warnings(), nullcontext() if level in ("warning", "error") else _logged(level):
         warnings.showwarning = show
@@ -32,7 +34,7 @@ def _logged(level: str) -> Iterator[None]:
 
     class OnStderr(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            sys.stderr.write(f"acep: {record.levelname.lower()}: {record.getMessage()}\n")
+            say(f"acep: {record.levelname.lower()}: {printable(record.getMessage())}")
 
     log, handler = logging.getLogger("acep"), OnStderr()
     before = log.level, log.propagate

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from acep.cli.inputs import budget_options, column_names, load_query, reading_options, say_bad_lines, shown
 from acep.cli.progress import progress
+from acep.cli.terminal import say, show
 from acep.errors import QueryError
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ def run(args: argparse.Namespace) -> None:
     query = load_query(args)
     plot = _plot(args, query)
     options, who = reading_options(args, query, args.plot_value), budget_options(args)
+    options = dataclasses.replace(options, drop_duplicates=args.duplicates == "drop")
     from acep.events.files.stream import ROW, open_events
     from acep.runtime.passing import Passing
 
@@ -38,11 +41,13 @@ def run(args: argparse.Namespace) -> None:
             events = stack.enter_context(open_events(args.events, options))
         names = column_names(args)
         if events.sorted_on_disk:
-            sys.stderr.write(f"acep: row {events.back:,} is older than one before it: the events are sorted on disk\n")
+            say(f"acep: row {events.back:,} is older than one before it: the events are sorted on disk")
             names["id"] = names["id"] or ROW
         if plot is not None:
             plot.settle(events.schema, names)
         how = {"output": args.kind, "counts": not args.no_counts, "engine": args.engine, **names}
+        if args.id is not None:
+            how["duplicates"] = args.duplicates
         passing = Passing(query, events.schema, events.rows, **how, **who)
         with progress(args, f"matching {events.rows:,} events", events.rows) as advance:
             batches = _counted(events.batches(), advance)
@@ -73,16 +78,21 @@ def _check(args: argparse.Namespace) -> None:
         raise QueryError(f"--{args.kind} prints {said}", hint="leave out --output and --limit", code="option_invalid")
     if args.kind in ("count", "exists") and args.flat:
         raise QueryError(f"--{args.kind} has no columns", hint="leave out --flat", code="option_invalid")
+    if args.duplicates == "drop" and args.id is None:
+        raise QueryError(
+            "--duplicates drop knows events by their ids", hint="name the column: --id COL", code="option_invalid"
+        )
     if args.no_counts and args.kind != "bundles":
         raise QueryError(
             "--no-counts is about the matches of bundles", hint="give it with --bundles", code="option_invalid"
         )
     if args.plot_value is not None and args.plot is None:
         raise QueryError("--plot-value is for a plot", hint="give it with --plot FILE.html", code="option_invalid")
-    if args.output is not None:
+    if args.output is not None or args.quote_formulas:
+        from acep.matches.formulas import check_quoting
         from acep.matches.writing import output_format
 
-        output_format(args.output)
+        check_quoting(args.quote_formulas, None if args.output is None else output_format(args.output))
 
 
 def _counted(batches: Iterator[pa.Table], advance: Callable[[int], None]) -> Iterator[pa.Table]:
@@ -103,7 +113,7 @@ def _parts(passing: Passing, batches: Iterator[pa.Table]) -> Iterator[Any]:
 def _print_one(passing: Passing, batches: Iterator[pa.Table], kind: str) -> None:
     parts = _parts(passing, batches)
     found = any(parts) if kind == "exists" else sum(parts)
-    sys.stdout.write(f"{str(found).lower()}\n")
+    show(str(found).lower())
 
 
 def _write_until_closed(
@@ -115,7 +125,7 @@ def _write_until_closed(
         sys.stdout.flush()
     except BrokenPipeError:
         if plot is not None:
-            sys.stderr.write(f"acep: the output was closed before the end, so `{args.plot}` was not drawn\n")
+            say(f"acep: the output was closed before the end, so `{args.plot}` was not drawn")
         raise
 
 
@@ -141,13 +151,14 @@ def _writer(passing: Passing, args: argparse.Namespace) -> Iterator[Callable[[An
     from acep.matches.writing import group_writer, match_writer
 
     target, form = (sys.stdout, "jsonl") if args.output is None else (args.output, None)
+    how = {"flat": args.flat, "quote_formulas": args.quote_formulas}
     if args.kind == "matches":
-        with match_writer(target, form, passing.like, fractional=passing.fractional, flat=args.flat) as write:
+        with match_writer(target, form, passing.like, fractional=passing.fractional, **how) as write:
             yield write
         return
     heads = [head for head in HEADS[args.kind] if head != "matches" or not args.no_counts]
     like = passing.like
-    with group_writer(target, form, heads=heads, schema=like.schema, keys=like.keys, flat=args.flat) as write_groups:
+    with group_writer(target, form, heads=heads, schema=like.schema, keys=like.keys, **how) as write_groups:
         yield write_groups
 
 
@@ -156,7 +167,10 @@ def _sum_up(passing: Passing, events: EventStream, budget: Any) -> None:
     if budget.limited:
         from acep.cli.bounds import loose_bounds
 
-        sys.stderr.write(f"{passing.report}\n")
+        say(str(passing.report))
         for line in loose_bounds(budget, passing):
-            sys.stderr.write(f"acep: {line}\n")
-    say_bad_lines(events)
+            say(f"acep: {line}")
+    if events.duplicates:
+        rows = "1 row was" if events.duplicates == 1 else f"{events.duplicates:,} rows were"
+        say(f"acep: {rows} left out, as events with their ids had come before")
+    say_bad_lines(events.bad)

@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from acep.cli.inputs import shown
 from acep.errors import DataError, QueryError, suggest
-from acep.events.fields import fields_of
+from acep.events.fields import fields_of, named_column
 from acep.matches.matches import Match, Matches
 from acep.pattern.asked import columns_read
 from acep.pattern.tree import Query
-from acep.plots.around_match import Series, column_of, is_numeric, of_key, series_of, surroundings
-from acep.plots.canvas import label_text, needs_matplotlib, one_name, write_image
+from acep.plots.around_match import Series, is_numeric, of_key, series_of, surroundings
+from acep.plots.canvas import check_matplotlib, label_text, one_name, write_image
 from acep.plots.over_series import key_text
 from acep.plots.page import CONTEXT, MOST_SERIES, Drawn, as_file
 from acep.plots.time_axis import moments
@@ -40,7 +40,7 @@ def check(args: argparse.Namespace) -> None:
     if args.kind != "matches":
         raise QueryError("--plot draws matches", hint=f"leave out --{args.kind}", code="option_invalid")
     one_name(args.plot, FORMS, "a plot")
-    needs_matplotlib()
+    check_matplotlib()
     try:
         there = Path(args.plot).parent.is_dir()
     except ValueError:  # a name with a null character
@@ -152,7 +152,7 @@ def _around(
                 continue
             some = table.filter(pa.array(near))
             some = some.filter(pa.array(of_key(some, match.key)))
-            parts.append(pa.table({name: column_of(some, at) for name, at in roles.items()}))
+            parts.append(pa.table({name: named_column(some, at) for name, at in roles.items()}))
     found: list[tuple[Match, Series]] = []
     crowded: list[Match] = []
     for parts, match in zip(held, matches, strict=True):
@@ -173,5 +173,5 @@ def _numbered(events: EventStream, ts: str, number: str | None) -> Iterator[tupl
         rows += table.num_rows
         yield (
             table if number is None else table.append_column(number, numbers),
-            moments(ts, column_of(table, ts))[1],
+            moments(ts, named_column(table, ts))[1],
         )

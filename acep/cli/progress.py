@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from acep.cli.terminal import has_blocks, size_of
+from acep.errors import printable
 
 __all__ = ["ProgressBar", "progress", "progress_line"]
 
@@ -52,7 +53,7 @@ class ProgressBar:
     """A line on a terminal about one piece of work, written over by :meth:`draw` once two seconds have passed."""
 
     def __init__(self, what: str, total: int | None, out: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
-        self._what, self._total, self._out, self._clock = what, total, out, clock
+        self._what, self._total, self._out, self._clock = printable(what), total, out, clock
         self._began, self._done, self._shown = clock(), 0, False
         self._blocks = has_blocks(out)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from acep.cli.inputs import budget_options, column_names, load_events, load_query, shown, ticks_or_text
 from acep.cli.progress import progress
+from acep.cli.terminal import say
 from acep.cli.watch import LiveView
 
 
@@ -16,10 +17,12 @@ def run(args: argparse.Namespace) -> None:
     """Replay, write the matches as ``acep match`` does, and print a summary on stderr."""
     query, options = load_query(args), budget_options(args)
     from acep.matches.flat import check_flat
+    from acep.matches.formulas import check_quoting
     from acep.matches.writing import output_format, write_table
 
     if args.output is not None:
         output_format(args.output)  # report a wrong name before the work
+    check_quoting(args.quote_formulas, None if args.output is None else output_format(args.output))
     check_flat(args.flat, dynamic=args.versions is not None)
     from acep.spark.replay import replay
 
@@ -41,6 +44,7 @@ def run(args: argparse.Namespace) -> None:
                 progress=False if args.no_progress or live is not None else None,
                 tell=None if live is None else live.tell,
                 engine=args.engine,
+                duplicates=args.duplicates,
                 **column_names(args),
                 **options,
             )
@@ -48,6 +52,7 @@ def run(args: argparse.Namespace) -> None:
             if live is not None:
                 live.finish()
         target, form = (sys.stdout, "jsonl") if args.output is None else (args.output, None)
-        write_table(done.table(args.limit), target, form, flat=done.layout if args.flat else None)
+        layout = done.layout if args.flat else None
+        write_table(done.table(args.limit), target, form, flat=layout, quote_formulas=args.quote_formulas)
     sys.stdout.flush()
-    sys.stderr.write(f"{done}\n")
+    say(str(done))

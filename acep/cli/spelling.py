@@ -17,6 +17,7 @@ OTHERS = (
     (re.compile(r"(?<![\w.])counts=False\b"), "--no-counts"),
     (re.compile(r"(?<![\w.])skip_bad_lines=True\b"), "--skip-bad-lines"),
     (re.compile(r"(?<![\w.])recover=True\b"), "--recover"),
+    (re.compile(r"(?<![\w.])quote_formulas=True\b"), "--quote-formulas"),
     (re.compile(r"""(?<![\w.])output=["'](count|points|bundles|exists)["']"""), r"--\1"),
     (re.compile(rf"\bleave ({OPTIONS}) out\b"), r"leave --\1 out"),
     (re.compile(r"(?<![\w.])into_format="), "output-format="),

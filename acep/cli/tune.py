@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 
 from acep.cli.inputs import column_names, load_events, load_query, shown, write_text
 from acep.cli.progress import progress
 from acep.cli.spelling import as_typed
+from acep.cli.terminal import show
 from acep.errors import QueryError
 
 
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> None:
         )
     if args.json is not None:
         write_text(args.json, json.dumps(found.to_dict(), indent=2, ensure_ascii=False, default=str) + "\n")
-    sys.stdout.write("\n".join(map(as_typed, str(found).splitlines())) + "\n")
+    show("\n".join(map(as_typed, str(found).splitlines())))
 
 
 def _size(text: str) -> float:

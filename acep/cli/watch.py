@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from acep.cli.terminal import has_blocks, size_of
+from acep.display import TIMED, rate_text
 from acep.streaming.progress import length_text
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def view(seen: Sequence[Progress], width: int, marks: str = BLOCKS) -> list[str]
     time     0 % Spark, 0 % transfer, 0 % matching
     """
     now, before = seen[-1], seen[-2] if len(seen) > 1 else None
-    rates = [one.rows / one.seconds if one.seconds > 0 else None for one in seen]
+    timed = [_timed(seen[: number + 1]) for number in range(len(seen))]
     found = [one.matches for one in seen]
     more: list[float | None] = [found[0] if seen[0].batch == 0 else None]
     more += [after - earlier for earlier, after in itertools.pairwise(found)]
@@ -56,9 +57,9 @@ def view(seen: Sequence[Progress], width: int, marks: str = BLOCKS) -> list[str]
     shed = f"{now.shed:,}" + (f" (+{gone:,})" if gone else "")
     shed += f", {now.work / now.allowance:.0%} of the allowance" if now.allowance else ", no budget"
     shares = [one.work / one.allowance if one.allowance else None for one in seen]
-    rate = rates[-1]
+    rate = rate_text(*timed[-1])
     rows: list[tuple[str, str, Sequence[float | None]]] = [
-        ("rate", "-" if rate is None else f"{rate:,.0f} events/s", rates),
+        ("rate", f"{rate} events/s" if rate else "-", [n / s if s >= TIMED else None for n, s in timed]),
         ("lag", "-" if now.lag is None else length_text(now.lag), [one.lag for one in seen]),
         ("live", f"{now.live:,} partial matches", [one.live for one in seen]),
         ("matches", f"{now.matches:,}" + (f" (+{more[-1]:,})" if more[-1] else ""), more),
@@ -72,6 +73,17 @@ def view(seen: Sequence[Progress], width: int, marks: str = BLOCKS) -> list[str]
     curves = [spark_line(values, room, marks) for _, _, values in rows]
     lines = [f"{name:{LABEL}}{value:{wide}}{curve}" for (name, value, _), curve in zip(rows, curves, strict=True)]
     return [line.rstrip()[: max(0, width - 1)] for line in (head, *lines)]
+
+
+def _timed(seen: Sequence[Progress]) -> tuple[int, float]:
+    """Return the rows and the seconds of the last micro-batch, together with as many before it as it takes to know a
+    speed."""
+    rows, seconds = 0, 0.0
+    for progress in reversed(seen):
+        rows, seconds = rows + progress.rows, seconds + progress.seconds
+        if seconds >= TIMED:
+            break
+    return rows, seconds
 
 
 def spark_line(values: Sequence[float | None], most: int, marks: str = BLOCKS) -> str:

@@ -1,5 +1,5 @@
-"""Run ``acep why``: show how far the events of one key advanced in the pattern, and the conditions that failed; or what
-multiplies the matches, if there are many."""
+"""Run ``acep why``: show how far events advanced in the pattern, those of a key or rows that the user names, and the
+conditions that failed; or what multiplies the matches, if there are many."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from acep.cli.inputs import column_names, load_events, load_query, shown
 from acep.cli.progress import progress
+from acep.cli.terminal import show
 from acep.errors import DataError, suggest
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from acep.explain.why import Key
+    from acep.explain.closest_partial import Key
     from acep.pattern.tree import Query
     from acep.plan.compile import Plan
     from acep.plan.schema import Schema
@@ -26,14 +27,16 @@ if TYPE_CHECKING:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Explain the events of the key, and print the result."""
+    """Explain the events of a key, or some rows, and print the result."""
     query = load_query(args)
+    if args.many and args.rows is not None:
+        raise DataError("--many counts all matches, and --rows asks about one", code="option_invalid")
     if args.many:
         with progress(args, f"reading {shown(args.events)}"):
             table = load_events(args.events, query, args, every=True)
         with progress(args, "counting matches"):
             many = _many(table, query, args, args.key)
-        sys.stdout.write(f"{many}\n")
+        show(str(many))
         return
     from acep.explain.why import explained
     from acep.tuning.many import MANY
@@ -41,17 +44,20 @@ def run(args: argparse.Namespace) -> None:
     with progress(args, f"reading {shown(args.events)}"):
         table = load_events(args.events, query, args)
     with progress(args, "matching the events of the key"):
-        found = explained(table, query, lambda plan, there: _key(args.key, plan, there), **column_names(args))
-    sys.stdout.write(f"{found}\n")
-    if found.matches >= MANY:
+        choose = None if args.key is None else lambda plan, keys: _key(args.key, plan, keys)
+        rows = None if args.rows is None else [name.strip() for name in args.rows.split(",") if name.strip()]
+        report = explained(table, query, choose, rows, **column_names(args))
+    show(str(report))
+    if report.matches >= MANY and rows is None:
         sys.stdout.flush()
         with progress(args, "counting matches"):
             many = _many(table, query, args, args.key)
-        sys.stdout.write(f"\n{many}\n")
+        show(f"\n{many}")
 
 
 def _many(table: pa.Table, query: Query, args: argparse.Namespace, key: str | None) -> ManyMatches:
     """Return what multiplies the matches: those of one key, if it is given."""
+    from acep.events.buffers import selectable
     from acep.events.tables import events_of, schema_of
     from acep.plan.compile import compile_query
     from acep.tuning.many import many_matches
@@ -62,36 +68,27 @@ def _many(table: pa.Table, query: Query, args: argparse.Namespace, key: str | No
         plan = compile_query(query, schema)
         events = events_of(table, replace(schema, id=None), plan.keys)
         rows = [*zip(*(events.values(name, schema) for name in plan.keys), strict=True)]
-        wanted = _key(key, plan, [one for one in dict.fromkeys(rows) if None not in one])
+        wanted = _key(key, plan, [row for row in dict.fromkeys(rows) if None not in row])
         assert events.ids is not None
-        table = table.take([place for place, one in zip(events.ids, rows, strict=True) if one == wanted])
+        table = selectable(table).take([place for place, row in zip(events.ids, rows, strict=True) if row == wanted])
     return many_matches(table, query, names)
 
 
 # Keys -------------------------------------------------------------------------------------------
 
 
-def _key(text: str | None, plan: Plan, there: list[Key]) -> Key:
+def _key(text: str, plan: Plan, keys: list[Key]) -> Key:
     """Return the values of the partition attributes that the user means."""
     if not plan.keys:
-        if text is not None:
-            raise DataError("the query has no partition attribute", hint="leave out --key", code="option_invalid")
-        return ()
+        raise DataError("the query has no partition attribute", hint="leave out --key", code="option_invalid")
     from acep.events.tables import key_to_input
     from acep.events.times import value_text
 
     schema = plan.schema
-    shown = {", ".join(value_text(v) for v in key_to_input(key, plan.keys, schema).values()): key for key in there}
-    if text is None:
-        some = ", ".join(list(shown)[:3])
-        raise DataError(
-            f"--key must say which {' and '.join(plan.keys)}",
-            hint=f"such as {some}" if some else None,
-            code="option_invalid",
-        )
+    shown = {", ".join(value_text(v) for v in key_to_input(key, plan.keys, schema).values()): key for key in keys}
     parts = _parts(text, plan.keys)
     wanted = tuple(_value(part, name, schema) for part, name in zip(parts, plan.keys, strict=True))
-    if wanted not in there:
+    if wanted not in keys:
         near = suggest(", ".join(parts), shown)
         if len(plan.keys) == 1 and re.match(r"\s*\w+\s*=", parts[0]):
             near = f"the partition attribute is `{plan.keys[0]}`: --key {plan.keys[0]}=..."

@@ -20,9 +20,10 @@ from acep.errors import DataError, SnapshotError
 from acep.events.buffers import selectable
 from acep.events.columns import column_of, ticks_of
 from acep.events.disorder import HoldBack
-from acep.events.fields import column_at
+from acep.events.fields import again_error, column_at, null_error
 from acep.events.punctuations import BEGINNING, Key, Punctuations, distinct
 from acep.events.retractions import Retractions, signs_of
+from acep.events.seen_ids import SeenIds
 from acep.events.tables import InputSchema, attribute_tick
 from acep.pattern.times import window_of
 
@@ -93,7 +94,8 @@ class Arrivals:
 
     ``op`` names the column with +1 for an event and -1 for the retraction of the event with the same id. A retraction
     has the time of its event. It takes effect until the event is final. If it comes before its event, both are left
-    out.
+    out. ``duplicates``: an event that comes again, by its id, is refused (``"refuse"``) or left out (``"drop"``);
+    ``None``: it is not looked for. With ``op`` it is always looked for.
 
     >>> from acep.events.tables import schema_of
     >>> columns = pa.schema({"ts": pa.int64()})
@@ -118,6 +120,8 @@ class Arrivals:
         lateness: Any,
         op: str | None = None,
         speculation: Any = 0,
+        *,
+        duplicates: str | None = None,
     ) -> None:
         self.lateness, self.op, self.schema = span_ticks("lateness", lateness, schema), op, schema
         ahead = span_ticks("speculation", ENDLESS if speculation is None else speculation, schema)
@@ -138,8 +142,14 @@ class Arrivals:
         self._held = HoldBack(schema.ts, [*then, ARRIVAL], schema.tick_ns or 1, unique=True)
         self.late: pa.Table | None = None
         self.late_count = 0
-        self._arrived = 0
-        self._retractions = Retractions()  # with ``op``
+        self.arrived = 0
+        """The rows that have come, late ones and retractions among them."""
+        self._drop = duplicates == "drop"
+        self._retractions = Retractions(drop=self._drop)  # with ``op``
+        looks = schema.id is not None and op is None and duplicates is not None
+        self._seen = SeenIds(str(schema.id)) if looks else None  # with ``op`` the retractions know the ids
+        self.duplicates = 0
+        """The rows that were left out, as their events had come before."""
         self.said = Punctuations()
         """The punctuations with a condition (:meth:`promise`)."""
         self.unseen = 0
@@ -149,6 +159,11 @@ class Arrivals:
 
     def __len__(self) -> int:
         return len(self._held) - self._retractions.held
+
+    @property
+    def held_rows(self) -> pa.Table | None:
+        """Return the events that were not given; ``None``: there are none."""
+        return None if self._held.rows is None else self._held.rows[0]
 
     def kept(self, name: str) -> tuple[pa.Array, npt.NDArray[np.int64]] | None:
         """Return a column and the times, in ticks, of the events that were not given; ``None``: there are none."""
@@ -179,7 +194,7 @@ class Arrivals:
         """Take in rows in any order; return those that are due now, in the order of the stream.
 
         Raises :class:`DataError`, with nothing taken in, for a null time, id or seq, a column ``op`` that is not +1 or
-        -1, an id that is inserted twice, or a retraction whose time is not that of its event.
+        -1, an event that comes again, or a retraction whose time is not that of its event.
         """
         same = rows
         if not rows.schema.equals(self._arrow):
@@ -190,25 +205,30 @@ class Arrivals:
         codes, places = self._places(same)
         if len(self.said):
             fresh &= ticks >= np.array([self._final(place) for place in places], np.int64)[codes]
-        numbers = np.arange(self._arrived, self._arrived + len(rows))
-        kept, removed = fresh, list[int]()
+        numbers = np.arange(self.arrived, self.arrived + len(rows))
+        once = self._once(rows, ticks, fresh, drop=self._drop)
+        staying, removed = once, list[int]()
         if self.op is not None:
             each = None if self._keys is None else [places[code] for code in codes.tolist()]
             signs, ids = signs_of(self.op, rows), rows.column(str(self.schema.id)).to_pylist()
-            stay, removed = self._retractions.apply(signs, ids, ticks, fresh, self._arrived, self._was_given, each)
-            kept = fresh & stay
-        whole = self._count(rows, fresh)
-        if not whole and not fresh.any():
+            stay, again, removed = self._retractions.apply(
+                signs, ids, ticks, fresh, self.arrived, self._was_given, each
+            )
+            staying, once = fresh & stay, fresh & ~again
+            self.duplicates += int(np.count_nonzero(again))
+        self._count(rows, fresh)
+        if not once.any():
             return Due()
-        self._held.see(int((ticks if whole else ticks[fresh]).max()))
+        whole = bool(once.all())
+        self._held.see(int((ticks if whole else ticks[once]).max()))
         greatest, given = self._held.greatest, self._held.released
         assert greatest is not None
-        if not whole or not kept.all():
-            same, ticks, numbers = same.filter(pa.array(kept)), ticks[kept], numbers[kept]
+        if not whole or not staying.all():
+            same, ticks, numbers = same.filter(pa.array(staying)), ticks[staying], numbers[staying]
         certain = self._certain(greatest)
         if self.speculation is None:
             # Without ``seq``, a later event of the same time comes after those before.
-            self._held.released = greatest + (self.schema.seq is not None)
+            self.reach(greatest + (self.schema.seq is not None))
             self._settle(certain)
             inserted = 0 if given is None else int(np.count_nonzero(ticks < given))
             return Due(same if len(ticks) else None, self._order(same, ticks), inserted, removed, numbers)
@@ -248,6 +268,11 @@ class Arrivals:
             return Due()
         return Due(self._released(certain))
 
+    def reach(self, tick: int) -> None:
+        """Declare that time has come to ``tick``, which may be by an event elsewhere: events before it that come now
+        belong before some that were given."""
+        self._held.released = tick if self._held.released is None else max(tick, self._held.released)
+
     def conditions(self, keys: tuple[str, ...], types: frozenset[str] | None) -> None:
         """Allow :meth:`promise`, with conditions on the columns ``keys``. ``types``: those of the events that change
         anything where events are used (``None``: all may)."""
@@ -281,11 +306,14 @@ class Arrivals:
             "released": self._held.released,
             "greatest": self._held.greatest,
         }
-        given |= {"late": self.late_count, "arrived": self._arrived, "final": self.final}
+        given |= {"late": self.late_count, "arrived": self.arrived, "final": self.final}
         given |= self._retractions.dump()
         # States from before there were conditions have none of these.
         if said := self.said.dump(self.final):
             given["said"] = said
+        # Nor have those from before events that come again were noticed.
+        given |= {"duplicates": self.duplicates} if self.duplicates else {}
+        given |= {} if self._seen is None else {"seen": self._seen.dump()}
         return given | ({"unseen": self.unseen} if self.unseen else {})
 
     def load(self, data: Mapping[str, Any]) -> None:
@@ -294,10 +322,13 @@ class Arrivals:
             self._held.loads(data["held"])
             self._held.released, self._held.greatest = (_tick(data[name]) for name in ("released", "greatest"))
             self.final = _tick(data["final"])
-            self.late_count, self._arrived = int(data["late"]), int(data["arrived"])
+            self.late_count, self.arrived = int(data["late"]), int(data["arrived"])
             self._retractions.load(data)
             self.said.load(data.get("said", ()))
-            self.unseen = int(data.get("unseen", 0))
+            self.unseen, self.duplicates = int(data.get("unseen", 0)), int(data.get("duplicates", 0))
+            if self._seen is not None:
+                self._seen.load(_bytes(data.get("seen", b"")))
+                self._seen.forget(self.final)
         except (KeyError, TypeError, ValueError, pa.ArrowException):
             raise SnapshotError("the snapshot does not hold a state of this stream", code="state_damaged") from None
 
@@ -327,19 +358,30 @@ class Arrivals:
     def _ticks(self, rows: pa.Table) -> Any:
         ticks, null = ticks_of(self.schema.ts, rows.column(self.schema.ts), self.schema.tick_ns or 1)
         if null is not None and null.any():
-            raise DataError(
-                f"column `{self.schema.ts}` is null in some event", hint="fill it in, or drop the row", code="data_null"
-            )
+            raise null_error(self.schema.ts, self.arrived + int(np.argmax(null)))
         for name in (self.schema.seq, self.schema.id):
             if name is not None and rows.column(name).null_count:
-                raise DataError(
-                    f"column `{name}` is null in some event", hint="fill it in, or drop the row", code="data_null"
-                )
+                row = rows.column(name).is_null(nan_is_null=True).index(True).as_py()
+                raise null_error(name, self.arrived + row)
         return ticks
 
     def _fresh(self, ticks: Any) -> Any:
         """Return which events of a push are not late."""
         return np.ones(len(ticks), bool) if self.final is None else ticks >= self.final
+
+    def _once(self, rows: pa.Table, ticks: Any, fresh: Any, *, drop: bool) -> Any:
+        """Return which events of a push are neither late nor come again by their ids. Raises :class:`DataError` for one
+        that does, unless it is left out (``drop``)."""
+        if self._seen is None:
+            return fresh
+        seen, column = copy(self._seen), rows.column(self._seen.name)
+        again = seen.see(column, ticks, fresh, self.arrived)
+        if again.any() and not drop:
+            row = int(np.argmax(again))
+            raise again_error(seen.name, column[row].as_py(), self.arrived + row)
+        self._seen = seen
+        self.duplicates += int(np.count_nonzero(again))
+        return fresh & ~again if again.any() else fresh
 
     def _places(self, same: pa.Table) -> tuple[npt.NDArray[np.int64], list[Key]]:
         """Return what conditions ask of rows, where it matters: the number of each row among the distinct ones, and of
@@ -361,13 +403,11 @@ class Arrivals:
         time = self.said.final(self._keys, place[:-1], (None if kind is None else str(kind),))
         return BEGINNING if time is None else time
 
-    def _count(self, rows: pa.Table, fresh: Any) -> bool:
-        """Count the rows of a push, and the late ones among them. Return whether there are rows, and none is late."""
-        self._arrived += len(rows)
-        whole = bool(fresh.all())
-        self.late = rows.slice(0, 0) if whole else rows.filter(pa.array(~fresh))
+    def _count(self, rows: pa.Table, fresh: Any) -> None:
+        """Count the rows of a push, and the late ones among them."""
+        self.arrived += len(rows)
+        self.late = rows.slice(0, 0) if fresh.all() else rows.filter(pa.array(~fresh))
         self.late_count += self.late.num_rows
-        return whole and len(rows) > 0
 
     def _certain(self, greatest: int) -> int | None:
         """Return the time before which nothing changes any more, once ``greatest`` was seen."""
@@ -406,9 +446,16 @@ class Arrivals:
         if not last and (certain is None or certain == self.final):
             return
         self.final = certain if not last else self.final
-        if self.op is None:
-            return
-        self._retractions.forget(certain)
+        if self._seen is not None:
+            self._seen.forget(self.final)
+        if self.op is not None:
+            self._retractions.forget(certain)
+
+
+def _bytes(value: Any) -> bytes:
+    if not isinstance(value, bytes):
+        raise ValueError("bytes")
+    return value
 
 
 def _tick(value: Any) -> int | None:

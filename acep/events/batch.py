@@ -116,12 +116,18 @@ class Batch:
         for rows in self.cuts(most):
             yield self.at(rows)
 
-    def at(self, rows: slice) -> Batch:
-        """Return some rows."""
+    def at(self, rows: slice | npt.NDArray[np.intp]) -> Batch:
+        """Return some rows, in stream order."""
+        ids = self.ids
+        if ids is not None:
+            if isinstance(rows, slice):
+                ids = ids[rows]
+            else:
+                ids = [ids[row] for row in rows.tolist()] if isinstance(ids, list) else np.asarray(ids, np.int64)[rows]
         return Batch(
             ts=self.ts[rows],
             types=None if self.types is None else self.types.at(rows),
-            ids=None if self.ids is None else self.ids[rows],
+            ids=ids,
             columns={name: column.at(rows) for name, column in self.columns.items()},
             order=None if self.order is None else self.order[rows],
         )

@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from acep.errors import DataError
+
 __all__ = ["buffer", "decoded", "direct", "joined", "nulls", "plain_type", "selectable"]
 
 Array = npt.NDArray[Any]
@@ -70,6 +72,8 @@ def decoded(column: pa.ChunkedArray, *, keep_dictionary: bool = False) -> pa.Chu
 def selectable(rows: pa.Table) -> pa.Table:
     """Return the table with types of which Arrow can select rows: without run ends, and without views of texts.
 
+    Raises :class:`DataError` for a struct or list that holds runs.
+
     >>> rows = pa.table({"x": pa.array(["a", "b"], pa.string_view()), "y": [1, 2]})
     >>> selectable(rows).schema.types
     [DataType(large_string), DataType(int64)]
@@ -80,7 +84,14 @@ def selectable(rows: pa.Table) -> pa.Table:
         if held != field.type:
             column = rows.column(place)
             column = decoded(column, keep_dictionary=True) if pa.types.is_run_end_encoded(field.type) else column
-            rows = rows.set_column(place, field.with_type(held), column.cast(held))
+            try:
+                rows = rows.set_column(place, field.with_type(held), column.cast(held))
+            except pa.ArrowNotImplementedError:
+                raise DataError(
+                    f"rows cannot be selected from column `{field.name}`, which is {field.type}",
+                    hint="leave it out, or decode it first",
+                    code="data_type",
+                ) from None
     return rows
 
 

@@ -161,9 +161,15 @@ def _scaled(name: str, numbers: Array, factor: Fraction) -> Array:
 
 
 def column_of(
-    name: str, column: pa.ChunkedArray, kind: Kind, tick_ns: Fraction | int, scale: int | None = None
+    name: str,
+    column: pa.ChunkedArray,
+    kind: Kind,
+    tick_ns: Fraction | int,
+    scale: int | None = None,
+    base: int = 0,
 ) -> Column:
     """Convert an Arrow column to the engine's form: times are ticks of ``tick_ns``, decimals units of 10**-``scale``.
+    ``base``: the rows that came before, as an error counts them.
 
     ``kind`` and ``scale`` come from the stream's schema. Raises :class:`DataError` for a column of another kind or with
     more decimal places, and for a number that cannot be held exactly.
@@ -208,7 +214,7 @@ def column_of(
         numbers, null = joined(decoded(column))
         numbers = (numbers != 0).astype(np.int64)
     elif scale is not None:
-        numbers, null = units_of(name, column, scale)
+        numbers, null = units_of(name, column, scale, base)
     else:
         numbers, null = ticks_of(name, column, tick_ns)
         if kind is Kind.FLOAT:

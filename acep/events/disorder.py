@@ -88,6 +88,17 @@ class HoldBack:
         self.late += late
         return late
 
+    @property
+    def rows(self) -> tuple[pa.Table, Ticks] | None:
+        """Return the rows that are held and their times, in ticks, in the order in which they came; ``None``: there are
+        none."""
+        return self._joined() if self._held else None
+
+    def keep(self, stay: npt.NDArray[np.bool_]) -> None:
+        """Hold only some of the rows of :attr:`rows`."""
+        rows, ticks = self._joined()
+        self._held = [(rows.filter(pa.array(stay)), ticks[stay])] if stay.any() else []
+
     def kept(self, name: str) -> tuple[pa.Array, Ticks] | None:
         """Return a column and the times, in ticks, of the rows that are held; ``None``: there are none."""
         if not self._held:
@@ -162,9 +173,14 @@ class HoldBack:
         return np.asarray(ticks, np.int64)
 
     def _ordered(self, rows: pa.Table, ticks: Ticks) -> pa.Table:
+        order = self.order(rows, ticks)
+        return rows if order is None else rows.take(pa.array(order))
+
+    def order(self, rows: pa.Table, ticks: Ticks) -> npt.NDArray[np.intp] | None:
+        """Return the places of rows in stream order; ``None``: they are in order."""
         steps = np.diff(ticks)
         if (steps > 0).all():
-            return rows
+            return None
         order = np.argsort(ticks, kind="stable")
         equal = np.diff(ticks[order]) == 0
         if equal.any():
@@ -181,4 +197,4 @@ class HoldBack:
             some = rows.select(names).take(pa.array(places))
             some = pc.sort_indices(some, sort_keys=[(name, "ascending") for name in names])
             order[tied] = places[some.to_numpy()]
-        return rows.take(pa.array(order))
+        return order

@@ -6,9 +6,19 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from acep.errors import DataError
+from acep.errors import DataError, suggest
 
-__all__ = ["check_names", "column_at", "fields_of", "null_error", "roots_of", "twice", "twice_error"]
+__all__ = [
+    "again_error",
+    "check_names",
+    "column_at",
+    "fields_of",
+    "named_column",
+    "non_struct_above",
+    "null_error",
+    "roots_of",
+    "twice",
+]
 
 
 def check_names(*, unit: object = None, **roles: object) -> None:
@@ -29,10 +39,12 @@ def null_error(name: str, row: int) -> DataError:
     )
 
 
-def twice_error(name: str, id: int | str) -> DataError:
-    """Return the error for an id that two events have."""
+def again_error(name: str, value: object, row: int, where: str = "") -> DataError:
+    """Return the error for an event that comes again: its id, and its row among all that came, or ``where`` it is."""
     return DataError(
-        f"the id {id!r} comes twice in column `{name}`", hint="leave id out to use row positions", code="data_order"
+        f"{where or f'row {row} (rows count from 0)'}: the id {value!r} of column `{name}` came before",
+        hint='duplicates="drop" leaves out events that come again; without id= each row is an event',
+        code="data_order",
     )
 
 
@@ -46,6 +58,22 @@ def fields_of(schema: pa.Schema) -> dict[str, pa.DataType]:
     for name, held in _inner(schema):
         found.setdefault(name, held)
     return found
+
+
+def non_struct_above(schema: pa.Schema, name: str) -> str | None:
+    """Return the column or field that should be a struct with the field ``name`` and has values of another type;
+    ``None`` if there is no such column, or only nulls.
+
+    >>> schema = pa.schema({"dev": pa.int64(), "at": pa.struct({"x": pa.string()})})
+    >>> [non_struct_above(schema, name) for name in ("dev.id", "at.x.y", "at.z", "u.v")]
+    ['dev', 'at.x', None, None]
+    """
+    types, parts = fields_of(schema), name.split(".")
+    heads = (".".join(parts[:cut]) for cut in range(len(parts) - 1, 0, -1))
+    head = next((head for head in heads if head in types), None)
+    if head is None or pa.types.is_struct(types[head]) or pa.types.is_null(types[head]):
+        return None
+    return head
 
 
 def twice(schema: pa.Schema) -> set[str]:
@@ -89,6 +117,22 @@ def column_at(table: pa.Table, name: str) -> pa.ChunkedArray | None:
             if found is not None:
                 return found
     return None
+
+
+def named_column(table: pa.Table, name: object) -> pa.ChunkedArray:
+    """Return a column or struct field. Raises :class:`DataError` if there is none of this name.
+
+    >>> named_column(pa.table({"dev": [{"id": 1}]}), "dev.id").to_pylist()
+    [1]
+    """
+    if not isinstance(name, str):
+        raise DataError(f"the name of a column is a text, not {type(name).__name__}", code="option_invalid")
+    column = column_at(table, name)
+    if column is None:
+        raise DataError(
+            f"there is no column `{name}`", hint=suggest(name, [*fields_of(table.schema)]), code="data_column"
+        )
+    return column
 
 
 def roots_of(wanted: Iterable[str], names: Iterable[str]) -> list[str] | None:

@@ -59,8 +59,11 @@ def decimal_type(scale: int) -> pa.DataType:
     return pa.decimal128(DIGITS, scale)
 
 
-def units_of(name: str, column: pa.ChunkedArray, scale: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any] | None]:
+def units_of(
+    name: str, column: pa.ChunkedArray, scale: int, base: int = 0
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any] | None]:
     """Return a column of decimals or integers as ``(n int64, n bool or None)``: units of 10**-scale, and the null rows.
+    ``base``: the rows that came before, as an error counts them.
 
     Raises :class:`DataError` if a number does not fit into 64 bits or has more places than ``scale``.
 
@@ -71,7 +74,7 @@ def units_of(name: str, column: pa.ChunkedArray, scale: int) -> tuple[npt.NDArra
     column = decoded(column)
     shown = column.type
     if pa.types.is_decimal(column.type) and column.type.scale > scale:
-        column = _of_fewer_places(name, column, scale)
+        column = _of_fewer_places(name, column, scale, base)
     held = column.type
     numbers, null = joined(column)
     bad = np.zeros(len(column), bool)
@@ -94,15 +97,15 @@ def units_of(name: str, column: pa.ChunkedArray, scale: int) -> tuple[npt.NDArra
     if bad.any():
         row = int(np.argmax(bad))
         raise DataError(
-            f"column `{name}` is {shown}, and its {column[row].as_py()} in row {row} (rows count from 0) does not fit "
-            f"into 64 bits with {scale} decimal places",
+            f"column `{name}` is {shown}, and its {column[row].as_py()} in row {base + row} (rows count from 0) does "
+            f"not fit into 64 bits with {scale} decimal places",
             hint="cast it to a decimal of fewer places, to text for a key, or to double",
             code="data_type",
         )
     return numbers * unit if unit > 1 else numbers, null
 
 
-def _of_fewer_places(name: str, column: pa.ChunkedArray, scale: int) -> pa.ChunkedArray:
+def _of_fewer_places(name: str, column: pa.ChunkedArray, scale: int, base: int) -> pa.ChunkedArray:
     """Convert decimals to a lower scale. Raise :class:`DataError` if one cannot be converted exactly."""
     held = column.type
     fewer = pa.decimal256(76, scale) if held.bit_width > 128 else pa.decimal128(38, scale)
@@ -113,8 +116,8 @@ def _of_fewer_places(name: str, column: pa.ChunkedArray, scale: int) -> pa.Chunk
         rows = ((row, value.as_py()) for row, value in enumerate(column))
         row, bad = next((row, v) for row, v in rows if v is not None and (Fraction(v) * units).denominator > 1)
     raise DataError(
-        f"column `{name}` is {held}, of which {scale} decimal places are held, and its {bad} in row {row} (rows count "
-        "from 0) has more",
+        f"column `{name}` is {held}, of which {scale} decimal places are held, and its {bad} in row {base + row} (rows "
+        "count from 0) has more",
         hint=f"cast it to a decimal of at most {DIGITS} digits, to text for a key, or to double",
         code="data_type",
     )

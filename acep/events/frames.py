@@ -6,6 +6,7 @@ pandas and polars are never imported here: a caller that passes one of their obj
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -16,7 +17,9 @@ from acep.errors import DataError, QueryError
 from acep.events.building import array_of
 from acep.pattern.asked import is_swapped
 
-__all__ = ["to_table"]
+__all__ = ["to_table", "unread_columns", "unread_error"]
+
+_UNREAD = b"acep.unread"
 
 
 def to_table(events: Any) -> pa.Table:
@@ -24,9 +27,10 @@ def to_table(events: Any) -> pa.Table:
 
     ``events`` is a pandas or polars frame; a ``pyarrow`` Table, RecordBatch or RecordBatchReader; any object with
     ``__arrow_c_stream__`` or ``__arrow_c_array__``; a NumPy structured array; a list of dicts, one per row (a missing
-    entry is null); or a dict of columns. A named index of a pandas frame counts as a column.
+    entry is null); or a dict of columns. A named index of a pandas frame counts as a column. A column that Arrow cannot
+    hold, such as one that mixes types, is left out; :func:`unread_columns` says why.
 
-    Raises :class:`DataError` for anything else, and for a column that mixes types.
+    Raises :class:`DataError` for anything else.
 
     >>> to_table([{"ts": 1, "type": "a"}, {"ts": 2, "x": 0.5}]).column_names
     ['ts', 'type', 'x']
@@ -51,9 +55,8 @@ def to_table(events: Any) -> pa.Table:
     if home == "polars" and hasattr(events, "collect"):
         events = events.collect()
     if home == "polars" and hasattr(events, "to_arrow") and hasattr(events, "columns"):
-        for name, held in events.schema.items():
-            _no_objects(name, held)
-        return _guarded(events.to_arrow)
+        unread = {name: _OBJECTS for name, held in events.schema.items() if _has_objects(held)}
+        return _with_unread(_guarded(events.drop([*unread]).to_arrow), unread)
     if home == "pyspark":
         raise DataError(
             "these events are a Spark DataFrame", hint="use acep.spark.match(df, query)", code="option_invalid"
@@ -88,18 +91,35 @@ def _guarded(read: Callable[[], pa.Table]) -> pa.Table:
         raise DataError(f"the events cannot be read: {_first_line(bad)}", code="file_read") from None
 
 
-def _no_objects(name: str, held: Any) -> None:
-    """Refuse a polars column of Python objects: some polars releases crash or hang when exporting one."""
+def unread_columns(schema: pa.Schema) -> dict[str, str]:
+    """Return why columns were left out by :func:`to_table`, by name; behind ``; `` is what to do.
+
+    >>> unread_columns(to_table({"ts": [1, 2], "x": [5, "five"]}).schema)
+    {'x': 'mixes int and str; give it one type'}
+    """
+    reasons: dict[str, str] = json.loads((schema.metadata or {}).get(_UNREAD, b"{}"))
+    return reasons
+
+
+def unread_error(name: str, reason: str) -> DataError:
+    """Return the error for a column that was left out though it is needed."""
+    what, _, hint = reason.partition("; ")
+    return DataError(f"column `{name}` {what}", hint=hint or None, code="data_type")
+
+
+def _with_unread(table: pa.Table, unread: Mapping[str, str]) -> pa.Table:
+    if not unread:
+        return table
+    return table.replace_schema_metadata((table.schema.metadata or {}) | {_UNREAD: json.dumps(unread)})
+
+
+_OBJECTS = "holds Python objects; cast it to text or numbers"
+
+
+def _has_objects(held: Any) -> bool:
+    """Return whether a polars column has Python objects: some polars releases crash or hang when exporting one."""
     inside = [getattr(held, "inner", None), *(field.dtype for field in getattr(held, "fields", ()))]
-    if str(held) == "Object":
-        raise DataError(
-            f"column `{name}` holds Python objects",
-            hint="cast it to text or numbers, or leave it out",
-            code="data_type",
-        )
-    for part in inside:
-        if part is not None:
-            _no_objects(name, part)
+    return str(held) == "Object" or any(part is not None and _has_objects(part) for part in inside)
 
 
 def _first_line(error: BaseException) -> str:
@@ -115,27 +135,41 @@ def _from_pandas(frame: Any) -> pa.Table:
     if not all(isinstance(name, str) for name in frame.columns):
         frame = frame.set_axis(names, axis=1)
     index = [name for name in frame.index.names if name is not None]
+    unread: dict[str, str] = {}
     for name in frame.columns:
-        if len(set(names)) == len(names) and frame[name].dtype == object:
-            _one_sort_of_time(name, frame[name])
+        if frame[name].dtype == object and (sorts := _sorts_of_time(frame[name])):
+            unread[name] = sorts
     keep = bool(index) and not {str(name) for name in index} & set(names)
     try:
-        table = pa.Table.from_pandas(frame, preserve_index=keep)
+        table = pa.Table.from_pandas(frame.drop(columns=[*unread]), preserve_index=keep)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         for name in frame.columns:
-            _array(name, frame[name])
-        raise DataError("the frame cannot be read as a table", code="file_read") from None
+            if isinstance(reason := _array(name, frame[name]), str):
+                unread[name] = reason
+        try:
+            table = pa.Table.from_pandas(frame.drop(columns=[*unread]), preserve_index=keep)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            raise DataError("the frame cannot be read as a table", code="file_read") from None
     extra = [name for name in table.column_names if name.startswith("__index_level_")]
-    return table.drop_columns(extra) if extra else table
+    table = table.drop_columns(extra) if extra else table
+    for place, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type) and pa.types.is_null(field.type.value_type):  # no categories at all
+            table = table.set_column(place, field.name, pa.nulls(table.num_rows))
+    return _with_unread(table, unread)
 
 
 def _from_columns(columns: Mapping[Any, Any]) -> pa.Table:
-    arrays = {_name(name): _array(_name(name), values) for name, values in columns.items()}
+    return _of_arrays({_name(name): _array(_name(name), values) for name, values in columns.items()})
+
+
+def _of_arrays(built: Mapping[str, pa.Array | pa.ChunkedArray | str]) -> pa.Table:
+    arrays = {name: array for name, array in built.items() if not isinstance(array, str)}
+    unread = {name: reason for name, reason in built.items() if isinstance(reason, str)}
     sizes = {name: len(array) for name, array in arrays.items()}
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"`{name}` {size}" for name, size in sizes.items())
         raise DataError(f"the columns differ in length: {listed}", code="data_type")
-    return pa.Table.from_arrays(list(arrays.values()), names=list(arrays))
+    return _with_unread(pa.Table.from_arrays(list(arrays.values()), names=list(arrays)), unread)
 
 
 def _from_rows(rows: list[Any]) -> pa.Table:
@@ -148,8 +182,7 @@ def _from_rows(rows: list[Any]) -> pa.Table:
                 code="data_type",
             )
         names.update(dict.fromkeys(row))
-    arrays = [_array(_name(name), [row.get(name) for row in rows]) for name in names]
-    return pa.Table.from_arrays(arrays, names=list(map(_name, names)))
+    return _of_arrays({_name(name): _array(_name(name), [row.get(name) for row in rows]) for name in names})
 
 
 def _name(name: Any) -> str:
@@ -163,7 +196,8 @@ def _name(name: Any) -> str:
     return str(name)
 
 
-def _array(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
+def _array(name: str, values: Any) -> pa.Array | pa.ChunkedArray | str:
+    """Return the values of a column, or why Arrow cannot hold them."""
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
     single = isinstance(values, np.ndarray) and not values.ndim
@@ -172,37 +206,31 @@ def _array(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
     built = array_of(values)
     if built is not None:
         return built
-    _one_sort_of_time(name, values)
+    values = values if hasattr(values, "__len__") else list(values)
+    if sorts := _sorts_of_time(values):
+        return sorts
     polars = type(values).__module__.partition(".")[0] == "polars"
-    if polars:
-        _no_objects(name, values.dtype)  # type: ignore[attr-defined]
+    if polars and _has_objects(values.dtype):
+        return _OBJECTS
     try:
-        if polars:
-            return values.to_arrow()  # type: ignore[attr-defined]
-        return pa.array(values if hasattr(values, "__len__") else list(values), from_pandas=True)
+        return values.to_arrow() if polars else pa.array(values, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as bad:
-        kinds = sorted({type(v).__name__ for v in values if v is not None})
+        kinds = sorted({type(value).__name__ for value in values if value is not None})
         if len(kinds) > 1:
-            raise DataError(
-                f"column `{name}` mixes {' and '.join(kinds)}",
-                hint="give it one type, or drop it if no query reads it",
-                code="data_type",
-            ) from None
-        hint = "integers have 64 bits: make it text, or float" if isinstance(bad, OverflowError) else None
-        raise DataError(f"column `{name}` cannot be read: {_first_line(bad)}", hint=hint, code="data_value") from None
+            return f"mixes {' and '.join(kinds)}; give it one type"
+        hint = "integers have 64 bits: make it text, or float" if isinstance(bad, OverflowError) else ""
+        reason = f"cannot be read: {_first_line(bad)}".replace("; ", ", ")
+        return f"{reason}; {hint}" if hint else reason
 
 
-def _one_sort_of_time(name: str, values: Iterable[Any]) -> None:
-    """Refuse times that Arrow would convert to one type: with and without a zone, or dates beside times."""
+def _sorts_of_time(values: Iterable[Any]) -> str | None:
+    """Say why Arrow must not convert times to one type: some have a zone and some none, or there are dates beside
+    times."""
     if not any(issubclass(kind, dt.date) for kind in set(map(type, values))):
-        return
+        return None
     sorts = {
         "dates" if not isinstance(value, dt.datetime) else f"times with{'out' if value.tzinfo is None else ''} a zone"
         for value in values
         if isinstance(value, dt.date) and value == value  # not pandas' NaT
     }
-    if len(sorts) > 1:
-        listed = " and ".join(sorted(sorts))
-        raise DataError(
-            f"column `{name}` mixes {listed}", hint="times all with a zone, or all without", code="data_type"
-        )
+    return f"mixes {' and '.join(sorted(sorts))}; times all with a zone, or all without" if len(sorts) > 1 else None

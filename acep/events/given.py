@@ -11,7 +11,7 @@ from acep.events.own_rows import OwnRows, own_rows, rows_of_paths
 from acep.events.tables import to_table
 from acep.pattern.asked import Asked, columns_read, is_swapped
 
-__all__ = ["given_table"]
+__all__ = ["are_paths", "given_table", "names_used"]
 
 
 def given_table(
@@ -22,17 +22,27 @@ def given_table(
 
     Raises :class:`DataError` for anything but a table, the path of a file, or a list of paths.
     """
-    several = isinstance(events, list | tuple) and bool(events) and all(map(_is_path, events))
-    if is_swapped(events) or not (several or _is_path(events)):
+    if not are_paths(events):
         table = to_table(events)
         return table, own_rows(events, table)
     from acep.events.files.reading import read_events
 
-    used = dict.fromkeys(name for name in (ts, type, seq, id) if isinstance(name, str))
+    rows = rows_of_paths(events, ts=ts, type=type)
+    return read_events(events, names_used(asked, ts, type, seq, id), ts=ts, type=type), rows
+
+
+def are_paths(events: Any) -> bool:
+    """Return whether the path of a file was given for events, or a list of paths."""
+    several = isinstance(events, list | tuple) and bool(events) and all(map(_is_path, events))
+    return (several or _is_path(events)) and not is_swapped(events)
+
+
+def names_used(asked: Asked, *roles: Any) -> list[str]:
+    """Return the columns that queries use, by the names of columns with a role and those that they read."""
+    used = dict.fromkeys(name for name in roles if isinstance(name, str))
     for query in asked.queries:
         used |= dict.fromkeys(columns_read(query))
-    rows = rows_of_paths(events, ts=ts, type=type)
-    return read_events(events, [*used], ts=ts, type=type), rows
+    return [*used]
 
 
 def _is_path(given: Any) -> bool:

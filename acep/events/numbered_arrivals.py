@@ -32,7 +32,7 @@ class NumberedArrivals(Arrivals):
     by their time. ``first`` is the number of the first event of the stream.
 
     A late event is not used, but it has come: its number is no gap. Numbers that were given up are late when they
-    come.
+    come. A number that comes again is refused, or with ``duplicates="drop"`` its row is left out.
 
     >>> from acep.events.tables import schema_of
     >>> columns = pa.schema({"ts": pa.int64(), "n": pa.int64()})
@@ -44,8 +44,10 @@ class NumberedArrivals(Arrivals):
     (3, 1, 5)
     """
 
-    def __init__(self, arrow: pa.Schema, schema: InputSchema, lateness: Any, first: int) -> None:
-        super().__init__(arrow, schema, lateness)
+    def __init__(
+        self, arrow: pa.Schema, schema: InputSchema, lateness: Any, first: int, duplicates: str | None = None
+    ) -> None:
+        super().__init__(arrow, schema, lateness, duplicates=duplicates)
         assert schema.seq is not None
         self._seq, self.first = schema.seq, first
         held = self._arrow.field(self._seq).type
@@ -86,9 +88,16 @@ class NumberedArrivals(Arrivals):
         rows = selectable(rows)
         same, ticks = self._same(rows), self._ticks(rows)
         numbers, _ = ticks_of(self._seq, same.column(self._seq), 1)
+        arrived = np.arange(self.arrived, self.arrived + len(rows))
+        again = self._again(numbers) if self._drop else np.zeros(len(rows), bool)
+        if again.any():
+            rows, same = (table.filter(pa.array(~again)) for table in (rows, same))
+            ticks, numbers, arrived = ticks[~again], numbers[~again], arrived[~again]
         fresh = self._fresh(ticks)
         known, times = self._merged(numbers, ticks, fresh)
-        arrived = np.arange(self._arrived, self._arrived + len(rows))
+        self._once(rows, ticks, fresh, drop=False)
+        self.arrived += int(np.count_nonzero(again))
+        self.duplicates += int(np.count_nonzero(again))
         self._count(rows, fresh)
         self._numbers, self._times = known, times
         if fresh.any():
@@ -124,6 +133,14 @@ class NumberedArrivals(Arrivals):
         except (KeyError, TypeError, ValueError, OverflowError):
             raise SnapshotError("the snapshot does not hold a state of this stream", code="state_damaged") from None
 
+    def _again(self, numbers: Ints) -> npt.NDArray[np.bool_]:
+        """Return which numbers have come before, or stand in an earlier row."""
+        again = np.ones(len(numbers), bool)
+        again[np.unique(numbers, return_index=True)[1]] = False
+        came = numbers < self._next if self._lost is None else (numbers < self._next) & (numbers > self._lost)
+        again |= (came & (numbers >= self.first)) | np.isin(numbers, self._numbers)
+        return again
+
     def _merged(self, numbers: Ints, ticks: Ints, fresh: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
         """Return the numbers and the times of the held events and of those that come, in the order of the numbers."""
         if (early := numbers < self.first).any():
@@ -154,7 +171,7 @@ class NumberedArrivals(Arrivals):
     def _twice(self, number: int) -> DataError:
         return DataError(
             f"the number {number} of column `{self._seq}` comes twice",
-            hint="with seq_gaps= each event has a number of its own",
+            hint='with seq_gaps= each event has a number of its own; duplicates="drop" leaves one out that comes again',
             code="data_order",
         )
 

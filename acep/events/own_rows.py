@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep.errors import DataError
+from acep.events.buffers import selectable
 from acep.events.columns import column_of, kind_of
 from acep.events.fields import column_at, roots_of
 from acep.events.frames import to_table
@@ -28,13 +29,15 @@ GIVE = "found.events(match, frame) takes the events themselves"
 class OwnRows:
     """The rows that a user passed, by reference: a pandas or polars frame or an Arrow table (``None``: they can be read
     only once). ``index`` is the index that a pandas frame had: another one means that its rows have changed. Files have
-    their ``paths``, their ``stamps`` and the ``options`` of reading, and are read again when they are asked for."""
+    their ``paths``, their ``stamps`` and the ``options`` of reading, and are read again when they are asked for.
+    ``first``: of rows with one id the first is the event, as duplicates were dropped."""
 
     rows: Any = None
     index: Any = None
     paths: Any = None
     stamps: Stamps = field(default_factory=list)
     options: Mapping[str, Any] = field(default_factory=dict)
+    first: bool = False
 
     def frame(self) -> Any:
         """Return the rows. Raises :class:`DataError` if there are none any more, or if they are others now."""
@@ -147,17 +150,17 @@ def narrow(rows: Any, name: str, places: Ints | None = None) -> pa.ChunkedArray:
         table = to_table(part if places is None else part[places])
     else:
         part = rows.select([i for i, column in enumerate(rows.column_names) if column in wanted])
-        table = part if places is None else part.take(pa.array(places))
+        table = part if places is None else selectable(part).take(pa.array(places))
     found = column_at(table, name)
     if found is None:
         raise changed(f"there is no column `{name}`")
     return found
 
 
-def places_of(rows: Any, ids: Sequence[Any] | npt.NDArray[Any], column: str | None) -> Ints:
+def places_of(rows: Any, ids: Sequence[Any] | npt.NDArray[Any], column: str | None, *, first: bool = False) -> Ints:
     """Return the positions of events among rows; ``column`` has their ids (``None``: ids are positions).
 
-    Raises :class:`DataError` for an event that is not there, or there twice.
+    Raises :class:`DataError` for an event that is not there, or there twice, unless the ``first`` one counts.
 
     >>> places_of(pa.table({"name": ["p", "q", "r"]}), ["r", "p", "r"], "name")
     array([2, 0, 2])
@@ -173,11 +176,11 @@ def places_of(rows: Any, ids: Sequence[Any] | npt.NDArray[Any], column: str | No
     known = _numbered(narrow(rows, column), numbers)
     at = np.flatnonzero(known >= 0)
     counts = np.bincount(known[at], minlength=len(numbers))
-    for bad, why in ((counts == 0, "is not there"), (counts > 1, "is there more than once")):
+    for bad, why in ((counts == 0, "is not there"), ((counts > 1) & (not first), "is there more than once")):
         if bad.any():
             raise changed(f"event {[*numbers][int(np.argmax(bad))]!r} of column `{column}` {why}")
     found = np.zeros(len(numbers), np.int64)
-    found[known[at]] = at
+    found[known[at[::-1]]] = at[::-1]
     return found[wanted]
 
 
@@ -219,7 +222,7 @@ def taken(rows: Any, places: Ints, more: Mapping[str, Any]) -> Any:
 
         added = [pl.Series(name, pl.from_arrow(array)) for name, array in more.items()]
         return rows[places].with_columns(added)
-    table = rows.take(pa.array(places))
+    table = selectable(rows).take(pa.array(places))
     for name, array in more.items():
         table = table.append_column(name, array)
     return table

@@ -19,19 +19,21 @@ Bools = npt.NDArray[np.bool_]
 
 class Retractions:
     """The events that the column with +1 and -1 has named by their ids. A retraction has the time of its event. If it
-    comes before its event, it waits, and both are left out.
+    comes before its event, it waits, and both are left out. ``drop``: a row that comes again is left out; else it is
+    refused.
 
     A call replaces what it changes, so that a copy stays as it is.
 
     >>> known, ticks, everything = Retractions(), np.array([1, 2, 2]), np.ones(3, bool)
-    >>> stay, removed = known.apply(np.array([1, 1, -1]), ["a", "b", "b"], ticks, everything, 0, lambda tick: True)
+    >>> stay, _, removed = known.apply(np.array([1, 1, -1]), ["a", "b", "b"], ticks, everything, 0, lambda tick: True)
     >>> stay.tolist(), removed
     ([True, False, False], [])
-    >>> known.apply(np.array([-1]), ["a"], ticks[:1], everything[:1], 3, lambda tick: True)[1]
+    >>> known.apply(np.array([-1]), ["a"], ticks[:1], everything[:1], 3, lambda tick: True)[2]
     [0]
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, drop: bool = False) -> None:
+        self.drop = drop
         self._events: dict[Any, tuple[int, int]] = {}  # arrival number and time of each event that may be taken back
         self._waiting: dict[Any, int] = {}  # time of each retraction whose event has not come
         self._gone: set[int] = set()  # arrival numbers of held events that were retracted
@@ -56,9 +58,9 @@ class Retractions:
         first: int,
         given: Callable[[int], bool],
         places: Sequence[Key] | None = None,
-    ) -> tuple[Bools, list[int]]:
-        """Take in the signs, ids and times of rows that are ``fresh``. Return which rows are events that may stay, and
-        the arrival numbers of events that were given and are taken back.
+    ) -> tuple[Bools, Bools, list[int]]:
+        """Take in the signs, ids and times of rows that are ``fresh``. Return which rows are events that may stay,
+        which come again and are left out, and the arrival numbers of events that were given and are taken back.
 
         ``first``: the arrival number of the first row; ``given``: whether an event at a time, of an earlier push, was
         given; ``places``: the keys and the type of each row, where they matter. Raises :class:`DataError`, with nothing
@@ -66,7 +68,7 @@ class Retractions:
         """
         events, waiting, gone, kept_at = dict(self._events), dict(self._waiting), set(self._gone), dict(self._at)
         taken: set[int] = set()
-        stay = signs > 0
+        stay, again = signs > 0, np.zeros(len(signs), bool)
         for at in np.flatnonzero(fresh).tolist():
             name, tick, sign = names[at], int(ticks[at]), signs[at]
             if sign > 0 and name in waiting:
@@ -75,11 +77,14 @@ class Retractions:
                 stay[at] = False
             elif sign > 0:
                 if name in events:
-                    raise DataError(
-                        f"the event with id {name!r} comes twice",
-                        hint="retract it first, with op -1",
-                        code="data_order",
-                    )
+                    if not self.drop:
+                        raise DataError(
+                            f"the event with id {name!r} comes twice",
+                            hint='retract it first, with op -1; or where the source repeats events: duplicates="drop"',
+                            code="data_order",
+                        )
+                    stay[at], again[at] = False, True
+                    continue
                 events[name] = (first + at, tick)
                 if places is not None:
                     kept_at[name] = places[at]
@@ -91,7 +96,13 @@ class Retractions:
                 if number < first and given(known):
                     taken.add(number)
             elif name in waiting:
-                raise DataError(f"the event with id {name!r} is retracted twice", code="data_order")
+                if not self.drop:
+                    raise DataError(
+                        f"the event with id {name!r} is retracted twice",
+                        hint='where the source repeats events: duplicates="drop"',
+                        code="data_order",
+                    )
+                again[at] = True
             else:
                 waiting[name] = tick
                 if places is not None:
@@ -99,7 +110,7 @@ class Retractions:
         inside = {number for number in gone if number >= first}
         stay[[number - first for number in inside]] = False
         self._events, self._waiting, self._gone, self._at = events, waiting, gone - inside - taken, kept_at
-        return stay, sorted(taken)
+        return stay, again, sorted(taken)
 
     def left(self, rows: pa.Table, number: str) -> pa.Table | None:
         """Return the rows that were not retracted, of held ones that are given now; ``None``: there are none.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any
 
@@ -14,13 +14,13 @@ import pyarrow as pa
 from acep.errors import DataError, suggest
 from acep.events.batch import Batch, Column
 from acep.events.columns import UNIT_NS, column_of, kind_of, plain_type, refusal, tick_of, ticks_of
-from acep.events.fields import check_names, column_at, fields_of, null_error, twice, twice_error
+from acep.events.durations import duration_type
+from acep.events.fields import again_error, check_names, column_at, fields_of, null_error, twice
 from acep.events.fixed import DIGITS, decimal_of, decimal_type, scale_of
-from acep.events.frames import to_table
+from acep.events.frames import to_table, unread_columns, unread_error
 from acep.events.records import Events, Id
 from acep.events.times import from_ticks, time_type
-from acep.plan.compile import TimeOf
-from acep.plan.schema import Kind, Schema
+from acep.plan.schema import Kind, Schema, TimeOf
 
 __all__ = [
     "InputSchema",
@@ -41,11 +41,13 @@ __all__ = [
 @dataclass(frozen=True)
 class InputSchema(Schema):
     """The schema of a table, with the Arrow types of its time columns (``ts`` always among them) and of its
-    decimals, so that values can be converted back to them. ``ordered`` are the columns of categories in an order."""
+    decimals, so that values can be converted back to them. ``ordered`` are the columns of categories in an order.
+    ``finest`` is the length of a tick of matches as events, where ``ts`` is an integer of unknown unit."""
 
     times: tuple[tuple[str, pa.DataType], ...] = ()
     decimals: tuple[tuple[str, pa.DataType], ...] = ()
     ordered: tuple[str, ...] = ()
+    finest: Fraction | None = None
 
     def has_own_order(self, name: str) -> bool:
         """Return whether the values of a column have an order that is not that of texts."""
@@ -54,7 +56,26 @@ class InputSchema(Schema):
     def counts_ticks(self, name: str) -> bool | None:
         """Return whether a column holds durations, which are integers in ticks."""
         held = dict(self.times).get(name)
-        return held is not None and pa.types.is_duration(held)
+        return name in self.durations or (held is not None and pa.types.is_duration(held))
+
+    def of_matches(self, derived: Schema, origins: Sequence[tuple[str, TimeOf, Schema]]) -> InputSchema:
+        """Return the schema of matches of this stream as events, with the types of its times, durations and decimals;
+        of values of two types, that of computed ones."""
+        times: dict[str, pa.DataType] = {}
+        decimals: dict[str, pa.DataType] = {}
+        for name, of, source in origins:
+            scale = derived.scale(name)
+            value_type = time_of(of, source) if scale is None else decimal_like(of, scale, source)
+            types = times if scale is None else decimals
+            if value_type is not None and types.setdefault(name, value_type) != value_type:
+                computed = TimeOf((), plain=False, duration=of.duration, is_whole=derived.kind(name) is not Kind.FLOAT)
+                zoned = any(getattr(time, "tz", None) is not None for time in (value_type, types[name]))
+                general: Any = time_of(computed, self) if scale is None else decimal_type(scale)
+                types[name] = pa.timestamp(general.unit, "UTC") if zoned else general
+        common = {field.name: getattr(derived, field.name) for field in fields(Schema)}
+        return InputSchema(
+            **common, times=tuple(times.items()), decimals=tuple(decimals.items()), finest=attribute_tick(self)
+        )
 
 
 # Columns to a schema ----------------------------------------------------------------------------
@@ -84,13 +105,15 @@ def schema_of(
     names = table_schema.names
     if two := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
         raise DataError(f"two columns are called `{two[0]}`", hint="rename one of them", code="data_column")
-    held, ambiguous = fields_of(table_schema), twice(table_schema)
+    held, ambiguous, unread = fields_of(table_schema), twice(table_schema), unread_columns(table_schema)
     names = [name for name in held if name not in ambiguous]
     held = {name: held[name] for name in names}
     if type == "type" and type not in names:
         type = None
     for role, name in (("ts", ts), ("type", type), ("seq", seq), ("id", id)):
         if name is not None and name not in names:
+            if name in unread:
+                raise unread_error(name, unread[name])
             near = suggest(name, names) or "the events have no columns"
             hint = near if name != role else f"name the column with {role}=; {near}"
             raise DataError(f"there is no column `{name}`", hint=hint, code="data_column")
@@ -99,6 +122,7 @@ def schema_of(
     decimals = [(name, plain_type(of)) for name, of in held.items() if scale_of(of) is not None]
     unusable = [(name, why) for name, of in held.items() if (why := refusal(of)) is not None]
     unusable += [(name, "is the name of two fields; rename one of them") for name in ambiguous]
+    unusable += unread.items()
     instants = _check_ts(ts, held[ts])
     for role, name, wanted in (
         ("type", type, (Kind.STRING,)),
@@ -170,24 +194,28 @@ def attribute_tick(schema: Schema) -> Fraction | None:
     """Return the length of a tick of the time columns other than ``ts``: that of ``ts``, or the finest unit among
     them if ``ts`` is an integer of unknown unit."""
     if schema.tick_ns is None and isinstance(schema, InputSchema):
-        finest = _finest(held for _, held in schema.times)
+        finest = schema.finest or _finest(time for _, time in schema.times)
         return None if finest is None else Fraction(finest)
     return schema.tick_ns
 
 
 def time_of(of: TimeOf | None, schema: Schema) -> pa.DataType | None:
-    """Return the Arrow type of a time among the values of RETURN: that of its column, or for a computed one a
-    timestamp of the stream's tick, in UTC if one of its columns has a zone. ``None``: ticks of an integer time."""
+    """Return the Arrow type of a time or duration among the values of RETURN: that of its column, or for a computed one
+    that of the stream's tick, for a time in UTC if one of its columns has a zone. A time that may lie between two ticks
+    is in microseconds, as doubles are no finer. ``None``: ticks of an integer time."""
     types = time_types(schema)
     tick = attribute_tick(schema)
     own = types[schema.ts] if schema.instants else None
+    if of is not None and of.duration:
+        duration = types.get(of.columns[0]) if of.plain else None
+        return duration or (None if tick is None else duration_type(tick, is_whole=of.is_whole))
     if of is None or tick is None:
         return own
     held = [types.get(name, own) for name in of.columns]
     if of.plain and held[0] is not None:
         return held[0]
     zoned = any(getattr(one, "tz", None) is not None for one in held)
-    return pa.timestamp(time_type(tick).unit, "UTC" if zoned else None)
+    return pa.timestamp(time_type(tick).unit if of.is_whole else "us", "UTC" if zoned else None)
 
 
 def decimals_of(schema: Schema) -> dict[str, pa.DataType]:
@@ -206,7 +234,7 @@ def decimal_like(of: TimeOf | None, scale: int, schema: Schema) -> pa.DataType:
 
 
 def key_to_input(key: tuple[Any, ...], names: tuple[str, ...], schema: Schema) -> dict[str, Any]:
-    """Return the values of partition attributes by name, times and decimals as they were in the input.
+    """Return the values of partition attributes by name, times, durations and decimals as they were in the input.
 
     >>> schema = schema_of(pa.schema({"ts": pa.int64(), "day": pa.date32()}))
     >>> key_to_input((86400,), ("day",), schema)
@@ -214,10 +242,12 @@ def key_to_input(key: tuple[Any, ...], names: tuple[str, ...], schema: Schema) -
     """
     named = dict(zip(names, key, strict=True))
     for name in names:
-        held = time_types(schema).get(name) if schema.kind(name) is Kind.TIMESTAMP else None
+        value_type = time_types(schema).get(name) if schema.kind(name) is Kind.TIMESTAMP else None
+        if schema.counts_ticks(name):
+            value_type = time_of(TimeOf((name,), plain=True, duration=True), schema)
         scale = schema.scale(name)
-        if held is not None:
-            (named[name],) = from_ticks([named[name]], attribute_tick(schema), held)
+        if value_type is not None:
+            (named[name],) = from_ticks([named[name]], attribute_tick(schema), value_type)
         elif scale is not None:
             named[name] = decimal_of(named[name], scale, decimals_of(schema).get(name))
     return named
@@ -251,7 +281,8 @@ def events_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base
 def batch_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base: int = 0, unique: bool = True) -> Batch:
     """Return the rows of a table as events in the order of (``ts``, ``seq``, row); only ``columns`` are converted.
 
-    Ids are ``base`` plus the row's position, or the values of the id column. ``unique``: none may come twice.
+    Ids are ``base`` plus the row's position, or the values of the id column. ``base`` is the number of rows that came
+    before; errors count from there. ``unique``: no id may come twice.
 
     Raises :class:`DataError` for a null in the time, seq or id column, for an id that comes twice, for a column
     that is missing or not of the kind that ``schema`` says, and for values that do not fit.
@@ -269,6 +300,8 @@ def batch_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base:
         place = places.get(name)
         there[name] = table.column(place) if place is not None else column_at(table, name)
         if there[name] is None:
+            if (reason := unread_columns(table.schema).get(name)) is not None:
+                raise unread_error(name, reason)
             raise DataError(
                 f"there is no column `{name}`", hint=suggest(name, [*fields_of(table.schema)]), code="data_column"
             )
@@ -290,7 +323,7 @@ def batch_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base:
             raise DataError(
                 f"column `{name}` is {there[name].type}, which cannot be used as an attribute", code="data_type"
             )
-        column = column_of(name, there[name], kind, tick, schema.scale(name))
+        column = column_of(name, there[name], kind, tick, schema.scale(name), base)
         return column if order is None else column.at(order)
 
     types = None
@@ -344,8 +377,8 @@ def _ids(name: str, held: pa.ChunkedArray, base: int, *, unique: bool) -> Any:
     values: Any = column.to_list() if kind is Kind.STRING else column.values
     if unique and not (len(set(values)) == len(values) if kind is Kind.STRING else _distinct(values)):
         seen: set[Id] = set()
-        twice = next(v for v in values if v in seen or seen.add(v))  # type: ignore[func-returns-value]
-        raise twice_error(name, twice if isinstance(twice, str) else int(twice))
+        row, value = next((row, v) for row, v in enumerate(values) if v in seen or seen.add(v))  # type: ignore[func-returns-value]
+        raise again_error(name, value if isinstance(value, str) else int(value), base + row)
     return values
 
 

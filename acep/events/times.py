@@ -1,4 +1,4 @@
-"""Convert ticks to times as a user gave them: dates, datetimes, and their Arrow types."""
+"""Convert ticks to times as a user gave them: dates, datetimes, durations, and their Arrow types."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep.events.columns import UNIT_NS, plain_type
+from acep.events.durations import duration_of, duration_words, nearest
 
 __all__ = ["from_ticks", "time_type", "value_text"]
 
@@ -25,12 +26,14 @@ def time_type(tick_ns: Fraction | int | None) -> pa.DataType:
     return pa.timestamp("ns")
 
 
-def from_ticks(ticks: Iterable[int | None], tick_ns: Fraction | int | None, held: pa.DataType) -> list[Any]:
+def from_ticks(ticks: Iterable[int | float | None], tick_ns: Fraction | int | None, held: pa.DataType) -> list[Any]:
     """Return ticks as Python values of an Arrow type.
 
     Integers stay; dates become :class:`datetime.date`; timestamps :class:`datetime.datetime`, in UTC if the type
     has a zone. A time that no datetime can represent (a fraction of a microsecond, a year beyond 9999) is a
-    :class:`numpy.datetime64`, which has no zone: it is in UTC.
+    :class:`numpy.datetime64`, which has no zone: it is in UTC. Durations become :class:`datetime.timedelta`, or
+    :class:`numpy.timedelta64` where that cannot represent them. Fractions of ticks are rounded, of times to
+    microseconds; what is beyond 64 bits is ``None``.
 
     >>> from_ticks([0, None], 10**9, pa.timestamp("s"))
     [datetime.datetime(1970, 1, 1, 0, 0), None]
@@ -38,6 +41,8 @@ def from_ticks(ticks: Iterable[int | None], tick_ns: Fraction | int | None, held
     [datetime.datetime(1970, 1, 1, 0, 0, 0, 1), np.datetime64('1970-01-01T00:00:00.000000001')]
     """
     held = plain_type(held)
+    if tick_ns is not None and pa.types.is_duration(held):
+        return [None if t is None else duration_of(t, Fraction(tick_ns), held) for t in ticks]
     if tick_ns is None or not (pa.types.is_timestamp(held) or pa.types.is_date(held)):
         return list(ticks)
     zone = dt.UTC if pa.types.is_timestamp(held) and held.tz else None
@@ -47,6 +52,9 @@ def from_ticks(ticks: Iterable[int | None], tick_ns: Fraction | int | None, held
     for t in ticks:
         if t is None:
             out.append(None)
+        elif isinstance(t, float):
+            micros = nearest(t, tick_us)
+            out.append(None if micros is None else _moment(micros, zone, day))
         elif not day and (t * tick_us).denominator > 1:
             out.append(np.datetime64(_scaled(t, tick_ns), "ns"))
         else:
@@ -70,11 +78,14 @@ def _moment(micros: int, zone: dt.tzinfo | None, day: bool) -> Any:
 
 
 def value_text(value: Any) -> str:
-    """Return a value as text for people to read: a time with a zone in UTC, marked by ``Z``.
+    """Return a value as text for people to read: a time with a zone in UTC, marked by ``Z``; a duration as a query has
+    it.
 
-    >>> value_text(dt.datetime(2024, 5, 1, 10, tzinfo=dt.UTC)), value_text(1.5)
-    ('2024-05-01 10:00:00Z', '1.5')
+    >>> value_text(dt.datetime(2024, 5, 1, 10, tzinfo=dt.UTC)), value_text(1.5), value_text(dt.timedelta(minutes=90))
+    ('2024-05-01 10:00:00Z', '1.5', '1 h 30 min')
     """
+    if isinstance(value, dt.timedelta | np.timedelta64):
+        return duration_words(value)
     if isinstance(value, dt.datetime) and value.tzinfo is not None:
         return f"{value.astimezone(dt.UTC).replace(tzinfo=None)}Z"
     return str(value)

@@ -7,7 +7,8 @@ from typing import Any
 
 from acep.automaton.arcs import Arc
 from acep.automaton.graph import OF_REGISTER
-from acep.explain.failure_report import Failure, FailureReport, input_value
+from acep.explain.condition_text import input_value
+from acep.explain.failure_report import Failure, FailureReport
 from acep.explain.recorder import Watching
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import Compiled
@@ -41,8 +42,8 @@ def automaton_report(watching: Watching, best: MatchNode | None) -> FailureRepor
             return state, own, f"event {event.id} took no arc"
         failed += own  # an ignorable arc let the event pass
     if best is None:
-        return state, failed, "no event took an arc from there" if watching.seen else "the stream ended"
-    return state, failed, _waited(failed, "the stream ended")
+        return state, failed, "no event took an arc from there" if watching.seen else watching.end_text
+    return state, failed, _waited(failed, watching.end_text)
 
 
 def registers_of(plan: Plan, best: MatchNode | None) -> dict[str, Any]:

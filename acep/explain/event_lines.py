@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from acep.events.fields import column_at
+from acep.events.own_rows import places_of
 from acep.events.records import Id
 from acep.events.times import value_text
 from acep.plan.compile import Plan
@@ -34,13 +34,10 @@ def event_lines(table: pa.Table, schema: Schema, plan: Plan, ids: Iterable[Id]) 
     """
     roles = [schema.ts, *([schema.type] if schema.type is not None else [])]
     columns = {name: column_at(table, name) for name in dict.fromkeys([*roles, *plan.keys, *plan.columns])}
-    places = None if schema.id is None else table[schema.id]
-    for one in dict.fromkeys(ids):
-        row = one if places is None else pc.index(places, pa.scalar(one).cast(places.type)).as_py()
-        if not isinstance(row, int) or not 0 <= row < table.num_rows:
-            continue
+    distinct = [*dict.fromkeys(ids)]
+    for identity, row in zip(distinct, places_of(table, distinct, schema.id).tolist(), strict=True):
         values = {name: column[row].as_py() for name, column in columns.items() if column is not None}
-        yield f"event {one}: {', '.join(f'{name}={_short(value)}' for name, value in values.items())}"
+        yield f"event {identity}: {', '.join(f'{name}={_short(value)}' for name, value in values.items())}"
 
 
 def _short(value: object) -> str:

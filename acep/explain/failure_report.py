@@ -1,27 +1,21 @@
-"""Report on the furthest partial match: what it needed, which events failed it, and how it ended."""
+"""Report on the nearest miss: what it needed, which events failed it, and how it ended."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from acep.automaton.arcs import Arc
 from acep.events.records import Id
-from acep.events.tables import key_to_input, time_types
-from acep.explain.recorder import Tracing, Watching
-from acep.matches.json_records import plain
-from acep.pattern import expressions as ex
-from acep.pattern.evaluation import Compiled
-from acep.pattern.printing import expression_text
+from acep.explain.attempts import Attempt, attempts
+from acep.explain.condition_text import not_held
+from acep.explain.recorder import NearMiss, Stage, Watching, having_parts
+from acep.pattern.times import duration_text, window_text
 from acep.pattern.tree import Output
-from acep.pattern.walk import steps_back
 from acep.plan.compile import Plan
-from acep.reference.bindings import aggregate, breaks, crossings_of, having_holds
+from acep.reference.bindings import breaks, crossings_of, having_holds
 from acep.reference.engine import Event, MatchNode, bound_events
-from acep.reference.program import Move
 
-__all__ = ["Failure", "FailureReport", "input_value", "nothing_begun", "refused", "unfinished"]
+__all__ = ["Failure", "FailureReport", "nothing_begun", "refused", "unfinished"]
 
 
 @dataclass(frozen=True)
@@ -38,47 +32,61 @@ class Failure:
 FailureReport = tuple[str, list[Failure], str]
 """How far a partial match came, the events that failed it, and how it ended."""
 
+Ranked = tuple[tuple[bool, int, int], Failure]
+
 
 def nothing_begun(watching: Watching) -> FailureReport:
     """Explain why no event began a match."""
-    moves = watching.tracing.moves[0]
-    failed = [f for event, kind in watching.seen for f in _attempts(watching, moves, None, event, kind)]
+    moves, rows = watching.tracing.moves[0], watching.wanted.rows
+    state = f"nothing is bound: {_or(dict.fromkeys(m.arc.var for m in moves))} is needed first"
+    if rows:
+        event, kind = next((event, kind) for event, kind in watching.seen if event.id in rows)
+        return state, _row_failures(watching, None, event, kind), "the first row that was named could not begin a match"
+    failed = _nearest_first([f for event, kind in watching.seen for f in _attempts(watching, None, event, kind)])
     types = dict.fromkeys(t for move in moves for t in move.arc.types)
     ended = "no event could begin a match" if failed or not watching.seen else f"there is no event of type {_or(types)}"
-    return f"nothing is bound: {_or(dict.fromkeys(m.arc.var for m in moves))} is needed first", failed, ended
+    return state, failed, ended
 
 
-def unfinished(watching: Watching, best: MatchNode) -> FailureReport:
+def unfinished(watching: Watching, node: MatchNode) -> FailureReport:
     """Explain why the events after a partial match did not complete it."""
-    engine = watching.tracing
-    need = engine.need(best)
-    moves = [m for m in engine.moves[best.state] if _affordable(engine, m.arc, best.error)]
-    needed = dict.fromkeys(m.arc.var for m in moves)
-    failed: list[Failure] = []
+    engine, rows = watching.tracing, watching.wanted.rows
+    moves = [m for m in engine.moves[node.state] if engine.affords(node, m.arc)]
+    needed = _or(dict.fromkeys(m.arc.var for m in moves))
+    state = f"{needed} {'is needed' if engine.need(node) else 'may come'} next" if moves else "everything is bound"
+    failed: list[Ranked] = []
     taken: set[str | None] = set()
-    ended = "the stream ended"
+    ended = "no other row was named" if rows else watching.end_text
     for event, kind in watching.seen:
-        if event.position <= best.trail.event.position:
+        if event.position <= node.trail.event.position:
             continue
-        if engine.expired(best, event.position, event.ts):
+        if rows and event.id in rows:
+            failures = _row_failures(watching, node, event, kind)
+            return state, failures, f"event {event.id}, the next row that was named, could not be bound"
+        if engine.expired(node, event.position, event.ts):
+            if rows:
+                continue  # the next row that was named says by how much it is too late
             ended = f"the window closed (event {event.id} is too late)"
             break
-        failed += _attempts(watching, moves, best, event, kind)
-        waits, bound = _next(watching, best, event, kind)
+        if not rows:
+            failed += _attempts(watching, node, event, kind)
+        waits, bound = _next(watching, node, event, kind)
         taken |= {kind} if bound else set()
         if waits:
             continue
         if engine.strategy.contiguous:
             ended = f"{engine.strategy.value.replace('_', ' ')}: event {event.id} came in between"
+        elif rows:
+            ended = f"event {event.id}, which was not named, had to be bound to {_or(bound)}: skip till next match"
         else:
             ended = f"event {event.id} had to be bound to {_or(bound)}, which led no further: skip till next match"
-        return f"{_or(needed)} is needed next", failed, ended
+        return state, _nearest_first(failed), ended
     # Events for arcs that lead no nearer to an end are not missing.
-    onward = [m for m in moves if engine.nearest(m.arc.target, best.error + m.arc.weight) < need]
+    onward = [m for m in moves if engine.leads_on(node, m.arc)]
     types = dict.fromkeys(t for move in onward for t in move.arc.types if t not in taken)
-    if not failed and types and not engine.strategy.contiguous:
+    if not failed and types and not engine.strategy.contiguous and not rows:
         ended = f"no event of type {_or(types)} came before {ended}"
-    return f"{_or(needed)} is needed next", failed, ended
+    return state, _nearest_first(failed), ended
 
 
 def _next(watching: Watching, node: MatchNode, event: Event, kind: str | None) -> tuple[bool, dict[str, None]]:
@@ -87,35 +95,37 @@ def _next(watching: Watching, node: MatchNode, event: Event, kind: str | None) -
     return waits, dict.fromkeys(n.trail.var for n in made)
 
 
-def _attempts(
-    watching: Watching, moves: Sequence[Move], node: MatchNode | None, event: Event, kind: str | None
-) -> Iterator[Failure]:
-    """Yield the reasons why an event of the right type could not be bound."""
-    engine, costs = watching.tracing, watching.plan.automaton.costs
-    registers, so_far = (node.registers, node.error) if node is not None else ((), 0)
-    between = event.position - node.trail.event.position - 1 if node is not None else 0
-    for move in moves:
-        if move.arc.types and kind not in move.arc.types:
-            continue
-        number = move.failed(registers, event.row)
-        error = so_far + engine.cost(move.arc, between)
-        if number is not None:
-            reason = _not_held(watching.plan, watching.plan.predicates[number], node, move, event)
-        elif engine.strategy.contiguous and costs.of_gap(move.arc.gaps, between) is None:
-            reason = _surplus(between, max(letters for _, letters in move.arc.gaps))
-        elif error + engine.rest(move.arc) > engine.budget:
-            reason = f"it would miss {costs.unscaled(error)}, and {costs.unscaled(engine.budget)} may be missing"
-        else:
-            continue
-        yield Failure(event.id, move.arc.var, reason)
+def _attempts(watching: Watching, node: MatchNode | None, event: Event, kind: str | None) -> Iterator[Ranked]:
+    """Yield the reasons why an event of the right type could not be bound, each with a sort key: the nearest first."""
+    engine = watching.tracing
+    for attempt in attempts(engine, node, event, kind):
+        arc = attempt.move.arc
+        rank = (not engine.leads_on(node, arc), *attempt.distance)
+        yield rank, Failure(event.id, arc.var, "; ".join(_reasons(watching.plan, attempt, node, event)))
 
 
-def _surplus(between: int, places: int) -> str:
+def _nearest_first(ranked: list[Ranked]) -> list[Failure]:
+    return [failure for _, failure in sorted(ranked, key=lambda pair: pair[0])]
+
+
+def _reasons(plan: Plan, attempt: Attempt, node: MatchNode | None, event: Event) -> Iterator[str]:
+    """Yield what does not hold of an attempt."""
+    var, costs = attempt.move.arc.var, plan.automaton.costs
+    bound = bound_events([*(node.trail.steps() if node is not None else ()), (event, var)])
+    for number in attempt.failed:
+        yield not_held(plan, plan.predicates[number], bound, var)
+    if attempt.surplus is not None:
+        yield _surplus_text(*attempt.surplus)
+    if attempt.error is not None:
+        yield f"it would miss {costs.unscaled(attempt.error)}, and {costs.unscaled(costs.budget)} may be missing"
+
+
+def _surplus_text(between: int, places: int) -> str:
     """Return what is said of so many events ``between``, of which as many may come as may be missing: ``places``.
 
-    >>> _surplus(2, 1)
+    >>> _surplus_text(2, 1)
     '1 of 2 events in between is surplus: 1 may be missing there'
-    >>> _surplus(1, 0)
+    >>> _surplus_text(1, 0)
     'the event in between is surplus: nothing is missing there'
     """
     if places == 0:
@@ -126,84 +136,65 @@ def _surplus(between: int, places: int) -> str:
     return f"{what} surplus: {places} may be missing there"
 
 
-def _affordable(engine: Tracing, arc: Arc, error: int) -> bool:
-    return any(error + arc.weight + cost <= engine.budget for cost, _ in engine.ways[arc.target])
+def _row_failures(watching: Watching, node: MatchNode | None, event: Event, kind: str | None) -> list[Failure]:
+    """Return why a row that the user named could not be the next one of a partial match."""
+    engine = watching.tracing
+    arcs = [move.arc for move in engine.moves[0 if node is None else node.state] if engine.affords(node, move.arc)]
+    fitting = dict.fromkeys(arc.var for arc in arcs if not arc.types or kind in arc.types)
+    if not arcs:
+        return []
+    if not fitting:
+        needed = _or(dict.fromkeys(arc.var for arc in arcs))
+        return [Failure(event.id, needed, "it has no type" if kind is None else f"its type is {kind}")]
+    if node is not None and engine.expired(node, event.position, event.ts):
+        return [Failure(event.id, var, _too_late(watching.plan, node.trail.first, event)) for var in fitting]
+    return _nearest_first([*_attempts(watching, node, event, kind)])
 
 
-def _not_held(plan: Plan, predicate: Compiled, node: MatchNode | None, move: Move, event: Event) -> str:
-    steps = node.trail.steps() if node is not None else []
-    bound = bound_events([*steps, (event, move.arc.var)])
-    shown = []
-    for leaf in predicate.leaves:
-        value = _value(plan, leaf, bound, move.arc.var)
-        shown.append(f"{expression_text(leaf)} = {'null' if value is None else value}")
-    return f"{_text(predicate)} does not hold ({', '.join(shown)})"
+def _too_late(plan: Plan, first: Event, event: Event) -> str:
+    """Return that an event comes after the window of a partial match."""
+    assert plan.query.within is not None
+    window = window_text(plan.query.within)
+    if plan.window.counted:
+        return (
+            f"it is number {event.position - first.position + 1} from event {first.id} on, and the window is {window}"
+        )
+    ticks, tick = event.ts - first.ts, plan.schema.tick_ns
+    later = str(ticks) if tick is None else duration_text(ticks * tick)
+    return f"it comes {later} after event {first.id}, and the window is {window}"
 
 
-def _text(condition: Compiled) -> str:
-    return expression_text(condition.told)
+def refused(watching: Watching, near: NearMiss, node: MatchNode) -> FailureReport:
+    """Explain why a run with enough events is no match: a predicate at its end, a negation, HAVING or the output."""
+    plan, steps = watching.plan, node.trail.steps()
+    state, last = "everything is bound", steps[-1][0]
+    if near.stage is Stage.ENDING_FAILED:
+        checks = zip(plan.program.ending[node.state], watching.tracing.ending[node.state], strict=True)
+        numbers = sorted(check.predicate for check, holds in checks if not holds(node.registers, ()))
+        reason = "; ".join(not_held(plan, plan.predicates[number], bound_events(steps)) for number in numbers)
+        return state, [Failure(last.id, steps[-1][1], reason)], "it is no match"
+    if near.stage is Stage.NEGATION_BROKEN:
+        return state, [*_broken(watching, node)], "a negation is broken"
+    if near.stage is Stage.HAVING_FAILED:
+        parts = [part for part in having_parts(plan) if not having_holds(plan, steps, part)]
+        reason = "; ".join(not_held(plan, part, bound_events(steps)) for part in parts)
+        return state, [Failure(last.id, "HAVING", reason)], "HAVING leaves it out"
+    return state, [], "it was found" if plan.query.output is Output.ALL else "the output chose between it and others"
 
 
-def _value(plan: Plan, leaf: ex.Leaf, bound: dict[str, list[Event]], var: str) -> Any:
-    """Return the value of a reference once an event is bound to ``var``, as it is in the input."""
-    value = _held(plan, leaf, bound, var)
-    if not isinstance(leaf, ex.Attribute | ex.Aggregate) or leaf.name is None:
-        return value
-    if isinstance(leaf, ex.Aggregate) and leaf.function == "count":
-        return value
-    return input_value(plan, leaf.name, value)
-
-
-def input_value(plan: Plan, name: str, value: Any) -> Any:
-    """Return a value of a column as it is in the input."""
-    if not isinstance(value, int):
-        return value
-    (shown,) = key_to_input((value,), (name,), plan.schema).values()
-    held = time_types(plan.schema).get(name)
-    return shown if held is None else plain(shown, getattr(held, "tz", None) is not None)
-
-
-def _held(plan: Plan, leaf: ex.Leaf, bound: dict[str, list[Event]], var: str) -> Any:
-    events = bound.get(leaf.var, [])
-    match leaf:
-        case ex.Length():
-            return len(events)
-        case ex.Attribute(index=index, name=name):
-            at = index - 1 if isinstance(index, int) else -1 - steps_back(index)
-            return events[at].row[plan.row.index(name)] if -len(events) <= at < len(events) else None
-        case ex.Aggregate(function=function, scope=scope, name=name):
-            if scope == "before" and leaf.var == var:
-                events = events[:-1]
-            if name is None:
-                return len(events)
-            return aggregate(function, [e.row[plan.row.index(name)] for e in events], plan.schema.scale(name) or 0)
-
-
-def refused(watching: Watching, best: MatchNode) -> FailureReport:
-    """Explain why a complete run is no match: a predicate at its end, a negation, HAVING or the output's choice."""
-    engine, plan = watching.tracing, watching.plan
-    steps = best.trail.steps()
-    last = steps[-1][0]
-    state = "everything is bound"
-    for check, holds in zip(plan.program.ending[best.state], engine.ending[best.state], strict=True):
-        if not holds(best.registers, ()):
-            text = _text(plan.predicates[check.predicate])
-            return state, [Failure(last.id, steps[-1][1], f"{text} does not hold")], "it is no match"
-    failed = []
-    trailing = [(len(steps), c) for accept in engine.states[best.state].accepts for c in accept.crossings]
-    for j, crossing in [*crossings_of(best.history), *trailing]:
+def _broken(watching: Watching, node: MatchNode) -> Iterator[Failure]:
+    """Yield the events that break the negations of a run."""
+    plan, steps = watching.plan, node.trail.steps()
+    trailing = [(len(steps), c) for accept in watching.tracing.states[node.state].accepts for c in accept.crossings]
+    for j, crossing in [*crossings_of(node.history), *trailing]:
         negation = plan.automaton.negations[crossing.negation]
         for event, kind in watching.seen:
-            right = not negation.types or kind in negation.types
-            if right and _forbidden(plan, steps, j, event) and breaks(plan, steps, best.history, j, crossing, [event]):
+            is_of_type = not negation.types or kind in negation.types
+            if not is_of_type or not _forbidden(plan, steps, j, event):
+                continue
+            if breaks(plan, steps, node.history, j, crossing, [event]):
                 what = " or ".join(negation.types) or "event"
-                failed.append(Failure(event.id, f"~{negation.var}", f"no such {what} may come there"))
-    if failed:
-        return state, failed, "a negation is broken"
-    if plan.having is not None and not having_holds(plan, steps):
-        text = _text(plan.having)
-        return state, [Failure(last.id, "HAVING", f"{text} does not hold")], "HAVING leaves it out"
-    return state, [], "it was found" if plan.query.output is Output.ALL else "the output chose between it and others"
+                yield Failure(event.id, f"~{negation.var}", f"no such {what} may come there")
 
 
 def _forbidden(plan: Plan, steps: list[tuple[Event, str]], j: int, event: Event) -> bool:

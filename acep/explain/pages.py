@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from acep.display import clipped, page, picture, preformatted
+from acep.display import clipped, clipped_lines, page, picture, preformatted
 from acep.errors import AcepError
 from acep.explain.automaton_svg import query_svg
 from acep.pattern.automata import Automaton
@@ -37,6 +37,6 @@ def _drawing(query: Query) -> str:
     if many > MOST:
         return page("", note=LARGE)
     try:
-        return picture(query_svg(replace(query, text=clipped(query.text, 300))), LARGE)
+        return picture(query_svg(replace(query, text=clipped_lines(query.text, 300))), LARGE)
     except AcepError:  # a set with too many items
         return page("", note=LARGE)

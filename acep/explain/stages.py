@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from acep.explain.automaton_text import arcs_lines, program_lines, thompson_lines, types_text
-from acep.pattern.asked import query_of
+from acep.pattern.asked import for_existence, query_of
 from acep.pattern.closure import close_equalities, tied_attributes
 from acep.pattern.printing import expression_text, tree_lines
 from acep.pattern.times import duration_text
@@ -135,8 +135,8 @@ def _native(plan: Plan, source: bool) -> Iterator[str]:
     asked = {name: name for name in COUNTED} | {"bundles without counts": "points"}
     asked |= {name: name for name in ("exists", "compressed")}
     for name, output in {}.items() if source else asked.items():
-        other = choose(plan, output)
-        by_why.setdefault("made from the matches" if other == matches else other.why, []).append(name)
+        choice = choose(_for_existence(plan) if output == "exists" else plan, output)
+        by_why.setdefault("made from the matches" if choice == matches else choice.why, []).append(name)
     yield from (f"{', '.join(outputs)}: {why}" for why, outputs in by_why.items())
     if matches.alone == "merged":
         yield "under a budget: the same; where it does not suffice, stretches of single partitions are skipped"
@@ -151,6 +151,12 @@ def _native(plan: Plan, source: bool) -> Iterator[str]:
         return
     yield f"match windows: used: {windows.why}; by counters,"
     yield from (f"  {line}" for line in lines(plan))
+
+
+def _for_existence(plan: Plan) -> Plan:
+    """Return the plan that says whether there is a match at all."""
+    query = for_existence(plan.query)
+    return plan if query.output is plan.query.output else compile_query(query, plan.schema)
 
 
 def _named(engine: str) -> str:

@@ -1,26 +1,29 @@
-"""Explain why a key of a table has no match: :func:`why`, made of :mod:`acep.explain.closest_partial`."""
+"""Explain why events of a table are no match: :func:`why`, made of :mod:`acep.explain.closest_partial`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from acep.errors import DataError, suggest
-from acep.events.tables import events_of, key_to_input, schema_of, to_table
-from acep.explain.closest_partial import Furthest, furthest
+from acep.events.batch import Batch
+from acep.events.given import given_table
+from acep.events.records import Id
+from acep.events.tables import batch_of, key_to_input, schema_of
+from acep.events.times import value_text
+from acep.explain.closest_partial import Furthest, Key, check_sources, furthest, nearest_key
 from acep.explain.event_lines import event_lines
-from acep.pattern.asked import query_of
+from acep.explain.named_rows import rows_in_order
+from acep.pattern.asked import asked_for, query_of
 from acep.pattern.automata import Automaton
-from acep.pattern.expressions import Value
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
+from acep.runtime.absent import Absent
 
 __all__ = ["Furthest", "explained", "why"]
-
-Key = tuple[Value, ...]
 
 
 def why(
@@ -28,31 +31,43 @@ def why(
     query: Query | Automaton | str,
     *,
     key: Mapping[str, Any] | None = None,
+    rows: Any = None,
     ts: str = "ts",
     type: str | None = "type",
     seq: str | None = None,
     id: str | None = None,
     unit: str | None = None,
 ) -> Furthest:
-    """Find how far the events of one key came, and what failed there.
+    """Find out why events are no match: how far the nearest miss came, and what failed there.
 
-    ``key`` gives each partition attribute its value, as in the table (a text that looks the same will do); leave it
-    out if the query has no partition attributes. The other arguments are those of :func:`acep.match`.
+    ``key`` gives each partition attribute its value, as in the table (a text that looks the same will do). Without it
+    the key is taken that came nearest. If the key has matches, they are listed, and the nearest miss of the other
+    events is shown.
 
-    Raises :class:`QueryError` or :class:`DataError`, also for a key that no event has.
+    ``rows``: the ids of the events that were expected to be one match, as a match has them (row numbers from 0, or the
+    values of the ``id`` column), or a truth value for each row of the table. Then it is said why exactly these are no
+    match: a partial match is followed that binds them one after the other.
+
+    The nearest miss lacks the fewest events; of equal ones the fewest conditions failed on an event that was tried, and
+    then the most held. After 300,000 looks at partial matches no further events are taken. The other arguments
+    are those of :func:`acep.match`.
+
+    Raises :class:`QueryError` or :class:`DataError`, also for a key or a row that no event has.
 
     >>> import acep
-    >>> rows = {"ts": [1, 2, 3], "type": ["A", "B", "A"], "k": ["u", "u", "v"], "x": [5, 4, 3]}
+    >>> table = {"ts": [1, 2, 3, 4], "type": ["A", "B", "B", "A"], "k": ["u", "u", "u", "v"], "x": [5, 4, 9, 3]}
     >>> query = acep.parse("PATTERN SEQ(A a, B b) WHERE [k] AND b.x > a.x WITHIN 9")
-    >>> print(why(rows, query, key={"k": "u"}))
-    k=u: 2 events, no match
+    >>> print(acep.why(table, query, rows=[0, 1]))
+    k=u: 3 events, no match of rows 0, 1
     furthest: a=0; b is needed next
       event 1 is no b: b.x > a.x does not hold (b.x = 4, a.x = 5)
-    then the stream ended
+    then event 1, the next row that was named, could not be bound
       event 0: ts=1, type=A, k=u, x=5
       event 1: ts=2, type=B, k=u, x=4
+    >>> acep.why(table, query, key={"k": "u"}).examples
+    ({'a': (0,), 'b': (2,)},)
     """
-    query = query_of(query)
+    asked = query_of(query)
     if key is not None and not isinstance(key, Mapping):
         raise DataError(
             f"key= is a dict of attributes and values, not {key.__class__.__name__}",
@@ -60,23 +75,78 @@ def why(
             code="option_invalid",
         )
     names: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
-    return explained(to_table(events), query, lambda plan, there: _key(key or {}, plan, there), **names)
+    table, _ = given_table(events, asked_for(asked), **names)
+    choose = None if key is None else lambda plan, keys: _key(key, plan, keys)
+    return explained(table, asked, choose, rows, **names)
 
 
-def explained(table: pa.Table, query: Query, choose: Callable[[Plan, list[Key]], Key], **columns: Any) -> Furthest:
-    """Find how far the events of one key of a table came. ``choose`` returns this key, given the plan and all keys in
-    the table. ``columns`` are the arguments of :func:`acep.events.tables.schema_of`."""
+def explained(
+    table: pa.Table, query: Query, choose: Callable[[Plan, list[Key]], Key] | None, rows: Any = None, **columns: Any
+) -> Furthest:
+    """Find out why events of a table are no match. ``choose`` returns the key, given the plan and all keys in the
+    table. ``columns`` are the arguments of :func:`acep.events.tables.schema_of`."""
     schema = schema_of(table.schema, **columns)
     plan = compile_query(query, schema)
-    events = events_of(table, schema, tuple(dict.fromkeys([*plan.columns, *plan.keys])))
-    there = dict.fromkeys(zip(*(events.values(name, schema) for name in plan.keys), strict=True))
-    key = choose(plan, [one for one in there if None not in one])
-    found = furthest(plan, events, key)
-    lines = tuple(event_lines(table, schema, plan, sorted(set(found.ids), key=str if schema.id else None)))
-    return replace(found, key=key_to_input(key, plan.keys, schema), shown=() if found.matches else lines)
+    check_sources(plan)
+    batch = batch_of(table, schema, tuple(dict.fromkeys([*plan.columns, *plan.keys])))
+    absent = Absent([plan])
+    absent.saw(batch)
+    events = batch.events
+    key_of_event: list[Key] = [*zip(*(events.values(name, schema) for name in plan.keys), strict=True)]
+    keys: list[Key] = [*dict.fromkeys(key for key in key_of_event if None not in key)] if plan.keys else [()]
+    key = None if choose is None else choose(plan, keys)
+    named = () if rows is None else rows_in_order(rows, table, schema, events)
+    report = _explained(plan, batch, key, keys, named, key_of_event)
+    places = {identity: place for place, identity in enumerate(events.ids or ())}
+    lines = event_lines(table, schema, plan, sorted(set(report.ids), key=places.__getitem__))
+    return replace(report, notes=(*absent.lines(), *report.notes), shown=tuple(lines))
 
 
-def _key(key: Mapping[str, Any], plan: Plan, there: list[Key]) -> Key:
+def _explained(
+    plan: Plan, batch: Batch, key: Key | None, keys: list[Key], rows: tuple[Id, ...], key_of_event: list[Key]
+) -> Furthest:
+    nearest_of, notes = 0, tuple[str, ...]()
+    if rows and plan.keys:
+        key_of_id = dict(zip(batch.events.ids or (), key_of_event, strict=True))
+        wanted = {identity: key_of_id[identity] for identity in rows}
+        if apart := _apart(plan, rows, wanted, key):
+            return Furthest(len(rows), 0, apart, {}, (), "", rows=rows)
+        key = wanted[rows[0]]
+    elif key is None:
+        if not keys:
+            names = " and ".join(plan.keys)
+            return Furthest(len(batch), 0, f"nothing is bound: no event has a value of {names}", {}, (), "")
+        nearest_of = len(keys)
+        nearest, n_seen = nearest_key(plan, batch) if len(keys) > 1 else (None, len(batch))
+        key = nearest or keys[0]
+        if n_seen < len(batch):
+            notes = (f"to find the nearest key, only the first {n_seen:,} of {len(batch):,} events were looked at",)
+    report = furthest(plan, batch, key, rows)
+    return replace(report, key=key_to_input(key, plan.keys, plan.schema), keys=nearest_of, notes=notes)
+
+
+def _apart(plan: Plan, rows: Sequence[Id], wanted: dict[Id, Key], key: Key | None) -> str:
+    """Return why rows are not of one key, or "" if they are."""
+    names = " and ".join(plan.keys)
+    for identity in rows:
+        if None in wanted[identity]:
+            return f"nothing is bound: event {identity} has no value of {names}, and such events match nothing"
+    if key is not None and key != wanted[rows[0]]:
+        return (
+            f"nothing is bound: event {rows[0]} is of {_key_text(wanted[rows[0]], plan)}, not of {_key_text(key, plan)}"
+        )
+    first = {one: identity for identity, one in reversed(wanted.items())}
+    if len(first) == 1:
+        return ""
+    shown = ", ".join(f"{_key_text(one, plan)} (event {identity})" for one, identity in [*reversed(first.items())][:3])
+    return f"nothing is bound: all events of a match have one value of {names}, and the rows have several: {shown}"
+
+
+def _key_text(key: Key, plan: Plan) -> str:
+    return ", ".join(f"{name}={value_text(value)}" for name, value in key_to_input(key, plan.keys, plan.schema).items())
+
+
+def _key(key: Mapping[str, Any], plan: Plan, keys: list[Key]) -> Key:
     """Return the values of the partition attributes as the engine has them."""
     for name in key:
         if name not in plan.keys:
@@ -84,25 +154,27 @@ def _key(key: Mapping[str, Any], plan: Plan, there: list[Key]) -> Key:
             raise DataError(f"`{name}` is no partition attribute", hint=hint, code="option_invalid")
     if not plan.keys:
         return ()
-    shown = {one: key_to_input(one, plan.keys, plan.schema) for one in there}
-    some = ", ".join(str(values) for values in list(shown.values())[:3])
+    shown = {known: key_to_input(known, plan.keys, plan.schema) for known in keys}
+    examples = ", ".join(str(values) for values in list(shown.values())[:3])
     missing = [name for name in plan.keys if name not in key]
     if missing:
         raise DataError(
             f"the key needs a value for {' and '.join(missing)}",
-            hint=f"such as {some}" if some else None,
+            hint=f"such as {examples}" if examples else None,
             code="option_invalid",
         )
     for same in (_equal, lambda a, b: str(a) == str(b)):
-        for one, values in shown.items():
+        for candidate, values in shown.items():
             if all(same(values[name], key[name]) for name in plan.keys):
-                return one
+                return candidate
     named = ", ".join(f"{name}={key[name]}" for name in plan.keys)
-    raise DataError(f"there is no event with {named}", hint=f"such as {some}" if some else None, code="option_invalid")
+    raise DataError(
+        f"there is no event with {named}", hint=f"such as {examples}" if examples else None, code="option_invalid"
+    )
 
 
-def _equal(value: Any, given: Any) -> bool:
+def _equal(value: Any, wanted: Any) -> bool:
     try:
-        return bool(value == given)
+        return bool(value == wanted)
     except (TypeError, ValueError):  # an array, or pandas' NA
         return False

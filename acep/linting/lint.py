@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from acep.errors import AcepError, QueryError
-from acep.events.given import given_table
-from acep.events.tables import batch_of, schema_of
-from acep.linting import event_rules, match_rules, predicate_rules, time_rules
+from acep.events.given import are_paths, names_used
+from acep.events.tables import batch_of, schema_of, to_table
+from acep.linting import event_rules, match_rules, predicate_rules, repetition_rules, time_rules
 from acep.linting.report import DataFinding, Findings, Hit
 from acep.linting.view import LintView
 from acep.pattern.asked import asked_for, query_of
@@ -21,7 +21,7 @@ from acep.plan.compile import Plan, compile_query
 from acep.plan.lint.finding import declarations, tokens_of
 from acep.plan.lint.rules import lint_plan
 
-__all__ = ["RULES", "lint"]
+__all__ = ["RULES", "findings", "lint"]
 
 RULES: tuple[Callable[[LintView], Iterator[Hit]], ...] = (
     event_rules.type_never,
@@ -37,6 +37,7 @@ RULES: tuple[Callable[[LintView], Iterator[Hit]], ...] = (
     match_rules.equality_no_partition,
     match_rules.errors_lack,
     match_rules.condition_unasked,
+    repetition_rules.first_free,
     time_rules.window_short,
     time_rules.window_long,
     time_rules.window_narrow,
@@ -44,6 +45,7 @@ RULES: tuple[Callable[[LintView], Iterator[Hit]], ...] = (
     time_rules.time_in_utc,
     time_rules.unit_suspect,
     event_rules.id_twice,
+    event_rules.rows_twice,
     event_rules.out_of_order,
 )
 
@@ -76,17 +78,28 @@ def lint(
     """
     asked = query_of(query)
     columns: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
-    table, _ = given_table(events, asked_for(asked), **columns)
-    return Findings([*dict.fromkeys(_findings(table, asked, columns))], table.num_rows)
+    if not are_paths(events):
+        return findings(to_table(events), asked, columns)
+    from acep.events.files.options import options_of
+    from acep.linting.reading import read_whole
+
+    options = options_of(columns=names_used(asked_for(asked), ts, type, seq, id), ts=ts, type=type)
+    table, complete, _ = read_whole(events, options)
+    return findings(table, asked, columns, complete=complete)
 
 
-def _findings(table: pa.Table, query: Query, columns: dict[str, Any]) -> Iterator[DataFinding]:
+def findings(table: pa.Table, query: Query, columns: dict[str, Any], *, complete: bool = True) -> Findings:
+    """Find the same in a table with these names of ``columns``; ``complete``: with all columns of the events."""
+    return Findings([*dict.fromkeys(_findings(table, query, columns, complete=complete))], table.num_rows)
+
+
+def _findings(table: pa.Table, query: Query, columns: dict[str, Any], *, complete: bool) -> Iterator[DataFinding]:
     if not table.num_columns:
         yield DataFinding("data", "error", "there are no events", "give events with columns")
         return
     try:
         plan = compile_query(query, schema_of(table.schema, **columns))
-        views = [*_views(plan, table)]
+        views = [*_views(plan, table, complete=complete)]
     except AcepError as error:
         code = "query" if isinstance(error, QueryError) else "data"
         span = None if error.start is None else Span(error.start, error.end or error.start + 1)
@@ -102,11 +115,11 @@ def _findings(table: pa.Table, query: Query, columns: dict[str, Any]) -> Iterato
         yield DataFinding(found.rule, "warning", found.message, found.hint, found.span, query.text)
 
 
-def _views(plan: Plan, table: pa.Table) -> Iterator[LintView]:
+def _views(plan: Plan, table: pa.Table, *, complete: bool) -> Iterator[LintView]:
     """Yield the plans over the events themselves with their events: the plan, or those of its sources."""
     tokens = tokens_of(plan.query)
     over = [plan] if not plan.sources else [inner for inner, _ in plan.sources if not inner.sources]
     for place, inner in enumerate(over):
         schema = replace(inner.schema, id=None)  # ids that come twice are a finding
         read = tuple(dict.fromkeys([*inner.columns, *inner.keys]))
-        yield LintView(inner, table, batch_of(table, schema, read), declarations(tokens, place))
+        yield LintView(inner, table, batch_of(table, schema, read), declarations(tokens, place), complete)

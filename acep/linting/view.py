@@ -30,12 +30,13 @@ Ints = npt.NDArray[np.int64]
 @dataclass(frozen=True)
 class LintView:
     """A plan over the events themselves, its events as a ``table`` in the order given and a ``batch`` in stream order,
-    and the places of words in the query's text."""
+    and the places of words in the query's text. ``complete``: whether the table has all columns of the events."""
 
     plan: Plan
     table: pa.Table
     batch: Batch
     places: dict[str, Declared]
+    complete: bool = True
 
     def __len__(self) -> int:
         return len(self.batch)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from acep.events.batch import Column
 from acep.events.columns import UNIT_NS
+from acep.events.durations import in_unit
 from acep.events.fixed import decimal_type, scale_of
 from acep.events.tables import attribute_tick, decimals_of, time_types
 from acep.events.times import time_type
@@ -174,7 +175,9 @@ def groups_table(
 
 
 def _array(values: list[Any], held: pa.DataType | None) -> pa.Array:
-    """Return Python values as an array; times that a datetime cannot hold may be ``numpy.datetime64``."""
+    """Return Python values as an array; times and durations that those of Python cannot hold may be NumPy's."""
+    if held is not None and pa.types.is_duration(held):
+        return pa.array([None if v is None else np.timedelta64(v).astype(f"m8[{held.unit}]") for v in values], held)
     if held is None or not pa.types.is_timestamp(held) or not any(isinstance(v, np.datetime64) for v in values):
         return pa.array(values, held)
     naive = [v.replace(tzinfo=None) if isinstance(v, dt.datetime) else v for v in values]
@@ -197,19 +200,21 @@ def _struct(fields: list[pa.Array], names: tuple[str, ...], size: int) -> pa.Arr
 
 
 def _type_of_key(key: str, schema: Schema) -> pa.DataType | None:
-    """Return the input's type of a partition attribute that holds decimals or times, ``None`` for other kinds."""
+    """Return the input's type of a partition attribute that holds decimals, times or durations, ``None`` for other
+    kinds."""
     scale = schema.scale(key)
     if scale is not None:
         return decimals_of(schema).get(key, decimal_type(scale))
     if schema.kind(key) is Kind.TIMESTAMP:
         return time_types(schema).get(key, time_type(attribute_tick(schema)))
-    return None
+    return time_types(schema).get(key) if schema.counts_ticks(key) else None
 
 
 def _values_column(
     values: list[Value] | Column, kind: Kind | None, given: pa.DataType | None, tick: Fraction | None
 ) -> pa.Array:
-    """Return values as an array. ``given`` is the type of decimals and times, which the engine holds as integers."""
+    """Return values as an array. ``given`` is the type of decimals, times and durations, which the engine holds as
+    numbers."""
     held = pa.int64() if kind is Kind.TIMESTAMP else TYPES.get(kind) if kind else None
     if isinstance(values, Column):
         array = column_array(values)
@@ -221,6 +226,8 @@ def _values_column(
         array = pa.array(values, held)
     if given is None:
         return array
+    if pa.types.is_duration(given) or (pa.types.is_floating(array.type) and not pa.types.is_decimal(given)):
+        return _nearest(array, given, tick)
     return _as_decimals(array, given) if pa.types.is_decimal(given) else _as_times(array, given, tick)
 
 
@@ -246,6 +253,13 @@ def _as_decimals(units: pa.Array, held: pa.DataType) -> pa.Array:
     )
     wide = pa.Array.from_buffers(decimal_type(scale_of(held) or 0), len(units), [valid, pa.py_buffer(words)])
     return wide.cast(held)
+
+
+def _nearest(ticks: pa.Array, value_type: pa.DataType, tick: Fraction | None) -> pa.Array:
+    """Return ticks, or fractions of them, as durations or times, rounded; those beyond 64 bits are null."""
+    null = ticks.is_null().to_numpy(zero_copy_only=False)
+    numbers, beyond = in_unit(ticks.fill_null(0).to_numpy(zero_copy_only=False), tick or Fraction(1), value_type)
+    return pa.array(numbers, pa.int64(), mask=null | beyond).cast(value_type)
 
 
 def _as_times(ticks: pa.Array, held: pa.DataType, tick: Fraction | None) -> pa.Array:

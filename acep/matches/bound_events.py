@@ -120,7 +120,8 @@ def own_events(matches: Matches, match: Match | None, frame: Any, variable: str,
     bound = bound_events(found)
     if frame is not None and matches.schema.id is None and not matches.ops:
         _check_number(given, matches)
-    places = places_of(given, bound.ids, matches.schema.id)
+    first = matches.rows is not None and matches.rows.first
+    places = places_of(given, bound.ids, matches.schema.id, first=first)
     _check_times(given, places, bound, found, matches)
     _check_keys(given, places, bound, found, matches)
     more = {number: pa.array(bound.owners, pa.int64())} if match is None else {}

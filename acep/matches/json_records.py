@@ -5,15 +5,24 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import re
 from collections.abc import Collection
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from acep.events.durations import iso_duration
+
 if TYPE_CHECKING:
     from acep.matches.matches import Bundle, Match, Point
 
-__all__ = ["group_record", "json_line", "match_record", "plain"]
+__all__ = ["group_record", "json_line", "json_text", "match_record", "plain"]
+
+# Characters that a terminal acts upon and JSON need not escape: controls, ends of lines of Unicode, and those that turn
+# the direction of writing.
+_ACTED_UPON = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def match_record(match: Match, *, query: str | None = None, zoned: Collection[str] = ()) -> dict[str, Any]:
@@ -53,15 +62,27 @@ def group_record(group: Bundle | Point, *, zoned: Collection[str] = ()) -> dict[
 
 def json_line(record: dict[str, Any]) -> str:
     """Return a record as one line of JSON, without the end of the line."""
-    return json.dumps(record, ensure_ascii=False)
+    return json_text(record)
+
+
+def json_text(value: Any) -> str:
+    r"""Return a value as JSON, with escapes for the characters that a terminal acts upon.
+
+    >>> print(json_text("a\x9b31m\u202e"))
+    "a\u009b31m\u202e"
+    """
+    text = json.dumps(value, ensure_ascii=False)
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return _ACTED_UPON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def plain(value: Any, zoned: bool = False) -> Any:
-    """Return a value as JSON holds it: times as ISO 8601 (in UTC, with ``Z``, if they have a zone), decimals as
-    texts, infinite numbers and NaN as null. ``zoned``: a time without a zone of its own is in UTC.
+    """Return a value as JSON holds it: times (in UTC, with ``Z``, if they have a zone) and durations as ISO 8601,
+    decimals as texts, infinite numbers and NaN as null. ``zoned``: a time without a zone of its own is in UTC.
 
-    >>> plain(Fraction(1, 2)), plain(float("inf")), plain(dt.date(2024, 1, 2))
-    (0.5, None, '2024-01-02')
+    >>> plain(Fraction(1, 2)), plain(float("inf")), plain(dt.date(2024, 1, 2)), plain(dt.timedelta(minutes=90))
+    (0.5, None, '2024-01-02', 'PT1H30M')
     """
     if value is None or isinstance(value, bool | int | str):
         return value
@@ -75,6 +96,8 @@ def plain(value: Any, zoned: bool = False) -> Any:
         return value.isoformat()
     if isinstance(value, Fraction):
         return int(value) if value.denominator == 1 else float(value)
+    if isinstance(value, dt.timedelta | np.timedelta64):
+        return iso_duration(value)
     text = str(value)  # numpy.datetime64
     if "." in text:
         text = text.rstrip("0") if text.endswith("000000000") else text.removesuffix("000")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,8 +15,9 @@ import pyarrow.compute as pc
 
 from acep.events.tables import key_to_input, ticks_to_input
 from acep.matches.arrow import parts
+from acep.matches.formulas import quoted_formula
 from acep.matches.found_columns import FoundColumns, unscaled
-from acep.matches.json_records import plain
+from acep.matches.json_records import json_text, plain
 from acep.matches.matches import whole
 from acep.plan.schema import Kind
 
@@ -31,9 +31,9 @@ __all__ = ["lines_of"]
 BLOCK = 1 << 16
 
 
-def lines_of(matches: Matches, form: str, zoned: Collection[str]) -> Iterator[str]:
+def lines_of(matches: Matches, form: str, zoned: Collection[str], *, quote_formulas: bool = False) -> Iterator[str]:
     r"""Yield the lines of :func:`acep.matches.writing.write_matches`, some thousands at a time; ``form`` is
-    ``"jsonl"`` or ``"csv"`` (without the header line).
+    ``"jsonl"`` or ``"csv"`` (without the header line). ``quote_formulas``: no text in CSV begins as a formula does.
 
     >>> from acep.matches.matches import Matches
     >>> from acep.plan.schema import Schema
@@ -42,14 +42,15 @@ def lines_of(matches: Matches, form: str, zoned: Collection[str]) -> Iterator[st
     >>> "".join(lines_of(Matches(found, schema=Schema(())), "jsonl", ()))
     '{"key": {}, "start": 1, "end": 1, "error": 1, "bindings": {"a": [7], "b": [9]}, "bundle": 1}\n'
     """
+    cell = _quoted_cell if quote_formulas else _cell
     for part in parts(matches.found, BLOCK):
         assert isinstance(part, FoundColumns)
-        pieces = _json_pieces(part, matches, zoned) if form == "jsonl" else _csv_pieces(part, matches, zoned)
+        pieces = _json_pieces(part, matches, zoned) if form == "jsonl" else _csv_pieces(part, matches, zoned, cell)
         yield "".join(pc.binary_join_element_wise(*pieces, "\n", "").to_pylist())
 
 
 def _json_pieces(part: FoundColumns, matches: Matches, zoned: Collection[str]) -> list[Any]:
-    keys, times, error, values = _texts(part, matches, zoned, _dumped)
+    keys, times, error, values = _texts(part, matches, zoned, json_text)
     pieces: list[Any] = ['{"key": ', *_object(matches.keys, keys)]
     pieces += [', "start": ', times[0], ', "end": ', times[1], ', "error": ', error]
     pieces += [', "bindings": ', _bindings(part), ', "bundle": ', times[2]]
@@ -58,18 +59,18 @@ def _json_pieces(part: FoundColumns, matches: Matches, zoned: Collection[str]) -
     return [*pieces, "}"]
 
 
-def _csv_pieces(part: FoundColumns, matches: Matches, zoned: Collection[str]) -> list[Any]:
-    keys, times, error, values = _texts(part, matches, zoned, _cell)
+def _csv_pieces(part: FoundColumns, matches: Matches, zoned: Collection[str], cell: Callable[[Any], str]) -> list[Any]:
+    keys, times, error, values = _texts(part, matches, zoned, cell)
     bound = _bindings(part)
     doubled = pc.binary_join_element_wise('"', pc.replace_substring(bound, '"', '""'), '"', "")
     cells = [*keys, times[0], times[1], error, pc.if_else(pc.equal(bound, "{}"), bound, doubled), times[2], *values]
-    return [x for cell in cells for x in (cell, ",")][:-1]
+    return [piece for texts in cells for piece in (texts, ",")][:-1]
 
 
 def _object(names: Sequence[str], texts: list[pa.Array]) -> list[Any]:
     if not names:
         return ["{}"]
-    heads = [("{" if i == 0 else ", ") + _dumped(name) + ": " for i, name in enumerate(names)]
+    heads = [("{" if i == 0 else ", ") + json_text(name) + ": " for i, name in enumerate(names)]
     return [x for pair in zip(heads, texts, strict=True) for x in pair] + ["}"]
 
 
@@ -125,11 +126,11 @@ def _bindings(part: FoundColumns) -> pa.Array:
     new[1:] |= codes[1:] != codes[:-1]
     # The text before each id: a comma, or the name of a new variable; the first variable opens the object.
     many = len(part.variables)
-    heads = [f"{_dumped(name)}: [" for name in part.variables]
+    heads = [f"{json_text(name)}: [" for name in part.variables]
     before = [", ", *("{" + head for head in heads), *("], " + head for head in heads)]
     which = np.where(new, 1 + codes + np.where(first[:-1], 0, many), 0)
     if part.ids.dtype == object:
-        ids = pa.array([_dumped(text) for text in part.ids.tolist()], pa.string())
+        ids = pa.array([json_text(text) for text in part.ids.tolist()], pa.string())
     else:
         ids = pa.array(part.ids).cast(pa.string())
     pieces = pc.binary_join_element_wise(pa.array(before).take(pa.array(which)), ids, "")
@@ -142,12 +143,12 @@ def _placed(texts: list[str], places: Any) -> pa.Array:
     return pa.array(texts, pa.string()).take(pa.array(places))
 
 
-def _dumped(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
 def _cell(value: Any) -> str:
     """Return a value as one CSV cell of several (a lone empty cell would be quoted)."""
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerow([value, 0])
-    return out.getvalue()[:-3]
+    csv.writer(out, lineterminator="\r\n").writerow([value, 0])
+    return out.getvalue()[:-4]
+
+
+def _quoted_cell(value: Any) -> str:
+    return _cell(quoted_formula(value))

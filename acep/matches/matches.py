@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
-from acep.errors import QueryError
+from acep.errors import QueryError, check_installed
 from acep.events.fixed import decimal_of
 from acep.events.tables import attribute_tick, decimal_like, key_to_input, ticks_to_input, time_of
 from acep.events.times import from_ticks
@@ -19,8 +19,7 @@ from acep.matches.match import Match, whole
 from acep.matches.records import Found
 from acep.matches.report import Report
 from acep.matches.shown import matches_page, matches_text
-from acep.plan.compile import TimeOf
-from acep.plan.schema import Kind, Schema
+from acep.plan.schema import Kind, Schema, TimeOf
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,11 +53,11 @@ class Matches(Sequence[Match]):
 
     A read-only list of :class:`Match`; a slice is again ``Matches``. ``report`` says what the run did, and ``exact``
     whether nothing is missing; ``keys`` and ``returns`` name the partition attributes and the values of RETURN.
-    ``return_kinds``, ``return_scales`` and ``return_times`` are the plan's; they serve to give times and decimals among
-    the values of RETURN back as such. ``report`` may be given as a function, which is called when it is first read.
-    ``revised``: some may be taken back later, or take back others; they have no bundles. ``ops``: tables of them say
-    so, by the columns ``op`` and ``id``. ``layout`` says which variables there are (``None``: those that are bound).
-    ``rows`` are hold of the events of :func:`acep.match`, for :meth:`events`; a pickled copy has none.
+    ``return_kinds``, ``return_scales`` and ``return_times`` are the plan's; they serve to give times, durations and
+    decimals among the values of RETURN back as such. ``report`` may be given as a function, which is called when it is
+    first read. ``revised``: some may be taken back later, or take back others; they have no bundles. ``ops``: tables of
+    them say so, by the columns ``op`` and ``id``. ``layout`` says which variables there are (``None``: those that are
+    bound). ``rows`` are hold of the events of :func:`acep.match`, for :meth:`events`; a pickled copy has none.
 
     >>> one = Found(("AAPL",), 1, 9, 0, (("a", (0, 3)), ("b", (7,))), 9)
     >>> Matches([one], Schema((("symbol", Kind.STRING),)), keys=("symbol",))[0]
@@ -93,9 +92,12 @@ class Matches(Sequence[Match]):
         self.ops = ops or revised
         self.layout = layout
         self.rows = rows
-        self._given_keys = any(schema.kind(k) is Kind.TIMESTAMP or schema.scale(k) is not None for k in keys)
-        self._instants = [i for i, kind in enumerate(return_kinds) if kind is Kind.TIMESTAMP]
-        self._given = bool(self._instants) or any(scale is not None for scale in return_scales)
+        self._given_keys = any(
+            schema.kind(k) is Kind.TIMESTAMP or schema.scale(k) is not None or schema.counts_ticks(k) for k in keys
+        )
+        computed = (i for i, of in enumerate(return_times) if of is not None and (of.duration or not of.is_whole))
+        self._timed = {*computed, *(i for i, kind in enumerate(return_kinds) if kind is Kind.TIMESTAMP)}
+        self._given = bool(self._timed) or any(scale is not None for scale in return_scales)
 
     def __len__(self) -> int:
         return len(self.found)
@@ -166,8 +168,9 @@ class Matches(Sequence[Match]):
         return key_to_input(key, self.keys, self.schema) if self._given_keys else dict(zip(self.keys, key, strict=True))
 
     def given(self, number: int, value: Any) -> Any:
-        """Return a value of RETURN, by its column number: times as they are in the input, decimals as decimals."""
-        if number in self._instants:
+        """Return a value of RETURN, by its column number: times as they are in the input, durations as such, decimals
+        as decimals."""
+        if number in self._timed:
             held = self.time_type(number)
             return value if held is None else from_ticks([value], attribute_tick(self.schema), held)[0]
         scale = self.return_scales[number] if self.return_scales else None
@@ -179,8 +182,9 @@ class Matches(Sequence[Match]):
         return decimal_like(of, self.return_scales[number] or 0, self.schema)
 
     def time_type(self, number: int) -> pa.DataType | None:
-        """Return the Arrow type of a time among the values of RETURN, by its column number; ``None``: an integer."""
-        if number not in self._instants:
+        """Return the Arrow type of a time or duration among the values of RETURN, by its column number; ``None``: it is
+        neither, or an integer."""
+        if number not in self._timed:
             return None
         return time_of(self.return_times[number] if self.return_times else None, self.schema)
 
@@ -306,14 +310,43 @@ class Matches(Sequence[Match]):
     def to_pandas(self, *, flat: bool = False, explode: bool = False) -> Any:
         """Return the matches as a pandas frame: the columns of :meth:`to_arrow`, ``bindings`` as in a
         :class:`Match`, and its metadata in ``attrs["acep"]``. With ``flat`` or ``explode`` integers and booleans that
-        may be null are of pandas' types ``Int64`` and ``boolean``, so that no id becomes a float."""
+        may be null are of pandas' types ``Int64`` and ``boolean``, so that no id becomes a float.
+
+        Without ``id=`` the ids are positions, for ``iloc``. If :func:`acep.match` got a pandas frame with an index of
+        its own, such as one that was filtered or sorted, the labels in that index stand beside the ids, for ``loc``: in
+        a column ``labels`` beside ``bindings``; with ``flat`` in a column ``b_label`` beside ``b``, ``b_first_label``
+        beside ``b_first``; with ``explode`` in a column ``label`` beside ``event``.
+
+        Raises :class:`EngineError` if pandas is not installed.
+
+        >>> import acep, pandas
+        >>> frame = pandas.DataFrame({"ts": [1, 2, 3], "type": ["x", "A", "B"]}).query("type != 'x'")
+        >>> table = acep.match(frame, "PATTERN SEQ(A a, B b) WITHIN 5").to_pandas(flat=True)
+        >>> table[["a", "a_label"]].to_dict("records")
+        [{'a': 0, 'a_label': 1}]
+        """
+        check_installed("pandas", "to_pandas()", "pandas")
+        from acep.matches.index_labels import event_labels, labels_beside_ids, own_index
+
+        index = own_index(self)
         if flat or explode:
             from acep.matches.flat import pandas_of
 
             frame = pandas_of(self.to_arrow(flat=flat, explode=explode))
+            if index is not None:
+                labels_beside_ids(frame, self, index, explode=explode)
         else:
-            frame = self.to_arrow().drop_columns(["bindings"]).to_pandas()
+            import pyarrow as pa
+
+            table = self.to_arrow().drop_columns(["bindings"])
+            frame = table.to_pandas()
+            for field in table.schema:
+                inside = [*field.type] if pa.types.is_struct(field.type) else []
+                if any(getattr(part.type, "unit", "") == "ns" for part in inside):  # they would become integers
+                    frame[field.name] = table.column(field.name).to_pylist()
             frame.insert(4, "bindings", [dict(one.bindings) for one in self.found])
+            if index is not None:
+                frame.insert(5, "labels", event_labels(self, index))
         frame.attrs["acep"] = self._told
         return frame
 
@@ -324,7 +357,10 @@ class Matches(Sequence[Match]):
     def to_polars(self, *, flat: bool = False, explode: bool = False) -> Any:
         """Return the matches as a polars frame: the columns of :meth:`to_arrow`, without ``key`` where there is
         none; ``bindings`` is a list of structs (``key``: the variable, ``value``: its ids). ``flat`` and ``explode``
-        are those of :meth:`to_arrow`."""
+        are those of :meth:`to_arrow`.
+
+        Raises :class:`EngineError` if polars is not installed."""
+        check_installed("polars", "to_polars()", "polars")
         import polars as pl
 
         from acep.matches.arrow import without_maps

@@ -47,22 +47,28 @@ def output_order(found: Found) -> tuple[int, int, tuple[Id, ...], tuple[str, ...
 
 @dataclass
 class Counts:
-    """Work and losses since a stream began: ``events`` seen, and those refused as ``late`` or too far ``ahead``;
-    partial matches made (``nodes``); transition evaluations (``touches``, with those charged for ``deciding``);
-    ``matches`` (if not ``counted``, only match points were requested); partial matches and events ``shed``; the most
-    bytes held, if ``memory`` is bounded; the tallies ``known`` for the recall of match points and bundles (``None``:
-    ``unknown`` says why), or a function that is called once to get them; touches spent on ``recovering`` bundles, and
-    how many were ``recovered``, or ``unrecovered`` for an insufficient budget; matches that were given and are
-    ``retracted``, which do not count as ``matches``."""
+    """Work and losses since a stream began: ``events`` seen, those refused as ``late`` or too far ``ahead``, and rows
+    left out as ``duplicates``; partial matches made (``nodes``); transition evaluations (``touches``, with those
+    charged for ``deciding``); ``matches`` (if not ``counted``, only match points were requested); partial matches and
+    events ``shed``, the events among them being ``skipped``; match points of which matches were ``withheld``; the most
+    bytes held, if ``memory`` is bounded, and the most of the matches of a stretch of events (``match_memory``); the
+    tallies ``known`` for the recall of match points and bundles (``None``: ``unknown`` says why), or a function that is
+    called once to get them; touches spent on ``recovering`` bundles, and how many were ``recovered``, or
+    ``unrecovered`` for an insufficient budget; matches that were given and are ``retracted``, which do not count as
+    ``matches``."""
 
     events: int = 0
     late: int = 0
     ahead: int = 0
+    duplicates: int = 0
     nodes: int = 0
     touches: int = 0
     matches: int = 0
     shed: int = 0
+    skipped: int = 0
+    withheld: int = 0
     memory: int = 0
+    match_memory: int = 0
     deciding: int = 0
     known: Known | Callable[[], Known] = field(default=(None, None), compare=False)
     unknown: str = ""
@@ -81,6 +87,11 @@ class Counts:
         made = object.__new__(Counts)
         vars(made).update(vars(self), **numbers)
         return made
+
+    @property
+    def whole(self) -> bool:
+        """Return whether nothing was given up for want of budget."""
+        return self.shed == 0 and self.withheld == 0
 
     @property
     def points(self) -> Tally | None:

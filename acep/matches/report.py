@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
-from acep.display import clipped, fields_text
+from acep.display import clipped, fields_text, rate_text
 from acep.matches.records import Counts
 from acep.matches.shown import report_page
 
@@ -25,9 +25,13 @@ COUNTED = (
     "events",
     "late",
     "ahead",
+    "duplicates",
     "shed",
+    "skipped",
+    "withheld",
     "deciding",
     "memory",
+    "match_memory",
     "recovering",
     "recovered",
     "unrecovered",
@@ -41,22 +45,24 @@ SUMS = (*COUNTED, "made", "kept", "work", "matches", "seconds", "points", "bundl
 class Report:
     """The report of a run.
 
-    ``events`` seen, ``late`` ones refused, and those too far ``ahead``; partial matches ``made``, ``kept`` as long
-    as they could matter, and ``shed`` for want of budget (skipped events count too); ``work`` in touches
-    (transition evaluations), with those charged for ``deciding``; ``matches`` found (``None`` where they were not
-    counted, as only match points were asked for); the match ``points`` or ``bundles`` given, where these were asked
-    for; ``seconds`` of wall time; the most bytes of ``memory`` held, where the budget bounds them (0: it does not).
+    ``events`` seen, ``late`` ones refused, those too far ``ahead``, and rows left out as ``duplicates``; partial
+    matches ``made``, and ``kept`` as long as they could matter; partial matches and events ``shed`` for want of budget,
+    of which ``skipped`` are events; match points of which matches were ``withheld``, as they had more than there was
+    time or memory for; ``work`` in touches (transition evaluations), with those charged for ``deciding``; ``matches``
+    found (``None`` where they were not counted, as only match points were asked for); the match ``points`` or
+    ``bundles`` given, where these were asked for; ``seconds`` of wall time; the most bytes of ``memory`` held, and of
+    the matches of 1,024 events (``match_memory``), where the budget bounds them (0: it does not).
 
     ``recall`` is the share of all match points that were found, ``bundle_recall`` that of match bundles of which one
     match was found; refused events do not count. Each has an interval with a confidence of 90 %
-    (docs/explanation/best_effort.md). They are 1 and (1, 1) if nothing was shed. An interval wider than 0.2 goes with a
-    recall of ``None``, as the likeliest value says little there. If nothing is known, it is (0, 1) and ``unknown`` says
-    why. ``chosen``: matches are chosen among others, as by NON OVERLAP, so a budget may change which are given.
-    ``limited``: matches stopped at a limit, and there may be more. Under ``Budget(recover=)``, ``recovered`` match
-    bundles were matched again exactly, around what was found of them, and ``unrecovered`` were not, for want of
-    allowance; ``recovering`` of the touches went into that. With ``speculation``, ``matches`` are those given and not
-    taken back; ``retracted`` were taken back. ``str(report)`` says all that in words; ``repr`` has the fields that are
-    not as in a run of nothing.
+    (docs/explanation/best_effort.md). They are 1 and (1, 1) if nothing was shed, also where matches were withheld. An
+    interval wider than 0.2 goes with a recall of ``None``, as the likeliest value says little there. If nothing is
+    known, it is (0, 1) and ``unknown`` says why. ``chosen``: matches are chosen among others, as by NON OVERLAP, so a
+    budget may change which are given. ``limited``: matches stopped at a limit, and there may be more. Under
+    ``Budget(recover=)``, ``recovered`` match bundles were matched again exactly, around what was found of them, and
+    ``unrecovered`` were not, for want of allowance; ``recovering`` of the touches went into that. With ``speculation``,
+    ``matches`` are those given and not taken back; ``retracted`` were taken back. ``str(report)`` says all that in
+    words; ``repr`` has the fields that are not as in a run of nothing.
 
     >>> print(Report(events=1000, made=40, work=2000, matches=3, seconds=0.5))
     1,000 events, 3 matches in 0.50 s (2,000 events/s)
@@ -66,14 +72,18 @@ class Report:
     events: int = 0
     late: int = 0
     ahead: int = 0
+    duplicates: int = 0
     made: int = 0
     kept: int = 0
     shed: int = 0
+    skipped: int = 0
+    withheld: int = 0
     work: int = 0
     deciding: int = 0
     matches: int | None = 0
     seconds: float = 0.0
     memory: int = 0
+    match_memory: int = 0
     recall: float | None = 1.0
     interval: Interval = (1.0, 1.0)
     bundle_recall: float | None = 1.0
@@ -101,7 +111,7 @@ class Report:
         return cls(
             **counted,
             made=counts.nodes,
-            kept=max(0, counts.nodes - counts.shed),
+            kept=max(0, counts.nodes - (counts.shed - counts.skipped)),
             work=counts.touches,
             matches=counts.matches if counts.counted else None,
             seconds=seconds,
@@ -123,7 +133,8 @@ class Report:
         if not isinstance(other, Report):
             return NotImplemented
         told: dict[str, Any] = {name: _sum(getattr(self, name), getattr(other, name)) for name in SUMS}
-        told |= {"memory": max(self.memory, other.memory), "chosen": self.chosen or other.chosen}
+        told |= {name: max(getattr(self, name), getattr(other, name)) for name in ("memory", "match_memory")}
+        told["chosen"] = self.chosen or other.chosen
         told["limited"] = self.limited or other.limited
         if told["shed"]:
             told |= {"recall": None, "interval": UNKNOWN, "bundle_recall": None, "bundle_interval": UNKNOWN}
@@ -132,15 +143,15 @@ class Report:
 
     @property
     def exact(self) -> bool:
-        """Return whether nothing was shed for want of budget, no event was refused as too late or too far ahead,
-        and all matches were asked for."""
-        return self.shed == 0 and not self.refused and not self.limited
+        """Return whether nothing was shed or withheld for want of budget, no event was refused as too late or too far
+        ahead, and all matches were asked for."""
+        return self.shed == 0 and self.withheld == 0 and not self.refused and not self.limited
 
     @property
     def at_least(self) -> bool:
         """Return whether all matches given are in the exact answer too. A budget loses matches and invents none,
         but another match may be ``chosen`` if one was lost or an event was refused."""
-        return not self.refused and not (self.shed and self.chosen)
+        return not self.refused and not ((self.shed or self.withheld) and self.chosen)
 
     def missing(self, of: str = "match points") -> str:
         """Say in a few words what may be missing of ``"match points"`` or of ``"match bundles"``.
@@ -156,6 +167,8 @@ class Report:
             if of != "match bundles" or interval == UNKNOWN:  # more is known of match points
                 of, interval = "match points", self.interval
             told.append(self._lost if interval == UNKNOWN else f"{_between(interval, of)} were found")
+        if self.withheld:
+            told.append(self._withheld)
         if self.limited:
             told.append("no more were asked for")
         return "; ".join(told)
@@ -170,9 +183,12 @@ class Report:
     def __str__(self) -> str:
         first = f"{_count(self.events, 'event')}, {self.given}"
         if self.seconds > 0:
-            first += f" in {self.seconds:.2f} s ({self.events / self.seconds:,.0f} events/s)"
+            rate = rate_text(self.events, self.seconds)
+            first += f" in {self.seconds:.2f} s" + (f" ({rate} events/s)" if rate else "")
         if self.refused:
             first += f"; {self.refused}"
+        if self.duplicates:
+            first += f"; {_count(self.duplicates, 'duplicate')} left out"
         return f"{first}\n{self.effort}"
 
     @property
@@ -209,6 +225,10 @@ class Report:
         return f"matches may be missing: {clipped(self.unknown, 400) or 'how many is not known'}"
 
     @property
+    def _withheld(self) -> str:
+        return f"of {_count(self.withheld, 'match point')} not all matches were given"
+
+    @property
     def effort(self) -> str:
         """Return partial matches, work, what was shed and what that may have cost, in words, as one to three lines."""
         done = f"{_count(self.made, 'node')} made, {_count(self.work, 'touch', 'touches')}"
@@ -216,19 +236,23 @@ class Report:
             done += f" ({self.deciding:,} of them to decide)"
         if self.memory:
             done += f", at most {self.memory / 2**20:,.1f} MB held"
+        if self.match_memory > self.memory:
+            done += f", and {self.match_memory / 2**20:,.1f} MB in the matches of 1,024 events"
         if not self.shed:
             more = ", and no more matches were asked for" if self.limited else ""
+            more += f"\nnot exact: {self._withheld}" if self.withheld else ""
             return f"{done}; {'exact: ' if self.exact else ''}nothing was shed{more}"
         done += f"; {self.shed:,} shed\n"
         if self.recovered or self.unrecovered:
             many = _count(self.recovered, "bundle")
             done += f"{many} recovered with {_count(self.recovering, 'touch', 'touches')}, {self.unrecovered:,} not\n"
+        more = f"; {self._withheld}" if self.withheld else ""
         if self.interval == UNKNOWN:
-            return f"{done}not exact: {self._lost}"
+            return f"{done}not exact: {self._lost}{more}"
         done += f"not exact: {_between(self.interval, 'match points', self.recall)}"
         if self.bundle_interval != UNKNOWN:
             done += f" and {_between(self.bundle_interval, 'match bundles', self.bundle_recall)}"
-        return f"{done} were found (90 % confidence)"
+        return f"{done} were found (90 % confidence){more}"
 
 
 def _estimated(counts: Counts, of: str) -> tuple[float | None, Interval]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -16,8 +15,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 from acep.errors import DataError
 from acep.matches.flat import FlatColumn, Layout, flat_columns, flat_record, flat_table, layout_of
+from acep.matches.formulas import check_quoting, quoted_formula
 from acep.matches.found_columns import FoundColumns
-from acep.matches.json_records import group_record, json_line, match_record, plain
+from acep.matches.json_records import group_record, json_line, json_text, match_record, plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,28 +70,35 @@ def is_special(path: str | os.PathLike[str]) -> bool:
         return False
 
 
-def write_matches(matches: Matches, target: Target, form: str | None = None) -> None:
+def write_matches(matches: Matches, target: Target, form: str | None = None, *, quote_formulas: bool = False) -> None:
     """Write matches to a path, whose name tells the format, or to an open stream.
 
     ``form``: ``"jsonl"``, ``"csv"`` (a column ``key.x`` and ``values.x`` for each key attribute and value of
     RETURN, the bindings as JSON) or ``"parquet"`` (the table of :meth:`~acep.matches.matches.Matches.to_arrow`,
-    without ``key`` if there are no key attributes). A stream is of text, for Parquet of bytes.
+    without ``key`` if there are no key attributes). A stream is of text, for Parquet of bytes. ``quote_formulas``: no
+    text in CSV begins as a formula does (:func:`~acep.matches.formulas.quoted_formula`).
 
     Raises :class:`DataError` if the file cannot be written; an earlier file of that name is then still there.
     """
 
-    with match_writer(target, form, matches) as write:
+    with match_writer(target, form, matches, quote_formulas=quote_formulas) as write:
         write(matches)
 
 
 @contextlib.contextmanager
 def match_writer(
-    target: Target, form: str | None, like: Matches, *, fractional: bool | None = None, flat: bool = False
+    target: Target,
+    form: str | None,
+    like: Matches,
+    *,
+    fractional: bool | None = None,
+    flat: bool = False,
+    quote_formulas: bool = False,
 ) -> Iterator[Callable[[Matches], None]]:
     """Yield a function that writes matches as :func:`write_matches` does. It may be called more than once, in
     output order; ``like`` are any matches of the same query. ``fractional``: whether errors are floats in Parquet
     (``None``: this follows from the matches, which must then come at once). ``flat``: with plain columns only, those of
-    ``to_arrow(flat=True)``, in all formats."""
+    ``to_arrow(flat=True)``, in all formats. ``quote_formulas`` is that of :func:`write_matches`."""
     heads = [*(f"key.{k}" for k in like.keys), "start", "end", "error", "bindings", "bundle"]
     heads += [f"values.{name}" for name in like.returns]
     zoned = zoned_names(
@@ -116,9 +123,9 @@ def match_writer(
             return None
         from acep.matches.lines import lines_of
 
-        return partial(lines_of, matches, zoned=zoned)
+        return partial(lines_of, matches, zoned=zoned, quote_formulas=quote_formulas)
 
-    with _sink(target, form, heads, lambda: table(like.with_found([])), columns) as sink:
+    with _sink(target, form, heads, lambda: table(like.with_found([])), columns, quote_formulas) as sink:
 
         def write(matches: Matches) -> None:
             sink.write((match_record(m, zoned=zoned) for m in matches), partial(table, matches), lines(matches))
@@ -135,6 +142,7 @@ def group_writer(
     schema: Schema,
     keys: tuple[str, ...],
     flat: bool = False,
+    quote_formulas: bool = False,
 ) -> Iterator[Callable[[Sequence[Bundle] | Sequence[Point]], None]]:
     """Yield a function that writes bundles or match points, as :func:`match_writer` does for matches; ``heads`` are the
     fields after the key."""
@@ -150,7 +158,8 @@ def group_writer(
             return flat_table(whole, layout)
         return whole if keys else whole.drop_columns(["key"])
 
-    with _sink(target, form, [*(f"key.{k}" for k in keys), *heads], lambda: table([]), columns) as sink:
+    names = [*(f"key.{key}" for key in keys), *heads]
+    with _sink(target, form, names, lambda: table([]), columns, quote_formulas) as sink:
 
         def write(groups: Sequence[Bundle] | Sequence[Point]) -> None:
             sink.write((group_record(g, zoned=zoned) for g in groups), partial(table, groups))
@@ -158,7 +167,14 @@ def group_writer(
         yield write
 
 
-def write_table(table: pa.Table, target: Target, form: str | None = None, *, flat: Layout | None = None) -> None:
+def write_table(
+    table: pa.Table,
+    target: Target,
+    form: str | None = None,
+    *,
+    flat: Layout | None = None,
+    quote_formulas: bool = False,
+) -> None:
     """Write matches in a table with the columns of :meth:`~acep.matches.matches.Matches.to_arrow` (``key`` may be
     left out), as :func:`write_matches` does. ``flat``: with plain columns only, for matches of this layout."""
     if flat is not None:
@@ -170,7 +186,7 @@ def write_table(table: pa.Table, target: Target, form: str | None = None, *, fla
         heads += [field.name] if named is None else [f"{field.name}.{name}" for name in named]
     rows = (row for batch in table.to_batches() for row in batch.to_pylist())
     columns = None if flat is None else flat_columns(heads, {}, Layout((), frozenset()))
-    with _sink(target, form, heads, lambda: table, columns) as sink:
+    with _sink(target, form, heads, lambda: table, columns, quote_formulas) as sink:
         sink.write(map(partial(_row_record, flat=flat is not None), rows), lambda: table)
 
 
@@ -200,15 +216,35 @@ def zoned_names(schema: Schema, keys: Sequence[str], values: Mapping[str, pa.Dat
     return frozenset(name for name, held in named.items() if getattr(held, "tz", None) is not None)
 
 
-class _Sink:
-    """An output stream in one format, written part by part. ``columns``: those of a flat table."""
+class _UnixLines:
+    """A stream of text for lines that end with CR and LF, of which it leaves out the CR."""
 
-    def __init__(self, stream: IO[Any], form: str, heads: list[str], columns: Sequence[FlatColumn] | None) -> None:
-        heads = heads if columns is None else [one.name for one in columns]
+    def __init__(self, stream: IO[Any]) -> None:
+        self.stream = stream
+
+    def write(self, line: str) -> None:
+        """Write one line."""
+        self.stream.write(line[:-2] + "\n")
+
+
+class _Sink:
+    """An output stream in one format, written part by part. ``columns``: those of a flat table. ``quote_formulas``:
+    no text in CSV begins as a formula does."""
+
+    def __init__(
+        self,
+        stream: IO[Any],
+        form: str,
+        heads: list[str],
+        columns: Sequence[FlatColumn] | None,
+        quote_formulas: bool,
+    ) -> None:
+        heads = heads if columns is None else [column.name for column in columns]
         self.stream, self.form, self.columns, self.heads = stream, form, columns, heads
+        self.quote_formulas = quote_formulas
         self.parquet: Any = None
         if form == "csv":
-            csv.writer(stream, lineterminator="\n").writerow(heads)
+            self.cells([heads])
 
     def write(
         self,
@@ -224,11 +260,16 @@ class _Sink:
         elif lines is not None:
             self.stream.writelines(lines(self.form))
         elif self.form == "csv":
-            writer = csv.writer(self.stream, lineterminator="\n")
             cell = _cell if self.columns is None else dict[str, Any].__getitem__
-            writer.writerows([cell(record, head) for head in self.heads] for record in records)
+            self.cells([cell(record, head) for head in self.heads] for record in records)
         else:
             self.stream.writelines(json_line(record) + "\n" for record in records)
+
+    def cells(self, rows: Iterable[list[Any]]) -> None:
+        """Write rows of cells as CSV."""
+        quoted = (map(quoted_formula, row) for row in rows) if self.quote_formulas else rows
+        # With this end of a line, cells with a carriage return are quoted; readers take one for the end of a line.
+        csv.writer(_UnixLines(self.stream), lineterminator="\r\n").writerows(quoted)
 
     def rows(self, table: pa.Table) -> None:
         """Write a part as Parquet."""
@@ -246,6 +287,7 @@ def _sink(
     heads: list[str],
     empty: Callable[[], pa.Table],
     columns: Sequence[FlatColumn] | None,
+    quote_formulas: bool,
 ) -> Iterator[_Sink]:
     """Open an output; ``empty`` makes a table with its columns, for Parquet without any part."""
     if form is None:
@@ -254,8 +296,9 @@ def _sink(
         form = output_format(target)
     if form not in FORMATS.values():
         raise DataError(f"there is no format {form!r}", hint="jsonl, csv or parquet", code="option_invalid")
+    check_quoting(quote_formulas, form)
     with opened(target, binary=form == "parquet") as stream:
-        sink = _Sink(stream, form, heads, columns)
+        sink = _Sink(stream, form, heads, columns, quote_formulas)
         yield sink
         if form == "parquet":
             if sink.parquet is None:
@@ -267,7 +310,7 @@ def _cell(record: dict[str, Any], head: str) -> Any:
     part, dot, name = head.partition(".")
     value = record[part]
     value = value[name] if dot and value is not None else value
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
+    return json_text(value) if isinstance(value, dict) else value
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ class Texts:
     def __len__(self) -> int: ...
     @property
     def capacity(self) -> int: ...
-    def keep(self, used: Validity, begin: int) -> None: ...  # of the codes from `begin` on
+    def keep(self, used: Validity) -> None: ...  # by code
     @property
     def bytes(self) -> int: ...
 
@@ -160,6 +160,8 @@ class Session:
     def least_memory(self, engine: int) -> int: ...  # for what is there before any event, and one node in each state
     def used_texts(self, codes: int) -> Validity: ...  # by code
     def used_ids(self) -> Words: ...  # rising
+    def kept(self) -> list[int]: ...  # by key table: partitions when idle ones were last forgotten
+    def set_kept(self, partitions: list[int]) -> None: ...  # after loading
     def take_trajectories(
         self, engine: int
     ) -> dict[str, Any]: ...  # as acep.learning.trajectories.log.log_of takes them

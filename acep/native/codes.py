@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,24 +15,24 @@ from acep.pattern.expressions import Value
 from acep.plan.derive import Derived
 from acep.plan.schema import Kind
 
-__all__ = ["FEW", "LASTING", "Codes", "derived_of", "words_of"]
+__all__ = ["FEW", "Codes", "derived_of", "words_of"]
 
-FEW = 10_000  # texts are released only if there are this many more than twice the number kept the last time
-FREE = np.iinfo(np.int64).max  # time of a code that is not in use
-LASTING = FREE - 1  # time of a code that is never released
+FEW = 10_000  # texts and ids are released only if there are this many more than twice the number kept the last time
+FREE = np.iinfo(np.int64).min  # time of a code that is not in use
 NEGATIVE_ZERO = np.iinfo(np.int64).min  # as the bits of a double
 
 Ints = npt.NDArray[np.int64]
 
 
 class Codes:
-    """The texts of a stream by their codes. ``texts``: the table in the native core; ``pinned``: how many texts stay
-    for good; ``seen``: for each code, the latest time of a batch that had it; ``kept``: the number of texts after the
-    last release."""
+    """The texts of a stream by their codes. ``texts``: the table in the native core; ``pinned``: the codes of texts
+    that stay for good; ``seen``: for each code, the latest time of a batch that had it; ``kept``: the number of texts
+    after the last release."""
 
     def __init__(self) -> None:
         self.texts = _native.Texts()
-        self.pinned = self.kept = 0
+        self.pinned = set[int]()
+        self.kept = 0
         self.seen = np.zeros(0, np.int64)
 
     def __len__(self) -> int:
@@ -43,12 +43,18 @@ class Codes:
         """Return the bytes that the texts and their times take."""
         return self.texts.bytes + int(self.seen.nbytes)
 
-    def pin(self) -> None:
-        """Keep the present texts for good."""
-        self.pinned = self.kept = len(self.texts)
+    def constant(self, text: str) -> int:
+        """Return the code of a text of a query, which is kept for good."""
+        code = self.texts.intern(text)
+        self.pinned.add(code)
+        return code
+
+    def constants(self, texts: Sequence[str]) -> Ints:
+        """Return the codes of texts of a query, which are kept for good."""
+        return words_of([self.constant(text) for text in texts])
 
     def words(self, column: Column, now: int) -> Words:
-        """Return a column as words, from a batch up to the time ``now`` (``LASTING``: keep its texts for good)."""
+        """Return a column as words, from a batch up to the time ``now``."""
         values: Any = column.values
         if column.kind is Kind.STRING:
             codes = self.of(column, now)
@@ -71,8 +77,8 @@ class Codes:
         codes = np.zeros(len(column.texts or ()), np.int64)
         codes[used] = own = self.texts.intern_all(texts)
         if self.texts.capacity > len(self.seen):
-            self.seen = np.concatenate([self.seen, np.zeros(self.texts.capacity, np.int64)])
-        self.seen[own] = np.where(self.seen[own] == LASTING, LASTING, now)
+            self.seen = np.concatenate([self.seen, np.full(self.texts.capacity, FREE)])
+        self.seen[own] = now
         return codes
 
     def column(self, words: Ints, kind: Kind, valid: npt.NDArray[np.uint8] | None = None) -> Column:
@@ -95,20 +101,21 @@ class Codes:
     def _text(self, code: np.int64) -> str:
         return self.texts.text(int(code)) if self.texts.known(int(code)) else ""
 
-    def release(self, low: int, keys: Callable[[], Ints]) -> None:
-        """Release the texts not seen since ``low`` whose codes are not in ``keys``, once there are many texts."""
-        if len(self.texts) <= 2 * self.kept + FEW:
-            return
-        codes = np.arange(self.pinned, self.texts.capacity)
-        old = np.setdiff1d(codes[self.seen[codes] < low], keys())
-        self.texts.release(old)
-        self.seen[old] = FREE
-        self.kept = len(self.texts)
+    @property
+    def crowded(self) -> bool:
+        """Return whether there are many texts beyond those that were kept the last time."""
+        return len(self.texts) > 2 * self.kept + FEW
 
-    def keep(self, used: npt.NDArray[np.uint8], now: int) -> None:
-        """Keep only the texts that are ``used`` (by code), as if seen at the time ``now``, and the pinned ones."""
-        self.texts.keep(used, self.pinned)
-        self.seen = np.where(used != 0, now, FREE)[: self.texts.capacity]
+    def keep(self, used: npt.NDArray[np.uint8], since: int | None) -> None:
+        """Keep only the texts that are ``used`` (by code), those seen since a time, if one is given, and the constants
+        of queries."""
+        stays = used != 0
+        stays[list(self.pinned)] = True
+        seen = np.concatenate([self.seen, np.full(len(stays), FREE)])[: len(stays)]
+        if since is not None:
+            stays |= seen >= max(since, FREE + 1)
+        self.texts.keep(stays.astype(np.uint8))
+        self.seen = np.where(stays, seen, FREE)[: self.texts.capacity]
         self.kept = len(self.texts)
 
     def dump(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from acep.events.batch import Batch, Column, column_of_values
 from acep.events.computed_columns import computed_values
 from acep.events.pushed_rows import Pushed, Words
 from acep.native import _native
-from acep.native.codes import LASTING, Codes, derived_of
+from acep.native.codes import Codes, derived_of
 from acep.native.id_dictionary import IdDictionary
 from acep.plan.computed import Computed
 from acep.plan.derive import Derived
@@ -29,9 +29,8 @@ class Encoder:
     """The texts and text ids of a stream, and how far it has come.
 
     ``columns``: those that the core takes, in its order; ``computed``: those that the user's own functions
-    give. ``span``: how long before the latest event texts and ids are
-    needed, in ticks. ``lasting``: columns whose texts are kept for good, as some plan may look back at any event.
-    ``forgets``: whether no plan may look back at any event. ``tables``: the number of partition tables of the core.
+    give. ``span``: how long before the latest event all texts and ids are needed, in ticks; ``None``: only those that
+    the core refers to.
     ``events``: how many were pushed, ``repeated`` of which had come before. ``clock``: the latest time seen.
     """
 
@@ -40,10 +39,7 @@ class Encoder:
     schema: Schema
     columns: Mapping[str, Derived | None]
     computed: Mapping[str, Computed]
-    tables: int
-    span: int
-    lasting: set[str]
-    forgets: bool
+    span: int | None
     names: IdDictionary = field(default_factory=IdDictionary)
     events: int = 0
     repeated: int = 0
@@ -61,7 +57,7 @@ class Encoder:
 
     def words(self, batch: Batch) -> Pushed:
         """Return the next batch in the form that the core takes; all earlier matches have been taken."""
-        self._release()
+        self.forget_unused(if_crowded=True)
         latest = int(batch.ts[-1])  # earlier than events before where a batch is matched again
         self.clock = latest if self.clock is None else max(latest, self.clock)
         ids = batch.ids
@@ -72,19 +68,14 @@ class Encoder:
         types: Any = None
         valid = None
         if batch.types is not None:
-            codes, valid = self.codes.of(batch.types, self._now(lasting=not self.forgets)), batch.types.valid
+            codes, valid = self.codes.of(batch.types, self.clock), batch.types.valid
             types = (np.ascontiguousarray(batch.types.values), codes) if len(codes) else np.zeros(len(batch), np.int64)
-        columns = [self._column(batch, name, derived) for name, derived in self.columns.items()]
+        columns = [self._column(batch, name, derived, self.clock) for name, derived in self.columns.items()]
         return batch.ts, types, valid, ids.start if isinstance(ids, range) else ids, columns
 
-    def _column(self, batch: Batch, name: str, derived: Derived | None) -> Words:
-        schema = self.schema
-        name = derived.source if derived else name
-        sources = self.computed[name].sources if name in self.computed else (name,)
-        column = self._held(batch, name)
-        lasting = bool(self.lasting.intersection(sources))
-        lasting = lasting or (not self.forgets and not {schema.type, schema.id}.isdisjoint(sources))
-        return self.codes.words(derived_of(column, derived) if derived else column, self._now(lasting=lasting))
+    def _column(self, batch: Batch, name: str, derived: Derived | None, now: int) -> Words:
+        column = self._held(batch, derived.source if derived else name)
+        return self.codes.words(derived_of(column, derived) if derived else column, now)
 
     def _held(self, batch: Batch, name: str) -> Column:
         """Return a column of a batch, or one that is computed from its columns."""
@@ -102,28 +93,14 @@ class Encoder:
             return column_of_values(batch.ids, Kind.STRING)
         return batch.columns[name]
 
-    def _now(self, *, lasting: bool) -> int:
-        """Return the time of the latest batch, until which its texts are in use at least; ``lasting``: for good."""
-        return LASTING if lasting else self.clock or 0
-
-    def _release(self) -> None:
-        """Forget the texts and ids that are too old to be referred to any more."""
-        if self.clock is None:
-            return
-        low = self.clock - self.span
-        if self.forgets:
-            self.names.forget(low)
-        self.codes.release(low, self._key_codes)
-
-    def _key_codes(self) -> Ints:
-        """Return the codes of texts in partition keys. Words of other kinds are among them, which does no harm."""
-        return np.unique(np.concatenate([self.core.keys(table) for table in range(self.tables)]))
-
-    def forget_unused(self) -> None:
-        """Forget the texts and ids that nothing in the core refers to, however new they are."""
-        self.codes.keep(self.core.used_texts(self.codes.texts.capacity), self._now(lasting=not self.forgets))
-        if self.names:
-            self.names.keep(self.core.used_ids())
+    def forget_unused(self, *, if_crowded: bool = False) -> None:
+        """Forget the texts and ids that nothing refers to; ``if_crowded``: only where there are many beyond those kept
+        the last time."""
+        since = None if self.span is None or self.clock is None else self.clock - self.span
+        if self.codes.crowded or not if_crowded:
+            self.codes.keep(self.core.used_texts(self.codes.texts.capacity), since)
+        if self.names.crowded or (self.names and not if_crowded):
+            self.names.keep(self.core.used_ids(), since)
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data."""

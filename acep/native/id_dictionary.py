@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 __all__ = ["IdDictionary"]
 
+FEW = 10_000  # ids are released only if there are this many more than twice the number kept the last time
 TEXT = 57  # bytes of a Python text besides its letters
 
 Ints = npt.NDArray[np.int64]
@@ -41,12 +42,19 @@ class Piece:
 @dataclass
 class IdDictionary:
     """Numbers and their texts. A piece less than twice as long as the next one is merged with it, so pieces are few,
-    however small the batches are, and no text is moved often."""
+    however small the batches are, and no text is moved often. ``kept``: how many numbers there were after the last
+    release."""
 
     pieces: deque[Piece] = field(default_factory=deque)
+    kept: int = 0
 
-    def __bool__(self) -> bool:
-        return bool(self.pieces)
+    def __len__(self) -> int:
+        return sum(len(piece.numbers) for piece in self.pieces)
+
+    @property
+    def crowded(self) -> bool:
+        """Return whether there are many numbers beyond those that were kept the last time."""
+        return len(self) > 2 * self.kept + FEW
 
     @property
     def bytes(self) -> int:
@@ -79,17 +87,16 @@ class IdDictionary:
             found[here] = piece.texts[np.searchsorted(piece.numbers, numbers[here])]
         return found
 
-    def forget(self, before: int) -> None:
-        """Remove pieces that end before a time, but never the last one."""
-        while len(self.pieces) > 1 and self.pieces[0].latest < before:
-            self.pieces.popleft()
-
-    def keep(self, numbers: Ints) -> None:
-        """Remove all numbers but these."""
-        kept = [(piece, np.isin(piece.numbers, numbers)) for piece in self.pieces]
-        self.pieces = deque(
-            Piece.of(piece.numbers[stays], piece.texts[stays], piece.latest) for piece, stays in kept if stays.any()
-        )
+    def keep(self, numbers: Ints, since: int | None) -> None:
+        """Remove all numbers but these, and those of events since a time, if one is given."""
+        pieces = deque[Piece]()
+        for piece in self.pieces:
+            stays = np.isin(piece.numbers, numbers)
+            if since is not None and piece.latest >= since:
+                stays[:] = True
+            if stays.any():
+                pieces.append(Piece.of(piece.numbers[stays], piece.texts[stays], piece.latest))
+        self.pieces, self.kept = pieces, sum(len(piece.numbers) for piece in pieces)
 
     def dump(self) -> list[Any]:
         """Return the state as JSON-like data."""

@@ -21,7 +21,6 @@ from acep.native.codes import Codes, words_of
 from acep.native.decoding import Decoder
 from acep.native.encoding import Encoder
 from acep.native.session_budget import SessionBudget
-from acep.pattern.tree import Output
 from acep.plan.choice import WINDOWS, alone
 from acep.plan.compile import Plan
 from acep.plan.lower.tables import NotNativeError, PlanTables, SharedTables, lower
@@ -64,7 +63,7 @@ class NativeSession:
         self._codes = codes = Codes()
         self._shared = shared = SharedTables()
         tables = [
-            lower(plan, shared, codes.texts.intern, dominance=engine.endswith("dominance"))
+            lower(plan, shared, codes.constant, dominance=engine.endswith("dominance"))
             for plan, engine in zip(plans, engines, strict=True)
         ]
         programs, classes = self._parts(shared, [], [])
@@ -83,32 +82,26 @@ class NativeSession:
         efforts, recoveries = efforts or {}, recoveries or {}
         for number, effort in efforts.items():
             effort.start(self._session, number, context_of(self.plans[number], tables[number], len(classes)))
-        spans = [_span(plan, engine) for plan, engine in zip(plans, engines, strict=True)]
-        needed = max((span for span in spans if span is not None), default=0)
+        needed: int | None = None  # how long texts and ids are needed beside those that the core refers to
         for number, recovery in recoveries.items():
-            span, effort = spans[number], efforts[number]
+            span, effort = self.plans[number].window.span, efforts[number]
             assert span is not None
             assert isinstance(effort, SheddingController)
             places = [list(shared.columns).index(key) for key in self.plans[number].keys]
             recovery.start(self, number, places, span, effort.context)
-            needed = max(needed, (KEPT + 2) * span)
-        lasting = {name for plan, span in zip(plans, spans, strict=True) if span is None for name in plan.columns}
+            needed = max(needed or 0, (KEPT + 2) * span)
         self._encoder = Encoder(
             codes,
             self._session,
             self.plans[0].schema,
             shared.columns,
             shared.computed,
-            len(keys),
             needed,
-            lasting,
-            None not in spans,
         )
         self._decoders = [
             Decoder(plan, table.return_kinds, codes, self._encoder.names)
             for plan, table in zip(self.plans, tables, strict=True)
         ]
-        codes.pin()
         self.budget = SessionBudget(
             self._session, self._encoder, self._decoders, efforts, pace, memory, recoveries, revisable
         )
@@ -120,7 +113,7 @@ class NativeSession:
             *(_native.BlockProgram(words_of(p.code), p.slots, p.leaves) for p in [*shared.programs][len(programs) :]),
         ]
         for one in [*shared.classes][len(classes) :]:
-            types = self._codes.texts.intern_all(one.types) if one.types else None
+            types = self._codes.constants(one.types) if one.types else None
             checks = [(n, words_of([w for s in sources for w in s])) for n, sources in one.checks]
             classes = [*classes, (types, checks)]
         return programs, classes
@@ -165,9 +158,6 @@ class NativeSession:
         self.width = len(shared.columns)
         self._made = programs, classes, self.width, self._made[3]
         self._encoder.columns, self._encoder.computed = shared.columns, shared.computed
-        if plan.window.span is None:
-            self._encoder.lasting |= {*plan.columns}
-        self._codes.pin()
         return tables
 
     def check(self, plan: Plan) -> None:
@@ -178,7 +168,7 @@ class NativeSession:
         """Return the tables of a plan in place of another one, and the shared tables that go with them."""
         shared = self._shared.copied()
         try:
-            return shared, lower(plan, shared, self._codes.texts.intern)
+            return shared, lower(plan, shared, self._codes.constant)
         except NotNativeError as why:
             raise EngineError(
                 f"the native core cannot run this version: {why}", hint='engine="reference" runs every query'
@@ -348,7 +338,9 @@ class NativeSession:
 
     def dump(self) -> dict[str, Any]:
         """Return the whole state as JSON-like data, with bytes."""
-        return {"core": self._session.dump(), **self._encoder.dump(), **self.budget.dump()}
+        key_counts = self._session.kept()
+        sizes = {"kept_keys": key_counts} if any(key_counts) else {}  # states of before have none
+        return {"core": self._session.dump(), **sizes, **self._encoder.dump(), **self.budget.dump()}
 
     def load(self, data: Any, changed: Sequence[Plan] = ()) -> None:
         """Fill a new session from :meth:`dump`; ``changed`` are the plans that it had then, if it had others at first.
@@ -361,19 +353,14 @@ class NativeSession:
         if not isinstance(data["core"], bytes):
             raise ValueError("core")
         self._session.load(data["core"], EARLIEST if self.clock is None else self.clock)
+        if "kept_keys" in data:
+            self._session.set_kept([int(number) for number in data["kept_keys"]])
         self.budget.load(data)
 
     def _arrays(self, table: PlanTables) -> dict[str, Ints]:
         arrays = {name: words_of(values) for name, values in table.arrays.items()}
         arrays["meta"][8:10] = len(self._shared.classes), len(self._shared.columns)
         return arrays
-
-
-def _span(plan: Plan, engine: str) -> int | None:
-    """Return how long before the latest event a match may have begun, in ticks. ``None``: without limit, or a match
-    waits for others or for the end."""
-    waits = engine.endswith("compressed") or plan.query.output is not Output.ALL
-    return None if waits or plan.window.counted else plan.window.span
 
 
 def _needs(plan: Plan, engine: str) -> dict[str, Ints]:

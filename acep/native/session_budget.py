@@ -44,6 +44,7 @@ class SessionBudget:
     recoveries: Mapping[int, Recovery]
     revisable: bool = False
     left_out: int = 0  # late events that were shed
+    match_memory: int = 0  # the most bytes of matches in a stretch of events, before the state was taken
     starved: int = 0  # events for which there was not the time of one touch each, though more was needed: in no sample
     most_held: int = 0  # bytes after a call
 
@@ -160,7 +161,7 @@ class SessionBudget:
             recovery.grant(rate / recovery.share, len(rows[0]))
         given = self.core.take(number)
         before = recovery.lent
-        recovery.saw(rows, events, self.decoders[number].found(given), given["keys"], self._shed(number))
+        recovery.saw(rows, events, self.decoders[number].found(given), given["keys"], self._given_up(number))
         if rate is not None and recovery.lent != before:
             self.choosing[number].lend(self.core, rate if recovery.lent else 0.0)
 
@@ -168,7 +169,7 @@ class SessionBudget:
         """Pass the matches that the end of the stream has decided to the recovery of bundles."""
         for number, recovery in self.recoveries.items():
             given = self.core.take(number)
-            recovery.finish(self.decoders[number].found(given), given["keys"], self._shed(number))
+            recovery.finish(self.decoders[number].found(given), given["keys"], self._given_up(number))
 
     def learn(self) -> None:
         """End the epoch here: each policy learns from the events since the last one."""
@@ -204,8 +205,8 @@ class SessionBudget:
     def _touches(self) -> int:
         return sum(effort.touches(self.core) for effort in self.efforts.values())
 
-    def _shed(self, plan: int) -> int:
-        """Return how many partial matches and events a plan under a budget has shed."""
+    def _given_up(self, plan: int) -> int:
+        """Return how many partial matches, events and matches of match points a plan under a budget has given up."""
         told = self.core.shedding_counts(plan)
         return sum(int(told[name]) for name in SHED)
 
@@ -216,14 +217,17 @@ class SessionBudget:
             effort.tell(self.core, counts)
         elif effort is not None:
             told = self.core.shedding_counts(plan)
-            counts.shed, counts.touches, counts.deciding = self._shed(plan), int(told["spent"]), int(told["deciding"])
+            counts.withheld, counts.skipped = int(told["withheld"]), int(told["passed_over"])
+            counts.shed = int(told["refused"]) + int(told["dropped"]) + counts.skipped
+            counts.touches, counts.deciding = int(told["spent"]), int(told["deciding"])
+            counts.match_memory = self._match_memory
             counts.unknown = no_recall(self.decoders[plan].plan)
             if not counts.unknown and not self.revisable:
                 away = min(1.0, (int(told["turned_away"]) + self.starved) / max(self.encoder.events + 1, 1))
                 counts.known = effort.recall(self.core, away)
                 counts.unknown = "too little was watched to say how many"
         if self.revisable and effort is not None:
-            counts.shed += self.left_out
+            counts.shed, counts.skipped = counts.shed + self.left_out, counts.skipped + self.left_out
             counts.known, counts.unknown = (None, None), NOT_ESTIMATED
         if plan in self.recoveries:
             recovery = self.recoveries[plan]
@@ -264,6 +268,14 @@ class SessionBudget:
         cores = sum(int(self.core.shedding_counts(number)["peak"]) for number in self.efforts)
         return max(self.most_held, cores)
 
+    @property
+    def _match_memory(self) -> int:
+        """Return the most bytes of the matches of a stretch of events, of the plan with the most."""
+        if self.memory is None:
+            return 0
+        peaks = (int(self.core.shedding_counts(number)["given_peak"]) for number in self.efforts)
+        return max(self.match_memory, *peaks)
+
     # State ------------------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
@@ -273,7 +285,9 @@ class SessionBudget:
             "pace": None if self.pace is None else self.pace.dump(),
             "recoveries": {str(number): recovery.dump() for number, recovery in self.recoveries.items()},
             **({"again": [self.encoder.repeated, self.left_out]} if self.revisable else {}),
-            **({"starved": self.starved} if self.starved else {}),  # states of before have none
+            # States of before have none of these.
+            **({"starved": self.starved} if self.starved else {}),
+            **({"match_memory": self._match_memory} if self._match_memory else {}),
         }
 
     def check(self, data: Any) -> None:
@@ -292,8 +306,8 @@ class SessionBudget:
             effort.load(self.core, data["efforts"][str(number)])
         for number, recovery in self.recoveries.items():
             recovery.load(data["recoveries"][str(number)])
-        self.starved = int(data.get("starved", 0))
-        if not 0 <= self.starved <= self.encoder.events:
+        self.starved, self.match_memory = int(data.get("starved", 0)), int(data.get("match_memory", 0))
+        if not 0 <= self.starved <= self.encoder.events or self.match_memory < 0:
             raise ValueError("starved")
         if self.revisable:
             self.encoder.repeated, self.left_out = map(int, data["again"])

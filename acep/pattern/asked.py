@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from acep.errors import QueryError
 from acep.pattern.automata import Automaton
-from acep.pattern.tree import Query
+from acep.pattern.several import NamedResults, ResultList
+from acep.pattern.tree import Output, Query
 
-__all__ = ["Asked", "Queries", "asked_for", "columns_read", "is_swapped", "query_of"]
+__all__ = ["Asked", "Queries", "asked_for", "columns_read", "for_existence", "is_swapped", "query_of"]
 
 One = Query | Automaton | str
 Queries = One | Sequence[One] | Mapping[str, One]
@@ -78,14 +79,14 @@ class Asked:
         """Return the results, one for each query, in the form in which the queries were given.
 
         >>> from acep.pattern.letters import regex
-        >>> asked_for({"up": regex("ab", within=5)}).give([3])
-        {'up': 3}
+        >>> asked_for({"up": regex("ab", within=5)}).give([3]) == {"up": 3}
+        True
         >>> asked_for(regex("ab", within=5)).give([3])
         3
         """
         if self.named:
-            return dict(zip(self.names, results, strict=True))
-        return list(results) if self.several else results[0]
+            return NamedResults(zip(self.names, results, strict=True))
+        return ResultList(results) if self.several else results[0]
 
 
 def asked_for(query: object) -> Asked:
@@ -107,6 +108,15 @@ def asked_for(query: object) -> Asked:
     queries = tuple(query_of(one) for _, one in items)
     several = isinstance(query, Mapping | Sequence) and not isinstance(query, str)
     return Asked(tuple(name for name, _ in items), queries, several, named)
+
+
+def for_existence(query: Query) -> Query:
+    """Return a query that has matches if this one has, of which fewest have to be made.
+
+    Each output chooses some match if there is one. Among those that do not overlap, one for which HAVING holds makes
+    all longer ones needless; without HAVING the first match of all ends the search.
+    """
+    return replace(query, output=Output.ALL if query.having is None else Output.NON_OVERLAP)
 
 
 def columns_read(query: Query) -> Iterator[str]:

@@ -34,8 +34,15 @@ STATE: Final = "state"
 BOUND: Final = "events"
 """The variable of arcs that name none."""
 
-_KINDS: Final[dict[type, str]] = {bool: "bool", int: "int", float: "float", str: "string", datetime: "timestamp"}
-_NAMED: Final = {"bool": bool, "int": int, "float": float, "text": str, "timestamp": datetime}
+_NAMED: Final[dict[str, type]] = {
+    "bool": bool,
+    "int": int,
+    "float": float,
+    "text": str,
+    "timestamp": datetime,
+    "duration": timedelta,
+}
+_KINDS: Final[dict[type, str]] = {type_: "string" if type_ is str else name for name, type_ in _NAMED.items()}
 _ARC: Final = ("from", "to", "fence", "transfer", "bind", "epsilon", "ignorable", "since", "until")
 _PARTS: Final = ("start", "final", "registers", "keys", "window", "arc")
 _PREFIX: Final = "PATTERN ANY x RETURN "
@@ -121,9 +128,10 @@ class Automaton:
 
     ``arcs`` are made by :func:`arc`. The automaton begins in the state ``start`` (that in which the first arc begins,
     if none is given) with the initial values of ``registers``. A register is declared by its initial value, or by a
-    type for null (``int``, ``float``, ``str``, ``bool``, ``datetime``). It accepts events that follow each other in the
-    partition and lead to a state of ``final``. All events have the same values of the attributes ``keys``, and the last
-    one comes less than ``window`` after the first (AFA 2010, section 2.1: lifetimes ``[LE, LE + w)``).
+    type for null (``int``, ``float``, ``str``, ``bool``, ``datetime``, ``timedelta``). It accepts events that follow
+    each other in the partition and lead to a state of ``final``. All events have the same values of the attributes
+    ``keys``, and the last one comes less than ``window`` after the first (AFA 2010, section 2.1: lifetimes
+    ``[LE, LE + w)``).
 
     The values of a match are ``state``, the final state, and the registers.
 
@@ -253,13 +261,21 @@ def _register(name: str, value: Any) -> GraphRegister:
         raise QueryError(f"a register cannot be called `{STATE}`", hint=f"the value `{STATE}` is the final state")
     if isinstance(value, type):
         if value not in _KINDS:
-            raise QueryError(f"register `{name}`: no register holds a {value.__name__}", hint="int, float, str, bool")
+            raise QueryError(
+                f"register `{name}`: no register holds a {value.__name__}",
+                hint="int, float, str, bool, datetime, timedelta",
+            )
         return GraphRegister(name, _KINDS[value], None)
     if isinstance(value, datetime):
         raise QueryError(f"register `{name}`: a time cannot be an initial value", hint="datetime: null at first")
+    if isinstance(value, timedelta):
+        hint = f"timedelta: null at first, and coalesce(r.{name}, 0 s) in an arc"
+        raise QueryError(f"register `{name}`: a duration cannot be an initial value", hint=hint)
     given = _constant(value, f"register `{name}`")
     if given is None:
-        raise QueryError(f"register `{name}` has no type", hint="give int, float, str, bool or datetime for null")
+        raise QueryError(
+            f"register `{name}` has no type", hint="give int, float, str, bool, datetime or timedelta for null"
+        )
     return GraphRegister(name, _KINDS[type(given)], given)
 
 

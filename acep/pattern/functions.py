@@ -34,7 +34,9 @@ class Function:
         return self.code(*args)
 
 
-def function(*, version: str, returns: str, name: str | None = None) -> Callable[[Callable[..., Any]], Function]:
+def function(
+    *unexpected: object, version: str = "", returns: str = "", name: str | None = None
+) -> Callable[[Callable[..., Any]], Function]:
     """Make a function that queries may call, out of one that takes columns.
 
     ``version`` (a text of letters, digits and ``. + - _``) changes when the code does: a state is restored only with
@@ -42,7 +44,7 @@ def function(*, version: str, returns: str, name: str | None = None) -> Callable
     default that of the code. The code takes a :class:`pyarrow.Array` for each argument, with nulls, and returns an
     Arrow or NumPy array or a list of the same length. Each value depends on those of its own row alone. NaN is null.
 
-    Raises :class:`~acep.errors.QueryError` for a name, a version or a type that is none.
+    Raises :class:`~acep.errors.QueryError` for a name, a version or a type that is none, or without parentheses.
 
     >>> import pyarrow.compute as pc
     >>> @function(version="1", returns="float")
@@ -51,6 +53,8 @@ def function(*, version: str, returns: str, name: str | None = None) -> Callable
     >>> half
     Function(name='half', version='1', returns='float')
     """
+    if unexpected:
+        raise QueryError("acep.function takes version= and returns=, in parentheses", hint=_HINT)
     if not isinstance(version, str) or not _VERSION.fullmatch(version):
         raise QueryError(f"version={version!r} is no version of a function", hint=_HINT)
     if returns not in RESULTS:

@@ -65,8 +65,10 @@ def kind_of(expr: ex.Expr) -> str:
             return "duration"
         case ex.Timestamp():
             return "timestamp"
-        case ex.Length() | ex.Aggregate(function="count" | "avg" | "sum" | "count distinct" | "stddev" | "stddev_pop"):
+        case ex.Length() | ex.Aggregate(function="count" | "count distinct"):
             return "number"
+        case ex.Aggregate(function="avg" | "sum" | "stddev" | "stddev_pop"):
+            return QUANTITY
         case ex.Attribute() | ex.Aggregate():
             return ANY
         case ex.Unary(op="not", operand=operand):

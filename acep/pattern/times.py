@@ -129,9 +129,9 @@ def checked_window(within: Within) -> Within:
         raise QueryError("WITHIN needs a positive length")
     if within.unit == "events" and within.amount.denominator != 1:
         raise QueryError("WITHIN needs a whole number of events")
-    if within.amount > _LARGEST:
+    if within.amount >= _LARGEST:
         raise QueryError(
-            "this window is too long", hint="at most 2**63 - 1 nanoseconds, ticks or events", code="query_size"
+            "this window is too long", hint="fewer than 2**63 - 1 nanoseconds, ticks or events", code="query_size"
         )
     return within
 

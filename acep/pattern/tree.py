@@ -119,8 +119,8 @@ class EventSet:
 
 @dataclass(frozen=True)
 class GraphRegister:
-    """A register of a hand-written automaton. ``kind`` is ``"int"``, ``"float"``, ``"string"``, ``"bool"`` or
-    ``"timestamp"``; ``initial`` is its value at the start (``None``: null)."""
+    """A register of a hand-written automaton. ``kind`` is ``"int"``, ``"float"``, ``"string"``, ``"bool"``,
+    ``"timestamp"`` or ``"duration"``; ``initial`` is its value at the start (``None``: null)."""
 
     name: str
     kind: str

@@ -177,7 +177,8 @@ class _Reader:
             case ex.Timestamp():
                 return Kind.TIMESTAMP
             case ex.Attribute(var="r", name=name) if self.query.graph is not None:
-                return Kind(next(r.kind for r in self.query.graph.registers if r.name == name))
+                kind = next(r.kind for r in self.query.graph.registers if r.name == name)
+                return Kind.FLOAT if kind == "duration" else Kind(kind)
             case ex.Attribute(name=name):
                 return self.column(name)
             case ex.Aggregate():

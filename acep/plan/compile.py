@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
 from acep.automaton.arcs import Arcs, compose
+from acep.automaton.ending_negations import with_ending_negations
 from acep.automaton.graph import thompson_of
 from acep.automaton.registers import Program, assemble
 from acep.automaton.thompson import Thompson, build
@@ -17,17 +19,17 @@ from acep.pattern import expressions as ex
 from acep.pattern.automata import STATE
 from acep.pattern.casts import cast_type
 from acep.pattern.closure import as_equality, close_equalities, of_first_event, tied_attributes
-from acep.pattern.evaluation import CASE, SAME_FUNCTIONS, Compiled, compile_expression
+from acep.pattern.evaluation import Compiled, compile_expression
 from acep.pattern.state_text import state_text
-from acep.pattern.tree import Output, Query, StateGraph, Strategy
-from acep.pattern.walk import attributes, children, leaves_of, levels, variables
+from acep.pattern.tree import GraphRegister, Output, Query, StateGraph, Strategy
+from acep.pattern.walk import attributes, children, leaves_of, levels, steps_back, variables
 from acep.plan.compile_graph import KnownParts, compile_graph
 from acep.plan.computed import Computed, without_own_calls
 from acep.plan.decimals import DECIMAL, Typed
-from acep.plan.kinds import column, resolve
-from acep.plan.schema import Kind, Schema, kinds_text
+from acep.plan.kinds import column, is_whole_ticks, resolve
+from acep.plan.schema import Kind, Schema, TimeOf, kinds_text
 
-__all__ = ["Plan", "TimeOf", "Window", "compile_query"]
+__all__ = ["Plan", "Window", "assembled", "compile_query"]
 
 
 @dataclass(frozen=True)
@@ -40,15 +42,6 @@ class Window:
     def covers(self, positions: int, ticks: int) -> bool:
         """Return whether two events of a match may be so many positions and ticks apart."""
         return self.span is None or (positions if self.counted else ticks) <= self.span
-
-
-@dataclass(frozen=True)
-class TimeOf:
-    """The source ``columns`` of a time or decimal among the values of RETURN. If ``plain``, it is an unchanged value
-    of the first of them. Decimals are described only if they are plain."""
-
-    columns: tuple[str, ...]
-    plain: bool
 
 
 @dataclass(frozen=True)
@@ -116,6 +109,31 @@ class Plan:
         return self.query.output is not Output.ALL or any(source.chooses for source, _ in self.sources)
 
     @cached_property
+    def is_unambiguous(self) -> bool:
+        """Return whether a binding determines its run: no two arcs of a state can bind one event to one variable."""
+        if self.query.graph is not None or self.dynamic:
+            return False  # runs with one binding differ in their registers, or come along arcs of several versions
+        for leaving in self.arcs.arcs:
+            seen: dict[str, set[str]] = {}
+            for arc in leaving:
+                if arc.var in seen and (not arc.types or not seen[arc.var] or seen[arc.var].intersection(arc.types)):
+                    return False
+                seen.setdefault(arc.var, set()).update(arc.types)
+                if not arc.types:
+                    seen[arc.var] = set()
+        return True
+
+    @property
+    def ends_by_values(self) -> bool:
+        """Return whether partial matches keep values to tell which events break a negation for good."""
+        return any(ending.reads() for endings in self.program.ended for ending in endings)
+
+    @cached_property
+    def conditions(self) -> tuple[Compiled, ...]:
+        """Return the predicates on arcs, and then those of each negation: by the numbers that checks have."""
+        return (*self.predicates, *(condition for conditions in self.negated for condition in conditions))
+
+    @cached_property
     def engines(self) -> dict[str, tuple[str, str]]:
         """Return the engines chosen so far and why, by output (:func:`acep.plan.choice.choose` fills this in)."""
         return {}
@@ -136,6 +154,8 @@ class Plan:
                 schema.ts,
                 str(schema.type),
                 *(f"{n} {schema.scale(n)}" for n in sorted({*self.row, *self.keys}) if schema.scale(n) is not None),
+                # Values that partial matches of earlier versions of acep did not hold.
+                *(["values of negations"] if self.window.span is None and self.ends_by_values else []),
             )
         )
         return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
@@ -198,14 +218,13 @@ def _compile(query: Query, schema: Schema, of: Plan | None = None) -> Plan:
         resolved = settled(conjunct, condition=True).expr
         # A negation cannot be broken while a variable in its equality is missing, so that the equality is kept.
         speaks = any(leaf.var in negative for leaf in leaves_of(resolved))
-        if _implied_by_partition(resolved, keys if speaks else alike):
+        if _implied_by_partition(resolved, keys if speaks else alike) and not (speaks and _looks_back(resolved)):
             continue
         shown = written if schema.scales or written is not conjunct or _is_rewritten(conjunct) else None
         made = compile_expression(resolved, schema.tick_ns, shown)
         mentioned = {leaf.var for leaf in made.leaves}
         (against if mentioned & negative else positive).append(made)
     arcs = compose(automaton)
-    program = assemble(automaton, arcs, tuple(p.expr for p in positive))
     having: Compiled | None = None
     if query.having is not None:
         condition = settled(query.having, condition=True).expr
@@ -213,6 +232,9 @@ def _compile(query: Query, schema: Schema, of: Plan | None = None) -> Plan:
     named = [(name, settled(expr)) for name, expr in query.returns]
     returns = tuple((name, compile_expression(given.expr, schema.tick_ns)) for name, given in named)
     negated = tuple(tuple(p for p in against if n.var in {leaf.var for leaf in p.leaves}) for n in automaton.negations)
+    window = _window(query, schema)
+    conditions = [p.expr for p in positive], [[p.expr for p in group] for group in negated]
+    program = assembled(automaton, arcs, *conditions, endless=window.span is None)
     everything = [*positive, *against, *(c for _, c in returns), *([having] if having else [])]
     row = tuple(sorted({name for c in everything for name in attributes(c.expr)}))
     read = {source for name in row for source in (computed[name].sources if name in computed else (name,))}
@@ -227,7 +249,7 @@ def _compile(query: Query, schema: Schema, of: Plan | None = None) -> Plan:
         row=row,
         variables=tuple(v for v in variables(query.pattern) if v not in negative),
         kleene=automaton.kleene,
-        window=_window(query, schema),
+        window=window,
         automaton=automaton,
         arcs=arcs,
         program=program,
@@ -243,6 +265,19 @@ def _compile(query: Query, schema: Schema, of: Plan | None = None) -> Plan:
         tied=tied if of is None else (),
         stands_for=of,
     )
+
+
+def assembled(
+    automaton: Thompson,
+    arcs: Arcs,
+    predicates: Sequence[ex.Expr],
+    negated: Sequence[Sequence[ex.Expr]],
+    *,
+    endless: bool,
+) -> Program:
+    """Return the program of a query: predicates on arcs, registers, and the negations that end partial matches."""
+    program = assemble(automaton, arcs, tuple(predicates))
+    return with_ending_negations(program, automaton, arcs, predicates, negated, endless=endless)
 
 
 def _is_rewritten(expr: ex.Expr) -> bool:
@@ -272,11 +307,15 @@ def _compile_graph(query: Query, graph: StateGraph, schema: Schema, known: Known
         returns=(),
         return_kinds=(Kind.STRING, *made.kinds),
         return_scales=(None,) * (len(made.kinds) + 1),
-        return_times=(None,) * (len(made.kinds) + 1),
+        return_times=(None, *(_of_register(register) for register in graph.registers)),
         sources=(),
         transfers=made.transfers,
         dynamic=graph.dynamic,
     )
+
+
+def _of_register(register: GraphRegister) -> TimeOf | None:
+    return TimeOf((), plain=False, duration=True) if register.kind == "duration" else None
 
 
 def _check_repetitions(automaton: Thompson) -> None:
@@ -304,6 +343,10 @@ def _implied_by_partition(expr: ex.Expr, keys: tuple[str, ...]) -> bool:
         case ex.Binary(left=ex.Attribute(name=x), right=ex.Attribute(name=y)):
             return x == y and x in keys
     return False
+
+
+def _looks_back(expr: ex.Expr) -> bool:
+    return any(isinstance(leaf, ex.Attribute) and steps_back(leaf.index) for leaf in leaves_of(expr))
 
 
 def _window(query: Query, schema: Schema) -> Window:
@@ -336,71 +379,83 @@ def _at_within(query: Query, message: str, hint: str) -> QueryError:
 
 
 def _column_kind(given: Typed, schema: Schema) -> Kind:
-    """Return the kind of a value of RETURN. A duration is in ticks."""
+    """Return the kind of a value of RETURN. A duration is in ticks, and so is a time between two of them."""
+    if given.kind in ("duration", "timestamp") and not is_whole_ticks(given.expr, schema):
+        return Kind.FLOAT
     if given.kind == "duration":
-        return Kind.INT if _whole_ticks(given.expr, schema) else Kind.FLOAT
+        return Kind.INT
     others = {"null": Kind.STRING, DECIMAL: Kind.INT}
     return others[given.kind] if given.kind in others else Kind(given.kind)
-
-
-def _whole_ticks(expr: ex.Expr, schema: Schema) -> bool:
-    """Return whether a time, a duration or a number beside them is an integer in every match."""
-    match expr:
-        case ex.Duration(ns=ns):
-            return schema.tick_ns is not None and (ns / schema.tick_ns).denominator == 1
-        case ex.Binary(op="/"):
-            return False
-        case ex.Binary(left=left, right=right):
-            return _whole_ticks(left, schema) and _whole_ticks(right, schema)
-        case ex.Unary(operand=operand):
-            return _whole_ticks(operand, schema)
-        case ex.Call(name="abs", args=args):
-            return _whole_ticks(args[0], schema)
-        case ex.Call(name=name, args=args) if name in SAME_FUNCTIONS:
-            return all(_whole_ticks(arg, schema) for arg in args)
-        case ex.Call(name=name, args=args) if name == CASE:
-            return all(_whole_ticks(arg, schema) for arg in (*args[1::2], args[-1]))
-        case ex.Literal(value=value):
-            return not isinstance(value, float)
-    return resolve(expr, schema).kind in ("int", "timestamp")
 
 
 def _derived(sources: tuple[tuple[Plan, str], ...], base: Schema) -> Schema:
     """Return the schema of a stream of matches: keys, RETURN values, start, end, error, ts and type."""
     time = Kind.TIMESTAMP if base.instants else Kind.INT
-    kinds: dict[str, tuple[Kind, int | None]] = {}
+    moment = (TimeOf((base.ts,), plain=True), base) if base.instants else None
+    kinds: dict[str, tuple[Kind, int | None, bool]] = {}
+    origins: list[tuple[str, TimeOf, Schema]] = []
     for plan, _ in sources:
-        offered = {k: (plan.schema.kind(k) or Kind.STRING, plan.schema.scale(k)) for k in plan.keys}
-        given = zip(plan.return_kinds, plan.return_scales, strict=True)
-        offered |= dict(zip((n for n, _ in plan.returns), given, strict=True))
+        offered = {k: _of_key(k, plan.schema) for k in plan.keys}
+        described = zip(plan.return_kinds, plan.return_scales, plan.return_times, strict=True)
+        offered |= {
+            name: (kind, scale, of is not None and of.duration, of)
+            for (name, _), (kind, scale, of) in zip(plan.returns, described, strict=True)
+        }
         fractional = plan.automaton.costs.scale != 1
-        offered |= {"start": (time, None), "end": (time, None)}
-        offered["error"] = (Kind.FLOAT if fractional else Kind.INT, None)
-        for name, kind in offered.items():
-            if kinds.setdefault(name, kind) != kind:
+        offered |= {"error": (Kind.FLOAT if fractional else Kind.INT, None, False, None)}
+        origins += [(name, of, plan.schema) for name, (_, _, _, of) in offered.items() if of is not None]
+        for name, of, _ in origins:
+            if not (of.is_whole or of.duration):
                 raise QueryError(
-                    f"the inner queries give `{name}` as a {_said(*kinds[name])} and as a {_said(*kind)}",
+                    f"`{name}` of an inner query is a time that may lie between two ticks",
+                    hint="cast the time columns to a finer unit, or return a duration",
+                    code="query_type",
+                )
+        offered |= dict.fromkeys(("start", "end"), (time, None, False, None))
+        for name, (kind, scale, length, _) in offered.items():
+            if kinds.setdefault(name, (kind, scale, length)) != (kind, scale, length):
+                before, now = _said(*kinds[name]), _said(kind, scale, length)
+                raise QueryError(
+                    f"the inner queries give `{name}` as a {before} and as a {now}",
                     hint="rename it in RETURN",
                     code="query_type",
                 )
-    kinds |= {"ts": (time, None), "type": (Kind.STRING, None)}
-    return Schema(
-        kinds=tuple((name, kind) for name, (kind, _) in kinds.items()),
+    kinds |= {"ts": (time, None, False), "type": (Kind.STRING, None, False)}
+    origins += [(name, *moment) for name in ("start", "end", "ts")] if moment is not None else []
+    derived = Schema(
+        kinds=tuple((name, kind) for name, (kind, _, _) in kinds.items()),
         tick_ns=Fraction(base.tick_ns) if base.tick_ns else None,
         instants=base.instants,
-        scales=tuple((name, scale) for name, (_, scale) in kinds.items() if scale is not None),
+        scales=tuple((name, scale) for name, (_, scale, _) in kinds.items() if scale is not None),
+        durations=tuple(name for name, (_, _, length) in kinds.items() if length),
     )
+    return base.of_matches(derived, origins)
+
+
+def _of_key(key: str, schema: Schema) -> tuple[Kind, int | None, bool, TimeOf | None]:
+    """Return the kind and the scale of a partition attribute, whether it holds durations, and the column that it is if
+    that is one of times, durations or decimals."""
+    kind, scale, length = schema.kind(key) or Kind.STRING, schema.scale(key), bool(schema.counts_ticks(key))
+    plain = kind is Kind.TIMESTAMP or scale is not None or length
+    return kind, scale, length, TimeOf((key,), plain=True, duration=length) if plain else None
 
 
 def _time_of(given: Typed, schema: Schema) -> TimeOf | None:
     if given.kind == DECIMAL and isinstance(expr := given.expr, ex.Attribute | ex.Aggregate) and expr.name is not None:
         summed = isinstance(expr, ex.Aggregate) and expr.function == "sum"
         return None if summed else TimeOf((expr.name,), plain=True)
+    plain = isinstance(given.expr, ex.Attribute | ex.Aggregate)
+    if given.kind == "duration":
+        is_whole = is_whole_ticks(given.expr, schema)
+        summed = isinstance(given.expr, ex.Aggregate) and given.expr.function not in ("min", "max", "first", "last")
+        return TimeOf(
+            tuple(attributes(given.expr)), plain and is_whole and not summed, duration=True, is_whole=is_whole
+        )
     if given.kind != "timestamp":
         return None
     times = [name for name in attributes(given.expr) if column(name, given.expr, schema)[1] == "timestamp"]
-    return TimeOf(tuple(times), isinstance(given.expr, ex.Attribute | ex.Aggregate))
+    return TimeOf(tuple(times), plain, is_whole=is_whole_ticks(given.expr, schema))
 
 
-def _said(kind: Kind, scale: int | None) -> str:
-    return kind.value if scale is None else f"decimal of scale {scale}"
+def _said(kind: Kind, scale: int | None, length: bool) -> str:
+    return "duration" if length else kind.value if scale is None else f"decimal of scale {scale}"

@@ -15,13 +15,15 @@ from acep.pattern import expressions as ex
 from acep.pattern.evaluation import Compiled, compile_expression
 from acep.pattern.spelling import expression_text
 from acep.pattern.tree import GraphRegister, StateGraph
+from acep.pattern.walk import attributes
 from acep.plan.decimals import DECIMAL, Typed, article, as_float
-from acep.plan.kinds import resolve
+from acep.plan.kinds import is_whole_ticks, resolve
 from acep.plan.schema import Kind, Schema
 
 __all__ = ["CompiledGraph", "KnownParts", "compile_graph", "tick_of"]
 
 
+DURATION = "duration"  # the kind of a register, and of a value
 _Part: TypeAlias = tuple[int, str | None]
 MOST_KNOWN = 1_000  # expressions that are kept compiled beyond twice those in use
 
@@ -60,7 +62,11 @@ def compile_graph(graph: StateGraph, schema: Schema, known: KnownParts | None = 
     for name in kinds:
         if schema.kind(OF_REGISTER + name) is not None:
             raise QueryError(f"the stream has a column `{OF_REGISTER}{name}`", hint="rename it")
-    schema = replace(schema, kinds=(*schema.kinds, *((OF_REGISTER + name, kind) for name, kind in kinds.items())))
+    schema = replace(
+        schema,
+        kinds=(*schema.kinds, *((OF_REGISTER + name, kind) for name, kind in kinds.items())),
+        durations=(*schema.durations, *(OF_REGISTER + r.name for r in graph.registers if r.kind == DURATION)),
+    )
     known = known or KnownParts()
     used: dict[_Part, tuple[ex.Expr, str, Compiled]] = {}
     # By their text, as constants of several kinds are equal in Python.
@@ -73,7 +79,7 @@ def compile_graph(graph: StateGraph, schema: Schema, known: KnownParts | None = 
             if key not in known.parts:
                 with _told(expr):
                     typed = resolve(named_apart(expr), schema, condition=register is None)
-                    resolved = typed.expr if register is None else _converted(typed, kinds[register], register)
+                    resolved = typed.expr if register is None else _converted(typed, kinds[register], register, schema)
                 made = compile_expression(resolved, schema.tick_ns, expr)
                 known.parts[key] = expr, repr(resolved), made
             used[key] = known.parts[key]
@@ -136,14 +142,18 @@ def tick_of(moment: ex.Expr, schema: Schema) -> int:
 
 
 def _kind(register: GraphRegister, schema: Schema) -> Kind:
-    if register.kind == "timestamp" and not schema.instants:
-        return Kind.INT  # the times of this stream are ticks
+    if register.kind == DURATION or (register.kind == "timestamp" and not schema.instants):
+        return Kind.INT  # in ticks, as the times of this stream are
     return Kind(register.kind)
 
 
-def _converted(value: Typed, kind: Kind, name: str) -> ex.Expr:
+def _converted(value: Typed, kind: Kind, name: str, schema: Schema) -> ex.Expr:
     """Return the new value of a register, as a float if the register holds one and the value is another number."""
-    if value.kind in ("null", kind.value):
+    holds_duration = bool(schema.counts_ticks(OF_REGISTER + name))
+    if value.kind == "null" or (value.kind == kind.value and not holds_duration):
+        return value.expr
+    unknown = any(schema.counts_ticks(column) is None for column in attributes(value.expr))
+    if holds_duration and (unknown or (value.kind == DURATION and is_whole_ticks(value.expr, schema))):
         return value.expr
     if kind is Kind.FLOAT and value.kind == DECIMAL:
         return as_float(value)
@@ -151,8 +161,12 @@ def _converted(value: Typed, kind: Kind, name: str) -> ex.Expr:
         if isinstance(value.expr, ex.Literal) and isinstance(value.expr.value, int):
             return ex.Literal(float(value.expr.value))
         return ex.Binary("*", value.expr, ex.Literal(1.0))
+    register_kind = DURATION if holds_duration else kind.value
+    what = "may be a fraction of a tick" if register_kind == value.kind else f"is {value.named}"
+    hint = "declare it by timedelta" if value.kind == DURATION != register_kind else None
     raise ex.error_at(
-        f"register `{name}` holds {article(kind.value)} {kind.value}, and its new value is {value.named}",
+        f"register `{name}` holds {article(register_kind)} {register_kind}, and its new value {what}",
         value.expr,
+        hint,
         code="query_type",
     )

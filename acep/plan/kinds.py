@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
+from fractions import Fraction
 
 from acep.errors import suggest
 from acep.pattern import expressions as ex
@@ -19,7 +20,7 @@ from acep.plan.decimals import DECIMAL, Typed, article
 from acep.plan.schema import Kind, Schema
 from acep.regular_expressions import REGEXP_LIKE
 
-__all__ = ["RESULT_KINDS", "column", "resolve"]
+__all__ = ["RESULT_KINDS", "column", "is_whole_ticks", "resolve"]
 
 NUMBERS = ("int", "float", DECIMAL)
 LENGTHS = ("duration", *NUMBERS)
@@ -62,6 +63,8 @@ def _of_column(expr: ex.Expr, name: str, schema: Schema) -> Typed:
     name, kind = column(name, expr, schema)
     scale = schema.scale(name)
     assert isinstance(expr, ex.Attribute | ex.Aggregate)
+    if schema.counts_ticks(name):
+        return Typed(replace(expr, name=name), "duration")
     return Typed(replace(expr, name=name), kind if scale is None else DECIMAL, scale or 0)
 
 
@@ -127,7 +130,7 @@ def _aggregate(expr: ex.Aggregate, schema: Schema) -> Typed:
     x = _of_column(expr, expr.name, schema)
     if expr.function in ("count", ex.COUNT_DISTINCT):
         return Typed(x.expr, "int")
-    if expr.function in ("avg", "sum", *ex.WHOLE_ONLY) and x.kind not in (*NUMBERS, "null"):
+    if expr.function in ("avg", "sum", *ex.WHOLE_ONLY) and x.kind not in (*LENGTHS, "null"):
         raise ex.error_at(f"{expr.function} needs a number, and `{expr.name}` is {x.named}", expr, code="query_type")
     if expr.function in ("min", "max") and x.kind == "bool":
         raise ex.error_at(
@@ -135,9 +138,10 @@ def _aggregate(expr: ex.Aggregate, schema: Schema) -> Typed:
         )
     if expr.function in ("min", "max"):
         _check_order((x,), schema)
+    kind = "duration" if x.kind == "duration" else "float"
     if expr.function in ex.WHOLE_ONLY:
-        return Typed(decimals.as_float(x), "float")
-    return Typed(x.expr, "float") if expr.function == "avg" else x
+        return Typed(decimals.as_float(x), kind)
+    return Typed(x.expr, kind) if expr.function == "avg" else x
 
 
 def _comparable(left: Typed, right: Typed, schema: Schema) -> tuple[Typed, Typed]:
@@ -158,15 +162,15 @@ def _comparable(left: Typed, right: Typed, schema: Schema) -> tuple[Typed, Typed
 
 def _check_unit(left: Typed, right: Typed, schema: Schema) -> None:
     """Refuse a number beside a duration: it would count ticks, whose length depends on what columns there are. Zero
-    needs no unit, and the integers of a column of durations have one. Of an integer ``ts`` the user knows the ticks."""
+    needs no unit. Of an integer ``ts`` the user knows the ticks, but those of a column of durations have another unit
+    there."""
     for length, number in ((left, right), (right, left)):
         if number.kind not in NUMBERS or number.exact == 0:
             continue
-        if length.kind == "duration":
-            wrong = schema.instants and all(schema.counts_ticks(name) is False for name in attributes(number.expr))
-        else:
-            wrong = _is_length(length, schema) and number.exact is not None
-        if wrong:
+        if length.kind != "duration":
+            continue
+        bare = all(schema.counts_ticks(name) is False for name in attributes(number.expr))
+        if (schema.instants and bare) or (_is_length(length, schema) and number.exact is not None):
             raise ex.error_at(
                 "a number beside a duration has no unit of time",
                 number.expr.span or length.expr.span,
@@ -193,7 +197,7 @@ def _is_length(x: Typed, schema: Schema) -> bool:
         case ex.Aggregate(function=function) if function in ("count", ex.COUNT_DISTINCT):
             return False
         case ex.Attribute(name=str(name)) | ex.Aggregate(name=str(name)):
-            return x.kind == "int" and schema.counts_ticks(name) is True
+            return x.kind == "duration" and schema.counts_ticks(name) is True
     return False
 
 
@@ -235,9 +239,52 @@ def _binary(expr: ex.Binary, schema: Schema) -> Typed:
     exact = None
     if x.exact is not None and y.exact is not None and op in "+-*":
         exact = {"+": x.exact + y.exact, "-": x.exact - y.exact, "*": x.exact * y.exact}[op]
+    if "duration" in (x.kind, y.kind) and kind != "timestamp":
+        kind = _kind_of_duration(op, x, y, schema)
     if kind == "number":
-        kind = "int" if x.kind == y.kind == "int" and op != "/" else "float"
+        kind = "int" if op != "/" and all(_is_whole(side, schema) for side in (x, y)) else "float"
     return Typed(both, kind, exact=exact)
+
+
+def _kind_of_duration(op: str, x: Typed, y: Typed, schema: Schema) -> str:
+    """Return the kind of an operation of a duration and a duration or a number. With an integer ``ts``, numbers that
+    are not written in the query may be ticks, such as those of ``b.ts - a.ts``; what is made of them is a number."""
+    if x.kind == y.kind:
+        return "number" if op == "/" else "duration"
+    number = y if x.kind == "duration" else x
+    if op == "/" and number is x:
+        return "number"
+    if op in "+-":
+        return "duration" if schema.instants else "number"
+    return "duration" if schema.instants or number.exact is not None else "number"
+
+
+def _is_whole(x: Typed, schema: Schema) -> bool:
+    return x.kind == "int" or (x.kind == "duration" and is_whole_ticks(x.expr, schema))
+
+
+def is_whole_ticks(expr: ex.Expr, schema: Schema) -> bool:
+    """Return whether a time, a duration or a number beside them is an integer in every match."""
+    match expr:
+        case ex.Duration(ns=ns) | ex.Timestamp(ns=ns):
+            return schema.tick_ns is not None and (Fraction(ns) / schema.tick_ns).denominator == 1
+        case ex.Binary(op="/") | ex.Aggregate(function="avg" | "stddev" | "stddev_pop"):
+            return False
+        case ex.Binary(left=left, right=right):
+            return is_whole_ticks(left, schema) and is_whole_ticks(right, schema)
+        case ex.Unary(operand=operand):
+            return is_whole_ticks(operand, schema)
+        case ex.Call(name="abs", args=args):
+            return is_whole_ticks(args[0], schema)
+        case ex.Call(name=name, args=args) if name in SAME_FUNCTIONS:
+            return all(is_whole_ticks(arg, schema) for arg in args)
+        case ex.Call(name=name, args=args) if name == CASE:
+            return all(is_whole_ticks(arg, schema) for arg in (*args[1::2], args[-1]))
+        case ex.Literal(value=value):
+            return not isinstance(value, float)
+        case ex.Attribute(name=str(name)) | ex.Aggregate(name=str(name)) if schema.counts_ticks(name):
+            return schema.kind(name) is Kind.INT
+    return _resolve(expr, schema).kind in ("int", "timestamp")
 
 
 def _sort(kind: str) -> str:
@@ -266,7 +313,9 @@ def _case(expr: ex.Call, schema: Schema) -> Typed:
     known = [value for value in values if value.kind != "null"]
     kind, scale = known[0].kind if known else "null", 0
     numbers = {value.kind for value in known if value.kind in NUMBERS}
-    if DECIMAL in numbers:
+    if any(value.kind == "duration" for value in known):
+        kind = "duration"
+    elif DECIMAL in numbers:
         kind, scale, values = decimals.of_one_scale(values, expr.span)
     elif "float" in numbers:
         kind, values = "float", [_written_as_float(value) for value in values]
@@ -297,7 +346,7 @@ def _own(expr: ex.Call, own: Function, schema: Schema) -> Typed:
     args = [_resolve(arg, schema) for arg in expr.args]
     for arg in args:
         if arg.kind not in ("bool", "int", "float", "string", "null"):
-            hint = "cast it, as in CAST(a.price AS float)" if arg.kind == DECIMAL else None
+            hint = "cast it, as in CAST(a.price AS float)" if arg.kind == DECIMAL else CAST_HINTS.get(arg.kind)
             raise ex.error_at(f"`{own.name}` takes no {arg.bare}", arg.expr.span or expr.span, hint)
     return Typed(replace(expr, args=tuple(arg.expr for arg in args)), RESULT_KINDS[own.returns])
 
@@ -366,12 +415,14 @@ def _call(expr: ex.Call, schema: Schema) -> Typed:
             _check_order(args, schema)
         result = replace(expr, args=tuple(arg.expr for arg in args))
         known = [arg for arg in args if arg.kind != "null"]
+        if "duration" in kinds:
+            return Typed(result, "duration")
         if DECIMAL in kinds:
             return decimals.call(result, args)
         numbers = [arg.kind for arg in known if arg.kind in NUMBERS]
         return Typed(result, ("float" if "float" in numbers else known[0].kind) if known else "null")
     for arg in args:
-        _need(arg, LENGTHS if name in KEEPS else NUMBERS, name)
+        _need(arg, LENGTHS if name in ("abs", "sign") else NUMBERS, name)
     if DECIMAL in kinds:
         return decimals.call(result, args)
     if name in ("floor", "ceil", "sign"):

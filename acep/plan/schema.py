@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property
 
-__all__ = ["Kind", "Schema", "kinds_text"]
+__all__ = ["Kind", "Schema", "TimeOf", "kinds_text"]
 
 
 class Kind(Enum):
@@ -36,6 +36,18 @@ def kinds_text(kinds: Iterable[tuple[str, Kind | None]]) -> str:
 
 
 @dataclass(frozen=True)
+class TimeOf:
+    """The source ``columns`` of a time, duration or decimal among the values of RETURN. If ``plain``, it is an
+    unchanged value of the first of them. Decimals are described only if they are plain. A ``duration`` is in ticks. It,
+    or a computed time, may be no whole number of them (not ``is_whole``)."""
+
+    columns: tuple[str, ...]
+    plain: bool
+    duration: bool = False
+    is_whole: bool = True
+
+
+@dataclass(frozen=True)
 class Schema:
     """The columns of a stream.
 
@@ -44,7 +56,8 @@ class Schema:
     column). ``tick_ns`` is the length of a tick of ``ts`` in nanoseconds, ``None`` for an integer
     ``ts`` of unknown unit. ``instants`` is true if ``ts`` is a timestamp rather than an integer.
     ``scales`` are (column, scale) pairs of the decimals among the columns of kind ``INT``: such a column counts units
-    of 10**-scale. ``unusable`` are (column, reason) pairs of columns that no predicate may use.
+    of 10**-scale. ``unusable`` are (column, reason) pairs of columns that no predicate may use. ``durations`` are
+    columns that hold durations, in ticks.
     """
 
     kinds: tuple[tuple[str, Kind], ...]
@@ -56,6 +69,7 @@ class Schema:
     instants: bool = False
     scales: tuple[tuple[str, int], ...] = ()
     unusable: tuple[tuple[str, str], ...] = ()
+    durations: tuple[str, ...] = ()
 
     def kind(self, name: str) -> Kind | None:
         """Return the kind of a column, or ``None`` if there is no such column."""
@@ -87,9 +101,17 @@ class Schema:
         return False
 
     def counts_ticks(self, name: str) -> bool | None:
-        """Return whether a column holds durations, as integers in ticks; ``None``: it is not known."""
-        return None if self.kind(name) is Kind.INT else False
+        """Return whether a column holds durations, in ticks; ``None``: it is not known."""
+        if name in self.durations:
+            return True
+        return None if self.kind(name) in (Kind.INT, Kind.FLOAT) else False
 
     def scale(self, name: str) -> int | None:
         """Return the scale of a decimal column, or ``None`` for other columns."""
         return self._scales.get(name) if self.scales else None
+
+    def of_matches(self, derived: Schema, origins: Sequence[tuple[str, TimeOf, Schema]]) -> Schema:  # noqa: ARG002
+        """Return the schema ``derived`` of matches of this stream, with what is known of the types of its columns;
+        ``origins`` are names of columns that hold times, durations or decimals, with the values that these are and the
+        schemas of these."""
+        return derived

@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep.errors import DataError, suggest
-from acep.events.fields import column_at, fields_of
+from acep.errors import DataError
+from acep.events.fields import fields_of, named_column
 from acep.matches.matches import Match
 from acep.plots.time_axis import Floats, Ints, moment, moments
 
-__all__ = ["Bools", "Series", "column_of", "is_numeric", "of_key", "series_of", "surroundings"]
+__all__ = ["Bools", "Series", "is_numeric", "of_key", "series_of", "surroundings"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -40,13 +40,13 @@ class Series:
 def series_of(table: pa.Table, match: Match, value: str, *, ts: str, id: str | None, usable: Bools) -> Series:
     """Return the events of a table around a match. Raises as :func:`match_over_series` does."""
     rows, values = _bound_rows(table, match, id), _numbers(table, value)
-    calendar, times = moments(ts, column_of(table, ts))
+    calendar, times = moments(ts, named_column(table, ts))
     _same_events(match, rows, times, calendar=calendar)
     bound = np.concatenate([*rows.values(), np.empty(0, np.int64)])
     if not usable[bound].all():
         hint = "give the events that were matched, in the same order or with id="
         raise DataError("the bound events do not have the key of the match", hint=hint, code="option_invalid")
-    zone = getattr(column_of(table, ts).type, "tz", None) is not None
+    zone = getattr(named_column(table, ts).type, "tz", None) is not None
     return Series(calendar, zone, times, values, usable, rows)
 
 
@@ -74,7 +74,7 @@ def of_key(table: pa.Table, key: Mapping[str, Any]) -> Bools:
     """Return which rows have the values of a key. Raises :class:`DataError` if a column is missing or does not fit."""
     chosen = np.ones(table.num_rows, bool)
     for name, value in key.items():
-        column = column_of(table, name)
+        column = named_column(table, name)
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         if pa.types.is_string_view(column.type):  # which older versions of Arrow do not compare
@@ -89,21 +89,9 @@ def of_key(table: pa.Table, key: Mapping[str, Any]) -> Bools:
     return chosen
 
 
-def column_of(table: pa.Table, name: object) -> pa.ChunkedArray:
-    """Return a column or a field of a struct. Raises :class:`DataError` if there is none of this name."""
-    if not isinstance(name, str):
-        raise DataError(f"the name of a column is a text, not {type(name).__name__}", code="option_invalid")
-    found = column_at(table, name)
-    if found is None:
-        raise DataError(
-            f"there is no column `{name}`", hint=suggest(name, [*fields_of(table.schema)]), code="data_column"
-        )
-    return found
-
-
 def _numbers(table: pa.Table, name: str) -> Floats:
     """Return the values of a column as floats, NaN for null and for what no axis can have."""
-    column = column_of(table, name)
+    column = named_column(table, name)
     if not is_numeric(column.type):
         numeric = [one for one, held in fields_of(table.schema).items() if is_numeric(held)]
         hint = f"such as {', '.join(numeric[:3])}" if numeric else None
@@ -147,7 +135,7 @@ class _Rows:
 
 
 def _bound_rows(table: pa.Table, match: Match, id: str | None) -> dict[str, Ints]:
-    ids = None if id is None else column_of(table, id)
+    ids = None if id is None else named_column(table, id)
     if ids is not None and pa.types.is_dictionary(ids.type):
         ids = ids.cast(ids.type.value_type)
     rows = _Rows(ids, table.num_rows)

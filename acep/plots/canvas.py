@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import os
+import re
 import unicodedata
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from acep.errors import DataError, EngineError
+from acep.errors import DataError, check_installed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,11 +24,11 @@ __all__ = [
     "GREY",
     "as_image",
     "axes_of",
+    "check_matplotlib",
     "colours_of",
     "figure_of",
     "label_text",
     "legend",
-    "needs_matplotlib",
     "one_name",
     "titled",
     "write_image",
@@ -46,14 +46,12 @@ FORMS = ("svg", "png")
 LONGEST = 40  # characters of a label
 MOST_ENTRIES = 8  # of a legend
 DPI = 110
+_BREAK = re.compile(r"[\r\n]+")
 
 
-def needs_matplotlib() -> None:
+def check_matplotlib() -> None:
     """Raise :class:`EngineError` if matplotlib is not installed."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise EngineError(
-            "matplotlib is not installed, and plots need it", hint="pip install 'acep[plot]'", code="engine_missing"
-        )
+    check_installed("matplotlib", "a plot", "plot")
 
 
 def axes_of(ax: object, height: float = 3.6, width: float = 8.0) -> Axes:
@@ -64,7 +62,7 @@ def axes_of(ax: object, height: float = 3.6, width: float = 8.0) -> Axes:
     >>> axes_of(None).get_figure().get_size_inches().tolist()
     [8.0, 3.6]
     """
-    needs_matplotlib()
+    check_matplotlib()
     from matplotlib.axes import Axes
 
     from acep.plots.shown_axes import ShownAxes, ShownFigure
@@ -82,7 +80,7 @@ def axes_of(ax: object, height: float = 3.6, width: float = 8.0) -> Axes:
 
 def figure_of(plot: object) -> Figure:
     """Return the figure of a plot, which is Axes or a Figure. Raises :class:`DataError` for anything else."""
-    needs_matplotlib()
+    check_matplotlib()
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
@@ -96,12 +94,14 @@ def figure_of(plot: object) -> Figure:
 
 def label_text(value: object, longest: int = LONGEST) -> str:
     r"""Return a value as a text of one line, without characters that cannot be shown, and at most so long; a character
-    of East Asia is as wide as two.
+    of East Asia is as wide as two. A blank stands for a line break and the blanks around it.
 
-    >>> label_text("a\nb\ud800"), label_text("x" * 50, 5), label_text("東京東京", 5)
-    ('a\ufffdb\ufffd', 'xxxx…', '東京…')
+    >>> label_text("a\n  b\ud800"), label_text("x" * 50, 5), label_text("東京東京", 5)
+    ('a b\ufffd', 'xxxx…', '東京…')
     """
     text = str(value)
+    if len(lines := _BREAK.split(text[: 100 * longest])) > 1:
+        text = " ".join(filter(None, map(str.strip, lines)))
     shown = ["\ufffd" if not c.isprintable() else c for c in text[: longest + 1]]
     widths = [2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in shown]
     if sum(widths) <= longest:
@@ -143,7 +143,7 @@ def colours_of(values: Sequence[float]) -> list[str]:
     >>> colours_of([0]), colours_of([0, 1, 2])
     (['#0072b2'], ['#440154', '#238a8d', '#dfe318'])
     """
-    needs_matplotlib()
+    check_matplotlib()
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from acep.errors import DataError
-from acep.plots.canvas import COLOURS, GREY, axes_of, figure_of, legend, needs_matplotlib, titled
+from acep.plots.canvas import COLOURS, GREY, axes_of, check_matplotlib, figure_of, legend, titled
 from acep.streaming.progress import Progress
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _steps(given: Sequence[Progress], batches: Any, name: str) -> Any:
 
 def _panels(ax: Any) -> list[Axes]:
     if ax is None:
-        needs_matplotlib()
+        check_matplotlib()
         from acep.plots.shown_axes import ShownFigure
 
         made: Any = ShownFigure(figsize=(8.0, 6.0), layout="constrained").subplots(PANELS, 1, sharex=True)

@@ -14,7 +14,7 @@ from acep.errors import DataError
 from acep.events.times import value_text
 from acep.matches.matches import Match, Matches
 from acep.plan.schema import Schema
-from acep.plots.canvas import AS_WRITTEN, COLOURS, axes_of, colours_of, label_text, legend, titled
+from acep.plots.canvas import AS_WRITTEN, COLOURS, axes_of, colours_of, figure_of, label_text, legend, titled
 from acep.plots.over_series import key_text
 from acep.plots.time_axis import TimeAxis, moment, time_axis
 
@@ -29,6 +29,8 @@ MOST_KEYS = 200
 MOST_TAKEN_BACK = 200_000  # matches among which those that were taken back are looked for
 LANES = 8  # bars side by side in the row of a key
 LEVELS = 8  # colours of errors
+NARROW = 4.0  # points of width below which a bar has a diamond over it
+DIAMOND, SMALLEST = 6.0, 3.0  # points of width of a diamond, and of one in a narrow lane
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,9 @@ def timeline(
     """Draw matches over time, a row for each key, as bars from their start to their end; return the axes.
 
     ``matches`` are those of one query, coloured by their error, or a dict of names and matches, coloured by query. Bars
-    of a key that overlap are drawn side by side, up to eight. ``ts`` names the axis of time; times are drawn to the
+    of a key that overlap are drawn side by side, up to eight. A bar that would be too narrow to be seen has a diamond
+    over it, which is as wide for all of them and so says nothing of the length; the title says how many there are.
+    ``ts`` names the axis of time; times are drawn to the
     microsecond. ``ax``: the axes to draw in (default: those of a new figure).
 
     At most 2,000 matches are drawn, evenly chosen, and of the keys among them the ``most_keys`` (at most 200) that have
@@ -94,13 +98,15 @@ def timeline(
     axes = axes_of(ax, height=min(1.3 + 0.3 * len(keys), 14.0))
     first, last = min(bar.start for bar in drawn), max(bar.end for bar in drawn)
     axis = time_axis(first, last, calendar=calendar, zone=zone)
-    _draw(axes, axis, drawn, keys, by_query=several)
     axis.label(axes, ts, first, last)
+    narrow = _draw(axes, axis, drawn, keys, by_query=several)
     axes.set_ylabel(label_text(names), fontsize=9, **AS_WRITTEN)
     if len(bars) < total:
         notes.append(f"{len(bars):,} of them chosen")
     if known > len(keys):
         notes.append(f"the {len(keys):,} of {known:,} keys that have the most of them")
+    if narrow:
+        notes.append(f"diamonds: {narrow:,} too short for a bar")
     titled(axes, number, notes)
     return axes
 
@@ -185,22 +191,32 @@ def _shown_keys(bars: Sequence[_Bar], most: int) -> tuple[dict[str, int], int]:
 # The drawing -------------------------------------------------------------------------------------
 
 
-def _draw(axes: Axes, axis: TimeAxis, bars: Sequence[_Bar], rows: dict[str, int], *, by_query: bool) -> None:
+def _draw(axes: Axes, axis: TimeAxis, bars: Sequence[_Bar], rows: dict[str, int], *, by_query: bool) -> int:
+    """Draw bars on axes whose span of time is set, and diamonds over those that are narrow; return how many are."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
+    axes.set_ylim(len(rows) - 0.5, -0.5)
     boxes = dict(_boxes(bars, rows))
-    entries = []
+    across, along = _points_per_unit(axes)
+    entries, narrow_count = [], 0
     for name, colour, some in _coloured(bars, by_query=by_query):
         left = axis.at(np.array([one.start for one in some]))
         right = axis.at(np.array([one.end for one in some]))
         low, high = np.array([boxes[id(one)] for one in some]).T
         corners = np.stack([np.stack([left, right, right, left], 1), np.stack([low, low, high, high], 1)], 2)
-        # One path for all bars makes small files. The edge makes a match visible that takes no time.
+        # One path for all bars makes small files.
         path = Path.make_compound_path_from_polys(corners)
         made = axes.add_patch(PathPatch(path, facecolor=colour, edgecolor=colour, linewidth=1.2))
         entries.append((made, name))
-    axes.set_ylim(len(rows) - 0.5, -0.5)
+        narrow = (right - left) * across < NARROW
+        narrow_count += int(narrow.sum())
+        sizes = np.where(narrow, np.clip((high - low) * along, SMALLEST, DIAMOND).round(1), 0)
+        for size in np.unique(sizes[narrow]):  # a mark of one size is written once
+            middle = [(begin + end)[sizes == size] / 2 for begin, end in ((left, right), (low, high))]
+            axes.plot(
+                *middle, "D", color=colour, markersize=size / 2**0.5, markeredgecolor="white", markeredgewidth=0.4
+            )
     names = [label_text(name, 28) or ("all events" if len(rows) == 1 else " ") for name in rows]
     axes.set_yticks(range(len(rows)), labels=names, fontsize=8 if len(rows) <= 45 else 5, **AS_WRITTEN)
     axes.tick_params(axis="x", labelsize=8)
@@ -208,6 +224,14 @@ def _draw(axes: Axes, axis: TimeAxis, bars: Sequence[_Bar], rows: dict[str, int]
         axes.axhline(row - 0.5, color="#d0d7de", linewidth=0.5, zorder=0)
     if by_query or len(entries) > 1 or entries[0][1] != "0":
         legend(axes, entries, "" if by_query else "error")
+    return narrow_count
+
+
+def _points_per_unit(axes: Axes) -> tuple[float, float]:
+    """Return the points of a unit along both axes, before a layout makes room for labels."""
+    box, dpi = axes.get_window_extent(), figure_of(axes).dpi
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+    return box.width * 72 / dpi / abs(right - left), box.height * 72 / dpi / abs(high - low)
 
 
 def _coloured(bars: Sequence[_Bar], *, by_query: bool) -> Iterator[tuple[str, str, list[_Bar]]]:

@@ -17,14 +17,15 @@ from acep.pattern.walk import indexes, means_each, steps_back
 from acep.plan.compile import Plan
 from acep.reference.engine import CrossingHistory, Event, bound_events, path_of
 
-__all__ = ["breaks", "crossings_of", "having_holds", "returned"]
+__all__ = ["breaks", "crossings_of", "failing_values", "having_holds", "returned"]
 
 Steps = list[tuple[Event, str]]
 
 
-def having_holds(plan: Plan, steps: Steps) -> bool:
-    """Return whether a binding passes HAVING."""
-    return plan.having is None or _whole(plan, plan.having, steps) is True
+def having_holds(plan: Plan, steps: Steps, part: Compiled | None = None) -> bool:
+    """Return whether a binding passes HAVING, or a ``part`` of it."""
+    condition = part or plan.having
+    return condition is None or _whole(plan, condition, steps) is True
 
 
 def returned(plan: Plan, steps: Steps) -> tuple[Any, ...]:
@@ -154,21 +155,30 @@ def _view(plan: Plan, steps: Steps, resets: list[tuple[int, ...]], j: int, cross
 
 def _holds(plan: Plan, compiled: Compiled, env: dict[str, list[Event]]) -> bool:
     """Return whether a conjunct holds over given events, for each event of the Kleene variables it ranges over."""
-    each, numbered = indexes(compiled.leaves, plan.kleene)
+    _, numbered = indexes(compiled.leaves, plan.kleene)
     if any(number > len(env[var]) for var, number in numbered.items()):
         return False
-    for chosen in product(*(range(low, len(env[v])) for v, low in each.items())):
-        at = dict(zip(each, chosen, strict=True))
+    return failing_values(plan, compiled, env) is None
+
+
+def failing_values(
+    plan: Plan, compiled: Compiled, env: dict[str, list[Event]]
+) -> tuple[list[Any], dict[str, int]] | None:
+    """Return the first values for which a conjunct is not true, and the index of the event of each Kleene variable
+    that it ranges over; ``None`` if there are none."""
+    each, _ = indexes(compiled.leaves, plan.kleene)
+    for chosen in product(*(range(low, len(env.get(var, ()))) for var, low in each.items())):
+        places = dict(zip(each, chosen, strict=True))
         values = []
         for leaf in compiled.leaves:
-            events = env[leaf.var]
+            events = env.get(leaf.var, ())
             if leaf.var in each and means_each(leaf):
-                values.append(_at(plan, leaf, events, at[leaf.var]))
+                values.append(_at(plan, leaf, events, places[leaf.var]))
             else:
                 values.append(_summary(plan, leaf, events))
         if compiled.run(values) is not True:
-            return False
-    return True
+            return values, places
+    return None
 
 
 def _at(plan: Plan, leaf: ex.Leaf, events: Sequence[Event], i: int) -> Any:

@@ -1,6 +1,6 @@
 """Select the complete matches to output: [LONGEST] NON OVERLAP and EARLIEST MAXIMAL (docs/reference/semantics.md).
 
-Both functions take the waiting matches. They return those chosen now, and those that must wait longer because an
+The functions take the waiting matches. They return those chosen now, and those that must wait longer because an
 active partial match may still affect them.
 """
 
@@ -14,7 +14,15 @@ from acep.events.records import Id
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 
-__all__ = ["Complete", "clusters", "earliest_maximal", "greedy", "non_overlap"]
+__all__ = [
+    "Complete",
+    "Prospect",
+    "clusters",
+    "earliest_maximal",
+    "greedy",
+    "longest_non_overlap",
+    "non_overlap",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +45,53 @@ class Complete:
         """Return the position of the last event."""
         return self.events[-1][0]
 
+    @property
+    def point(self) -> int:
+        """Return the match point."""
+        return self.events[-1][1]
+
     def order(self) -> tuple[int, tuple[Id, ...], tuple[str, ...]]:
         """Return the sort key of the output: match point, ids, variables."""
-        return self.events[-1][1], tuple(e[2] for e in self.events), tuple(e[3] for e in self.events)
+        return self.point, tuple(e[2] for e in self.events), tuple(e[3] for e in self.events)
 
 
-def non_overlap(waiting: list[Complete], horizon: int | None, output: Output) -> tuple[list[Complete], list[Complete]]:
-    """Choose greedily within each cluster of overlapping matches: for NON OVERLAP by (error, match point, start, ids),
-    for LONGEST NON OVERLAP by (error, first event, last event from the latest on, most events, ids).
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """A match that may still come: it begins at position ``first``, has the scaled ``error`` or a greater one, and ends
+    at the time ``point`` or later."""
+
+    first: int
+    error: int
+    point: int
+
+
+def overlap(match: Complete, other: Complete) -> bool:
+    """Return whether two matches overlap."""
+    return match.first <= other.last and other.first <= match.last
+
+
+def non_overlap(waiting: list[Complete], prospects: list[Prospect]) -> tuple[list[Complete], list[Complete]]:
+    """Choose for NON OVERLAP: go through the matches in the order (error, match point, start, ids).
+
+    One is chosen once no match that may still come can stand before it and overlap it, nor one that waits. A match
+    around another one that stands before it can never be chosen, as it overlaps whatever that one overlaps.
+    """
+    chosen: list[Complete] = []
+    waits: list[Complete] = []
+    for match in sorted(waiting, key=_rank):
+        around = any(match.first <= earlier.first and earlier.last <= match.last for earlier in waits)
+        if around or any(overlap(match, earlier) for earlier in chosen):
+            continue
+        rank = (match.error, match.point)
+        may_overlap = [prospect for prospect in prospects if prospect.first <= match.last]
+        certain = all(rank < (prospect.error, prospect.point) for prospect in may_overlap)
+        (chosen if certain and not any(overlap(match, earlier) for earlier in waits) else waits).append(match)
+    return chosen, waits
+
+
+def longest_non_overlap(waiting: list[Complete], horizon: int | None) -> tuple[list[Complete], list[Complete]]:
+    """Choose for LONGEST NON OVERLAP greedily within each cluster of overlapping matches, in the order (error, first
+    event, last event from the latest on, most events, ids).
 
     ``horizon`` is the earliest position at which a future match may start (``None``: none will come). Clusters that
     end before it are decided; the others wait.
@@ -55,7 +102,7 @@ def non_overlap(waiting: list[Complete], horizon: int | None, output: Output) ->
         if horizon is not None and max(m.last for m in cluster) >= horizon:
             rest += cluster
         else:
-            chosen += greedy(cluster, output)
+            chosen += greedy(cluster, Output.LONGEST_NON_OVERLAP)
     return chosen, rest
 
 
@@ -63,7 +110,7 @@ def greedy(cluster: list[Complete], output: Output) -> list[Complete]:
     """Return the matches that are chosen of a cluster of overlapping ones."""
     taken: list[Complete] = []
     for match in sorted(cluster, key=_rank) if output is Output.NON_OVERLAP else _longest_first(cluster):
-        if all(match.first > t.last or match.last < t.first for t in taken):
+        if not any(overlap(match, earlier) for earlier in taken):
             taken.append(match)
     return taken
 

@@ -16,7 +16,7 @@ from acep.events.records import Id
 from acep.matches.records import Counts
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
-from acep.reference.program import Registers, Row, ignoring_of, moves_of
+from acep.reference.program import Registers, Row, ended_by, ignoring_of, moves_of
 
 __all__ = ["CrossingHistory", "Event", "MatchNode", "ReferenceEngine", "Trail", "bound_events", "path_of"]
 
@@ -88,12 +88,16 @@ class _Feed:
 
 
 class ReferenceEngine:
-    """An executable plan; it holds no state of a stream."""
+    """An executable plan; it holds no state of a stream. ``ends_broken``: a partial match that can never be
+    complete, as a negation is broken, is given up at once."""
+
+    ends_broken = True
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.moves, self.ending = moves_of(plan)
         self.ignoring = ignoring_of(plan)
+        self.ended = ended_by(plan)
         self.graph = plan.query.graph
         self.states = plan.arcs.states
         self.budget = plan.automaton.costs.budget
@@ -110,7 +114,7 @@ class ReferenceEngine:
         ``nodes`` are the partial matches of the event's partition, none of them expired; ``kind`` is the event's type.
         """
         feed = _Feed(event, event if self.keeps_rows else event._replace(row=()), kind, counts)
-        waiting = [node for node in nodes if self._try(node, feed)]
+        waiting = [node for node in nodes if self._try(node, feed) and not self._is_broken(node, event, kind)]
         self._try(None, feed)
         made = feed.made.values()
         counts.nodes += len(made)
@@ -151,6 +155,13 @@ class ReferenceEngine:
         if self.strategy.contiguous:
             return node is not None and (self._can_pay(node, between + 1) or self._ignores(node, event))
         return not taken
+
+    def _is_broken(self, node: MatchNode, event: Event, kind: str | None) -> bool:
+        """Return whether the event breaks a negation that the partial match cannot go on without passing."""
+        return self.ends_broken and any(
+            (not types or kind in types) and all(holds(node.registers, event.row) for holds in conditions)
+            for types, conditions in self.ended[node.state]
+        )
 
     def _make(self, arc: Arc, node: MatchNode, made: dict[Any, MatchNode]) -> None:
         """Keep the partial match after an arc, unless one that is alike has no greater error. The history of ``node``

@@ -16,7 +16,7 @@ from acep.automaton.registers import Assign, Check, Ignore, Register, Step, Valu
 from acep.pattern.evaluation import INT_LIMIT
 from acep.plan.compile import Plan
 
-__all__ = ["UNBOUND", "Holds", "Move", "Registers", "Row", "Unbound", "ignoring_of", "moves_of"]
+__all__ = ["UNBOUND", "Holds", "Move", "Registers", "Row", "Unbound", "ended_by", "ignoring_of", "moves_of"]
 
 
 class Unbound:
@@ -54,6 +54,11 @@ class Move:
                 return number
         return None
 
+    def failures(self, registers: Registers, row: Row) -> list[int]:
+        """Return the numbers of all predicates that forbid this move, in rising order."""
+        leaving = [number for number, holds in self.leaving if not holds(registers, EMPTY)]
+        return sorted([*leaving, *(number for number, holds in self.binding if not holds(registers, row))])
+
 
 def ignoring_of(plan: Plan) -> tuple[tuple[tuple[Ignore, tuple[Holds, ...]], ...], ...]:
     """Return the ignorable arcs of each state with their conditions; empty if the automaton has none."""
@@ -63,6 +68,20 @@ def ignoring_of(plan: Plan) -> tuple[tuple[tuple[Ignore, tuple[Holds, ...]], ...
     return tuple(
         tuple((arc, tuple(_check(plan, one, layout) for one in arc.checks)) for arc in here)
         for here, layout in zip(plan.program.ignoring, layouts, strict=True)
+    )
+
+
+def ended_by(plan: Plan) -> tuple[tuple[tuple[tuple[str, ...], tuple[Holds, ...]], ...], ...]:
+    """Return the events that end the partial matches in each state, as they break a negation for good: their types, and
+    the conditions that must hold."""
+    layouts = [{r: i for i, r in enumerate(layout)} for layout in plan.program.layouts]
+    ended = plan.program.ended or ((),) * len(layouts)
+    return tuple(
+        tuple(
+            (plan.automaton.negations[end.negation].types, tuple(_check(plan, check, layout) for check in end.checks))
+            for end in endings
+        )
+        for endings, layout in zip(ended, layouts, strict=True)
     )
 
 
@@ -121,7 +140,7 @@ def _get(plan: Plan, source: ValueSource, layout: dict[Register, int], loops: tu
 
 
 def _check(plan: Plan, check: Check, layout: dict[Register, int]) -> Holds:
-    run = plan.predicates[check.predicate].run
+    run = plan.conditions[check.predicate].run
     gets = tuple(_get(plan, s, layout, check.loops) for s in check.sources)
     counter = layout.get(check.only[0], -1) if check.only else -1
     turn = check.only[1] - 1 if check.only else -1

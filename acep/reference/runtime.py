@@ -18,10 +18,12 @@ from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
 from acep.reference.bindings import breaks, crossings_of, having_holds, returned
-from acep.reference.choosing import Complete, earliest_maximal, non_overlap
+from acep.reference.choosing import Complete, Prospect, earliest_maximal, longest_non_overlap, non_overlap
 from acep.reference.engine import CrossingHistory, Event, MatchNode, ReferenceEngine, Trail
 
 __all__ = ["Partition", "ReferenceRuntime", "Undecided"]
+
+FEW = 1_000  # partitions beyond twice those kept before all are looked at, where time does not end them
 
 Key = tuple[Value, ...]
 Option = tuple[int, CrossingHistory | None, tuple[Crossing, ...]]
@@ -60,6 +62,7 @@ class ReferenceRuntime:
         self.position = 0  # in the whole stream
         self.clock: int | None = None
         self.swept: int | None = None
+        self.kept = 0  # partitions when all were last looked at
         self.keeps_positions = False  # ids are positions, so idle partitions must be kept
 
     def change(self, plan: Plan) -> None:
@@ -106,6 +109,9 @@ class ReferenceRuntime:
             partition.position += 1
             touched.setdefault(key)
             self._feed(key, partition, Event(position, event.ts, identity, event.row), kind)
+            if partition.waiting and self.plan.query.output is Output.NON_OVERLAP:
+                # What is chosen ends the partial matches that overlap it, before the next event makes more of them.
+                self._choose_output({key: None})
         return touched
 
     def advance(self, clock: int) -> list[Found]:
@@ -194,9 +200,13 @@ class ReferenceRuntime:
                 continue
             if any(crossings for _, _, crossings in options):
                 partition.undecided.append(Undecided(node.trail, options))
-            else:
-                values = self._registers(node) if self.plan.query.graph else None
-                self._choose(key, partition, node.trail, min(error for error, _, _ in options), values)
+                continue
+            values = self._registers(node) if self.plan.query.graph else None
+            self._choose(key, partition, node.trail, min(error for error, _, _ in options), values)
+            first_come = self.plan.query.output is Output.NON_OVERLAP and self.plan.is_unambiguous
+            if first_come and any(accept.cost == 0 for accepted, accept in complete if accepted is node):
+                # A longer match with this beginning has no smaller error, ends no earlier, and overlaps what it does.
+                partition.nodes = [match_node for match_node in partition.nodes if match_node is not node]
 
     def _registers(self, node: MatchNode) -> tuple[Value, ...]:
         """Return the values of a match of a hand-written automaton: the final state and the registers."""
@@ -271,6 +281,8 @@ class ReferenceRuntime:
         if timed and (self.swept is None or clock - self.swept > (span or 0)):
             self.swept = clock
             touched = self.partitions
+        if not timed and len(self.partitions) > 2 * self.kept + FEW:
+            touched = self.partitions
         keys = dict.fromkeys(touched)
         if self.waits or self.plan.query.output is not Output.ALL:
             keys |= dict.fromkeys(k for k, p in self.partitions.items() if p.undecided or p.waiting)
@@ -282,6 +294,8 @@ class ReferenceRuntime:
         given = self._give(keys)
         for key in keys:
             self._forget(key)
+        if touched is self.partitions:
+            self.kept = len(self.partitions)
         return given
 
     def _give(self, keys: dict[Key, None]) -> list[Found]:
@@ -301,20 +315,41 @@ class ReferenceRuntime:
 
     def _choose_output(self, keys: dict[Key, None]) -> None:
         if self.plan.query.output.apart and self.plan.strict:
-            everything = [m for p in self.partitions.values() for m in p.waiting]
-            horizons = [h for p in self.partitions.values() if (h := self._horizon(p)) is not None]
-            chosen, rest = non_overlap(everything, min(horizons, default=None), self.plan.query.output)
-            self._spread(chosen, rest, self.partitions)
+            self._choose_apart(self.partitions)
             return
         for key in keys:
             partition = self.partitions[key]
-            if not partition.waiting:
-                continue
             if self.plan.query.output.apart:
-                chosen, rest = non_overlap(partition.waiting, self._horizon(partition), self.plan.query.output)
+                self._choose_apart({key: partition})
+            elif partition.waiting:
+                chosen, waits = earliest_maximal(partition.waiting, set(_starts(partition)))
+                self._spread(chosen, waits, {key: partition})
+
+    def _choose_apart(self, partitions: dict[Key, Partition]) -> None:
+        """Choose matches that do not overlap among those of some partitions."""
+        again = True
+        while again and (waiting := [match for partition in partitions.values() for match in partition.waiting]):
+            again = False
+            if self.plan.query.output is Output.NON_OVERLAP:
+                prospects = [match for partition in partitions.values() for match in self._prospects(partition)]
+                chosen, waits = non_overlap(waiting, prospects)
+                again = bool(chosen)  # fewer matches may come now, so more of those that wait may be decided
+                for partition in partitions.values():
+                    _end_runs(partition, chosen)
             else:
-                chosen, rest = earliest_maximal(partition.waiting, set(_starts(partition)))
-            self._spread(chosen, rest, {key: partition})
+                horizons = [h for partition in partitions.values() if (h := self._horizon(partition)) is not None]
+                chosen, waits = longest_non_overlap(waiting, min(horizons, default=None))
+            self._spread(chosen, waits, partitions)
+
+    def _prospects(self, partition: Partition) -> Iterator[Prospect]:
+        """Yield the matches that the active runs of a partition may become."""
+        assert self.clock is not None
+        for node in partition.nodes:
+            error = node.error + (self.engine.states[node.state].rest or 0)
+            yield Prospect(node.trail.first.position, error, self.clock)
+        for run in partition.undecided:
+            error = min(error for error, _, _ in run.options)
+            yield Prospect(run.trail.first.position, error, run.trail.event.ts)
 
     def _spread(self, chosen: list[Complete], rest: list[Complete], partitions: dict[Key, Partition]) -> None:
         for partition in partitions.values():
@@ -368,11 +403,27 @@ class ReferenceRuntime:
                 return window.covers(newest - event.position, clock - event.ts)
 
             partition.recent = [(e, k) for e, k in partition.recent if needed(e)]
-        idle = not (partition.nodes or partition.undecided or partition.waiting or partition.ready or partition.recent)
-        timed = window.span is not None and not window.counted
-        past = partition.last is None or clock - partition.last[0] > (window.span or 0)
-        if idle and timed and past and not self.keeps_positions:
+        position = self.position if self.plan.strict else partition.position  # of the next event
+        waiting = partition.undecided or partition.waiting or partition.ready or partition.recent
+        if waiting or self.keeps_positions:
+            return
+        if not all(self.engine.expired(node, position - 1, clock) for node in partition.nodes):  # some are live
+            return
+        # A match point that comes later may belong to the bundle of the last one, unless a window has passed.
+        if partition.last is None or not window.covers(position - partition.last[1], clock - partition.last[0]):
             del self.partitions[key]
+
+
+def _end_runs(partition: Partition, chosen: list[Complete]) -> None:
+    """End the active runs that overlap matches which have been chosen. Those that go on reach beyond them."""
+    upto = max((match.last for match in chosen), default=-1)
+    partition.nodes = [node for node in partition.nodes if node.trail.first.position > upto]
+
+    def is_free(run: Undecided) -> bool:
+        first, last = run.trail.first.position, run.trail.event.position
+        return not any(first <= match.last and match.first <= last for match in chosen)
+
+    partition.undecided = [run for run in partition.undecided if is_free(run)]
 
 
 def _starts(partition: Partition) -> list[int]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Callable
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_OID, uuid4, uuid5
@@ -22,10 +22,12 @@ import pyarrow as pa
 from acep import logs
 from acep.errors import DataError, QueryError, SnapshotError
 from acep.events.columns import ticks_of
+from acep.events.files.formats import reason_of
 from acep.events.files.options import BadLines
 from acep.matches.report import Report
 from acep.pattern.printing import canonical
-from acep.runner.arrivals import Arrival, check_same, fresh
+from acep.runner.arrivals import Arrival, check_same, fresh, identified
+from acep.runner.followed import Followed
 from acep.runner.inbox import ROW, Inbox
 from acep.runner.journal import BACK, KEEP, Journal, Planned
 from acep.runner.outbox import Outbox
@@ -35,38 +37,14 @@ from acep.streaming.job import Job
 from acep.streaming.progress import Progress, progress_in, reports_in
 from acep.streaming.query_versions import NewVersion, versions_in_folder
 from acep.streaming.spent import Stopwatch
-from acep.streaming.step import BucketRows, MicroBatch, bucket_of, step_bucket
+from acep.streaming.step import BucketRows, MicroBatch, bucket_of, newest_tick, step_bucket
 from acep.streaming.versions import Versions
 
-__all__ = ["Followed", "Follower"]
+__all__ = ["Follower"]
 
 
 QUERY = str(uuid5(NAMESPACE_OID, "acep.follow"))  # a state folder holds one stream
 FORMAT = 1  # of the settings
-
-
-@dataclass(frozen=True)
-class Followed:
-    """The result of a follower.
-
-    ``batches`` (micro-batches) and ``seconds`` are of this run. The ``report`` covers all work since the state was new,
-    as :attr:`acep.Matches.report` does for one process; ``reports`` has one for each query by its name ("" if it is the
-    only one). ``ended``: the stream has ended, and all matches that waited for its end are decided. ``bad`` counts the
-    lines that were skipped in this run. ``folder`` holds the results.
-    """
-
-    batches: int
-    seconds: float
-    report: Report
-    reports: Mapping[str, Report]
-    ended: bool
-    bad: BadLines
-    folder: Path
-
-    def __str__(self) -> str:
-        batches = "1 micro-batch" if self.batches == 1 else f"{self.batches:,} micro-batches"
-        end = "the stream has ended" if self.ended else "the stream goes on"
-        return f"{batches} in {self.seconds:.1f} s; {end}\nin all {self.report}"
 
 
 class Follower:
@@ -97,13 +75,20 @@ class Follower:
             self._settle(settings)
         elif self.journal.next or self.journal.pending is not None:
             raise self._unfit("has lost its settings", BACK)
-        begins = self.journal.next + (self.journal.pending is not None)
-        outbox.refuse_from(begins, self.journal.shown)
-        self._done = self.journal.done(self.journal.next - 1) or {"rows": 0, "told": "", "names": "[]"}
+        before = self.journal.next - 1
+        self._done = self.journal.done(before) or {"rows": 0, "told": "", "names": "[]"}
+        # An earlier acep did not record which micro-batch was the last one with results.
+        pending = None if self.journal.pending is None else self.journal.next
+        outbox.begin(self.journal.shown, self._done.get("results", before), pending)
         if self.journal.next:
             logs.info(
                 __name__, "the state in `%s` was taken up before micro-batch %d", self.journal.shown, self.journal.next
             )
+
+    @property
+    def ended(self) -> bool:
+        """Return whether the stream has ended, so that no more files are taken."""
+        return self.journal.ended
 
     def step(self, *, end: bool) -> Progress | None:
         """Process the next micro-batch; return ``None`` if there are no new files. With ``end`` it is the last one if
@@ -125,8 +110,12 @@ class Follower:
         assert self._versions is not None
         batch, first = self.journal.next, int(self._done["rows"])
         way_out = self.journal.way_out(batch, f"{self._state}/versions/{QUERY}/{self._job.fingerprint[:32]}")
-        for one in files:
-            check_same(self.inbox.folder, one, way_out)
+        again = pending is not None
+        if not again:
+            self.outbox.check_own()
+            files = self._identified(files, way_out)
+        for file in files:
+            check_same(self.inbox.folder, file, way_out)
         there = self._versions.before(batch)  # checks too that no newer follower has begun
         started = round(began * 1000) if pending is None else pending.began
         micro_batch = MicroBatch(self._job, self._versions, batch, there, self._delay_ms, None)
@@ -135,11 +124,11 @@ class Follower:
             self._recent = RecentIds(self._job.schema, kept=kept)
         if self._recent is not None:
             self._recent.forget(micro_batch.final, self._job.bound(started if self._job.clocked else None))
-        rows = self.inbox.read(files, self._schema, first, self.bad, self._recent)
-        for one in files:
-            check_same(self.inbox.folder, one, way_out)
+        rows, duplicates, ends = self.inbox.read(files, self._schema, first, self.bad, self._recent)
+        for file in files:
+            check_same(self.inbox.folder, file, way_out)
         if pending is None:
-            last = end and not fresh(self.inbox.there(), self._taken(files))
+            last = ends or (end and not self._fresh(self.inbox.look().files, files))
             newer = self._versions_for(micro_batch)
             wanted = Planned(batch, files, last, started, newer)
             pending = self.journal.plan(wanted)
@@ -149,23 +138,24 @@ class Follower:
                     hint="let one of them run",
                     code="state_used",
                 )
-        for one in files:
-            logs.debug(__name__, "micro-batch %d takes the file `%s`", batch, one.name)
+        for file in files:
+            logs.debug(__name__, "micro-batch %d takes the file `%s`", batch, file.name)
         for version in pending.versions:
             logs.info(__name__, "micro-batch %d takes in version %d of the query", batch, version.number)
         now = pending.began if self._job.clocked else None
         micro_batch = replace(micro_batch, now=now)
-        found, told = step_bucket(micro_batch, 0, _part(self._job, rows, pending, now), Stopwatch())
-        if found:
-            self.outbox.write(batch, pa.concat_tables(found))
+        part = replace(_part(self._job, rows, pending, now, ends=ends), duplicates=duplicates)
+        results, metrics = step_bucket(micro_batch, 0, part, Stopwatch())
+        if results:
+            self.outbox.write(batch, pa.concat_tables(results), again=again, exact=not self._job.measured)
         newest = pending.versions[-1].number if pending.versions else self._done.get("version", 0)
-        self._done = {"rows": first + rows.num_rows, "told": told, "names": json.dumps(self._job.names)}
-        self._done |= {"version": newest} if newest else {}
+        self._done = {"rows": first + rows.num_rows, "told": metrics, "names": json.dumps(self._job.names)}
+        self._done |= {"results": self.outbox.last} | ({"version": newest} if newest else {})
         self.journal.finish(self._done)
         seconds = time.time() - began
-        done = progress_in([self._done], batch=batch, events=rows.num_rows, seconds=seconds, began=began)
+        progress = progress_in([self._done], batch=batch, events=rows.num_rows, seconds=seconds, began=began)
         # There is one bucket, which has all rows.
-        return done and replace(done, fullest=0.0, spent=replace(done.spent, outside="files"))
+        return progress and replace(progress, fullest=0.0, spent=replace(progress.spent, outside="files"))
 
     def _versions_for(self, micro_batch: MicroBatch) -> tuple[NewVersion, ...]:
         """Return the versions of queries that are new. Raises :class:`DataError` or :class:`QueryError`, with nothing
@@ -182,13 +172,32 @@ class Follower:
         report, reports = reports_in([self._done]) if self._done["told"] else (Report(), {})
         return Followed(batches, seconds, report, reports, self.journal.ended, self.bad, self.outbox.folder)
 
-    def _taken(self, more: tuple[Arrival, ...] = ()) -> dict[str, Arrival]:
-        return {name: one for name, (one, _) in self.journal.taken.items()} | {one.name: one for one in more}
+    def _identified(self, files: tuple[Arrival, ...], way_out: str) -> tuple[Arrival, ...]:
+        """Return files that are about to be taken with what identifies them. Raises :class:`DataError` for one that is
+        gone or has changed since it was listed."""
+        identities = []
+        for file in files:
+            check_same(self.inbox.folder, replace(file, digest=""), way_out)
+            try:
+                identities.append(identified(self.inbox.folder, file))
+            except OSError as wrong:
+                raise DataError(
+                    f"`{self.inbox.folder / file.name}` cannot be read: {reason_of(wrong)}", code="file_read"
+                ) from None
+        return tuple(identities)
+
+    def _fresh(self, listing: list[Arrival], more: tuple[Arrival, ...] = ()) -> list[Arrival]:
+        """Return the files of a listing that were not taken, neither before nor with ``more``."""
+        taken = {name: file for name, (file, _) in self.journal.taken.items()} | {file.name: file for file in more}
+        new, same = fresh(self.inbox.folder, listing, taken)
+        self.journal.update(same)
+        return new
 
     def _new(self, *, end: bool) -> tuple[Arrival, ...] | None:
         """Return the files of a new micro-batch, ``None`` if there is nothing to process."""
-        there = self.inbox.there()
-        files = fresh(there, self._taken())
+        listing = self.inbox.look()
+        self.journal.forget(listing.names)
+        files = self._fresh(listing.files)
         if self.journal.ended:
             if files:
                 raise SnapshotError(
@@ -196,7 +205,6 @@ class Follower:
                     hint="begin a new state and output for it",
                 )
             return None
-        self.journal.forget({one.name for one in there})
         if self._versions is None:
             found = self.inbox.settle(files)
             if found is None:
@@ -256,22 +264,17 @@ def _for_files(bad: SnapshotError, batch: int) -> SnapshotError:
     )
 
 
-def _part(job: Job, rows: pa.Table, planned: Planned, now: int | None) -> BucketRows:
-    """Return the rows of a micro-batch in the order of time, for the only bucket."""
+def _part(job: Job, rows: pa.Table, planned: Planned, now: int | None, *, ends: bool) -> BucketRows:
+    """Return the rows of a micro-batch in the order of time, for the only bucket. ``ends``: a row ends the stream."""
     ticks, _ = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
     if len(ticks) and (np.diff(ticks) < 0).any():
         order = np.argsort(ticks, kind="stable")
         rows, ticks = rows.take(pa.array(order)), ticks[order]
-    events = ticks < job.end
-    if not events.all():
-        rows, ticks = rows.filter(pa.array(events)), ticks[events]
-    latest = job.bound(now)
-    seen = ticks if latest is None else ticks[ticks <= latest]
-    came = [*(astuple(one) for one in planned.files), *(one.data() for one in planned.versions)]
+    came = [*(astuple(file) for file in planned.files), *(version.data() for version in planned.versions)]
     return BucketRows(
         rows.select(job.columns),
-        int(seen[-1]) if len(seen) else None,
-        f"{len(events)} {hashlib.blake2b(json.dumps(came).encode(), digest_size=16).hexdigest()}",
-        ended=planned.end or not events.all(),
+        newest_tick(job, ticks, now),
+        f"{len(ticks)} {hashlib.blake2b(json.dumps(came).encode(), digest_size=16).hexdigest()}",
+        ended=planned.end or ends,
         versions=planned.versions,
     )

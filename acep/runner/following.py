@@ -17,12 +17,14 @@ from acep.events.tables import schema_of
 from acep.matches.flat import Layout, check_flat, flat_table
 from acep.native.compiled import warn_if_missing
 from acep.pattern.asked import asked_for, columns_read
-from acep.runner.follower import Followed, Follower
+from acep.runner.followed import Followed
+from acep.runner.follower import Follower
 from acep.runner.inbox import ROW, Inbox
 from acep.runner.outbox import Outbox
 from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
 from acep.streaming.folders import LocalFolder, state_folder
 from acep.streaming.job import Job, job_of
+from acep.streaming.latest import Latest
 from acep.streaming.progress import Progress
 from acep.streaming.results import result_schema
 from acep.streaming.times import delay_ms_of, first_end_tick
@@ -41,6 +43,7 @@ def follow(
     state: str | os.PathLike[str],
     into: str | os.PathLike[str],
     into_format: str = "jsonl",
+    quote_formulas: bool = False,
     cast: Mapping[str, str] | None = None,
     format: str | None = None,
     skip_bad_lines: bool = False,
@@ -59,6 +62,9 @@ def follow(
 ) -> Followed:
     r"""Match the events of files that arrive in a folder, until interrupted; continue where an earlier call stopped.
 
+    A row as :func:`acep.spark.punctuation` writes it ends the stream, and then the call returns
+    (docs/howto/follow.md#a-row-that-ends-the-stream). No event does: one of the last time is counted as ahead.
+
     New files (CSV, Parquet, JSON Lines, as :func:`acep.read_events` reads them) are taken in the order of their times
     of modification and names, up to ``max_files`` in a micro-batch; the folder is listed every ``poll`` seconds. Files
     must be complete when they appear: names that begin with ``.`` or ``_`` or end in ``.tmp`` are ignored. With
@@ -74,6 +80,9 @@ def follow(
     of :func:`acep.match` and :func:`acep.read_events`; without ``id`` events are numbered from 0 in the order in which
     they are taken.
 
+    An event whose id came before, and is not final, is refused, or with ``duplicates="drop"`` left out.
+
+    With ``quote_formulas`` an apostrophe stands in CSV before each text that a spreadsheet may take for a formula.
     With ``flat`` the results have plain columns only, as with :meth:`acep.Matches.to_arrow`, which a CSV file can hold:
     one for each key attribute, each value of RETURN and each variable.
 
@@ -115,6 +124,7 @@ def follow(
     used += [] if given.op is None else [given.op]
     used += [name for one in asked_for(query).queries for name in columns_read(one)]
     files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines}
+    files["drop_duplicates"] = given.duplicates == "drop" and given.op is None
     reading = options_of(columns=None if versions is not None else list(dict.fromkeys(used)), **columns, **files)
     if cast and cast.get(given.ts, "").lower().startswith(("timestamp", "date")):
         columns["unit"] = None  # the cast has used it already
@@ -139,12 +149,16 @@ def follow(
         if flat:
             outbox.flat = Layout.of(made.plans)
             flat_table(result.empty_table(), outbox.flat)  # raises for two columns of one name
-        return replace(made, result=result), delay_ms_of(watermark, known)
+        # A time that only the end of a stream has is never that of an event.
+        bound = Latest(tick=last - 1) if made.latest is None else made.latest
+        # Without op= the ids are looked at as files are read, so that file and row are known.
+        duplicates = None if given.op is None else made.duplicates
+        return replace(made, result=result, latest=bound, duplicates=duplicates), delay_ms_of(watermark, known)
 
     warn_if_missing(given.engine)
     newer = None if versions is None else _existing("versions", versions)
     inbox = Inbox(Path(folder).resolve(), reading, max_files)
-    outbox = Outbox(Path(into).resolve(), into_format)
+    outbox = Outbox(Path(into).resolve(), into_format, quote_formulas=quote_formulas)
     follower = Follower(inbox, job, LocalFolder(Path(state_folder(state))), outbox, newer)
     began, batches = time.monotonic(), 0
     while True:
@@ -153,7 +167,7 @@ def follow(
             batches += 1
             if tell is not None:
                 tell(progress)
-        elif once or end:
+        elif once or end or follower.ended:
             return follower.sum_up(batches, time.monotonic() - began)
         else:
             time.sleep(poll)

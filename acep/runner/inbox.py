@@ -13,13 +13,14 @@ import pyarrow as pa
 from acep.errors import DataError
 from acep.events.buffers import decoded, plain_type
 from acep.events.columns import kind_of
-from acep.events.fields import column_at, fields_of
+from acep.events.fields import column_at, fields_of, non_struct_above
 from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, cast_of
-from acep.events.files.finding import warn_of_others
+from acep.events.files.finding import warn_of_others, warn_of_refused
 from acep.events.files.formats import NAMES, split_format
 from acep.events.files.options import BadLines, Options
 from acep.events.files.stream import open_events
-from acep.runner.arrivals import Arrival, arrivals
+from acep.runner.arrivals import Arrival, Listing, arrivals
+from acep.runner.end_rows import end_markers
 from acep.runner.recent_ids import RecentIds
 
 __all__ = ["ROW", "Inbox"]
@@ -35,6 +36,7 @@ class Inbox:
     def __init__(self, folder: Path, options: Options, max_files: int) -> None:
         self.folder, self.options, self.max_files = folder, options, max_files
         self._endings: set[str] = set()  # of files that are not read, where a warning was given
+        self._refused: set[str] = set()  # names of what is no file, where a warning was given
 
     @property
     def about(self) -> dict[str, Any]:
@@ -43,17 +45,22 @@ class Inbox:
         casts = {name: [one.text, one.counts] for name, one in sorted(options.casts.items())}
         return {"cast": casts, "format": options.format, "skip_bad_lines": options.skip_bad_lines}
 
-    def there(self) -> list[Arrival]:
-        """Return the files of the folder, in their order.
+    def look(self) -> Listing:
+        """Return what is in the folder.
 
-        Warns (:class:`DataWarning`) of files that are not read because of their names, once for each ending.
+        Warns (:class:`DataWarning`) of files that are not read because of their names, once for each ending, and of
+        what is no file, once for each name.
         """
-        files, others = arrivals(self.folder, self.options.format)
-        new = [name for name in others if Path(name).suffix not in self._endings]
-        if new:
-            self._endings |= {Path(name).suffix for name in new}
-            warn_of_others(new, f"the folder `{self.folder}`")
-        return files
+        listing = arrivals(self.folder, self.options.format)
+        unread = [name for name in listing.unread if Path(name).suffix not in self._endings]
+        if unread:
+            self._endings |= {Path(name).suffix for name in unread}
+            warn_of_others(unread, f"the folder `{self.folder}`")
+        refused = {name: why for name, why in listing.refused.items() if name not in self._refused}
+        if refused:
+            self._refused |= refused.keys()
+            warn_of_refused(refused, f"the folder `{self.folder}`")
+        return listing
 
     def settle(self, files: list[Arrival]) -> tuple[list[Arrival], pa.Schema] | None:
         """Return the files of the first micro-batch and its columns, or ``None`` if no file has rows.
@@ -71,16 +78,21 @@ class Inbox:
 
     def read(
         self, files: tuple[Arrival, ...], schema: pa.Schema, first: int, bad: BadLines, recent: RecentIds | None = None
-    ) -> pa.Table:
-        """Read files, with the rows numbered from ``first``; rows with ids that are ``recent`` are bad lines."""
-        tables = []
-        for one in files:
-            path = self.folder / one.name
-            rows = _read_rows(path, self.options, schema, bad)
-            skip = self.options.skip_bad_lines
-            tables.append(rows if recent is None else recent.once(rows, str(path), bad, skip=skip))
+    ) -> tuple[pa.Table, int, bool]:
+        """Read files, with the rows numbered from ``first``. Return the rows of events, how many rows with ids that are
+        ``recent`` were left out, and whether a row ends the stream. Raises :class:`DataError` for a row with a recent
+        id, if it is refused."""
+        tables, size, ends = [], 0, False
+        for file in files:
+            path = self.folder / file.name
+            rows, ends_here = _read_rows(path, self.options, schema, bad)
+            ends = ends or ends_here
+            size += rows.num_rows
+            drop = self.options.drop_duplicates
+            tables.append(rows if recent is None else recent.once(rows, str(path), drop=drop))
         rows = pa.concat_tables(tables) if tables else schema.empty_table()
-        return rows.append_column(ROW, pa.array(np.arange(first, first + rows.num_rows)))
+        numbered = rows.append_column(ROW, pa.array(np.arange(first, first + rows.num_rows)))
+        return numbered, size - rows.num_rows, ends
 
 
 def _settled(paths: Sequence[Path], options: Options) -> pa.Schema | None:
@@ -88,7 +100,7 @@ def _settled(paths: Sequence[Path], options: Options) -> pa.Schema | None:
 
     Raises :class:`DataError` for files that cannot be read, or do not fit together.
     """
-    with open_events(list(paths), options) as events:
+    with open_events(list(paths), dataclasses.replace(options, id=None)) as events:
         if not events.rows:
             return None
         there = fields_of(events.schema)
@@ -104,19 +116,51 @@ def _finer(held: pa.DataType) -> pa.DataType:
     return pa.timestamp("us", held.tz) if pa.types.is_timestamp(held) and held.unit == "s" else held
 
 
-def _read_rows(path: Path, options: Options, schema: pa.Schema, bad: BadLines) -> pa.Table:
-    """Read a file with the columns of the stream; skipped lines are counted in ``bad``.
+def _read_rows(path: Path, options: Options, schema: pa.Schema, bad: BadLines) -> tuple[pa.Table, bool]:
+    """Read the events of a file with the columns of the stream, and whether a row ends the stream; skipped lines are
+    counted in ``bad``.
 
     Raises :class:`DataError` for a file that cannot be read, a column that it lacks, a value that does not fit, or a
     time that is null.
     """
     form = split_format(path)[0] or NAMES[options.format or ""]
     texts = {f.name: cast_of(f.name, "string") for f in schema if pa.types.is_string(f.type) and form == "csv"}
-    own = dataclasses.replace(options, casts=texts | options.casts, casts_are_there=False)
-    with open_events(path, own) as events:
+    # The ids are looked at once the rows are known that are events.
+    as_written = dataclasses.replace(options, casts=texts | options.casts, casts_are_there=False, id=None)
+    with open_events(path, as_written) as events:
         table = events.whole()
         if events.bad.count:
             bad.add(events.bad.first, events.bad.count, events.bad.values)
+    besides = [name for name in (options.seq, options.id) if name is not None]
+    events_only, ends = _without_markers(table, path, as_written, schema, besides)
+    rows = _in_schema(events_only, schema, path, form)
+    for name in (options.ts, options.seq, options.id):
+        if name is not None and rows.column(name).null_count:
+            row = rows.column(name).is_null().index(True).as_py()
+            where = f"`{path}`, row {row} (rows count from 0)"
+            raise DataError(f"{where}: column `{name}` is null", hint="fill it in, or drop the row", code="data_null")
+    return rows, ends
+
+
+def _without_markers(
+    table: pa.Table, path: Path, options: Options, schema: pa.Schema, besides: Sequence[str]
+) -> tuple[pa.Table, bool]:
+    """Leave out the rows of a file that end the stream, and return whether there are some.
+
+    In such a row all columns of the file are null but its time, also those that no query reads. These are read for a
+    row that may be one alone. ``besides``: see :func:`acep.runner.end_rows.end_markers`.
+    """
+    marks = end_markers(table, options.ts, besides, schema.names)
+    if marks.any() and options.columns is not None:
+        with open_events(path, dataclasses.replace(options, columns=None)) as events:
+            whole = events.whole()
+        same = whole.num_rows == table.num_rows  # other lines may be bad where other columns are read
+        marks &= end_markers(whole, options.ts, besides, schema.names) if same else False
+    return (table.filter(pa.array(~marks)), True) if marks.any() else (table, False)
+
+
+def _in_schema(table: pa.Table, schema: pa.Schema, path: Path, form: str) -> pa.Table:
+    """Return the rows of a file with the columns of the stream; lines of JSON may lack some."""
     columns = {}
     for field in schema:
         column = column_at(table, field.name)
@@ -125,15 +169,24 @@ def _read_rows(path: Path, options: Options, schema: pa.Schema, bad: BadLines) -
                 raise DataError(
                     f"`{path}` has no column `{field.name}`, and the files before it have", code="data_column"
                 )
+            if (above := non_struct_above(table.schema, field.name)) is not None:
+                raise _no_object(table, above, field.name, path)
             column = pa.chunked_array([pa.nulls(table.num_rows, field.type)])
         columns[field.name] = _fitted(column, field, path)
-    rows = pa.table(columns, schema=schema)
-    for name in (options.ts, options.seq, options.id):
-        if name is not None and rows.column(name).null_count:
-            row = rows.column(name).is_null().index(True).as_py()
-            where = f"`{path}`, row {row} (rows count from 0)"
-            raise DataError(f"{where}: column `{name}` is null", hint="fill it in, or drop the row", code="data_null")
-    return rows
+    return pa.table(columns, schema=schema)
+
+
+def _no_object(table: pa.Table, name: str, field: str, path: Path) -> DataError:
+    """Return the error for an attribute whose fields were read from the files before, and that is no object."""
+    column = column_at(table, name)
+    assert column is not None
+    row = column.is_valid().index(True).as_py()  # lists are not read, and are nulls
+    where, value = ("", "") if row < 0 else (f", row {row} (rows count from 0)", f", as {column[row].as_py()!r} is")
+    return DataError(
+        f"`{path}`{where}: `{name}` is {column.type}{value}, and in the files before it an object with `{field}`",
+        hint="give it one type: mend the file, or take it away",
+        code="data_type",
+    )
 
 
 def _fitted(column: pa.ChunkedArray, field: pa.Field, path: Path) -> pa.ChunkedArray:

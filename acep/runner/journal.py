@@ -3,15 +3,18 @@
     plans/<batch>    the files of a micro-batch, written before it is processed
     done/<batch>     rows and totals, written after its results
     taken/<batch>    all files that micro-batches up to this one have taken and that were still in the folder
+    gone/<batch>     names of taken files that were no longer in the folder before this micro-batch was planned
     settings         the query and options of the state, and the columns of the events
 
-All are JSON. Plans up to the newest ``taken`` are removed.
+All are JSON. Plans up to the newest ``taken`` are removed. So is what is ``gone`` before a micro-batch later than the
+next one, as that was before the state was put back.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
@@ -62,6 +65,10 @@ class Journal:
         self.ended = False
         for number in plans:
             self._note(self._plan(number))
+        self._leave_out(self._gone(self._last + 1))
+        for number in self._numbers("gone"):
+            if number > self._last + 1:
+                self._folder.remove_file(f"gone/{number}")
         done = self._numbers("done")
         if self._last >= 0 and (not done or done[-1] < self._last):
             self.pending = self._plan(self._last)
@@ -108,14 +115,24 @@ class Journal:
         if self._folder.read(f"done/{batch}") is None:
             return None
         told = self._read(f"done/{batch}")
-        if isinstance(told, dict) and [type(told.get(name)) for name in ("rows", "told", "names")] == [int, str, str]:
+        types = {"rows": int, "told": str, "names": str, "results": int}
+        if isinstance(told, dict) and all(type(({"results": 0} | told).get(name)) is types[name] for name in types):
             return told
         raise self._damaged(f"done/{batch}")
 
-    def forget(self, there: set[str]) -> None:
-        """Forget files that were taken long ago and are no longer in the folder."""
-        base = self._last - KEEP
-        self.taken = {name: one for name, one in self.taken.items() if one[1] > base or name in there}
+    def forget(self, names: set[str]) -> None:
+        """Forget files that were taken and are not among the ``names`` in the folder any more. If one comes again, it
+        is new, also after a restart."""
+        gone = sorted(self.taken.keys() - names)
+        if gone:
+            number = self._last + 1
+            before = self._gone(number)
+            self._folder.write(f"gone/{number}", json.dumps([*before, *gone]).encode(), replace=True, parents=1)
+            self._leave_out(gone)
+
+    def update(self, same: Mapping[str, Arrival]) -> None:
+        """Replace what is known of taken files that have the same bytes, so that they are not compared again."""
+        self.taken |= {name: (file, self.taken[name][1]) for name, file in same.items()}
 
     def way_out(self, batch: int, versions: str) -> str:
         """Return the hint how to continue without the missing files of a micro-batch."""
@@ -125,20 +142,33 @@ class Journal:
         )
 
     def _note(self, planned: Planned) -> None:
+        self._leave_out(self._gone(planned.batch))
         self.taken |= {one.name: (one, planned.batch) for one in planned.files}
         self.ended = self.ended or planned.end
 
+    def _leave_out(self, names: Iterable[str]) -> None:
+        for name in names:
+            self.taken.pop(name, None)
+
+    def _gone(self, batch: int) -> list[str]:
+        if self._folder.read(f"gone/{batch}") is None:
+            return []
+        names = self._read(f"gone/{batch}")
+        if isinstance(names, list) and all(isinstance(name, str) for name in names):
+            return names
+        raise self._damaged(f"gone/{batch}")
+
     def _taken(self, base: int) -> dict[str, tuple[Arrival, int]]:
         try:
-            found = [(Arrival(str(n), int(size), int(at)), int(b)) for b, n, size, at in self._read(f"taken/{base}")]
+            files = [(_file(fields), int(batch)) for batch, *fields in self._read(f"taken/{base}")]
         except (TypeError, ValueError):
             raise self._damaged(f"taken/{base}") from None
-        return {one.name: (one, batch) for one, batch in found}
+        return {file.name: (file, batch) for file, batch in files}
 
     def _plan(self, batch: int) -> Planned:
         data = self._read(f"plans/{batch}")
         try:
-            files = tuple(Arrival(str(name), int(size), int(mtime)) for name, size, mtime in data["files"])
+            files = tuple(map(_file, data["files"]))
             versions = tuple(map(NewVersion.of, data.get("versions", ())))
             return Planned(int(data["batch"]), files, data["end"] is True, int(data["began"]), versions)
         except (KeyError, TypeError, ValueError):
@@ -150,9 +180,9 @@ class Journal:
             return
         kept = [(batch, *astuple(one)) for one, batch in self.taken.values() if batch <= base]
         self._folder.write(f"taken/{base}", json.dumps(kept).encode(), replace=True, parents=1)
-        for kind in ("taken", "plans", "done"):
+        for kind in ("taken", "plans", "done", "gone"):
             for number in self._numbers(kind):
-                if number < base or (number == base and kind == "plans"):
+                if number < base or (number == base and kind in ("plans", "gone")):
                     self._folder.remove_file(f"{kind}/{number}")
         self._base = base
 
@@ -169,3 +199,11 @@ class Journal:
         return SnapshotError(
             f"the state is damaged, or a part of it is missing: `{self.shown}/{path}`", hint=BACK, code="state_damaged"
         )
+
+
+def _file(fields: Sequence[Any]) -> Arrival:
+    """Return a file from its fields, of which earlier versions of acep wrote the first three. Raises
+    :class:`TypeError` or :class:`ValueError` for other data."""
+    name, size, mtime_ns, *identity = fields
+    ctime_ns, inode, born_ns, digest = identity or (0, 0, 0, "")
+    return Arrival(str(name), int(size), int(mtime_ns), int(ctime_ns), int(inode), int(born_ns), str(digest))

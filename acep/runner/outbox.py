@@ -14,7 +14,9 @@ import pyarrow as pa
 from acep.errors import DataError, SnapshotError
 from acep.events.files.formats import reason_of
 from acep.matches.flat import Layout
+from acep.matches.formulas import check_quoting
 from acep.matches.writing import write_table
+from acep.streaming.folders import give_name
 
 __all__ = ["FORMATS", "Outbox"]
 
@@ -24,10 +26,14 @@ _FILE = re.compile(r"(\d{9,18})\.(jsonl|parquet|csv)")
 
 
 class Outbox:
-    """The folder of the results, as files named by the number of their micro-batch."""
+    """The folder of the results, as files named by the number of their micro-batch.
 
-    def __init__(self, folder: Path, form: str) -> None:
-        """Create the folder if necessary, and remove unfinished files of a killed follower.
+    It is of one state. ``last`` is the last micro-batch of that state with a file of results (-1: none has one), so a
+    file with a greater number is of another state.
+    """
+
+    def __init__(self, folder: Path, form: str, *, quote_formulas: bool = False) -> None:
+        """Create the folder if necessary. ``quote_formulas``: no text in CSV begins as a formula does.
 
         Raises :class:`DataError` if the format is unknown, or the folder cannot be used.
         """
@@ -35,31 +41,59 @@ class Outbox:
             raise DataError(
                 f"there is no format {form!r} of results", hint=f"one of {', '.join(FORMATS)}", code="option_invalid"
             )
-        self.folder, self.form = folder, form
+        check_quoting(quote_formulas, form)
+        self.folder, self.form, self.quote_formulas = folder, form, quote_formulas
         self.flat: Layout | None = None  # results have plain columns only, for matches of this layout
+        self.last = -1
+        self.state = ""  # its folder, for messages
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            for one in folder.iterdir():
-                if _DRAFT.fullmatch(one.name):
-                    one.unlink(missing_ok=True)
+            list(folder.iterdir())
         except OSError as wrong:
             raise self._unusable(wrong) from None
 
-    def refuse_from(self, batch: int, state: str) -> None:
-        """Raise :class:`SnapshotError` if there are results of this micro-batch or of later ones."""
-        found = [int(name[1]) for one in self.folder.iterdir() if (name := _FILE.fullmatch(one.name))]
-        if found and max(found) >= batch:
+    def begin(self, state: str, last: int, pending: int | None) -> None:
+        """Go on with the results of a state after those of micro-batch ``last``, and remove what a killed follower has
+        not finished. The micro-batch ``pending`` may have results already.
+
+        Raises :class:`SnapshotError` if there are results that are not of this state.
+        """
+        self.state, self.last = state, last
+        self.check_own(pending)
+        try:
+            for path in self.folder.iterdir():
+                if _DRAFT.fullmatch(path.name):
+                    path.unlink(missing_ok=True)
+        except OSError as wrong:
+            raise self._unusable(wrong) from None
+
+    def check_own(self, pending: int | None = None) -> None:
+        """Raise :class:`SnapshotError` if there are results after the last ones of this state, except for those of the
+        micro-batch ``pending``."""
+        try:
+            numbers = {int(name[1]) for path in self.folder.iterdir() if (name := _FILE.fullmatch(path.name))}
+        except OSError as wrong:
+            raise self._unusable(wrong) from None
+        greatest = max((number for number in numbers - {pending} if number > self.last), default=None)
+        if greatest is not None:
+            before = f"its last ones are of micro-batch {self.last}" if self.last >= 0 else "it has none yet"
             raise SnapshotError(
-                f"the state in `{state}` goes on with micro-batch {batch}, but `{self.folder}` has results up to"
-                f" micro-batch {max(found)}",
-                hint="give the folder that belongs to the state, or an empty one; if the state was put back to an"
-                f" earlier copy, remove the results of micro-batch {batch} and later",
+                f"`{self.folder}` has results up to micro-batch {greatest} that are not of the state in `{self.state}`:"
+                f" {before}",
+                hint="give each state a folder of results of its own; if the state was put back to an earlier copy,"
+                f" remove the results after micro-batch {self.last}",
             )
 
-    def write(self, batch: int, rows: pa.Table) -> None:
-        """Write the results of a micro-batch durably, and replace those of an earlier attempt."""
+    def write(self, batch: int, rows: pa.Table, *, again: bool = False, exact: bool = True) -> None:
+        """Write the results of a micro-batch durably. ``again``: an earlier attempt may have written them already, with
+        the same rows (unless they are not ``exact``, as what is shed may depend on the time it took).
+
+        Raises :class:`SnapshotError` if another follower writes to the folder, and :class:`DataError` if it cannot be
+        written.
+        """
         if not rows.num_rows:
             return
+        self.check_own(batch if again else None)
         final = self.folder / f"{batch:09}.{self.form}"
         draft = self.folder / f".{final.name}.{uuid4().hex}.tmp"
         try:
@@ -68,21 +102,37 @@ class Outbox:
                     write_table(rows, stream, self.form, flat=self.flat)
                 else:
                     text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
-                    write_table(_in_microseconds(rows), text, self.form, flat=self.flat)
+                    written = _in_microseconds(rows)
+                    write_table(written, text, self.form, flat=self.flat, quote_formulas=self.quote_formulas)
                     text.detach()
                 stream.flush()
                 os.fsync(stream.fileno())
-            draft.replace(final)
+            if again and not exact:
+                draft.replace(final)
+            elif not give_name(draft, final) and not (again and _has_same_rows(draft, final, self.form)):
+                raise self._of_another(final)
             descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+        except FileNotFoundError as wrong:
+            if not self.folder.is_dir():
+                raise self._unusable(wrong) from None
+            raise self._of_another(final) from None  # which has removed what it took for left by a killed one
         except OSError as wrong:
             raise self._unusable(wrong) from None
         finally:
             with suppress(OSError):
                 draft.unlink(missing_ok=True)
+        self.last = batch
+
+    def _of_another(self, path: Path) -> SnapshotError:
+        return SnapshotError(
+            f"another follower has written to `{path}`, which this micro-batch of the state in `{self.state}` writes",
+            hint="let one follower run for each state, and give each state a folder of results of its own",
+            code="state_used",
+        )
 
     def _unusable(self, wrong: OSError) -> DataError:
         return DataError(
@@ -110,3 +160,17 @@ def _coarser(held: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(held):
         return pa.struct([pa.field(f.name, _coarser(f.type)) for f in held])
     return held
+
+
+def _has_same_rows(draft: Path, final: Path, form: str) -> bool:
+    """Return whether two files of results have the same rows. Other versions of Arrow write Parquet differently."""
+    if draft.read_bytes() == final.read_bytes():
+        return True
+    if form != "parquet":
+        return False
+    import pyarrow.parquet as pq
+
+    try:
+        return bool(pq.read_table(draft).equals(pq.read_table(final)))
+    except pa.ArrowException:
+        return False

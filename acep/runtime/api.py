@@ -101,6 +101,9 @@ def match(
     :class:`acep.learning.policy.Policy`; ``seed`` seeds its random choices. ``history`` is its initial state: the
     result of :func:`acep.learn`, a file that holds it, or a list of these for several queries.
 
+    ``duplicates``: with ``id`` each id is the name of one event, and a row whose id came before is refused
+    (``"refuse"``) or left out (``"drop"``; ``report.duplicates`` counts them).
+
     ``limit``: return at most so many matches of each query. They are the same each time, but not always the first in
     output order. The work stops once they are found, and takes no more memory than they and the partial matches need.
     It is only for ``output="matches"``.
@@ -130,7 +133,9 @@ def match(
         raise QueryError("limit= is for matches", hint='output="matches"', code="option_invalid")
     most = None if limit is None else _number(limit)
     with memory_errors():
-        table, tables.own_rows = given_table(events, tables.asked, **tables.columns)
+        table, rows = given_table(events, tables.asked, **tables.columns)
+        rows.first = tables.duplicates == "drop"
+        tables.own_rows = rows
         if most is not None:
             return some_matches(tables, table, most)
         return whole_result(tables, table, output, counts=counts)
@@ -146,6 +151,9 @@ class Matcher(Generic[Result]):
     order. They are held until no earlier one can come: until an event is later by more than ``lateness``, or until
     :meth:`advance`. Events that come too late even so are not used: ``report.late`` counts them, :attr:`late` has them.
     ``op`` names a column with +1 for an event and -1 to take back the event with the same id; it needs ``id``.
+
+    With ``duplicates="drop"`` an event that comes again is left out, and ``report.duplicates`` counts it; else it is
+    refused. An event is known by its ``id`` until it is final, and with ``seq_gaps`` by its number.
 
     With ``speculation`` (a time of the same form, or ``"inf"``) events are matched that long before they are final. A
     match may then be taken back: it comes again with ``op`` -1 and the same ``id``. Such matches have no ``bundle``.

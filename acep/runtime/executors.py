@@ -28,7 +28,10 @@ from acep.shedding.recovery.bundles import Recovery
 if TYPE_CHECKING:
     from acep.native.session import NativeSession
 
-__all__ = ["Executor", "NativeExecutors", "bounded_engine"]
+__all__ = ["TALLIED", "Executor", "NativeExecutors", "bounded_engine"]
+
+TALLIED = "tallied"
+"""An output of a stream: the match points, with the work that the matches take, which the native core does not make."""
 
 
 class Executor(Protocol):
@@ -103,7 +106,7 @@ class NativeExecutors:
         if plan.sources:
             return ComposedExecutor(plan, [self.core(p, inner=True) for p, _ in plan.sources])
         runs = self._finer(plan)
-        choice = chosen(runs, self.engine, "matches" if inner else self.output)
+        choice = self._choice(runs, "matches" if inner else self.output)
         if self.limits is None and (choice.engine == "reference" or (inner and not decides_at_once(plan))):
             return ReferenceExecutor(plan)
         if self.limits is not None:
@@ -124,6 +127,13 @@ class NativeExecutors:
         if self.limits is not None and self.limits.recovery(plan) is not None:  # bundles of partitions come as they end
             return plan
         return plan.finer
+
+    def _choice(self, plan: Plan, output: str) -> EngineChoice:
+        """Return the engine that runs a plan."""
+        if output != TALLIED:
+            return chosen(plan, self.engine, output)
+        choice = chosen(plan, self.engine)
+        return chosen(plan, self.engine, "points") if choice.alone == "merged" else choice  # the same work
 
     def _native(self, plan: Plan, engine: str, *, inner: bool) -> NativeExecutor:
         number = len(self.plans)
@@ -165,12 +175,17 @@ class NativeExecutors:
             )
             for number in range(len(self.plans)):
                 if self.tallies(number):
-                    self.session.tally(number, self.output)
+                    self.session.tally(number, self.tally)
+
+    @property
+    def tally(self) -> str:
+        """Return by what the node engine counts matches, where they are only counted."""
+        return "points" if self.output == TALLIED else self.output
 
     def tallies(self, number: int) -> bool:
         """Return whether the matches of a plan are only counted, though they are made one by one."""
-        wanted = self.output in COUNTED and number not in self.inner | self.made and number not in self.recoveries
-        return wanted and alone(self.engines[number]) == "nodes"
+        is_made = number in self.inner | self.made or number in self.recoveries
+        return self.output in (*COUNTED, TALLIED) and not is_made and alone(self.engines[number]) == "nodes"
 
 
 def bounded_engine(choice: EngineChoice, *, windows: bool = True) -> str:
@@ -218,7 +233,7 @@ class NativeExecutor:
         if self.engine == "dominance":
             return self.session.take_points(self.number)
         if self.natives.tallies(self.number):
-            return self.session.take_tally(self.number, self.natives.output)
+            return self.session.take_tally(self.number, self.natives.tally)
         if self.engine not in COUNTED:
             return None
         if self.engine != "count":

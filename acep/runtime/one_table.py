@@ -21,7 +21,6 @@ from acep.matches.grouping import groups_of_counts
 from acep.matches.matches import Matches, bundles_of, points_of
 from acep.matches.records import Found
 from acep.native.compiled import chosen
-from acep.plan.schema import Schema
 from acep.reference.single_events import matches_one_event
 from acep.runtime.finer_partitions import null_rows
 from acep.runtime.stream import together
@@ -64,7 +63,7 @@ def some_matches(tables: TableStream, table: pa.Table, limit: int) -> Any:
     if tables.ready(table) and limit:
         assert tables.stream is not None
         most = min(ROWS, limit)
-        blocks = tables.stream.blocks(tables.batch(table), most, most)
+        blocks = tables.stream.blocks(tables.batch(tables.once(table), unique=False), most, most)
         for block in chain(blocks, tables.stream.finish_blocks(most)):
             for kept, one in zip(found, block, strict=True):
                 kept.append(one[: limit - sum(map(len, kept))])
@@ -94,7 +93,7 @@ def _summary(
     if isinstance(counted, int):
         return Count(counted, tables.report_of(number)())
     if isinstance(counted, Counted):
-        keys, schema, report = tables.plans[number].keys, tables.schema or Schema(()), tables.report_of(number)()
+        keys, schema, report = tables.plans[number].keys, tables.schema_of(number), tables.report_of(number)()
         groups = groups_of_counts(counted, "end" if output == "points" else "bundle")
         if output == "points":
             return Points(points_of(groups, keys, schema), replace(report, points=len(groups)))
@@ -116,8 +115,8 @@ def _exists(tables: TableStream, table: pa.Table) -> bool:
         return False
     tables.prepare(table.schema, "exists")
     assert tables.stream is not None
-    stream, whole = tables.stream, tables.batch(table)
-    if any(tables.any_of(stream.push(part)[0]) for part in whole.parts(PART)) or tables.any_of(stream.finish()[0]):
+    stream, whole = tables.stream, tables.batch(tables.once(table), unique=False)
+    if any(tables.has_match(part) for part in whole.parts(PART)) or tables.any_of(stream.finish()[0]):
         return True
     tables.warn()
     return False
@@ -127,7 +126,7 @@ def _compressed(tables: TableStream, table: pa.Table) -> Compressed:
     if table.num_columns:
         tables.prepare(table.schema)
         (plan,) = tables.plans
-        batch = tables.batch(table)
+        batch = tables.batch(tables.once(table), unique=False)
         runs = plan
         if plan.finer is not None and not (matches_one_event(plan) and len(null_rows(plan, batch))):
             runs = plan.finer
@@ -160,7 +159,7 @@ def _batches(tables: TableStream, table: pa.Table) -> Batches:
     if not table.num_columns:
         return Batches(iter(()), tables.matches(0, []), fractional=False)
     tables.prepare(table.schema)
-    plan, batch = tables.plans[0], tables.batch(table)
+    plan, batch = tables.plans[0], tables.batch(tables.once(table), unique=False)
     tables.warn()
     blocks = blocks_of(plan, tables.engine, batch)
     return Batches(blocks, tables.matches(0, []), fractional=plan.automaton.costs.scale != 1)

@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 ENGINES = ("auto", "native", "reference")
+DUPLICATES = ("refuse", "drop")
 COLUMNS = ("ts", "type", "seq", "id", "unit")
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
@@ -53,9 +54,11 @@ class LearnKeywords(TypedDict, total=False):
 
 
 class StreamKeywords(LearnKeywords, total=False):
-    """The options of :func:`acep.match` and of all that match a stream: also the engine."""
+    """The options of :func:`acep.match` and of all that match a stream: also the engine, and what becomes of events
+    that come twice."""
 
     engine: str
+    duplicates: str
 
 
 class MatchKeywords(StreamKeywords, total=False):
@@ -85,8 +88,8 @@ class MatcherKeywords(RevisedKeywords, total=False):
 @dataclass(frozen=True, kw_only=True)
 class StreamOptions:
     """The options of a stream, as :func:`acep.match` and :class:`acep.Matcher` describe them. Raises
-    :class:`EngineError` for an unknown ``engine``, :class:`QueryError` for ``op`` without what it needs, a
-    ``dynamic`` that is no truth value, or ``seq_gaps`` with options that it excludes."""
+    :class:`EngineError` for an unknown ``engine``, :class:`QueryError` for ``op`` or ``duplicates`` without what it
+    needs, a ``dynamic`` that is no truth value, or ``seq_gaps`` with options that it excludes."""
 
     budget: Budget | None = None
     policy: Any = "history"
@@ -98,6 +101,7 @@ class StreamOptions:
     id: str | None = None
     unit: str | None = None
     engine: str = "auto"
+    duplicates: str = "refuse"
     lateness: Any = None
     speculation: Any = 0
     op: str | None = None
@@ -117,6 +121,7 @@ class StreamOptions:
             raise QueryError(
                 "speculation= is for events that may come late", hint="give lateness=", code="option_invalid"
             )
+        self._check_duplicates()
         if not isinstance(self.dynamic, bool):
             raise QueryError(
                 f"dynamic={self.dynamic!r} is not true or false", hint="dynamic=True", code="option_invalid"
@@ -124,6 +129,18 @@ class StreamOptions:
         if not isinstance(self.engine, str) or self.engine not in ENGINES:
             raise EngineError(
                 f"there is no engine {self.engine!r}", hint=f"one of {', '.join(ENGINES)}", code="option_invalid"
+            )
+
+    def _check_duplicates(self) -> None:
+        if not isinstance(self.duplicates, str) or self.duplicates not in DUPLICATES:
+            raise QueryError(
+                f"duplicates={self.duplicates!r} says nothing of events that come twice",
+                hint=" or ".join(f'"{name}"' for name in DUPLICATES),
+                code="option_invalid",
+            )
+        if self.duplicates != "refuse" and self.id is None and self.seq_gaps is False:
+            raise QueryError(
+                f"duplicates={self.duplicates!r} knows events by their ids", hint="name id=", code="option_invalid"
             )
 
     def _check_gaps(self) -> None:

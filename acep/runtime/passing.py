@@ -82,11 +82,14 @@ class Passing:
         tables, stream = self.tables, self.tables.stream
         assert stream is not None
         started, processor = time.perf_counter(), time.thread_time()
-        batch = tables.batch(table)
+        table = tables.once(table)
+        if not table.num_rows:
+            return
+        batch = tables.batch(table, unique=False)
         self._first = int(batch.ts[0]) if self._first is None else self._first
         self._last = int(batch.ts[-1])
         if self.output == "exists":
-            yield any(self._given(stream.push(part)[0], None) for part in batch.parts(PART))
+            yield any(tables.has_match(part) for part in batch.parts(PART))
         elif self.output == "matches" and tables.limits is None:
             for found in stream.blocks(batch):
                 yield self._given(found[0], stream.low(0))
@@ -137,8 +140,7 @@ class Passing:
         return 0 if self._groups.by == "end" else None if window.counted else window.span
 
     def _made(self, groups: list[Group]) -> list[Bundle] | list[Point]:
-        keys, schema = self.tables.plans[0].keys, self.tables.schema
-        assert schema is not None
+        keys, schema = self.tables.plans[0].keys, self.tables.schema_of(0)
         self.tables.gave(self.output, len(groups))
         if self.output == "points":
             return points_of(groups, keys, schema)

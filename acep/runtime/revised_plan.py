@@ -195,7 +195,7 @@ class RevisedPlan:
             return found
         self._saw(again)
         found = self.stream.revise(gone, again, many, inserted)[0]
-        if self.limits is None or not self.stream.counts.shed:
+        if self.limits is None or self.stream.counts.whole:
             cuts = None if final is None else final.cut
             return self.given.revise(found, cut, buckets, cuts=cuts)  # type: ignore[no-any-return]
         changes = self._changes(batch, inserted, gone)

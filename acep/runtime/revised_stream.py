@@ -21,7 +21,7 @@ from acep.matches.records import Counts, Found
 from acep.plan.compile import Plan
 from acep.reference.single_events import matches_one_event
 from acep.runtime.revised_plan import RevisedPlan
-from acep.runtime.stream import SEVERAL
+from acep.runtime.stream import GIVEN_UP, SEVERAL
 from acep.shedding.limits import Limits
 from acep.storage.plain_data import from_json, to_plain
 
@@ -29,7 +29,7 @@ __all__ = ["RevisedStream"]
 
 Ints = npt.NDArray[np.int64]
 
-SUMMED = ("nodes", "touches", "deciding", "matches", "retracted", "shed", "memory")  # over several plans
+SUMMED = (*GIVEN_UP, "nodes", "touches", "deciding", "matches", "retracted", "memory")  # over several plans
 
 
 def _run_as(plan: Plan, engine: str) -> Plan:
@@ -142,7 +142,12 @@ class RevisedStream:
         part = self._parts[plan]
         counts, past = part.stream.counts, part.past
         if part.room is not None:
-            counts = counts.other(shed=counts.shed + part.room.shed, memory=counts.memory + part.room.peak)
+            # What a room gives up are events and matches.
+            counts = counts.other(
+                shed=counts.shed + part.room.shed,
+                skipped=counts.skipped + part.room.shed,
+                memory=counts.memory + part.room.peak,
+            )
         return counts.other(
             nodes=counts.nodes + past.nodes,
             touches=counts.touches + past.touches,

@@ -35,6 +35,8 @@ FIRST = 256  # events in the first part of a batch; later parts have as many as 
 EVENTS = 4096  # the most events in a part of a batch whose matches are returned in blocks
 
 UNREAD = "not all blocks of an earlier batch were read"
+GIVEN_UP = ("shed", "skipped", "withheld")
+"""The counts of what was given up for want of budget."""
 SEVERAL = "each query has a recall of its own, in the report of its matches"
 
 
@@ -72,6 +74,13 @@ class Stream:
         return self._natives.session
 
     @property
+    def flows(self) -> bool:
+        """Return whether :meth:`blocks` stops within the events that are pushed, once there are enough matches."""
+        core = self._cores[0]
+        alone = len(self._cores) == 1 and isinstance(core, NativeExecutor | FinerExecutor) and core.flows
+        return alone and self._session is not None and self._session.flows
+
+    @property
     def natively(self) -> bool:
         """Return whether all plans run on the native core, so that matches are columns."""
         return all(isinstance(core, NativeExecutor | FinerExecutor) for core in self._cores)
@@ -87,8 +96,11 @@ class Stream:
         if len(self.plans) == 1:
             return self.counts_of(0)
         parts = [self.counts_of(number) for number in range(len(self.plans))]
-        names = ("nodes", "touches", "deciding", "matches", "shed", "recovering", "recovered", "unrecovered")
-        return self._sum(parts, names, SEVERAL).other(counted=all(one.counted for one in parts))
+        names = (*GIVEN_UP, "nodes", "touches", "deciding", "matches", "recovering", "recovered", "unrecovered")
+        match_memory = max((part.match_memory for part in parts), default=0)
+        return self._sum(parts, names, SEVERAL).other(
+            counted=all(part.counted for part in parts), match_memory=match_memory
+        )
 
     def counts_of(self, plan: int) -> Counts:
         """Return the events seen by the stream, and the work of plan number ``plan`` and its sources."""
@@ -98,7 +110,7 @@ class Stream:
         if len(parts) == 1:
             return parts[0].other(events=self._events, memory=self._peak)
         unknown = "what matches of matches were lost is not known"
-        return self._sum(parts, ("nodes", "touches", "deciding", "shed"), unknown).other(matches=parts[0].matches)
+        return self._sum(parts, (*GIVEN_UP, "nodes", "touches", "deciding"), unknown).other(matches=parts[0].matches)
 
     def _sum(self, parts: Sequence[Counts], names: Sequence[str], unknown: str) -> Counts:
         """Return the sums of some counts over all parts; ``unknown``: why the recall is not known."""
@@ -119,7 +131,8 @@ class Stream:
                 self._session.push(batch)
             found = [in_order(core.push(batch)) for core in self._cores]
             if self._tells_shed and (shed := self.counts.shed - before):
-                logs.debug(__name__, "%d partial matches were shed in a batch of %d events", shed, len(batch))
+                message = "%d partial matches and events were shed in a batch of %d events"
+                logs.debug(__name__, message, shed, len(batch))
             return found
 
     @property
@@ -196,8 +209,7 @@ class Stream:
     def _some(self, batch: Batch, most: int, together: int | None) -> Iterator[list[Sequence[Found]]]:
         """Do the same in a frame of its own, because only frames that have ended can be cleared to free memory."""
         session, core = self._session, self._cores[0]
-        alone = len(self._cores) == 1 and isinstance(core, NativeExecutor | FinerExecutor) and core.flows
-        if alone and session is not None and session.flows:
+        if session is not None and self.flows:
             for found in session.blocks(batch, most, together):
                 yield [core.shown(found) if isinstance(core, FinerExecutor) else found]
         else:

@@ -6,10 +6,12 @@ import binascii
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from acep import logs
@@ -20,16 +22,18 @@ from acep.events.batch import Batch
 from acep.events.columns import ticks_of
 from acep.events.computed_columns import with_computed
 from acep.events.empty_schema import told
+from acep.events.fields import again_error, column_at
 from acep.events.numbered_arrivals import NumberedArrivals
 from acep.events.own_rows import OwnRows
 from acep.events.punctuations import key_values, type_names
+from acep.events.seen_ids import SeenIds
 from acep.events.tables import batch_of, schema_of, ticks_to_input
 from acep.matches.counted import Counted
 from acep.matches.flat import Layout
 from acep.matches.matches import Matches, Report
 from acep.matches.records import Counts, Found
 from acep.native.compiled import warn_if_missing
-from acep.pattern.asked import Queries, asked_for
+from acep.pattern.asked import Queries, asked_for, for_existence
 from acep.pattern.state_text import state_text
 from acep.plan.compile import Plan, compile_query
 from acep.plan.reactions import attributes_of_input, types_of_all
@@ -37,10 +41,14 @@ from acep.plan.schema import Schema
 from acep.runtime.absent import Absent
 from acep.runtime.options import StreamOptions
 from acep.runtime.revised_stream import RevisedStream
+from acep.runtime.snapshot_origin import difference_of, origin_of
 from acep.runtime.stream import Stream, together
 from acep.storage.snapshot import seal, unseal
 
 __all__ = ["TableStream", "as_bytes"]
+
+UNREADABLE = (QueryError, AttributeError, KeyError, TypeError, ValueError, binascii.Error, pa.ArrowException, OSError)
+"""The errors of a state that is not what it should be."""
 
 
 class TableStream:
@@ -49,7 +57,8 @@ class TableStream:
     ``asked``: the queries, with the errors of the budget; ``columns``: the names of columns with a role; ``limits``
     (``None``: no bound). Once the columns are known: ``schema``, ``plans``, ``stream``, and ``absent``, the types and
     keys that never occurred (``None`` where it is not known which came before). ``rows`` were taken in, in
-    ``seconds``. ``arrivals`` hold events that may come in any order; they are ``None`` if events come in order."""
+    ``seconds``. ``arrivals`` hold events that may come in any order; they are ``None`` if events come in order. Then
+    ``seen`` are the ids of the events at the latest time."""
 
     dynamic = False
     """Whether the queries may change: those of a :class:`acep.runtime.changing_tables.ChangingTables` may."""
@@ -62,7 +71,7 @@ class TableStream:
         self.limits = options.limits()
         self.first, self.budget = self.asked.queries, options.budget
         self.lateness, self.op, self.speculation = options.lateness, options.op, options.speculation
-        self.first_number = options.first_number
+        self.first_number, self.duplicates = options.first_number, options.duplicates
         if self.first_number is not None and self.lateness is None:
             self.lateness = "inf"  # events are final by their numbers alone
         self.arrivals: Arrivals | None = None
@@ -74,17 +83,20 @@ class TableStream:
         self.revised: RevisedStream | None = None
         self.absent: Absent | None = None
         self.rows = 0
+        self.left_out = 0  # rows that came again, where there are no arrivals
+        self.seen: SeenIds | None = None  # of events at the latest time, where these come in order
         self.seconds = 0.0
         self.finished = False
         self._layouts: dict[int, tuple[Plan, Layout]] = {}
-        self.own_rows: OwnRows | None = None  # of a whole table that a user gave
+        # Of a whole table that a user gave. Where duplicates are dropped, an id may be that of several rows.
+        self.own_rows = OwnRows(first=True) if self.duplicates == "drop" and self.columns["id"] is not None else None
         self.groups: dict[str, int] = {}  # match points or bundles returned for a whole table
 
     def anew(self, query: Queries | None = None) -> TableStream:
         """Return another stream of one of the queries, or of all, with the same columns and engine and no limits."""
         wanted = self.asked.give(self.first) if query is None else query
         own: dict[str, Any] = {"engine": self.engine, "lateness": self.lateness, "op": self.op}
-        own["dynamic"] = self.dynamic
+        own["dynamic"], own["duplicates"] = self.dynamic, self.duplicates
         own["speculation"] = self.speculation
         own["seq_gaps"] = False if self.first_number is None else self.first_number
         other = type(self)(wanted, StreamOptions(**self.columns, **own))
@@ -98,10 +110,15 @@ class TableStream:
         if self.limits is not None and self.limits.budget.recover:
             output = "matches"
         self.schema = schema_of(arrow, **self.columns)
+        if output == "exists":
+            self.first = tuple(for_existence(query) for query in self.first)
         if self.first_number is not None:
-            self.arrivals = NumberedArrivals(arrow, self.schema, self.lateness, self.first_number)
+            self.arrivals = NumberedArrivals(arrow, self.schema, self.lateness, self.first_number, self.duplicates)
         elif self.lateness is not None:
-            self.arrivals = Arrivals(arrow, self.schema, self.lateness, self.op, self.speculation)
+            late = (self.lateness, self.op, self.speculation)
+            self.arrivals = Arrivals(arrow, self.schema, *late, duplicates=self.duplicates)
+        elif self.schema.id is not None:
+            self.seen = SeenIds(self.schema.id)
         self.plans = self._plans_at_first()
         if self.arrivals is not None and self.arrivals.speculates:
             self.revised = RevisedStream(self.plans, self.engine, self.limits)
@@ -156,10 +173,11 @@ class TableStream:
 
     def batch(self, table: pa.Table, numbers: Any = None, *, unique: bool = True) -> Batch:
         """Return events as the engines take them. ``numbers``: those of their arrival, in the order of the stream,
-        which are their ids where there is no column of ids. ``unique``: no id may come twice."""
+        which are their ids where there is no column of ids. ``unique``: no id may come twice. An error names rows by
+        their place among all that have come."""
         assert self.schema is not None
         columns = dict.fromkeys(column for plan in self.plans for column in plan.columns)
-        batch = batch_of(table, self.schema, tuple(columns), base=self.rows, unique=unique)
+        batch = batch_of(table, self.schema, tuple(columns), base=self.came, unique=unique)
         if numbers is not None and self.schema.id is None:
             batch = Batch(batch.ts, batch.types, numbers, batch.columns, batch.order)
         for plan in self.plans:
@@ -169,53 +187,82 @@ class TableStream:
             self.absent.saw(batch)
         return batch
 
+    @property
+    def came(self) -> int:
+        """Return how many rows have come in earlier pushes, whether they were used or not."""
+        return self.rows + self.left_out if self.arrivals is None else self.arrivals.arrived
+
     def push(self, table: pa.Table) -> list[Sequence[Found]]:
         """Feed events; return the matches of each query that are certain now. Raises as :meth:`ready` does."""
         started = time.perf_counter()
         found = self._nothing()
         if self.ready(table):
-            with self._whole_or_not_at_all():
+            with self._whole_or_not_at_all(table):
                 found = self.fed(self.due(table))
         self.seconds += time.perf_counter() - started
         return found
 
     @contextmanager
-    def _whole_or_not_at_all(self) -> Iterator[None]:
-        """Guard one push: if its events are refused, none of them was taken in."""
+    def _whole_or_not_at_all(self, table: pa.Table) -> Iterator[None]:
+        """Guard one push of a table: if its events are refused, none of them was taken in."""
         mark = None if self.arrivals is None else self.arrivals.mark()
+        before = self.seen, self.left_out
         try:
             yield
         except DataError:
+            self.seen, self.left_out = before
             if self.arrivals is not None and mark is not None:
                 self.arrivals.back_to(mark)
+                if self.arrivals.speculation is None:
+                    self.batch(table, unique=False)  # raises the same, with the row among all that came
             raise
 
     def due(self, table: pa.Table) -> Due:
         """Return the events that are due after a table came. Raises :class:`DataError` if they cannot be taken in."""
         if self.arrivals is None:
-            return Due(table)
+            return Due(self.once(table))
         if self.arrivals.speculation is not None:  # else they are converted now
-            self.batch(table, unique=self.op is None)
+            self.batch(table, unique=False)
         return self.arrivals.push(table)
+
+    def once(self, table: pa.Table) -> pa.Table:
+        """Return the rows of a table without those that come again. Raises :class:`DataError` for one that does, if it
+        is refused."""
+        if self.seen is None or not table.num_rows:
+            return table
+        assert self.schema is not None
+        ticks, _ = ticks_of(self.schema.ts, column_at(table, self.schema.ts), self.schema.tick_ns or 1)
+        column, seen = column_at(table, self.seen.name), copy(self.seen)
+        assert column is not None
+        again = seen.see(column, ticks, base=self.came)
+        if again.any():
+            row = int(np.argmax(again))
+            if self.duplicates == "refuse":
+                raise again_error(seen.name, column[row].as_py(), self.came + row)
+            table, ticks = table.filter(pa.array(~again)), ticks[~again]
+            self.left_out += int(np.count_nonzero(again))
+        if len(ticks):
+            seen.forget(int(ticks.max()))
+        self.seen = seen
+        return table
 
     def _due_batch(self, due: Due, numbers: Any = None) -> Batch:
         """Return the rows that are due as a batch. ``numbers``: ``due.numbers``, where they are known."""
         if self.arrivals is None:
-            return self.batch(due.rows)
-        numbers = due.numbers if numbers is None else numbers
-        # Those that were held were checked when they came.
-        return self.batch(due.rows, numbers, unique=self.op is None and self.arrivals.speculation is None)
+            return self.batch(due.rows, unique=False)
+        # The ids were looked at when they came.
+        return self.batch(due.rows, due.numbers if numbers is None else numbers, unique=False)
 
     def blocks(self, table: pa.Table) -> Iterator[list[Sequence[Found]]]:
         """Feed events like :meth:`push`, and yield the matches in blocks, in bounded memory where events are final."""
         if not self.ready(table):
             return
         if self.stream is None:
-            with self._whole_or_not_at_all():
+            with self._whole_or_not_at_all(table):
                 found = self.fed(self.due(table))
             yield found
             return
-        with self._whole_or_not_at_all():
+        with self._whole_or_not_at_all(table):
             due = self.due(table)
             batch = None if due.rows is None else self._due_batch(due)
         if batch is not None:
@@ -378,7 +425,13 @@ class TableStream:
             about |= {name: getattr(plan, name) for name in ("return_kinds", "return_scales", "return_times")}
             about |= {"revised": self.revised is not None, "ops": self.lateness is not None}
             about |= {"layout": self._layout(number, plan), "rows": self.own_rows}
-        return Matches(found, self.schema or Schema(()), report=report or self.report_of(number), **about)
+        return Matches(found, self.schema_of(number), report=report or self.report_of(number), **about)
+
+    def schema_of(self, number: int) -> Schema:
+        """Return the schema of the events of a query: those of a query with FROM are matches."""
+        if self.plans and self.plans[number].sources:
+            return self.plans[number].schema
+        return self.schema or Schema(())
 
     def _layout(self, number: int, plan: Plan) -> Layout:
         """Return the layout of the matches of a plan, which is made once for each plan."""
@@ -386,6 +439,13 @@ class TableStream:
         if known is None or known[0] is not plan:
             known = self._layouts[number] = plan, Layout.of([plan])
         return known[1]
+
+    def has_match(self, batch: Batch) -> bool:
+        """Feed events in order of time until the only query has a match, and return whether it has one."""
+        assert self.stream is not None
+        if self.stream.flows:
+            return any(len(block[0]) for block in self.stream.blocks(batch, 1, 1))
+        return self.any_of(self.stream.push(batch)[0])
 
     def any_of(self, found: Sequence[Found]) -> bool:
         """Return whether the first query has a match, by what the last call returned or counted."""
@@ -413,11 +473,14 @@ class TableStream:
         return partial(Report.of, counts, self.seconds, chosen=chosen)
 
     def _with_late(self, counts: Counts) -> Counts:
-        """Return the counts with the events that came too late, which were no events to the engines, and with those
-        that no engine had to see."""
-        if self.arrivals is None or not (self.arrivals.late_count or self.arrivals.unseen):
+        """Return the counts with the events that came too late or again, which were no events to the engines, and with
+        those that no engine had to see."""
+        if self.arrivals is None:
+            return counts.other(duplicates=self.left_out) if self.left_out else counts
+        late, unseen, duplicates = self.arrivals.late_count, self.arrivals.unseen, self.arrivals.duplicates
+        if not (late or unseen or duplicates):
             return counts
-        return counts.other(late=counts.late + self.arrivals.late_count, events=counts.events + self.arrivals.unseen)
+        return counts.other(late=counts.late + late, events=counts.events + unseen, duplicates=duplicates)
 
     # State ------------------------------------------------------------------------------------------
 
@@ -431,6 +494,13 @@ class TableStream:
         held += "" if self.first_number is None else f"numbers from {self.first_number}"
         return f"{queries}{self.asked.names}{sorted(self.columns.items())}{held}"
 
+    @property
+    def origin(self) -> dict[str, Any]:
+        """Return what a snapshot says of the queries and options with which it is taken."""
+        options = {**self.columns, "lateness": self.lateness, "op": self.op, "speculation": self.speculation or 0}
+        options |= {"dynamic": self.dynamic, "seq_gaps": False if self.first_number is None else self.first_number}
+        return origin_of(self.first, self.asked.names, options, self.budget)
+
     def snapshot(self) -> bytes:
         """Return the state so far as bytes."""
         source = self.stream or self.revised
@@ -441,9 +511,12 @@ class TableStream:
             "stream": None if source is None else source.snapshot(),
             "rows": self.rows,
             "finished": self.finished,
+            "origin": self.origin,
         }
         if self.arrivals is not None:
             payload["arrivals"] = self.arrivals.dump()
+        if self.seen is not None:
+            payload["seen"] = {"ids": self.seen.dump(), "left_out": self.left_out}
         return seal(payload | self._queries_now(), self.fingerprint)
 
     def _queries_now(self) -> dict[str, Any]:
@@ -462,7 +535,7 @@ class TableStream:
 
     def restored(self, data: bytes) -> TableStream:
         """Return a stream with the state of :meth:`snapshot`. Raises :class:`SnapshotError` for other bytes."""
-        payload = unseal(data, self.fingerprint)
+        payload = unseal(data, self.fingerprint, partial(difference_of, self.origin))
         other = self.anew()
         other.limits, other.budget = self.limits, self.budget
         try:
@@ -475,12 +548,14 @@ class TableStream:
                 other.absent = None  # the snapshot does not hold the types that came before
                 if other.arrivals is not None:
                     other.arrivals.load(payload["arrivals"])
-        except SnapshotError:
-            raise
-        except QueryError:
-            raise SnapshotError("the snapshot does not hold a state of this query", code="state_damaged") from None
-        except (AttributeError, KeyError, TypeError, ValueError, binascii.Error, pa.ArrowException, OSError):
-            raise SnapshotError("the snapshot does not hold a state of this query", code="state_damaged") from None
+                if other.seen is not None and (seen := payload.get("seen")) is not None:  # states of before have none
+                    other.seen.load(as_bytes(seen["ids"]))
+                    other.left_out = int(seen["left_out"])
+        except SnapshotError as error:
+            raise difference_of(self.origin, payload) or error from None
+        except UNREADABLE:
+            damaged = SnapshotError("the snapshot does not hold a state of this query", code="state_damaged")
+            raise difference_of(self.origin, payload) or damaged from None
         logs.info(__name__, "the state of a stream was restored: %d events had come", other.rows)
         return other
 

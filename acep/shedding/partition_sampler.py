@@ -79,7 +79,7 @@ class PartitionSampler:
         """
         told: dict[str, Any] = core.units_counts(self.number)
         lost = int(told["dropped"]) + int(told["passed_over"])
-        counts.shed = lost + int(told["withheld"])
+        counts.shed, counts.skipped, counts.withheld = lost, int(told["passed_over"]), int(told["withheld"])
         counts.unknown = "too little was admitted to say how many"
         certain = float(told["certain"])
         if lost == 0:  # other buckets of the stream may have lost some

@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 from acep.errors import DataError
 from acep.events.columns import ticks_of
 from acep.spark.job import SentJob
-from acep.spark.workers import VERSION, received
+from acep.spark.workers import NOW, VERSION, received
 from acep.streaming.query_versions import NewVersion, versions_in_rows
-from acep.streaming.step import BUCKET, plain
+from acep.streaming.step import BUCKET, newest_tick, plain
 
-__all__ = ["NOW", "PartitionRows", "SortedRows", "counted_rows", "rows_of_partition"]
+__all__ = ["PartitionRows", "SortedRows", "counted_rows", "rows_of_partition"]
 
-NOW = "__now"  # column with the time at which the micro-batch began, in milliseconds, if the job needs a clock
 HELD = 128 << 20
 """Bytes of rows that a partition holds in memory; more rows go to temporary files, one for each bucket."""
 
@@ -41,15 +40,17 @@ class SortedRows:
 @dataclass
 class PartitionRows:
     """The rows of a partition by bucket: ``there`` in memory, and others in ``files``, which have no name and so vanish
-    with the process. ``mark`` is the number in the marking row (``None`` without such a row), and ``now`` is when the
-    micro-batch began. ``versions`` are new ones of queries, in rows of the buckets ``told``. ``spans`` are the
-    beginnings and ends of sorting and writing, in seconds since 1970."""
+    with the process. ``mark`` is the number in the marking row (``None`` without such a row), ``now`` is when the
+    micro-batch began, and ``newest`` the newest time of its rows, in ticks. ``versions`` are new ones of queries, in
+    rows of the buckets ``told``. ``spans`` are the beginnings and ends of sorting and writing, in seconds since
+    1970."""
 
     job: SentJob
     there: Mapping[int, SortedRows] = field(default_factory=dict)
     files: dict[int, IO[bytes]] = field(default_factory=dict)
     mark: int | None = None
     now: int | None = None
+    newest: int | None = None
     versions: list[NewVersion] = field(default_factory=list)
     told: set[int] = field(default_factory=set)
     spans: list[list[float]] = field(default_factory=list)
@@ -81,6 +82,8 @@ class PartitionRows:
         began = time.time()
         rows = plain(received(self.job, batches))
         self.there = _sorted(self.job, rows.drop_columns([NOW]) if NOW in rows.column_names else rows)
+        ticks = (newest_tick(self.job, part.ticks, self.now) for part in self.there.values())
+        self.newest = max((tick for tick in (self.newest, *ticks) if tick is not None), default=None)
         self.spans.append([began, time.time()])
 
     def write(self) -> None:

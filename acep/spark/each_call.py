@@ -6,7 +6,6 @@ import dataclasses
 import json
 import os
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ import pyarrow.compute as pc
 
 from acep.budget import Budget
 from acep.budget.pace import pace_of
-from acep.errors import DataError, EngineError
+from acep.errors import DataError, EngineError, warn_caller
 from acep.learning.estimation.recall import Tally
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
@@ -27,9 +26,10 @@ from acep.spark.interpreter import check_workers
 from acep.spark.job import SentJob, job_of
 from acep.spark.matching import state_in, warn_of
 from acep.spark.metrics import Progress, progress_of
+from acep.spark.newest_time import ANNOUNCES, announced
 from acep.spark.observed import PATIENCE, Observed, run_whole
 from acep.spark.one_hop import StatePlace, call_name, step_in_files, versions_of
-from acep.spark.row_columns import RowColumns, cell_keys, row_columns
+from acep.spark.row_columns import TICKS, RowColumns, cell_keys, row_columns
 from acep.spark.running import in_files, marks_of, place_of
 from acep.spark.session import leave_unbounded
 from acep.spark.times import DELAY_KEY, delay_of
@@ -141,11 +141,12 @@ class BatchCall:
         rows, sent, observed = self._going(frame, decision)
         came = rows.select(*sent).toArrow()
         events = came.filter(came.column(BUCKET).is_valid()) if came.column(BUCKET).null_count else came
-        stepped = step_in_files(self.job, self._place(batch, decision), events.to_batches(), self._cores)
-        both = pa.Table.from_batches(stepped, self.job.result.append(pa.field(TOLD, pa.string())))
         seen = counted_rows(self.job, came) if observed is None else observed.counted(PATIENCE)
         if seen is None:
             raise _untold(batch)
+        place = dataclasses.replace(self._place(batch, decision), newest=seen["seen"])
+        stepped = step_in_files(self.job, place, events.to_batches(), self._cores)
+        both = pa.Table.from_batches(stepped, self.job.result.append(pa.field(TOLD, pa.string())))
         matches = pc.is_null(both.column(TOLD))
         found = both.filter(matches).drop_columns([TOLD])
         if self.admission is not None:
@@ -172,6 +173,7 @@ class BatchCall:
         """Return the rows that travel, the columns that they have on the way, and the observations, unless this process
         counts the rows itself."""
         from pyspark.sql import Observation
+        from pyspark.sql import functions as sf
 
         columns, observed = self.columns, Observed(Observation(), Observation(), Observation())
         late = before(passed(decision.carried.seen, self.place.delay_ms, self.job.tick_ms), self.job.tick_ms)
@@ -181,9 +183,11 @@ class BatchCall:
             if self._counts_itself(decision):
                 return frame, whole.sent, None
             frame = frame.observe(observed.rows, *whole.counted(late))
+            frame = announced(frame, whole.ticks) if columns.announced_to else frame
             return (frame if whole.kept is None else frame.where(whole.kept)), whole.sent, observed
         frame = columns.made(frame, self.job, decision)
         frame = frame.observe(observed.rows, *columns.counted(late, decision.latest))
+        frame = announced(frame, sf.col(TICKS)) if columns.announced_to else frame
         return frame.where(columns.kept), columns.sent, observed
 
     def _place(self, batch: int, decision: Decision) -> StatePlace:
@@ -341,6 +345,8 @@ def call_of(
 
     Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`.
     """
+    from pyspark.sql import functions as sf
+
     job, result = job_of(frame.schema, query, budget=budget, **options)
     plans, histories = job.plans, job.histories
     admission, bound, paced = None, None, False
@@ -348,7 +354,7 @@ def call_of(
         cores = frame.sparkSession.sparkContext.defaultParallelism
         bound = TimeBound(pace.latency, pace.cpu, cores, pace.tick)
         if why := why_not_before(plans, ids=job.schema.id is not None):
-            warnings.warn(f"events are shed behind the shuffle, which saves less time: {why}", stacklevel=4)
+            warn_caller(f"events are shed behind the shuffle, which saves less time: {why}")
         else:
             admission = Admission(span_of(plans), seed=job.seed)
             # Under skip till any match, matching dominates, and shedding partial matches costs less recall than keys.
@@ -377,8 +383,13 @@ def call_of(
     versions = versions_of(job, place, *ids)
     every = job.op is not None or job.late or job.dynamic
     uses = None if every else uses_of(plans, ids=job.schema.id is not None, budget=job.budget)
-    columns = row_columns(wide, job, uses, exploring)
-    marks = marks_of(wide, job, place, columns.unshed.sent) if place.partitions > 1 else None
+    # One partition knows the newest time by itself if it gets all rows.
+    keyless = not any(part.keys for part in job.passes)
+    gets_all = place.partitions == 1 and keyless and uses is None and admission is None
+    announced_to = 0 if on_driver or gets_all else place.partitions
+    columns = row_columns(wide, job, uses, announced_to, exploring)
+    names = wide.withColumn(ANNOUNCES, sf.lit(False))
+    marks = marks_of(names, job, place, columns.unshed.sent) if place.partitions > 1 else None
     return BatchCall(ids, job, result, place, versions, log, admission, bound, paced, columns, marks, latest, on_driver)
 
 

@@ -20,6 +20,7 @@ from acep.runtime.options import RevisedKeywords
 from acep.spark.each_call import BatchCall, call_of
 from acep.spark.flat import flattened
 from acep.spark.metrics import Progress
+from acep.spark.session import needs_pyspark
 from acep.streaming.batch_log import Decision
 from acep.streaming.query_versions import NewVersion, RunningQueries, Times, text_of_version
 
@@ -74,6 +75,15 @@ def for_each_batch(
 
     Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`.
     """
+    needs_pyspark()
+    from pyspark.sql import is_remote
+
+    if is_remote():
+        raise EngineError(
+            "for_each_batch needs a driver in this process, and a session of Spark Connect has none",
+            hint="acep.spark.match(df, query, state=...) works there",
+            code="engine_unable",
+        )
     if not callable(sink):
         raise DataError(
             "sink= is called with the matches of each micro-batch",

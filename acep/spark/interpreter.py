@@ -7,13 +7,12 @@ no check, because it would wait for executors; there :func:`acep.spark.failures.
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from acep import __version__, logs
-from acep.errors import EngineError
+from acep.errors import EngineError, warn_caller
 from acep.native.compiled import REFERENCE, why_not
 from acep.spark.failures import error_in, needs_python
 
@@ -62,7 +61,7 @@ def check_answer(answer: Mapping[str, str], engine: str) -> None:
             f"on Spark's workers {core}", hint='engine="reference" runs every query', code="engine_workers"
         )
     if engine == "auto":
-        warnings.warn(f"{REFERENCE}, on Spark's workers ({python}): {core}", stacklevel=4)
+        warn_caller(f"{REFERENCE}, on Spark's workers ({python}): {core}")
 
 
 def _asked(session: SparkSession) -> dict[str, str]:

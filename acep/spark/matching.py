@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import TYPE_CHECKING, Any, Unpack
 
-from acep.errors import QueryError
+from acep.errors import QueryError, warn_caller
 from acep.events.tables import to_table
 from acep.matches.flat import check_flat
 from acep.native.compiled import warn_if_missing
@@ -18,7 +17,7 @@ from acep.spark.interpreter import check_workers
 from acep.spark.job import job_of
 from acep.spark.query_rows import query_rows
 from acep.spark.running import over_batch, over_files, over_stream
-from acep.spark.session import get_session, needs_pyspark
+from acep.spark.session import get_session, needs_pyspark, outside_pipelines
 from acep.spark.times import end_column
 from acep.spark.types import spark_schema
 from acep.streaming.folders import state_folder
@@ -32,6 +31,7 @@ __all__ = ["match", "punctuation", "state_in", "warn_of"]
 
 
 @lists_options(RevisedKeywords)
+@outside_pipelines()
 def match(
     df: Any,
     query: Any,
@@ -62,6 +62,9 @@ def match(
     ``latest``, for a stream: the greatest time that an event may have. A span ("1 hour", a timedelta) is counted from
     the beginning of the micro-batch; a date, a datetime, a text of one ("2030-01-01", in UTC) or ticks of an integer
     ``ts`` are fixed. Events beyond it are counted, not used, and do not move the watermark.
+
+    ``duplicates``: a row with the ``id`` of an event that is not final, and with its partition attributes, is refused
+    (``"refuse"``) or left out (``"drop"``); in a batch DataFrame, also with its ``ts``.
 
     ``state``, for a stream: a folder, or a URI such as ``"s3://bucket/folder"``, that all workers and every later run
     can reach. The state is kept there in files, which is faster than Spark's own state (docs/howto/spark.md).
@@ -210,14 +213,12 @@ def warn_of(job: Job) -> None:
     """Warn of a job that runs slowly, or whose result depends on unexpected columns."""
     warn_if_missing(job.engine)
     if job.schema.seq is None:
-        warnings.warn(
-            f"ties in `{job.schema.ts}` are broken by the other columns: name seq= if there is an order of arrival",
-            stacklevel=3,
+        warn_caller(
+            f"ties in `{job.schema.ts}` are broken by the other columns: name seq= if there is an order of arrival"
         )
     single = [job.names[number] or "the query" for part in job.passes if not part.keys for number in part.queries]
     if single:
-        warnings.warn(
+        warn_caller(
             f"{', '.join(single)} must see the whole stream in one place: one bucket, one core (only queries that"
-            " declare a partition attribute, under a strategy other than strict contiguity, spread over buckets)",
-            stacklevel=3,
+            " declare a partition attribute, under a strategy other than strict contiguity, spread over buckets)"
         )

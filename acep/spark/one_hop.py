@@ -22,7 +22,7 @@ from acep.streaming.event_choice import Exploring, explored_in
 from acep.streaming.query_versions import NewVersion, in_order
 from acep.streaming.sampled import points_by_cell, points_told
 from acep.streaming.spent import Stopwatch
-from acep.streaming.step import NOTHING, BucketRows, MicroBatch, SteppedBucket, end_step, take_step, telling, write_step
+from acep.streaming.step import BucketRows, MicroBatch, SteppedBucket, end_step, take_step, telling, write_step
 from acep.streaming.versions import Version, Versions
 
 __all__ = ["StatePlace", "call_name", "step_in_files", "versions_of"]
@@ -36,10 +36,10 @@ Result = TypeVar("Result")
 class StatePlace:
     """The place where a job runs. Its state is in ``folder``, which allows a restart at each of the last ``keep``
     micro-batches. ``delay_ms`` is the delay of the watermark. Bucket ``n`` is in partition ``n % partitions``. ``seen``
-    is the greatest time, in ticks, of rows that did not travel in earlier micro-batches. If ``sampled``, events may be
-    shed before they travel, so match points are counted by key, in the cells of the attributes ``cells``, and in
-    explored units, if single events may be shed (``exploring``). ``newer`` are versions of queries that come with the
-    micro-batch.
+    is the greatest time, in ticks, of rows that did not travel in earlier micro-batches, and ``newest`` that of this
+    micro-batch, if it is known before its rows are read. If ``sampled``, events may be shed before they travel, so
+    match points are counted by key, in the cells of the attributes ``cells``, and in explored units, if single events
+    may be shed (``exploring``). ``newer`` are versions of queries that come with the micro-batch.
 
     In foreachBatch the driver has the number of the micro-batch and the ids of the query and its run (``known``), and a
     sink may do anything with the result. If there are several partitions, each of them then has a marking row
@@ -50,6 +50,7 @@ class StatePlace:
     delay_ms: int
     partitions: int
     seen: int | None = None
+    newest: int | None = None
     sampled: bool = False
     cells: tuple[str, ...] = ()
     exploring: Exploring | None = None
@@ -83,13 +84,10 @@ def _stepped(
     if any(number % place.partitions != partition for number in rows.numbers):
         raise _moved(place)
     there = versions.before(batch)
-    # Without rows the number of the partition cannot be checked. It is right if this run has processed a micro-batch
-    # with rows, as a wrong number is refused there. Until then no result rows are returned, to avoid duplicates.
-    sure = (
-        place.known is not None
-        or bool(rows.numbers)
-        or any(one.fed and versions.of_this_run(one) for one in there.values())
-    )
+    # Without rows the number of the partition cannot be checked, and it may be that of another one. Then nothing has
+    # become certain either, as the row that moves the time goes to each partition.
+    is_sure = place.known is not None or bool(rows.numbers)
+    newest = max((tick for tick in (rows.newest, place.newest) if tick is not None), default=None)
     micro_batch = MicroBatch(job, versions, batch, there, place.delay_ms, rows.now, place.seen)
     newer = (*place.newer, *in_order(rows.versions))
     numbers = range(partition, job.buckets, place.partitions)
@@ -98,11 +96,10 @@ def _stepped(
         # Each core has a number of its own, so that times of the same core add up.
         watch = Stopwatch(partition + core)
         watch.packed = rows.spans if number == partition else []
-        own = rows.of(number)
-        part = NOTHING if own is None else _part(job, own, rows.now)
+        part = _part(job, rows.of(number), newest)
         if newer:
             part = replace(part, versions=newer, digest=f"{part.digest} {newer}")
-        step = take_step(micro_batch, number, part, watch, sure=sure)
+        step = take_step(micro_batch, number, part, watch, is_sure=is_sure)
         watch.stop()
         return step, watch, part
 
@@ -174,19 +171,16 @@ def _moved(place: StatePlace) -> EngineError:
     )
 
 
-def _part(job: SentJob, found: SortedRows, now: int | None) -> BucketRows:
-    ticks, ends = found.ticks, found.ticks >= job.end
-    events = (found.codes >= 0) & ~ends
-    latest = job.bound(now)
-    seen = ticks if not ends.any() else ticks[~ends]
-    seen = seen if latest is None else seen[seen <= latest]
-    taken = found.rows.select(job.columns)
-    return BucketRows(
-        taken if events.all() else taken.filter(pa.array(events)),
-        int(seen.max()) if len(seen) else None,
-        f"{len(ticks)} {sum_of_rows(found.rows)}",
-        ended=bool(ends.any()),
-    )
+def _part(job: SentJob, received_rows: SortedRows | None, newest: int | None) -> BucketRows:
+    """Return the rows of a bucket as a step takes them. Rows that only advance its time are no part of the digest, as
+    which of them come depends on how Spark divides its work."""
+    if received_rows is None:
+        return BucketRows(None, newest, "", ended=False)
+    is_event = (received_rows.codes >= 0) & (received_rows.ticks < job.end)
+    rows = received_rows.rows if is_event.all() else received_rows.rows.filter(pa.array(is_event))
+    digest = f"{rows.num_rows} {sum_of_rows(rows)}" if rows.num_rows else ""
+    ended = bool((received_rows.ticks >= job.end).any())
+    return BucketRows(rows.select(job.columns), newest, digest, ended=ended)
 
 
 def _context(job: SentJob, place: StatePlace) -> tuple[int, int, Versions]:

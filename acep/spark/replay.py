@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pyarrow as pa
 
 from acep.budget import tolerant
+from acep.display import rate_text
 from acep.errors import DataError
 from acep.events.fields import column_at
 from acep.events.files.reading import read_events
@@ -96,8 +97,10 @@ class Replay:
         return (rows if limit is None else rows.limit(limit)).toArrow()
 
     def __str__(self) -> str:
-        speed = f" ({self.events / self.seconds:,.0f} events/s)" if self.seconds > 0 and self.batches else ""
+        rate = rate_text(self.events, self.seconds) if self.batches else ""
+        speed = f" ({rate} events/s)" if rate else ""
         late = f"; {self.report.refused}" if self.report.refused else ""
+        late += f"; {self.report.duplicates:,} came twice" if self.report.duplicates else ""
         told = (
             f"{self.events:,} events in {self.batches} micro-batches, {self.seconds:.1f} s{speed}{late}\n"
             f"{self.matches:,} matches in {self.bundles:,} bundles"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from acep.spark.fields import quoted
 from acep.spark.job import SentJob
 from acep.spark.needed import needed_events
+from acep.spark.newest_time import ANNOUNCES, with_announcements
 from acep.spark.running import bucket_numbers, codes_of, observed_columns, sent_columns
 from acep.spark.times import end_column, ticks_of_row
 from acep.spark.unshed import UnshedColumns, added, unshed_columns, varying
@@ -39,8 +40,9 @@ class RowColumns:
     ``read`` are columns of each row, ``observed`` aggregates of all rows, ``sent`` columns of the rows for which
     ``kept`` is true. ``told`` collects the metrics of buckets, and ``points`` the texts on match points. In each of
     some ``passes`` a row has a bucket. ``unshed`` is for micro-batches of which nothing is shed. ``every`` tells
-    whether all events are needed. ``exploring`` says which single events may be shed. ``chosen`` caches the last
-    micro-batch's expressions that select rows.
+    whether all events are needed. Rows that have the newest time go to so many partitions: ``announced_to``.
+    ``exploring`` says which single events may be shed. ``chosen`` caches the last micro-batch's expressions that select
+    rows.
     """
 
     read: tuple[Column, ...]
@@ -52,6 +54,7 @@ class RowColumns:
     points: tuple[Column, ...]
     unshed: UnshedColumns
     every: bool
+    announced_to: int
     exploring: Exploring | None = None
     chosen: dict[str, tuple[list[Column], list[Column]]] = field(default_factory=dict, compare=False)
 
@@ -105,11 +108,16 @@ class RowColumns:
 
 
 def row_columns(
-    frame: DataFrame, job: SentJob, uses: Sequence[Use] | None, exploring: Exploring | None = None
+    frame: DataFrame,
+    job: SentJob,
+    uses: Sequence[Use] | None,
+    announced_to: int,
+    exploring: Exploring | None = None,
 ) -> RowColumns:
     """Build the expressions over rows with the columns of ``frame``, including struct fields.
 
-    ``uses`` are the uses that queries have for events; ``None`` if every event is needed.
+    ``uses`` are the uses that queries have for events; ``None`` if every event is needed. Rows that have the newest
+    time go to so many partitions: ``announced_to`` (0: none does).
     """
     from pyspark.sql import functions as sf
 
@@ -135,14 +143,17 @@ def row_columns(
         added(went).alias("carried"),
         sf.max(TICKS).alias("seen"),
     )
-    kept = ~sf.coalesce(sf.col(EVENT), sf.lit(False)) | sf.coalesce(*going).isNotNull()
-    sent = sent_columns(frame, job, codes_of(frame, job, going))
+    travels = ~sf.coalesce(sf.col(EVENT), sf.lit(False)) | sf.coalesce(*going).isNotNull()
+    codes = codes_of(frame, job, going)
+    if announced_to:
+        travels, codes = travels | sf.col(ANNOUNCES), with_announcements(codes, announced_to)
+    sent = sent_columns(frame, job, codes)
     points = sf.col(TOLD).startswith(POINTS)
     told = observed_columns(job.names, sf.when(~points, sf.col(TOLD)))
     counted = observed_columns(job.names, sf.when(points, sf.col(TOLD)))
-    unshed = unshed_columns(frame, job, event, usable)
-    columns = (tuple(read), observed, len(numbers), kept, tuple(sent), tuple(told), tuple(counted), unshed)
-    return RowColumns(*columns, usable is None, exploring)
+    unshed = unshed_columns(frame, job, event, usable, announced_to)
+    columns = (tuple(read), observed, len(numbers), travels, tuple(sent), tuple(told), tuple(counted), unshed)
+    return RowColumns(*columns, usable is None, announced_to, exploring)
 
 
 def _chosen(

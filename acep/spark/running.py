@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import mmh3
 
 from acep.errors import DataError
-from acep.spark.bucket_rows import NOW
 from acep.spark.fields import quoted, with_fields
 from acep.spark.job import SentJob
 from acep.spark.needed import needed_events
+from acep.spark.newest_time import announced, with_announcements
 from acep.spark.one_hop import StatePlace, step_in_files
 from acep.spark.times import DELAY_KEY, delay_of, end_column, event_time, latest_tick, ticks_of_row
 from acep.spark.types import spark_schema
-from acep.spark.workers import STEPPED, VERSION, match_partition, pack, packed_schema, step, unpack
+from acep.spark.workers import NOW, STEPPED, VERSION, match_partition, pack, packed_schema, step, unpack
 from acep.streaming.job import EXACT, Pass, columns_read
 from acep.streaming.needed import uses_of
 from acep.streaming.step import BUCKET
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "bucket_numbers",
     "codes_of",
+    "event_ticks",
     "has_bucket",
     "in_files",
     "marks_of",
@@ -204,7 +205,8 @@ def over_stream(
     frame = with_fields(frame, job.columns)
     rows, delay_ms = _watermarked(frame, job, watermark)
     numbers = [_bucket(frame, job, part).alias(f"{BUCKET}{i}") for i, part in enumerate(job.passes)]
-    rows = rows.select(*_travelling(frame, job), *numbers)
+    now = [_now()] if job.latest is not None and job.clocked else []
+    rows = rows.select(*_travelling(frame, job), *numbers, *now)
     if newer is not None:
         rows = with_versions(rows, newer, {})
     # A stateful operator requires an event time column. The watermark itself comes from the rows, above.
@@ -212,7 +214,8 @@ def over_stream(
         StructField(f.name, f.dataType, metadata={DELAY_KEY: 0} if f.name == "time" else None)
         for f in spark_schema(packed_schema(job))
     ]
-    packed = rows.mapInArrow(partial(pack, job), StructType(held))
+    # A watermark that the DataFrame has already may be that of several streams: Spark's own count of it is used then.
+    packed = rows.mapInArrow(partial(pack, job, announces=watermark is not None), StructType(held))
     stepped = packed.groupBy("bucket").applyInPandasWithState(
         partial(step, job, delay_ms),
         spark_schema(STEPPED),
@@ -273,14 +276,14 @@ def over_files(
 
     frame = with_fields(frame, job.columns)
     _, delay_ms = _watermarked(frame, job, watermark)  # only the delay: the state in files has its own watermark
-    ts = sf.col(quoted(job.schema.ts))
-    times = [sf.pmod(sf.xxhash64(ts), sf.lit(part.size)) + sf.lit(part.first) for part in job.passes]
-    own = [
-        sf.coalesce(number, (sf.lit(-1) - time).cast("int"))
-        for number, time in zip(bucket_numbers(frame, job), times, strict=True)
-    ]
     place = place_of(frame.sparkSession, job, folder, delay_ms)
-    both = in_files(frame, job, result, place, sent_columns(frame, job, codes_of(frame, job, own)), newer=newer)
+    numbers = bucket_numbers(frame, job)
+    if place.partitions == 1:  # it gets all rows, those that have no bucket, too
+        codes = codes_of(frame, job, [sf.coalesce(numbers[0], sf.lit(-1)), *numbers[1:]])
+    else:
+        codes = with_announcements(codes_of(frame, job, numbers), place.partitions)
+        frame = announced(frame, event_ticks(frame, job))
+    both = in_files(frame, job, result, place, sent_columns(frame, job, codes), newer=newer)
     told = both.observe(f"acep_{job.fingerprint[:8]}", *observed_columns(job.names))
     return told.where(sf.col(TOLD).isNull()).select(*result.names)
 
@@ -308,6 +311,25 @@ def codes_of(frame: DataFrame, job: SentJob, numbers: Sequence[Column]) -> Colum
     return sf.when(ends, sf.array(*every)).otherwise(sf.array(*numbers))
 
 
+def _now() -> Column:
+    """Return the time at which the micro-batch began, in milliseconds."""
+    from pyspark.sql import functions as sf
+
+    return sf.unix_millis(sf.current_timestamp()).alias(NOW)
+
+
+def event_ticks(frame: DataFrame, job: SentJob) -> Column:
+    """Return the time of a row in ticks, null for one that is no event: it ends the stream, or is too far ahead."""
+    from pyspark.sql import functions as sf
+
+    time_type = frame.schema[job.schema.ts].dataType
+    ticks = ticks_of_row(job.schema.ts, time_type, job.schema)
+    is_event = ~(sf.col(quoted(job.schema.ts)) >= end_column(time_type))
+    if (latest := latest_tick(job)) is not None:
+        is_event &= ticks <= latest
+    return sf.when(is_event, ticks)
+
+
 def sent_columns(frame: DataFrame, job: SentJob, codes: Column) -> list[Column]:
     """Return the columns of the rows that go to the workers, from those of ``frame``.
 
@@ -317,7 +339,7 @@ def sent_columns(frame: DataFrame, job: SentJob, codes: Column) -> list[Column]:
     from pyspark.sql import functions as sf
 
     sent = _travelling(frame, job)
-    now = [sf.unix_millis(sf.current_timestamp()).alias(NOW)] if job.clocked else []
+    now = [_now()] if job.clocked else []
     return [*sent, *now, sf.explode(codes).alias(BUCKET)]
 
 

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from acep.errors import EngineError
+from acep.errors import EngineError, check_installed
 from acep.spark.java import ensure_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SIZES", "UNBOUNDED", "get_session", "leave_unbounded", "needs_pyspark"]
+__all__ = ["SIZES", "UNBOUNDED", "get_session", "leave_unbounded", "needs_pyspark", "outside_pipelines"]
 
 
 def needs_pyspark() -> None:
     """Raise :class:`EngineError` if PySpark, or pandas, which it needs for Arrow, is not installed."""
     for name in ("pyspark", "pandas"):
-        if importlib.util.find_spec(name) is None:
-            raise EngineError(
-                f"{name} is not installed, and Spark needs it", hint="pip install 'acep[spark]'", code="engine_missing"
-            )
+        check_installed(name, "Spark", "spark")
 
 
 SIZES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -61,6 +59,22 @@ def settings() -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
+
+
+@contextmanager
+def outside_pipelines() -> Iterator[None]:
+    """Raise :class:`EngineError` where Spark may not be asked for the columns of a DataFrame."""
+    try:
+        yield
+    except Exception as wrong:
+        condition = getattr(wrong, "getCondition", str)()  # of PySpark's own errors
+        if condition != "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION":
+            raise
+        raise EngineError(
+            "a query function of a declarative pipeline may not ask for the columns of a DataFrame",
+            hint="call acep.spark outside of it, and return what it gives",
+            code="engine_unable",
+        ) from None
 
 
 def get_session(frame: Any = None, **conf: Any) -> SparkSession:

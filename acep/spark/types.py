@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from acep.errors import DataError, QueryError
+from acep.events.columns import kind_of
 from acep.events.fixed import DIGITS
-from acep.events.tables import decimal_like, time_of
+from acep.events.tables import decimal_like, decimals_of, time_of, time_types
 from acep.plan.compile import Plan
 from acep.plan.schema import Kind
 from acep.streaming.job import EXACT, Job
@@ -146,15 +147,14 @@ def result_type(job: Job, plans: Sequence[Plan], columns: StructType) -> StructT
     values: dict[str, DataType] = {}
     for plan in plans:
         for key in plan.keys:
-            derived = bool(plan.sources) and key not in columns.names
-            given = of_kind(plan.schema.kind(key), plan.schema.scale(key))
-            keys[key] = given if derived else _key_type(columns[key].dataType)
+            keys[key] = _key_type(key, plan, columns) or of_kind(plan.schema.kind(key), plan.schema.scale(key))
         returned = zip(plan.return_names, plan.return_kinds, plan.return_scales, plan.return_times, strict=True)
         for name, kind, scale, of in returned:
             held, other = of_kind(kind, scale), values.get(name)
+            timed = kind is Kind.TIMESTAMP or (of is not None and (of.duration or not of.is_whole))
             if scale is not None:
                 held = _spark_type(decimal_like(of, scale, plan.schema)) or held
-            elif kind is Kind.TIMESTAMP and (instant := time_of(of, plan.schema)) is not None:
+            elif timed and (instant := time_of(of, plan.schema)) is not None:
                 held = _spark_type(instant) or held
             if other is not None and other != held:
                 raise QueryError(
@@ -195,8 +195,12 @@ def _struct(fields: list[tuple[str, Any]]) -> StructType:
     return st.StructType([st.StructField(name, held) for name, held in fields])
 
 
-def _key_type(held: DataType) -> DataType:
-    """Return the type of a key in the result; durations are in ticks, as in one process."""
-    from pyspark.sql import types as st
-
-    return st.LongType() if isinstance(held, st.DayTimeIntervalType) else held
+def _key_type(key: str, plan: Plan, columns: StructType) -> DataType | None:
+    """Return the type of a partition attribute: that of its column. One of matches as events may have the name of
+    another column; ``None``: its type is that of its kind."""
+    schema = plan.schema
+    if plan.sources and (held := (time_types(schema) | decimals_of(schema)).get(key)) is not None:
+        return _spark_type(held)
+    there = columns[key].dataType if key in columns.names else None
+    alike = there is not None and kind_of(arrow_type(there) or pa.binary()) is schema.kind(key)
+    return there if alike or not plan.sources else None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from acep.spark.job import SentJob
+from acep.spark.newest_time import ANNOUNCES, with_announcements
 from acep.spark.running import bucket_numbers, codes_of, has_bucket, sent_columns
 from acep.spark.times import ticks_of_row
 
@@ -45,10 +46,13 @@ class UnshedColumns:
         return [*self.observed, added([sf.count_if(one & late) for one in self.idle]).alias("late")]
 
 
-def unshed_columns(frame: DataFrame, job: SentJob, event: Column, usable: Column | None) -> UnshedColumns:
+def unshed_columns(
+    frame: DataFrame, job: SentJob, event: Column, usable: Column | None, announced_to: int = 0
+) -> UnshedColumns:
     """Build the expressions over rows with the columns of ``frame``.
 
-    ``event`` tells whether a row is an event, and ``usable`` whether some query can use it (``None``: each event).
+    ``event`` tells whether a row is an event, and ``usable`` whether some query can use it (``None``: each event). Rows
+    that have the newest time go to so many partitions: ``announced_to`` (0: none does).
     """
     from pyspark.sql import functions as sf
 
@@ -60,12 +64,17 @@ def unshed_columns(frame: DataFrame, job: SentJob, event: Column, usable: Column
         added([sf.count_if(one) for one in there]).alias("events"),
         sf.max(ticks).alias("seen"),
     )
-    sent = tuple(sent_columns(frame, job, codes_of(frame, job, bucket_numbers(frame, job))))
+    codes = codes_of(frame, job, bucket_numbers(frame, job))
+    travels = None if usable is None else usable | ~sf.coalesce(event, sf.lit(False))
+    if announced_to:
+        codes = with_announcements(codes, announced_to, travels)
+        travels = None if travels is None else travels | sf.col(ANNOUNCES)
+    sent = tuple(sent_columns(frame, job, codes))
     if usable is None:
         return UnshedColumns(observed, ticks, nought, (), None, sent)
     needed = added([sf.count_if(one & usable) for one in there]).alias("needed")
     idle = tuple(one & ~usable for one in there)
-    return UnshedColumns((*observed, needed), ticks, nought, idle, usable | ~sf.coalesce(event, sf.lit(False)), sent)
+    return UnshedColumns((*observed, needed), ticks, nought, idle, travels, sent)
 
 
 def added(parts: Sequence[Column]) -> Column:

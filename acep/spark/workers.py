@@ -16,11 +16,12 @@ import pyarrow as pa
 
 from acep.events.columns import ticks_of
 from acep.spark.job import SentJob
+from acep.spark.newest_time import NEVER
 from acep.streaming.buckets import Bucket
 from acep.streaming.live import keep_live, live_place, take_live
 from acep.streaming.query_versions import versions_in_rows
 from acep.streaming.spent import Stopwatch
-from acep.streaming.step import BUCKET, by_bucket, decided, events_only, plain, take_in, telling, told
+from acep.streaming.step import BUCKET, by_bucket, decided, events_only, newest_tick, plain, take_in, telling, told
 from acep.streaming.times import after, before, passed
 from acep.streaming.totals import TOLD
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
 __all__ = [
+    "NOW",
     "STEPPED",
     "VERSION",
     "match_partition",
@@ -39,13 +41,14 @@ __all__ = [
     "unpack",
 ]
 
+NOW = "__now"  # column with the time at which the micro-batch began, in milliseconds, if the job needs a clock
 VERSION = "__version"  # column with a new version of a query as JSON, in a row that is no event
 BLOB_BYTES = 64 * 1024 * 1024
 AT_ONCE = 1 << 16  # rows of a DataFrame matched at once, at least: Spark's Arrow batches have 10,000
 LATEST = 2**63 - 1
 
 # Input and output of :func:`step`, as (column, Arrow type). The time of packing, its end and its seconds, is in the row
-# of the first bucket.
+# of the first bucket. The newest time of the packed rows, in ticks, is in the rows of all buckets.
 PACKED = pa.schema(
     {
         "bucket": pa.int32(),
@@ -54,6 +57,7 @@ PACKED = pa.schema(
         "time": pa.int64(),
         "packed": pa.float64(),
         "packing": pa.float64(),
+        "newest": pa.int64(),
     }
 )
 VERSIONS = pa.field("versions", pa.string())  # of queries, as JSON, if the job is dynamic
@@ -88,14 +92,14 @@ def packed_schema(job: SentJob) -> pa.Schema:
 # Streaming --------------------------------------------------------------------------------------
 
 
-def pack(job: SentJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def pack(job: SentJob, batches: Iterable[pa.RecordBatch], *, announces: bool) -> Iterator[pa.RecordBatch]:
     """Pack the rows of a partition into one row per bucket.
 
-    Each bucket gets a row, even if it is empty, so that all buckets get the watermark and the end of the stream in the
-    same micro-batch.
+    Each bucket gets a row, even if it is empty, so that all buckets get the watermark, the end of the stream and, if it
+    ``announces`` it, the newest time in the same micro-batch.
     """
     waiting: dict[int, list[pa.Table]] = {bucket: [] for bucket in range(job.buckets)}
-    size, ended, packing, texts = 0, False, 0.0, list[str]()
+    size, ended, packing, texts, newest = 0, False, 0.0, list[str](), NEVER
     for batch in batches:
         if not batch.num_rows:
             continue
@@ -106,6 +110,11 @@ def pack(job: SentJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
         every = received(job, [batch])
         rows = events_only(job, every)
         ended = ended or rows.num_rows < every.num_rows
+        if announces and rows.num_rows:
+            ticks, _ = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
+            now = rows.column(NOW)[0].as_py() if NOW in rows.column_names else None
+            tick = newest_tick(job, ticks, now)
+            newest = newest if tick is None else max(newest, tick)
         for part in range(len(job.passes)):
             column = f"{BUCKET}{part}"
             for bucket, some in by_bucket(rows, column):
@@ -116,11 +125,17 @@ def pack(job: SentJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
             yield _blobs(job, {bucket: tables for bucket, tables in waiting.items() if tables}, packing, ended=False)
             waiting = {bucket: [] for bucket in waiting}
             size, packing = 0, 0.0
-    yield _blobs(job, waiting, packing, ended=ended, texts=texts)
+    yield _blobs(job, waiting, packing, ended=ended, texts=texts, newest=newest)
 
 
 def _blobs(
-    job: SentJob, waiting: dict[int, list[pa.Table]], packing: float, *, ended: bool, texts: Sequence[str] = ()
+    job: SentJob,
+    waiting: dict[int, list[pa.Table]],
+    packing: float,
+    *,
+    ended: bool,
+    texts: Sequence[str] = (),
+    newest: int = NEVER,
 ) -> pa.RecordBatch:
     began = time.perf_counter()
     blobs = [to_bytes(pa.concat_tables(tables)) if tables else b"" for tables in waiting.values()]
@@ -134,6 +149,7 @@ def _blobs(
             pa.array([LATEST] * len(blobs), pa.int64()),
             pa.array([time.time(), *[0.0] * (len(blobs) - 1)], pa.float64()),
             pa.array([packing + time.perf_counter() - began, *[0.0] * (len(blobs) - 1)], pa.float64()),
+            pa.array([newest] * len(blobs), pa.int64()),
             *newer,
         ],
         schema=packed_schema(job),
@@ -162,8 +178,9 @@ def step(
         bucket = Bucket(job, job.pass_of(number))
     began = state.getCurrentProcessingTimeMs()
     bucket.begin(began)
-    watermark, ended, texts = state.getCurrentWatermarkMs(), False, list[str]()
+    watermark, ended, texts, newest = state.getCurrentWatermarkMs(), False, list[str](), NEVER
     for frame in frames:
+        newest = max([newest, *map(int, frame["newest"])])  # a timeout brings a frame without rows
         texts += [] if not job.dynamic else [one for told in frame["versions"].dropna() for one in json.loads(told)]
         ended = ended or bool(frame["ended"].any())
         for blob, packed, packing in zip(frame["rows"], frame["packed"], frame["packing"], strict=True):
@@ -178,6 +195,8 @@ def step(
             # Spark does not tell a bucket the time before its watermark has moved: it is at most the delay then.
             since = after(max(watermark, 0) + delay_ms, job.tick_ms) if state.exists else None
             watch.went_on += bucket.replace(versions_in_rows(texts, job.names), since, before(watermark, job.tick_ms))
+        if newest > NEVER:
+            bucket.held.see(newest)
         out = decided(bucket, watermark, delay_ms, ended=ended)
     data = bucket.dumps()
     state.update((data,))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import mmh3
@@ -50,8 +51,9 @@ def seal(payload: Any, fingerprint: str) -> bytes:
     return HEADER.pack(MAGIC, VERSION, 0, query, mmh3.hash_bytes(body), len(body)) + body
 
 
-def unseal(data: bytes, fingerprint: str) -> Any:
-    """Return the payload of sealed bytes.
+def unseal(data: bytes, fingerprint: str, difference: Callable[[Any], SnapshotError | None] | None = None) -> Any:
+    """Return the payload of sealed bytes. ``difference`` tells from the payload of another fingerprint how it differs
+    (``None``: it cannot tell).
 
     Raises :class:`SnapshotError` if the bytes are not a state, are damaged, or belong to another format version or
     another query.
@@ -75,17 +77,22 @@ def unseal(data: bytes, fingerprint: str) -> Any:
         raise SnapshotError(
             "the snapshot is damaged: its checksum does not fit", hint="use an older copy", code="state_damaged"
         )
-    if query != digest(fingerprint.encode(errors="surrogatepass")):
-        raise SnapshotError(
-            "the snapshot belongs to another query, or to a stream with other columns",
-            hint="restore it with the query that it was taken from, or start without it",
-        )
+    same = query == digest(fingerprint.encode(errors="surrogatepass"))
+    other = SnapshotError(
+        "the snapshot belongs to another query, or to a stream with other columns",
+        hint="restore it with the query that it was taken from, or start without it",
+    )
+    if not same and difference is None:
+        raise other
     try:
-        return _payload(_content_by_zlib(body) if version == 2 else _content(body))
+        payload = _payload(_content_by_zlib(body) if version == 2 else _content(body))
     except SnapshotError:
         raise
     except (OSError, zlib.error, struct.error, ValueError, RecursionError):
         raise SnapshotError("the snapshot is damaged: its content cannot be read", code="state_damaged") from None
+    if not same:
+        raise (None if difference is None else difference(payload)) or other
+    return payload
 
 
 def _codec() -> Any:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from acep.errors import DataError, QueryError, SnapshotError
 from acep.events.columns import column_of
 from acep.events.disorder import HoldBack
+from acep.events.fields import again_error
 from acep.events.tables import batch_of
 from acep.matches.counted import Counted
 from acep.matches.found_columns import taken_back
@@ -29,6 +30,7 @@ from acep.plan.schema import Kind
 from acep.runtime.stream import Stream
 from acep.storage.frame import digest
 from acep.storage.snapshot import seal, unseal
+from acep.streaming.duplicates import rows_again
 from acep.streaming.job import EXACT, Job, Pass
 from acep.streaming.pace import BatchPace
 from acep.streaming.query_versions import NewVersion, RunningQueries
@@ -69,7 +71,7 @@ class Bucket:
     def __init__(
         self, job: Job, part: Pass, *, whole: bool = False, engine: bytes | None = None, versions: Any = None
     ) -> None:
-        self.job = job
+        self.job, self.whole = job, whole
         self.waiting: list[tuple[int, pa.Table]] | None = [] if whole and job.budget is not None else None
         self.every = job.plans
         self.plans: tuple[Plan, ...] = tuple(self.every[number] for number in part.queries)
@@ -88,6 +90,7 @@ class Bucket:
         self.refused: list[pa.Table] = []  # late rows that are yet to be given, if the job gives them
         self.changed: list[pa.Table] = []  # rows of queries that changed for events before, yet to be given
         self.ended = False
+        self._checked = 0  # rows that are held and were compared with those before
         self.mostly_late = False  # of the last micro-batch with rows; not part of the state
         self.pace = BatchPace.of(job.budget, job.buckets, job.schema.tick_ns)
         self.begun = (0, 0, 0.0, 0)  # touches, shed, seconds of learning and matches before this micro-batch
@@ -147,7 +150,7 @@ class Bucket:
         the micro-batch is retried."""
         if self.pace is not None:
             learning, walked = self._learned()
-            self.begun = self.totals.sum("touches"), self.totals.sum("shed"), learning, walked
+            self.begun = self.totals.sum("touches"), self._given_up, learning, walked
             self.epochs = 0
             self.pace.begin(now)
 
@@ -157,10 +160,15 @@ class Bucket:
         if self.pace is not None:
             work, shed, learning, walked = self.begun
             touches = self.totals.sum("touches") - work
-            lost = self.totals.sum("shed") - shed
+            lost = self._given_up - shed
             learned, made = self._learned()
             matches = max(0, made - walked)
             self.pace.end(touches, lost, self.epochs, max(0.0, learned - learning), matches=matches)
+
+    @property
+    def _given_up(self) -> int:
+        """Return how many partial matches and events, and matches of match points, were given up so far."""
+        return self.totals.sum("shed") + self.totals.sum("withheld")
 
     def _learned(self) -> tuple[float, int]:
         """Return the seconds of learning, and the matches made, since the stream was made or restored."""
@@ -180,6 +188,42 @@ class Bucket:
         self.totals.ahead += ahead
         self.totals.events += rows.num_rows - late - ahead
 
+    def _once(self) -> None:
+        """Leave out the rows that bring an event again, among those that came since the last call. Raises
+        :class:`DataError` for one that does, if it is refused."""
+        job, waiting = self.job, self.held.rows
+        if job.duplicates is None or job.op is not None or waiting is None or len(waiting[1]) == self._checked:
+            return
+        rows, ticks = waiting
+        again, keys = np.zeros(len(ticks), bool), self.part.keys
+        if self.whole:
+            # The rows of a batch are in order: only those of one time are compared, so that its cuts do not matter.
+            tied = np.zeros(len(ticks), bool)
+            tied[1:] = ticks[1:] == ticks[:-1]
+            tied[:-1] |= tied[1:]
+            at, keys = np.flatnonzero(tied), (*keys, job.schema.ts)
+            rows, ticks = rows.take(pa.array(at)), ticks[at]
+        else:
+            at = np.arange(len(ticks))
+        checked = int(np.count_nonzero(at < self._checked))
+        new = rows.slice(checked)
+        if not new.num_rows:
+            return
+        order = self.held.order(new, ticks[checked:])
+        order = np.arange(len(new)) if order is None else order
+        sequence = np.concatenate([np.arange(checked), checked + order])
+        earlier = self.stream.kept if isinstance(self.stream, RevisedRows) else (None, None)
+        again[at] = rows_again(rows, sequence, job.schema, keys, earlier)
+        if not again.any():
+            return
+        if job.duplicates == "refuse":
+            (row,) = waiting[0].slice(int(np.argmax(again)), 1).select([str(job.schema.id), job.schema.ts]).to_pylist()
+            value, time = row.values()
+            raise again_error(str(job.schema.id), value, 0, f"an event at {time}")
+        count = int(np.count_nonzero(again))
+        self.totals.duplicates, self.totals.events = self.totals.duplicates + count, self.totals.events - count
+        self.held.keep(~again)
+
     def _refuse(self, rows: pa.Table | None) -> None:
         """Keep late rows, if the job gives them. Queries with other keys have them in other buckets, too."""
         if self.job.late and rows is not None and self.part.first == 0:
@@ -198,7 +242,9 @@ class Bucket:
         if self.ended:
             return []
         assert isinstance(self.stream, RevisedRows)
+        self._once()
         rows, matched = self.held.drain(), self.stream.matched
+        self._checked = 0
         out = self._push(rows) if rows is not None else []
         out += self._given(self.stream.advance(before, self.held.greatest, at_once=at_once), lambda groups: [])
         self._granted(self.stream.matched - matched)
@@ -215,12 +261,18 @@ class Bucket:
         changed, self.changed = self.changed, []
         return without_pairs(changed, rows) if changed else rows
 
-    def advance(self, before: int) -> list[pa.Table]:
-        """Return the rows of the result that are certain once no event with ``ts < before`` (ticks) can come."""
-        if self.ended or (self.held.released is not None and before <= self.held.released):
+    def advance(self, before: int | None) -> list[pa.Table]:
+        """Return the rows of the result that are certain once no event with ``ts < before`` (ticks) can come; ``None``:
+        any can."""
+        if self.ended:
+            return []
+        self._once()
+        self._checked = len(self.held)
+        if before is None or (self.held.released is not None and before <= self.held.released):
             return []
         assert isinstance(self.stream, Stream)
         rows = self.held.release(before)
+        self._checked = len(self.held)
         out = self._push(rows) if rows is not None else []
         out += self._given(self.stream.advance(before - 1), lambda groups: groups.advance(before - 1))
         return out
@@ -229,7 +281,8 @@ class Bucket:
         """End the stream and return the remaining rows of the result."""
         if self.ended:
             return []
-        rows = self.held.drain()
+        self._once()
+        rows, self._checked = self.held.drain(), 0
         matched = self.stream.matched if isinstance(self.stream, RevisedRows) else 0
         out = self._push(rows) if rows is not None else []
         out += self._given(self.stream.finish(), WaitingGroups.finish)
@@ -246,9 +299,11 @@ class Bucket:
 
     def _push(self, rows: pa.Table) -> list[pa.Table]:
         if isinstance(self.stream, RevisedRows):
+            twice = self.stream.duplicates
             found, late = self.stream.push(rows)
-            self.totals.late += late
-            self.totals.events -= late
+            twice = self.stream.duplicates - twice
+            self.totals.late, self.totals.duplicates = self.totals.late + late, self.totals.duplicates + twice
+            self.totals.events -= late + twice
             self._refuse(self.stream.late)
             return self._given(found, lambda groups: [])
         schema = self.job.schema
@@ -308,7 +363,7 @@ class Bucket:
 
     def _exact(self, number: int) -> bool:
         """Return whether nothing was shed for a query, as of the last count."""
-        return self.totals.queries[number].shed == 0
+        return self.totals.queries[number].whole
 
     def _marked(self, number: int, rows: pa.Table) -> pa.Table:
         """Return rows of the result with the column ``exact`` set if there is a budget."""
@@ -411,6 +466,7 @@ class Bucket:
                 code="state_damaged",
             ) from None
         bucket.held.loads(rows)
+        bucket._checked = len(bucket.held)
         return bucket
 
 

@@ -17,7 +17,7 @@ from pyarrow import fs
 
 from acep.errors import DataError
 
-__all__ = ["Folder", "LocalFolder", "RemoteFolder", "folder_of", "state_folder"]
+__all__ = ["Folder", "LocalFolder", "RemoteFolder", "folder_of", "give_name", "state_folder"]
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 _MOVES = ("hdfs",)  # a file is visible there while it is written, so it is written under another name and moved
@@ -116,7 +116,7 @@ class LocalFolder:
                 if replace:
                     temporary.replace(final)
                 else:
-                    _link(temporary, final)
+                    give_name(temporary, final)
             finally:
                 temporary.unlink(missing_ok=True)
             _sync(folder)
@@ -140,17 +140,20 @@ class LocalFolder:
             (self.root / path).unlink(missing_ok=True)
 
 
-def _link(temporary: Path, final: Path) -> None:
-    """Give a file its name unless that is taken. Without hard links, of two concurrent calls the last one wins."""
+def give_name(temporary: Path, final: Path) -> bool:
+    """Give a file its name unless that is taken, and return whether it was free. The temporary name may stay. Without
+    hard links, of two concurrent calls the last one wins."""
     try:
         final.hardlink_to(temporary)
     except FileExistsError:
-        pass
+        return False
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        if not final.exists():
-            temporary.replace(final)
+        if final.exists():
+            return False
+        temporary.replace(final)
+    return True
 
 
 def _sync(folder: Path) -> None:

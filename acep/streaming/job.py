@@ -67,7 +67,9 @@ class Job:
     ``budget`` is ``None`` if it bounds nothing; ``policy`` (a name), ``seed``, ``histories`` belong to it. ``op`` names
     the column that takes events back, and ``ahead`` says how many ticks before they are final events are matched
     (``None``: at once). ``late``: whether late events are rows of the result, which then has the columns kind and
-    event. ``dynamic``: whether queries may be replaced by newer versions; all columns go to the workers then."""
+    event. ``dynamic``: whether queries may be replaced by newer versions; all columns go to the workers then.
+    ``duplicates``: what becomes of events that come twice (``None``: they are not looked for); it may change when a
+    stream is restarted."""
 
     names: tuple[str, ...]
     queries: tuple[Query, ...]
@@ -90,6 +92,7 @@ class Job:
     ahead: int | None = 0
     late: bool = False
     dynamic: bool = False
+    duplicates: str | None = None
 
     @property
     def plans(self) -> tuple[Plan, ...]:
@@ -141,14 +144,20 @@ class Job:
         return self.budget is not None and (self.budget.latency is not None or self.budget.cpu is not None)
 
     @property
+    def measured(self) -> bool:
+        """Whether a budget bounds time or memory, so that a micro-batch that is begun again may shed other events or
+        partial matches than at first: that depends on measurements, and on what is still in memory."""
+        return self.timed or (self.budget is not None and self.budget.memory is not None)
+
+    @property
     def clocked(self) -> bool:
         """Whether buckets need the time at which a micro-batch began, for a budget or for ``latest``."""
         return self.timed or (self.latest is not None and self.latest.ahead is not None)
 
     def bound(self, now: int | None) -> int | None:
         """Return the greatest time of an event, in ticks, in a micro-batch that began at ``now``, in milliseconds;
-        ``None`` without a bound."""
-        return None if self.latest is None else self.latest.bound(now, self.tick_ms)
+        ``None`` without a bound. With one it is before the time that ends a stream."""
+        return None if self.latest is None else min(self.latest.bound(now, self.tick_ms), self.end - 1)
 
     def pass_of(self, bucket: int) -> Pass:
         """Return the pass that a bucket belongs to."""
@@ -402,5 +411,6 @@ def job_of(
         op=options.op,
         ahead=ahead,
         late=late,
+        duplicates=None if options.id is None else options.duplicates,
     )
     return job.sealed()

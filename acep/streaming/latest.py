@@ -27,7 +27,7 @@ class Latest:
     tick: int | None = None
     ahead: int | None = None
 
-    def bound(self, now: int | None, tick_ms: tuple[int, int]) -> int | None:
+    def bound(self, now: int | None, tick_ms: tuple[int, int]) -> int:
         """Return the greatest tick of an event in a micro-batch that began at ``now``, in milliseconds since 1970
         (not used where the tick is fixed).
 
@@ -35,6 +35,7 @@ class Latest:
         (1, 7)
         """
         if self.ahead is None:
+            assert self.tick is not None, "a bound"
             return self.tick
         assert now is not None, "a bound by the clock"
         return (now + self.ahead) * tick_ms[1] // tick_ms[0]

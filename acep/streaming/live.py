@@ -18,7 +18,7 @@ _LIVE: OrderedDict[str, tuple[str, Bucket]] = OrderedDict()
 def live_place(job: Job, bucket: str) -> str:
     """Return the place in the cache of the bucket with this name. A bucket keeps the budget, the time bound and the
     columns of its job, so a job with other ones must not find it."""
-    return f"{bucket} {job.fingerprint} {job.engine} {job.budget} {job.latest} {job.late}"
+    return f"{bucket} {job.fingerprint} {job.engine} {job.budget} {job.latest} {job.late} {job.duplicates}"
 
 
 def take_live(place: str, state: str) -> Bucket | None:

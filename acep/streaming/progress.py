@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from acep.display import rate_text
 from acep.matches.records import Counts
 from acep.matches.report import Report
 from acep.runtime.stream import SEVERAL
@@ -75,7 +76,8 @@ class Progress:
     @property
     def line(self) -> str:
         """The line without the split of the time."""
-        speed = f" ({self.rows / self.seconds:,.0f}/s)" if self.rows and self.seconds else ""
+        rate = rate_text(self.rows, self.seconds) if self.rows else ""
+        speed = f" ({rate}/s)" if rate else ""
         parts = [
             f"{self.events:,} events{speed}",
             f"{self.held:,} held",
@@ -83,6 +85,7 @@ class Progress:
             f"{self.matches:,} {'match' if self.matches == 1 else 'matches'}",
             *([f"{self.late:,} late"] if self.late else []),
             *([f"{self.ahead:,} too far ahead"] if self.ahead else []),
+            *([f"{self.report.duplicates:,} came twice"] if self.report.duplicates else []),
             *([] if self.lag is None else [f"lag {length_text(self.lag)}"]),
             f"state {self.state / 1e6:,.2f} MB",
             *([f"version {self.version}"] if self.version else []),
@@ -197,7 +200,7 @@ def reports_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Report, dict[str, Rep
     sums = [summed(row) for row in rows]
     each = [pair for row in rows for pair in counts_in(row)]
     every = each[0][1] if len(each) == 1 else Counts(unknown=SEVERAL)
-    for name in ("events", "late", "ahead", "memory"):
+    for name in ("events", "late", "ahead", "duplicates", "memory"):
         setattr(every, name, _sum(sums, name))
     if len(each) > 1:
         for name in COUNTS:

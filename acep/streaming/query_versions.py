@@ -149,16 +149,20 @@ def versions_in_folder(folder: Path, names: Sequence[str], after: int) -> list[N
 
     Raises :class:`DataError` if a file cannot be read, has no number, or two have one number.
     """
-    found = list[NewVersion]()
+    versions = list[NewVersion]()
     try:
         for file in sorted(folder.iterdir()):
             if is_ignored(file.name):
                 continue
-            one = version_in_file(file.name, file.read_text("utf-8"), names)
-            found += [one] if one.number > after else []
+            if not file.is_file():  # a pipe would have to be waited for
+                raise DataError(
+                    f"`{file}` is no file, and so no version of a query", hint="take it away", code="file_read"
+                )
+            version = version_in_file(file.name, file.read_text("utf-8"), names)
+            versions += [version] if version.number > after else []
     except (OSError, UnicodeDecodeError) as bad:
         raise DataError(f"the versions in `{folder}` cannot be read: {bad}", code="file_read") from None
-    return in_order(found)
+    return in_order(versions)
 
 
 def in_order(versions: Iterable[NewVersion]) -> list[NewVersion]:

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acep.errors import DataError, QueryError, SnapshotError
-from acep.events.arrivals import Arrivals, Due
+from acep.events.arrivals import ARRIVAL, Arrivals, Due
+from acep.events.batch import Batch
 from acep.events.tables import batch_of
 from acep.matches.records import Counts, Found
 from acep.plan.compile import Plan
@@ -48,12 +49,18 @@ class RevisedRows:
         self._arrivals: Arrivals | None = None
         self._arrow: pa.Schema | None = None
         self.matched = 0  # events that were matched for the first time, since it was made or restored
+        self._twice = 0  # rows that came twice in one push, and were left out, since then
         if data is not None:
             self._load(unseal(data, job.fingerprint))
 
     def __len__(self) -> int:
         kept = self.stream.held if isinstance(self.stream, RevisedStream) else 0
         return kept + (0 if self._arrivals is None else len(self._arrivals))
+
+    @property
+    def duplicates(self) -> int:
+        """Return how many rows of a job with ``op`` were left out, as they came before."""
+        return self._twice + (0 if self._arrivals is None else self._arrivals.duplicates)
 
     def push(self, rows: pa.Table) -> tuple[list[Sequence[Found]], int]:
         """Take in rows; return the matches that come and go for each plan, and how many of the rows were late.
@@ -76,16 +83,22 @@ class RevisedRows:
 
     def advance(self, before: int | None, greatest: int | None, *, at_once: bool = False) -> list[Sequence[Found]]:
         """Advance the time: no row with ``ts < before`` (ticks) will come (``None``: any may). Return the matches that
-        come and go. ``greatest`` is the latest time so far; ``at_once``: rows up to it are matched now."""
-        if self._arrivals is None or greatest is None:
+        come and go. ``greatest`` is the latest time so far, in this bucket or another; ``at_once``: rows up to it are
+        matched now, and what is decided by a later event is decided by it, until an earlier one comes."""
+        if self._arrivals is None or greatest is None or (before is None and not at_once):
             return self._nothing()
-        now = at_once and self.job.ahead is not None
-        if before is None and not now:
-            return self._nothing()
-        before = BEGINNING if before is None else before
-        if self.job.ahead:
-            self._arrivals.speculation = greatest + 1 - before if now else self.job.ahead
-        return self._fed(self._arrivals.advance(before - 1))
+        due = Due()
+        if before is not None or self.job.ahead is not None:
+            before = BEGINNING if before is None else before
+            if self.job.ahead:
+                self._arrivals.speculation = greatest + 1 - before if at_once else self.job.ahead
+            due = self._arrivals.advance(before - 1)
+        passed = BEGINNING if self._arrivals.passed is None else self._arrivals.passed
+        if at_once:
+            self._arrivals.reach(greatest)
+            final = BEGINNING if self._arrivals.final is None else self._arrivals.final
+            passed = max(final, greatest) - 1  # another event of the same time may come as the next one
+        return self._fed(due, passed)
 
     def change(self, number: int, plan: Plan) -> None:
         """Go on with another plan in place of plan ``number``: a query that was replaced."""
@@ -115,6 +128,13 @@ class RevisedRows:
         final = None if self._arrivals is None else self._arrivals.final
         oldest = self.stream.oldest if isinstance(self.stream, RevisedStream) else None
         return final if oldest is None or final is None else min(oldest, final)
+
+    @property
+    def kept(self) -> tuple[pa.Table | None, Batch | None]:
+        """Return the events that may still change something, all that are not final among them: those that were not
+        matched yet, and the others. Only for a job whose events are not taken back."""
+        waiting = None if self._arrivals is None else self._arrivals.held_rows
+        return waiting, self.stream.events() if isinstance(self.stream, RevisedStream) else None
 
     def kept_ids(self) -> list[tuple[pa.Array, npt.NDArray[np.int64]] | None]:
         """Return the ids and times, in ticks, of the events that may still change something."""
@@ -180,12 +200,17 @@ class RevisedRows:
         job = self.job
         self._arrow = arrow.remove_metadata()
         # The watermark says what is final, by advance().
-        self._arrivals = Arrivals(arrow, job.schema, "inf", job.op, 0 if job.ahead == 0 else "inf")
+        # Without op= the bucket looks for events that come twice, before they come here.
+        duplicates = None if job.op is None else job.duplicates
+        self._arrivals = Arrivals(
+            arrow, job.schema, "inf", job.op, 0 if job.ahead == 0 else "inf", duplicates=duplicates
+        )
         self._arrivals.speculation = job.ahead
 
     def _as_they_came(self, rows: pa.Table, op: str) -> pa.Table:
-        """Return rows in the order in which they came; of equal ``seq`` those first that take an event back."""
-        seq, name = str(self.job.schema.seq), str(self.job.schema.id)
+        """Return rows in the order in which they came; of equal ``seq`` those first that take an event back. Rows with
+        the same id, ``seq`` and ``op`` are one, if events that come again are left out."""
+        seq, name, ts = str(self.job.schema.seq), str(self.job.schema.id), self.job.schema.ts
         back = pc.less(rows.column(op), 0)
         for key in self.keys:
             if pc.any(pc.and_(back, pc.is_null(rows.column(key), nan_is_null=True))).as_py():
@@ -195,17 +220,24 @@ class RevisedRows:
                     f"rows out before the match: `{key}` IS NOT NULL",
                     code="data_null",
                 )
+        came = rows.take(pc.sort_indices(rows, [(seq, "ascending"), (op, "ascending"), (ts, "ascending")]))
+        if self.job.duplicates == "drop":
+            numbered = came.select([name, seq, op]).append_column(ARRIVAL, pa.array(np.arange(len(came))))
+            first = numbered.group_by([name, seq, op]).aggregate([(ARRIVAL, "min")]).column(f"{ARRIVAL}_min")
+            self._twice += len(came) - len(first)
+            return came if len(first) == len(came) else came.take(first.take(pc.sort_indices(first)))
         events = rows.filter(pc.invert(back)).select([name, seq])
         if events.group_by([name, seq]).aggregate([]).num_rows < events.num_rows:
             raise DataError(
                 f"two events have the same `{name}` and `{seq}`, so that it is not certain which came last",
-                hint=f"`{seq}` counts all rows, also those that take events back",
+                hint=f"`{seq}` counts all rows, also those that take events back; where the source repeats rows: "
+                'duplicates="drop"',
                 code="data_order",
             )
-        return rows.take(pc.sort_indices(rows, [(seq, "ascending"), (op, "ascending")]))
+        return came
 
-    def _fed(self, due: Due) -> list[Sequence[Found]]:
-        """Feed the rows that are due, and the time that has passed."""
+    def _fed(self, due: Due, passed: int = BEGINNING) -> list[Sequence[Found]]:
+        """Feed the rows that are due, and the time that has ``passed``, if any has since the last call."""
         assert self._arrivals is not None
         steps = []
         batch = None
@@ -217,8 +249,8 @@ class RevisedRows:
                 steps.append(self.stream.push(batch, due.numbers, due.inserted, due.removed))
         elif batch is not None:
             steps.append(self.stream.push(batch))
-        if self._arrivals.passed is not None and self._arrivals.passed >= BEGINNING:
-            steps.append(self.stream.advance(self._arrivals.passed))
+        if passed > BEGINNING:
+            steps.append(self.stream.advance(passed))
         if isinstance(self.stream, RevisedStream) and self._arrivals.final is not None:
             self.stream.settle(self._arrivals.final)
         return [together(parts) for parts in zip(*steps, strict=True)] if steps else self._nothing()

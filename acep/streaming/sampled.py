@@ -45,11 +45,12 @@ def with_shed(report: Report, carried: Carried, *, several: bool) -> Report:
         counts = Counts(unknown="match points were not counted by key")
     elif explored is None:
         counts = Counts(unknown="no unit was explored yet")
-    counts.shed = report.shed + carried.shed
+    counts.shed, counts.withheld = report.shed + carried.shed, report.withheld
     estimated = Report.of(counts)
     return replace(
         report,
         shed=counts.shed,
+        skipped=report.skipped + carried.shed,
         recall=estimated.recall,
         interval=estimated.interval,
         bundle_recall=estimated.bundle_recall,

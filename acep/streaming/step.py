@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from acep.errors import DataError, DataWarning
@@ -26,7 +27,6 @@ from acep.streaming.versions import Version, Versions
 
 __all__ = [
     "BUCKET",
-    "NOTHING",
     "BucketRows",
     "MicroBatch",
     "SteppedBucket",
@@ -35,6 +35,7 @@ __all__ = [
     "decided",
     "end_step",
     "events_only",
+    "newest_tick",
     "plain",
     "step_bucket",
     "take_in",
@@ -61,6 +62,15 @@ def events_only(job: Job, rows: pa.Table) -> pa.Table:
         )
     events = ticks < job.end
     return rows if events.all() else rows.filter(pa.array(events))
+
+
+def newest_tick(job: Job, ticks: npt.NDArray[np.int64], now: int | None) -> int | None:
+    """Return the newest of the times of rows, in ticks, in a micro-batch that began at ``now``, in milliseconds (needed
+    if the job has a bound by the clock). The end of the stream and times too far ahead do not count; ``None``: there is
+    no other."""
+    latest = job.bound(now)
+    counted = ticks[ticks < job.end] if latest is None else ticks[(ticks < job.end) & (ticks <= latest)]
+    return int(counted.max()) if len(counted) else None
 
 
 def by_bucket(rows: pa.Table, column: str) -> Iterator[tuple[int, pa.Table]]:
@@ -91,7 +101,7 @@ def take_in(bucket: Bucket, rows: pa.Table, watermark: int, now: int | None, wat
 def decided(bucket: Bucket, watermark: int, delay_ms: int, *, ended: bool) -> list[pa.Table]:
     """Return the result rows that are final once a bucket has all rows of a micro-batch, and late events.
 
-    ``watermark`` (milliseconds) is that of all buckets up to the micro-batch before; the bucket's own may be later.
+    ``watermark`` (milliseconds) is that of the rows up to the micro-batch before; the bucket may have seen newer ones.
     """
     late = bucket.late_given()
     if ended:
@@ -100,7 +110,7 @@ def decided(bucket: Bucket, watermark: int, delay_ms: int, *, ended: bool) -> li
     bound = before(max(watermark, passed(bucket.held.greatest, delay_ms, tick_ms)), tick_ms)
     if bucket.job.revised:
         return late + bucket.revise(bound, at_once=bucket.job.at_once(delay_ms))
-    return late if bound is None else late + bucket.advance(bound)
+    return late + bucket.advance(bound)
 
 
 def told(bucket: Bucket, state: int, watermark: int, watch: Stopwatch) -> str:
@@ -134,19 +144,17 @@ def told(bucket: Bucket, state: int, watermark: int, watch: Stopwatch) -> str:
 
 @dataclass(frozen=True)
 class BucketRows:
-    """The rows of a micro-batch for one bucket. ``greatest`` is their greatest time in ticks, without rows too far
-    ahead; ``ended`` says whether they end the stream. The same rows have the same ``digest``, in any order.
-    ``versions``: new ones of queries."""
+    """The rows of a micro-batch for one bucket. ``newest`` is the newest time of all rows of the micro-batch, in ticks,
+    in whichever bucket they are, without rows too far ahead (``None``: there are none); ``ended`` says whether the
+    stream ends with it. The same rows have the same ``digest``, in any order. ``versions``: new ones of queries.
+    ``duplicates``: rows that were left out, as their events had come before."""
 
     rows: pa.Table | None
-    greatest: int | None
+    newest: int | None
     digest: str
     ended: bool
     versions: tuple[NewVersion, ...] = ()
-
-
-NOTHING = BucketRows(None, None, "", ended=False)
-"""The rows of a bucket that got none."""
+    duplicates: int = 0
 
 
 @dataclass(frozen=True)
@@ -194,15 +202,13 @@ def bucket_of(micro_batch: MicroBatch, number: int) -> Bucket:
 @dataclass(frozen=True)
 class SteppedBucket:
     """A micro-batch that a bucket has processed: its ``number``, the result rows ``out``, which may be given once the
-    state is written, and its state as ``data``, with the ``digest`` of the rows that it has received. ``fed`` says
-    whether rows came to it in this run."""
+    state is written, and its state as ``data``, with the ``digest`` of the rows that it has received."""
 
     number: int
     bucket: Bucket
     out: list[pa.Table]
     data: bytes
     digest: str
-    fed: bool
 
 
 def step_bucket(
@@ -219,10 +225,10 @@ def step_bucket(
 
 
 def take_step(
-    micro_batch: MicroBatch, number: int, given: BucketRows, watch: Stopwatch, *, sure: bool = True
+    micro_batch: MicroBatch, number: int, given: BucketRows, watch: Stopwatch, *, is_sure: bool = True
 ) -> SteppedBucket:
-    """Process a micro-batch in a bucket without writing its state. If the bucket's number is not ``sure`` to be right,
-    there are no result rows.
+    """Process a micro-batch in a bucket without writing its state. If it ``is_sure`` that the number of the bucket is
+    right, there are the result rows that are certain now.
 
     Raises :class:`DataError` or :class:`SnapshotError`.
     """
@@ -237,13 +243,13 @@ def take_step(
             watch.went_on += bucket.replace(given.versions, micro_batch.since, micro_batch.final)
         if given.rows is not None and given.rows.num_rows:
             take_in(bucket, given.rows, watermark, micro_batch.now, watch)
-        if given.greatest is not None:
-            bucket.held.see(given.greatest)
-        out = decided(bucket, watermark, micro_batch.delay_ms, ended=given.ended) if sure else []
+        bucket.totals.duplicates += given.duplicates
+        if given.newest is not None:
+            bucket.held.see(given.newest)
+        out = decided(bucket, watermark, micro_batch.delay_ms, ended=given.ended) if is_sure else []
     data = bucket.dumps()
     digest = hashlib.blake2b(f"{old and old.digest} {given.digest} {given.ended}".encode(), digest_size=16).hexdigest()
-    fed = given.rows is not None or (old is not None and old.fed and versions.of_this_run(old))
-    return SteppedBucket(number, bucket, out, data, digest, fed)
+    return SteppedBucket(number, bucket, out, data, digest)
 
 
 def write_step(micro_batch: MicroBatch, step: SteppedBucket) -> Version:
@@ -252,7 +258,7 @@ def write_step(micro_batch: MicroBatch, step: SteppedBucket) -> Version:
     Raises :class:`SnapshotError`.
     """
     versions, greatest = micro_batch.versions, step.bucket.held.greatest
-    new = versions.write(micro_batch.batch, step.number, greatest, step.digest, step.data, fed=step.fed)
+    new = versions.write(micro_batch.batch, step.number, greatest, step.digest, step.data)
     if step.number == 0:
         versions.clean(micro_batch.batch)
     return new

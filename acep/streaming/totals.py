@@ -14,11 +14,11 @@ from acep.matches.records import Counts
 __all__ = ["COMPACT", "MOST", "TOLD", "Totals", "counts_in", "summed", "told_in"]
 
 MOST = 2**63 - 1
-COUNTS = ("matches", "nodes", "deciding", "shed", "touches", "retracted")  # for each query
+COUNTS = ("matches", "nodes", "deciding", "shed", "skipped", "withheld", "touches", "retracted")  # for each query
 TALLIES = ("points", "bundles")
 SUMS = tuple(one.name for one in fields(Tally))
 
-SINCE = ("events", "late", "ahead", "memory", "allowance")  # since the stream began
+SINCE = ("events", "late", "ahead", "duplicates", "memory", "allowance")  # since the stream began
 NOW = ("held", "state", "live", "reference")  # after a micro-batch
 COMPACT = (",", ":")  # JSON separators: more than 8 KB reach the driver some 40 ms later
 TOLD = "__told"  # column with the metrics of buckets, as JSON
@@ -27,13 +27,15 @@ TOLD = "__told"  # column with the metrics of buckets, as JSON
 @dataclass
 class Totals:
     """Counts of a bucket since the stream began, part of its state: events accepted, ``late`` events and events too far
-    ``ahead`` that were refused, the greatest number of bytes of ``memory`` under a memory budget, and the ``allowance``
-    of transition evaluations (0 without a budget). Each of the job's ``queries`` has its work, what was shed, the sums
-    for its recall, and its matches (at most :data:`MOST`; match points where only these are counted)."""
+    ``ahead`` that were refused, rows left out as ``duplicates``, the greatest number of bytes of ``memory`` under a
+    memory budget, and the ``allowance`` of transition evaluations (0 without a budget). Each of the job's ``queries``
+    has its work, what was shed, the sums for its recall, and its matches (at most :data:`MOST`; match points where only
+    these are counted)."""
 
     events: int = 0
     late: int = 0
     ahead: int = 0
+    duplicates: int = 0
     memory: int = 0
     allowance: float = 0.0
     queries: list[Counts] = field(default_factory=list)
@@ -45,14 +47,14 @@ class Totals:
     def told(self, now: Mapping[str, Any]) -> str:
         """Return the totals as JSON, with current metrics (``now``): rows ``held``, the ``state`` in bytes, ``live``
         partial matches, whether the ``reference`` runtime runs, the ``watermark`` in milliseconds, and others."""
-        since = (self.events, self.late, self.ahead, self.memory, round(min(self.allowance, MOST / 2)))
+        since = {name: getattr(self, name) for name in SINCE} | {"allowance": round(min(self.allowance, MOST / 2))}
         queries = [
             {name: getattr(one, name) for name in COUNTS}
             | {tally: _sums(_tally(one, tally)) for tally in TALLIES}
             | {"unknown": one.unknown}
             for one in self.queries
         ]
-        return json.dumps(dict(zip(SINCE, since, strict=True)) | dict(now) | {"queries": queries}, separators=COMPACT)
+        return json.dumps(since | dict(now) | {"queries": queries}, separators=COMPACT)
 
     def dump(self) -> dict[str, Any]:
         """Return the totals as JSON-like data."""
@@ -71,12 +73,12 @@ class Totals:
             raise ValueError("totals of other queries")
         counts = []
         for one in data["queries"]:
-            numbers = {name: int(one.get(name, 0)) for name in COUNTS}  # the first versions had none taken back
+            numbers = {name: int(one.get(name, 0)) for name in COUNTS}  # the first versions had fewer
             tallies = [Tally.from_arrays(one[name]) for name in TALLIES]
             counts.append(_counts(numbers, tallies, str(one["unknown"])))
         events, late, memory = (int(data[name]) for name in ("events", "late", "memory"))
-        ahead = int(data.get("ahead", 0))  # was not counted by the first versions
-        return cls(events, late, ahead, memory, float(data["allowance"]), counts)
+        ahead, duplicates = (int(data.get(name, 0)) for name in ("ahead", "duplicates"))  # earlier versions had none
+        return cls(events, late, ahead, duplicates, memory, float(data["allowance"]), counts)
 
 
 def _sums(tally: Tally) -> list[float]:
@@ -111,7 +113,7 @@ def counts_in(row: Mapping[str, Any]) -> list[tuple[str, Counts]]:
     for i, name in enumerate(json.loads(row["names"])):
         each = [one["queries"][i] for one in told]
         numbers = {count: sum(one.get(count, 0) for one in each) for count in COUNTS}
-        numbers |= {count: sums[count] for count in ("events", "late", "ahead", "memory")}
+        numbers |= {count: sums[count] for count in ("events", "late", "ahead", "duplicates", "memory")}
         every = [[one[tally] for one in each if one[tally]] for tally in TALLIES]
         tallies = [Tally(*map(math.fsum, zip(*some, strict=True))) for some in every]
         found.append((name, _counts(numbers, tallies, max((one["unknown"] for one in each), default=""))))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import mmh3
 
-__all__ = ["NUMBER", "Damage", "Version", "packed", "unpacked", "versions_among"]
+__all__ = ["NUMBER", "OF_ALL", "Damage", "Version", "packed", "unpacked", "versions_among"]
 
 MAGIC = b"ACEPVERS"
 FORMAT = 1
@@ -18,16 +18,19 @@ HEADER = struct.Struct("<8sH16sQ")
 NUMBER = r"(0|[1-9][0-9]{0,17})"
 """A number in a file name, as a regular expression with one group."""
 
-_VERSION = re.compile(rf"{NUMBER}-{NUMBER}-(none|-?[0-9]{{1,20}})-([0-9a-f]{{32}})(-fed)?")
+OF_ALL = "-all"
+"""The end of a file name in which the greatest time is that of all rows. Earlier ones have that of the bucket's own."""
+
+_VERSION = re.compile(rf"{NUMBER}-{NUMBER}-(none|-?[0-9]{{1,20}})-([0-9a-f]{{32}})(-all|-fed|)")
 
 
 @dataclass(frozen=True)
 class Version:
     """The state of one bucket after one micro-batch, as recorded in the name of its file.
 
-    ``run`` is the order of the run that wrote it, ``greatest`` the greatest time that the bucket has seen, in ticks,
-    and ``digest`` (32 hexadecimal digits) identifies the rows that it has received. ``fed`` says whether it received
-    rows in that run.
+    ``run`` is the order of the run that wrote it, ``greatest`` the greatest time of all rows so far, in ticks, and
+    ``digest`` (32 hexadecimal digits) identifies the rows that the bucket has received. ``mark`` is the end of the
+    name: that of an earlier acep is another.
     """
 
     batch: int
@@ -35,16 +38,16 @@ class Version:
     run: int
     greatest: int | None
     digest: str
-    fed: bool = False
+    mark: str = OF_ALL
 
     @property
     def name(self) -> str:
         """The name of the file in the folder of its micro-batch.
 
         >>> Version(7, 3, 1, -20, "0" * 32).name
-        '3-1--20-00000000000000000000000000000000'
+        '3-1--20-00000000000000000000000000000000-all'
         """
-        return f"{self.bucket}-{self.run}-{_text(self.greatest)}-{self.digest}{'-fed' if self.fed else ''}"
+        return f"{self.bucket}-{self.run}-{_text(self.greatest)}-{self.digest}{self.mark}"
 
     @property
     def rows(self) -> tuple[int | None, str]:
@@ -64,14 +67,12 @@ def versions_among(batch: int, names: list[str]) -> tuple[Version, ...]:
     """Parse the file names in the folder of a micro-batch. Files with other names are left out.
 
     >>> versions_among(5, ["tmp-12", ".DS_Store", "3-1-none-" + "0" * 32])
-    (Version(batch=5, bucket=3, run=1, greatest=None, digest='00000000000000000000000000000000', fed=False),)
+    (Version(batch=5, bucket=3, run=1, greatest=None, digest='00000000000000000000000000000000', mark=''),)
     """
     versions = []
     for name in names:
         if found := _VERSION.fullmatch(name):
-            version = Version(
-                batch, int(found[1]), int(found[2]), _number(found[3]), found[4], fed=found[5] is not None
-            )
+            version = Version(batch, int(found[1]), int(found[2]), _number(found[3]), found[4], found[5])
             if version.name == name:
                 versions.append(version)
     return tuple(versions)

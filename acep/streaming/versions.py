@@ -11,7 +11,7 @@ import re
 from acep.errors import DataError, SnapshotError
 from acep.streaming.folders import folder_of
 from acep.streaming.runs import UUID, Runs
-from acep.streaming.version_files import NUMBER, Damage, Version, packed, unpacked, versions_among
+from acep.streaming.version_files import NUMBER, OF_ALL, Damage, Version, packed, unpacked, versions_among
 
 __all__ = ["Version", "Versions"]
 
@@ -55,7 +55,7 @@ class Versions:
         there = self._found(batch - 1) if batch else ()
         if batch and {each.bucket for each in there} != set(range(self.buckets)):
             raise self._missing(batch)
-        if batch and len({(each.bucket, each.rows) for each in there}) != self.buckets:
+        if batch and len({(each.bucket, each.rows) for each in _comparable(there)}) > self.buckets:
             raise self._not_the_same(batch - 1)
         if not self._runs.begun:
             self._refuse_later(batch)
@@ -87,10 +87,6 @@ class Versions:
                 f"state is damaged: {self._shown(path)}", hint=_way_back(version.batch), code="state_damaged"
             ) from None
 
-    def of_this_run(self, version: Version) -> bool:
-        """Return whether this run wrote a version."""
-        return version.run == self._order
-
     @property
     def call(self) -> str:
         """A name of the call that is unique over all folders."""
@@ -100,11 +96,8 @@ class Versions:
         """Return a name of a version that is unique over all folders."""
         return f"{self._folder.shown}/{self._path(version)}"
 
-    def write(
-        self, batch: int, bucket: int, greatest: int | None, digest: str, data: bytes, *, fed: bool = False
-    ) -> Version:
-        """Write the version of a bucket after a micro-batch, and return it once it is durable. ``fed`` says whether
-        rows came to the bucket in this run.
+    def write(self, batch: int, bucket: int, greatest: int | None, digest: str, data: bytes) -> Version:
+        """Write the version of a bucket after a micro-batch, and return it once it is durable.
 
         If this run has written it already, the first one stays.
 
@@ -113,9 +106,9 @@ class Versions:
         if not 0 <= bucket < self.buckets or not _DIGEST.fullmatch(digest):
             raise DataError(f"no version has bucket {bucket} and digest {digest!r}")
         there = self._found(batch)
-        if any(each.rows != (greatest, digest) for each in there if each.bucket == bucket):
+        version = Version(batch, bucket, self._going_on(there), greatest, digest)
+        if len({each.rows for each in _comparable((*there, version)) if each.bucket == bucket}) > 1:
             raise self._not_the_same(batch)
-        version = Version(batch, bucket, self._going_on(there), greatest, digest, fed)
         damaged = False
         if version in there:
             try:
@@ -197,6 +190,12 @@ class Versions:
             hint="give each call of match a state= folder of its own, and use a source that repeats itself; after a"
             f" rollback of the checkpoint remove the folders {batch} and later from there",
         )
+
+
+def _comparable(versions: tuple[Version, ...]) -> list[Version]:
+    """Return the versions whose rows can be compared: without those that an earlier acep wrote in the same micro-batch,
+    before it was killed, since their greatest times are others."""
+    return [each for each in versions if each.mark == OF_ALL] or list(versions)
 
 
 def _way_back(batch: int) -> str:

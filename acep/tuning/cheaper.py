@@ -14,16 +14,18 @@ import pyarrow.compute as pc
 
 from acep.explain.partition_meaning import meaning_without, with_partition
 from acep.matches.found_columns import FoundColumns, concatenate
+from acep.native.compiled import chosen
 from acep.pattern.expressions import Attribute
 from acep.pattern.printing import expression_text
 from acep.pattern.times import window_text
 from acep.pattern.tree import Query, Strategy, Within
 from acep.pattern.walk import leaves_of, most_bound
 from acep.plan.compile import Plan
-from acep.runtime.options import StreamOptions
-from acep.runtime.table_stream import TableStream
 from acep.training.match_points import Partitions
+from acep.tuning.first_matches import first_matches
+from acep.tuning.identities import MOST, MatchIdentities, identities_of
 from acep.tuning.replay import Meter, SampleRun, replay, replayed
+from acep.tuning.trials import CHOOSING
 
 __all__ = ["Change", "changes", "shared_attributes"]
 
@@ -36,42 +38,49 @@ ATTRIBUTE = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, 
 
 @dataclass(frozen=True)
 class Change:
-    """A ``change`` of the query in words, why it was tried, and the exact replay of the sample ``after`` it. ``same``:
-    it finds as many matches, and they end at the same times."""
+    """A ``change`` of the query in words, why it was tried, and the exact replay of the sample ``after`` it. ``kept``:
+    how many of the matches are found after it, too (``None``: there are too many to compare)."""
 
     change: str
     why: str
     after: SampleRun
-    same: bool
+    kept: int | None
+
+    def same(self, before: SampleRun) -> bool:
+        """Return whether the matches after the change are known to be those of the replay ``before`` it."""
+        return self.kept == before.matches == self.after.matches
 
 
 def changes(
     table: pa.Table, plan: Plan, columns: Mapping[str, Any], exact: SampleRun, meter: Meter, engine: str
 ) -> Iterator[Change]:
     """Yield the changes that make the sample cheaper, each measured."""
-    for change, why, query in _candidates(table, plan, columns, exact):
+    before = identities_of(table, plan.query, columns, engine) if exact.matches <= MOST else None
+    for change, why, query in _candidates(table, plan, columns, exact, before):
         if not meter.affords(exact.touches, change):
             return
-        if replayed(table, query, columns, meter, 2 * exact.touches + table.num_rows, engine) < table.num_rows:
+        fit = replayed(table, query, columns, meter, 2 * exact.touches + table.num_rows, engine, CHOOSING)
+        if fit.events < table.num_rows:
             continue  # it is dearer
-        partitions = Partitions()
-        after = replay(table, query, columns, partitions, meter, engine=engine)
+        after = replay(table, query, columns, Partitions(), meter, engine=engine)
         if after.touches < exact.touches:
-            ends, ends_after = np.unique(exact.at[:, 1]), np.unique(after.at[:, 1])
-            same = (after.points, after.matches) == (exact.points, exact.matches) and np.array_equal(ends, ends_after)
-            yield Change(change, why, after, same)
+            kept = None
+            if before is not None and after.matches <= MOST:
+                kept = before.shared(identities_of(table, query, columns, engine))
+            yield Change(change, why, after, kept)
 
 
 def _candidates(
-    table: pa.Table, plan: Plan, columns: Mapping[str, Any], exact: SampleRun
+    table: pa.Table, plan: Plan, columns: Mapping[str, Any], exact: SampleRun, before: MatchIdentities | None
 ) -> Iterator[tuple[str, str, Query]]:
     query = plan.query
     if query.graph is not None or plan.sources:
         return
     span, within = plan.window.span, query.within
-    if exact.matches and within is not None and span and not plan.window.counted and exact.longest <= SHORT * span:
+    longest = before.longest if before is not None and exact.matches else None
+    if longest is not None and within is not None and span and not plan.window.counted and longest <= SHORT * span:
         ticks = within.unit == "ticks" or plan.schema.tick_ns is None
-        amount = Fraction(exact.longest) if ticks else exact.longest * Fraction(plan.schema.tick_ns or 1)
+        amount = Fraction(longest) if ticks else longest * Fraction(plan.schema.tick_ns or 1)
         shorter = Within(amount, within.unit)
         if amount:
             why = f"no match of the sample is longer, and the window is {window_text(within)}"
@@ -95,9 +104,12 @@ def _candidates(
 def shared_attributes(table: pa.Table, plan: Plan, columns: Mapping[str, Any]) -> list[tuple[str, float]]:
     """Return the attributes that are no partition attributes and are equal in all events of nearly every match, each
     with the share of the matches; at most so many matches are looked at."""
-    found = some_found(table, plan, columns, LOOKED_AT)
-    if found is None or not len(found):
+    if plan.query.graph is not None or chosen(plan.finer or plan).engine == "reference":
+        return []  # whose matches do not come as columns
+    blocks = [*first_matches(table, plan.query, columns, LOOKED_AT)]
+    if not blocks:
         return []
+    found = concatenate([block for block in blocks if isinstance(block, FoundColumns)])
     lengths = np.diff(found.offsets)
     several = lengths > 1
     if not several.any():
@@ -118,28 +130,6 @@ def shared_attributes(table: pa.Table, plan: Plan, columns: Mapping[str, Any]) -
         if share >= 0.99:
             shares.append((-share, -int(codes.max()), field.name))
     return [(name, -share) for share, _, name in sorted(shares)]
-
-
-def some_found(table: pa.Table, plan: Plan, columns: Mapping[str, Any], most: int) -> FoundColumns | None:
-    """Return some first matches with row numbers as ids; ``None`` where they do not come as columns."""
-    stream = TableStream(plan.query, StreamOptions(**{**columns, "id": None}))
-    stream.prepare(table.schema)
-    assert stream.stream is not None
-    if not stream.stream.natively or plan.query.graph is not None:
-        return None
-    parts, seen = [], 0
-    for part in stream.batch(table).parts(1024):
-        (found,) = stream.stream.push(part)
-        if isinstance(found, FoundColumns) and len(found):
-            parts.append(found)
-            seen += len(found)
-        if seen >= most:
-            break
-    if seen < most:
-        (found,) = stream.stream.finish()
-        if isinstance(found, FoundColumns) and len(found):
-            parts.append(found)
-    return concatenate(parts) if parts else None
 
 
 def codes_of(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import sqrt
 
 from acep.tuning.replay import Meter, SampleRun
@@ -20,7 +20,7 @@ NINETY = 1.6448536269514722  # standard deviations on each side of an interval o
 class CurvePoint:
     """A replay under ``Budget(work=budget)``: the ``work`` that it took, its ``recall`` of match points and its
     ``bundle_recall``, and whether it was ``exact``. ``low`` and ``high``: the 90 % interval of the recall that is asked
-    for (:func:`interval`)."""
+    for (:func:`interval`). ``seconds``: of processor time."""
 
     budget: float
     work: float
@@ -29,6 +29,7 @@ class CurvePoint:
     exact: bool
     low: float
     high: float
+    seconds: float = field(compare=False, default=0.0)
 
 
 def curve_of(
@@ -46,8 +47,8 @@ def curve_of(
                 return None
             one = run(budget)
             recall, bundle_recall = one.recall(exact)
-            low, high = interval(recall if of == "points" else bundle_recall, exact.bundles)
-            found[budget] = CurvePoint(budget, one.work, recall, bundle_recall, one.exact, low, high)
+            low, high = interval(recall if of == "points" else bundle_recall, exact.draws_of(of))
+            found[budget] = CurvePoint(budget, one.work, recall, bundle_recall, one.exact, low, high, one.seconds)
         return found[budget]
 
     for share in (*SHARES, *MORE):
@@ -93,17 +94,17 @@ def knee_of(curve: Sequence[CurvePoint], of: str) -> CurvePoint | None:
     return max(curve, key=lambda one: (one.recall if of == "points" else one.bundle_recall) - one.budget / most)
 
 
-def interval(share: float, bundles: int) -> tuple[float, float]:
-    """Return the 90 % interval of a recall (Wilson's), as if each bundle of the sample were one draw: the match points
-    of a bundle are found or lost together.
+def interval(share: float, draws: int) -> tuple[float, float]:
+    """Return the 90 % interval of a recall (Wilson's), as if each window of the sample with a match were one draw
+    (:func:`acep.tuning.replay.draws_in`): the match points of a window are found or lost together.
 
     >>> low, high = interval(0.9, 100)
     >>> round(low, 2), round(high, 2)
     (0.84, 0.94)
     """
-    if not bundles:
+    if not draws:
         return 0.0, 1.0
-    square = NINETY**2 / bundles
+    square = NINETY**2 / draws
     middle = (share + square / 2) / (1 + square)
-    half = NINETY * sqrt(max(0.0, share * (1 - share) / bundles + square / (4 * bundles))) / (1 + square)
+    half = NINETY * sqrt(max(0.0, share * (1 - share) / draws + square / (4 * draws))) / (1 + square)
     return max(0.0, min(middle - half, share)), min(1.0, max(middle + half, share))

@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from acep.display import MOST_TEXT, preformatted
-from acep.errors import AcepError
+from acep.errors import AcepError, printable
+from acep.events.fields import named_column
 from acep.events.given import given_table
 from acep.events.tables import schema_of
 from acep.explain.event_lines import event_lines
@@ -20,16 +21,16 @@ from acep.matches.records import Found
 from acep.pattern.asked import asked_for, query_of
 from acep.pattern.printing import expression_text
 from acep.pattern.times import window_text
-from acep.pattern.tree import Output, Query, Strategy, Within
+from acep.pattern.tree import Output, Query, Strategy
 from acep.pattern.walk import mentioned, negated_variables, variables
 from acep.plan.compile import Plan, compile_query
-from acep.runtime.options import StreamOptions
-from acep.runtime.table_stream import TableStream
 from acep.training.match_points import Partitions
 from acep.tuning.cheaper import MOST_TIES, shared_attributes
-from acep.tuning.replay import CHOSEN, Meter, replay, replayed
-from acep.tuning.result import count_text, table_lines
+from acep.tuning.count_text import GREATEST, count_text, number_text, table_lines
+from acep.tuning.first_matches import first_matches
+from acep.tuning.replay import Meter, replay, replayed
 from acep.tuning.sample import draw
+from acep.tuning.windows import shorter
 
 __all__ = ["MANY", "Fewer", "ManyMatches", "Spread", "many_matches", "why_many"]
 
@@ -38,8 +39,8 @@ MANY = 20
 
 EFFORT = 20_000_000  # touches of all counts together
 LOOKED_AT = 20_000  # matches whose bindings are compared
+SECONDS = 2.0  # of processor time of a count whose output is chosen among the matches
 SHORTER = (Fraction(1, 2), Fraction(1, 4))  # windows that are tried, in parts of the window
-PART = 1024
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ class Spread:
 
 @dataclass(frozen=True)
 class Fewer:
-    """A ``change`` of the query, and the ``matches`` that it has then (``None``: it was not counted, for want of
-    work)."""
+    """A ``change`` of the query, and the ``matches`` that it has then (``None``: it was not counted, as that takes too
+    much work, or more than :data:`SECONDS`)."""
 
     change: str
     matches: int | None
@@ -90,7 +91,7 @@ class ManyMatches:
         return most if most is not None and most.per_bundle > 1 else None
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        return "\n".join(map(printable, _lines(self)))
 
     __repr__ = __str__
 
@@ -129,39 +130,24 @@ def many_matches(table: pa.Table, query: Query, columns: Mapping[str, Any]) -> M
     whole = table.num_rows
     table = draw(table, replace(plan, keys=()), max(1, whole)).table  # in stream order
     meter = Meter(EFFORT)
-    fits = replayed(table, query, columns, meter, EFFORT // 4)
+    fits = replayed(table, query, columns, meter, EFFORT // 4, seconds=SECONDS).events
     cut = ""
     if fits < whole:
-        cut = f"only the first {fits:,} of {whole:,} events were looked at: more of them have too many matches to count"
+        cut = f"only the first {fits:,} of {whole:,} events were looked at: to count the matches of more takes too long"
         table = table.slice(0, fits)
     partitions = Partitions()
     exact = replay(table, query, columns, partitions, meter)
-    found = _some(table, query, columns)
+    found = [match for block in first_matches(table, query, columns, LOOKED_AT) for match in block]
     per_first = Counter(_first(one) for one in found)
     first, most = per_first.most_common(1)[0] if per_first else (0, 0)
     event = next(event_lines(table, replace(plan.schema, id=None), plan, [first]), "") if found else ""
     if columns["id"] is not None and event:
-        event = f"event {table[columns['id']][first].as_py()}:{event.partition(':')[2]}"
+        event = f"event {named_column(table, columns['id'])[first].as_py()}:{event.partition(':')[2]}"
     fewer = tuple(_fewer(table, query, plan, columns, meter, exact.matches)) if exact.matches else ()
     return ManyMatches(
         table.num_rows, exact.matches, exact.points, exact.bundles, exact.keys, len(per_first), most, event,
         len(found), tuple(_spreads(query, found)), fewer, cut,
     )  # fmt: skip
-
-
-def _some(table: pa.Table, query: Query, columns: Mapping[str, Any]) -> list[Found]:
-    """Return some first matches, with row numbers as ids."""
-    stream = TableStream(query, StreamOptions(**{**columns, "id": None}))
-    stream.prepare(table.schema)
-    assert stream.stream is not None
-    found: list[Found] = []
-    for part in stream.batch(table).parts(PART):
-        (some,) = stream.stream.push(part)
-        found += some[: LOOKED_AT - len(found)]
-        if len(found) >= LOOKED_AT:
-            return found
-    (some,) = stream.stream.finish()
-    return found + list(some[: LOOKED_AT - len(found)])
 
 
 def _first(one: Found) -> Any:
@@ -195,18 +181,12 @@ def _fewer(
 ) -> Iterator[Fewer]:
     """Yield the changes after which the matches are fewer, with their number."""
     for change, other in _changed(table, query, plan, columns):
-        if other.output is not Output.ALL and matches > CHOSEN:
-            yield Fewer(change, None)
-            continue
         try:
-            if replayed(table, other, columns, meter, meter.left // 2) < table.num_rows:
-                yield Fewer(change, None)
-                continue
-            after = replay(table, other, columns, Partitions(), meter).matches
-            if after < matches:
-                yield Fewer(change, after)
+            after = replayed(table, other, columns, meter, meter.left // 2, seconds=SECONDS).matches
         except AcepError:
             continue  # the query cannot be changed like that
+        if after is None or after < matches:
+            yield Fewer(change, after)
 
 
 def _changed(table: pa.Table, query: Query, plan: Plan, columns: Mapping[str, Any]) -> Iterator[tuple[str, Query]]:
@@ -222,15 +202,11 @@ def _changed(table: pa.Table, query: Query, plan: Plan, columns: Mapping[str, An
     if not plan.sources:
         for name, _ in shared_attributes(table, plan, columns)[:MOST_TIES]:
             yield with_partition(query, name), replace(query, ties=(*query.ties, name))
-    within = query.within
-    for part in SHORTER if within is not None else ():
-        assert within is not None
-        amount = within.amount * part
-        if within.unit != "ns":
-            amount = Fraction(int(amount))
-        if amount >= 1:
-            shorter = Within(amount, within.unit)
-            yield f"WITHIN {window_text(shorter)}", replace(query, within=shorter)
+    for part in SHORTER if query.within is not None else ():
+        assert query.within is not None
+        within = shorter(query.within, part)
+        if within is not None:
+            yield f"WITHIN {window_text(within)}", replace(query, within=within)
     if query.errors:
         yield "errors=0", replace(query, errors=Fraction(0))
 
@@ -246,8 +222,9 @@ def _lines(found: ManyMatches) -> Iterator[str]:
     if not found.matches:
         return
     some = "" if found.looked_at == found.matches else f" (of the first {found.looked_at:,} matches)"
-    yield f"matches a bundle: {found.matches / found.bundles:,.1f}; a match point: {found.matches / found.points:,.1f}"
-    yield f"matches a first event: {found.looked_at / found.firsts:,.1f}, at most {found.most:,}{some}"
+    a_bundle, a_point = _per(found.matches, found.bundles), _per(found.matches, found.points)
+    yield f"matches a bundle: {a_bundle}; a match point: {a_point}"
+    yield f"matches a first event: {_per(found.looked_at, found.firsts)}, at most {found.most:,}{some}"
     yield f"  most begin with {found.event}"
     yield ""
     yield "# different bindings of each variable"
@@ -263,6 +240,14 @@ def _lines(found: ManyMatches) -> Iterator[str]:
         yield ""
         yield "# matches that a change would leave, counted on these events"
         counts = [
-            (one.change, "too many to count" if one.matches is None else f"{one.matches:,}") for one in found.fewer
+            (change.change, "not counted" if change.matches is None else number_text(change.matches))
+            for change in found.fewer
         ]
         yield from table_lines(("change", "matches"), counts)
+        if any(change.matches is None for change in found.fewer):
+            yield "not counted: that takes too much work, or more than some seconds"
+
+
+def _per(number: int, parts: int) -> str:
+    """Return the mean number of matches of a part."""
+    return f"{number / parts:,.1f}" if number < GREATEST else number_text(number // parts)

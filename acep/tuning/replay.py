@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,42 +11,43 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from acep.budget import Budget
+from acep.events.batch import Batch
+from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns
 from acep.matches.records import Found
 from acep.native.compiled import chosen
 from acep.pattern.tree import Query
+from acep.plan.compile import Plan
+from acep.runtime.bounded import BoundedRun, cost_of
+from acep.runtime.executors import TALLIED
 from acep.runtime.options import StreamOptions
 from acep.runtime.table_stream import TableStream
 from acep.training.match_points import Ints, Partitions, points_of, recall_of
 
-__all__ = ["CHOSEN", "MATCHES", "Meter", "SampleRun", "bundles_in", "keys_in", "replay", "replayed"]
+__all__ = ["MATCHES", "Fit", "Meter", "SampleRun", "bundles_in", "draws_text", "keys_in", "replay", "replayed"]
 
-PART = 1024  # events between two looks at the work
+PART = 1024  # events that are pushed together
+CHOSEN = 1_000_000  # touches of a replay whose output is chosen among the matches: those that wait take memory
+
 MATCHES = 2_000_000
-"""The most matches of a replay: beyond that the sample is cut."""
-
-CHOSEN = 200_000
-"""The most touches of a replay whose output is chosen among the matches: choosing may take longer than matching."""
-
-SLOWER = 40  # how much slower the reference runtime chooses
-BURST = 16  # how many times the mean work of the bound a part of the sample may need
+"""The most matches of a replay by the reference runtime: beyond that the sample is cut."""
 
 
 @dataclass(frozen=True)
 class SampleRun:
     """One replay of a sample: its ``events``, ``touches``, ``matches``, match ``points`` and ``bundles``, the ``keys``
-    with a match, whether the result is ``exact``, and the ``longest`` match from its first to its last event, in ticks.
-    ``at``: partition, time and bundle of each match point, int64[n, 3]."""
+    with a match, and whether the result is ``exact``. ``draws``: the windows that have a match point, counted from the
+    beginning of each bundle (:func:`draws_in`). ``seconds``: of processor time. ``at``: partition, time and bundle of
+    each match point, int64[n, 3]."""
 
     events: int
     touches: int
     matches: int
     points: int
     bundles: int
+    draws: int
     keys: int
     exact: bool
-    longest: int
     seconds: float = field(compare=False, default=0.0)
     at: Ints = field(repr=False, compare=False, default_factory=lambda: np.zeros((0, 3), np.int64))
 
@@ -54,9 +56,22 @@ class SampleRun:
         """Return the touches of an event, on average."""
         return self.touches / self.events if self.events else 0.0
 
+    def draws_of(self, of: str) -> int:
+        """Return how many draws a recall ``of`` match ``"points"`` or ``"bundles"`` is made of."""
+        return self.draws if of == "points" else self.bundles
+
     def recall(self, exact: SampleRun) -> tuple[float, float]:
         """Return the shares of match points and of bundles of an ``exact`` replay that this one found."""
         return recall_of(self.at, exact.at)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How many of the first ``events`` can be replayed within a bound; ``matches``: of all events (``None``: not all
+    fit)."""
+
+    events: int
+    matches: int | None
 
 
 @dataclass
@@ -86,60 +101,116 @@ def replay(
     table: pa.Table, query: Query, columns: Mapping[str, Any], partitions: Partitions, meter: Meter, **options: Any
 ) -> SampleRun:
     """Replay a table; ``options`` are ``budget``, ``policy``, ``seed``, ``history`` and ``engine`` of
-    :func:`acep.match`, which finds the same."""
-    started = time.perf_counter()
-    stream = _stream(table, query, columns, "matches", options)
+    :func:`acep.match`, which finds the same with the same work. Matches are only counted where the engine can."""
+    started = time.process_time()
+    stream = _stream(table, query, columns, TALLIED, options)
     assert stream.stream is not None
-    at, matches, longest = [np.zeros((0, 3), np.int64)], 0, 0
+    at, n_matches = [np.zeros((0, 3), np.int64)], 0
     batch = stream.batch(table)
     parts = [*batch.parts(PART)]
     for number in range(len(parts) + 1):
-        (found,) = stream.stream.push(parts[number]) if number < len(parts) else stream.stream.finish()
-        if len(found):
-            at.append(_points(found, partitions))
-            matches += len(found)
-            longest = max(longest, _longest(found))
-    counts = stream.stream.counts
-    meter.spent += counts.touches
-    every = np.unique(np.concatenate(at), axis=0)
+        (made,) = stream.stream.push(parts[number]) if number < len(parts) else stream.stream.finish()
+        tallied = stream.stream.counted(0)
+        if isinstance(tallied, Counted):
+            at.append(points_of(tallied, partitions))
+        elif len(made):
+            at.append(_points(made, partitions))
+            n_matches += len(made)
+    seconds, counts = time.process_time() - started, stream.stream.counts
+    meter.spent += cost_of(counts)
+    if _is_merged(stream.plans[0], stream.engine) and counts.whole:
+        n_matches = _count(table, query, columns, stream.engine)
+    points = np.unique(np.concatenate(at), axis=0)
     return SampleRun(
-        counts.events, counts.touches, matches, len(every), bundles_in(every), keys_in(every), counts.shed == 0,
-        longest, time.perf_counter() - started, every,
+        counts.events, counts.touches, n_matches or counts.matches, len(points), bundles_in(points),
+        draws_in(points, window_ticks(stream.plans[0], batch)), keys_in(points), counts.whole,
+        seconds, points,
     )  # fmt: skip
 
 
 def replayed(
-    table: pa.Table, query: Query, columns: Mapping[str, Any], meter: Meter, most: int, engine: str = "auto"
-) -> int:
-    """Return how many of the first events can be replayed exactly within ``most`` touches and :data:`MATCHES` matches;
-    within :data:`CHOSEN` touches (fewer on the reference runtime), if the query chooses among its matches.
-
-    Matches are not made, so that there may be any number of them.
-    """
+    table: pa.Table,
+    query: Query,
+    columns: Mapping[str, Any],
+    meter: Meter,
+    most: int,
+    engine: str = "auto",
+    seconds: float | None = None,
+) -> Fit:
+    """Return how many of the first events can be replayed exactly within ``most`` touches, and on the reference runtime
+    within :data:`MATCHES` matches, which it makes; within ``seconds`` of processor time, if the query chooses among its
+    matches: to choose may take longer than to match."""
     if not table.num_rows:
-        return 0
-    plain = _stream(table, query, columns, "bundles", {"engine": engine})
+        return Fit(0, 0)
+    started = time.process_time()
+    plain = _stream(table, query, columns, TALLIED, {"engine": engine})
     plan = plain.plans[0]
-    native = not plan.sources and chosen(plan.finer or plan, engine, "bundles").engine != "reference"
-    if plan.chooses:
-        most = min(most, CHOSEN if native else CHOSEN // SLOWER)
-    stream, size = plain, 1
-    if native:
-        budget = Budget(work=max(BURST * most / table.num_rows, 1.0), estimate=0)
-        stream = _stream(table, query, columns, "bundles", {"engine": engine, "budget": budget, "policy": "newest"})
-        size = PART
-    assert stream.stream is not None
-    batch, events, made = stream.batch(table), 0, 0
-    for part in batch.parts(size):
-        (found,) = stream.stream.push(part)
-        made += len(found)
-        stream.stream.counted(0)
-        counts = stream.stream.counts
-        if counts.shed or counts.touches > most or max(made, counts.matches) > MATCHES:
+    is_made = plan.sources or chosen(plan.finer or plan, engine).engine == "reference"
+    bound = min(most, CHOSEN) if plan.chooses else most
+    run = BoundedRun(plan, bound, MATCHES if is_made else math.inf, TALLIED, engine)
+    n_matches = 0
+    for matches in run.parts(plain.batch(table)):
+        n_matches += len(matches)
+        run.stream.counted(0)  # which keeps it from growing
+        if plan.chooses and seconds is not None and time.process_time() - started > seconds and not run.is_whole:
             break
-        events += len(part)
-    meter.spent += stream.stream.counts.touches
-    return events
+    counts = run.stream.counts
+    meter.spent += cost_of(counts)
+    if not run.is_whole:
+        return Fit(run.n_events, None)
+    if _is_merged(plan, engine):
+        return Fit(run.n_events, _count(table, query, columns, engine))
+    return Fit(run.n_events, n_matches or counts.matches)
+
+
+def _is_merged(plan: Plan, engine: str) -> bool:
+    """Return whether the partial matches of a plan are merged; of its matches then only the points are told."""
+    return not plan.sources and chosen(plan.finer or plan, engine).alone == "merged"
+
+
+def _count(table: pa.Table, query: Query, columns: Mapping[str, Any], engine: str) -> int:
+    """Return the number of matches of a query whose partial matches are merged, by the engine that counts them."""
+    stream = _stream(table, query, columns, "count", {"engine": engine})
+    assert stream.stream is not None
+    stream.stream.push(stream.batch(table))
+    stream.stream.finish()
+    number = stream.stream.counted(0)
+    assert isinstance(number, int)
+    return number
+
+
+def window_ticks(plan: Plan, batch: Batch) -> int | None:
+    """Return the window of a plan in ticks; one of n events lasts as long as n events of the batch on average.
+    ``None``: there is none."""
+    span = plan.window.span
+    if span is None or not plan.window.counted:
+        return span
+    return int(span * (batch.ts[-1] - batch.ts[0])) // len(batch) if len(batch) else 0
+
+
+def draws_in(points: Ints, window: int | None) -> int:
+    """Return the number of windows that have a match point, counted from the beginning of each bundle. What is found in
+    one of them says little of the next one, so that each is a draw of its own. Without a ``window`` each bundle is one.
+
+    >>> points = np.array([[0, 5, 5], [0, 7, 5], [0, 12, 5], [1, 5, 5]])
+    >>> draws_in(points, 5), draws_in(points, None)
+    (3, 2)
+    """
+    if window is None:
+        return bundles_in(points)
+    number = (points[:, 1] - points[:, 2]) // max(window, 1)
+    return len(np.unique(np.column_stack([points[:, 0], points[:, 2], number]), axis=0))
+
+
+def draws_text(number: int, of: str) -> str:
+    """Return a number of draws in words.
+
+    >>> draws_text(1, "points"), draws_text(3, "bundles")
+    ('1 window with a match', '3 match bundles')
+    """
+    if of == "points":
+        return f"{number:,} window{'' if number == 1 else 's'} with a match"
+    return f"{number:,} match bundle{'' if number == 1 else 's'}"
 
 
 def bundles_in(points: Ints) -> int:
@@ -164,16 +235,10 @@ def _stream(
     return stream
 
 
-def _points(found: Sequence[Found], partitions: Partitions) -> Ints:
-    if isinstance(found, FoundColumns):
-        return points_of(found, partitions)
-    rows = {(one.key, one.end, one.bundle): None for one in found}
-    known = partitions.known
-    numbers = [(known.setdefault(key, len(known)) if key else 0, end, bundle) for key, end, bundle in rows]
+def _points(matches: Sequence[Found], partitions: Partitions) -> Ints:
+    if isinstance(matches, FoundColumns):
+        return points_of(matches, partitions)
+    rows = {(match.key, match.end, match.bundle): None for match in matches}
+    numbers_of = partitions.known
+    numbers = [(numbers_of.setdefault(key, len(numbers_of)) if key else 0, end, bundle) for key, end, bundle in rows]
     return np.array(numbers, np.int64).reshape(-1, 3)
-
-
-def _longest(found: Sequence[Found]) -> int:
-    if isinstance(found, FoundColumns):
-        return int((found.end - found.start).max())
-    return max(one.end - one.start for one in found)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep.errors import QueryError
+from acep.events.buffers import selectable
 from acep.events.hashes import hashes_of_columns
 from acep.events.tables import batch_of
 from acep.plan.compile import Plan
@@ -65,7 +66,7 @@ def draw(table: pa.Table, plan: Plan, size: object = None) -> Sample:
     >>> drawn.how, drawn.events, len(set(drawn.table["k"].to_pylist()))
     ('1 of 2 partitions, whole, by the hash of k', 2, 1)
     """
-    most = _size(size, table.num_rows)
+    table, most = selectable(table), _size(size, table.num_rows)
     schema = replace(plan.schema, id=None)  # so that ids are row numbers
     keys = () if plan.sources else plan.keys
     batch = batch_of(table, schema, keys)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -12,31 +13,47 @@ from acep.plan.compile import Plan
 from acep.reference.engine import MatchNode, ReferenceEngine
 from acep.reference.runtime import ReferenceRuntime
 
-__all__ = ["touches_by_variable"]
+__all__ = ["MOST", "touches_by_variable"]
 
-PART = 16  # events between two looks at the touches
 MOST = 200_000  # touches of the reference runtime
+LOOKS = 5  # looks at partial matches for each of them: most are of events that no arc takes
 
 BEGINS = ""  # stands for the start, where no event is bound
 
 
-class CountingEngine(ReferenceEngine):
-    """An engine that counts touches by the variable bound last."""
+class EnoughTouches(Exception):  # noqa: N818 - no error
+    """The engine has made as many touches, or looks at partial matches, as it may."""
 
-    def __init__(self, plan: Plan) -> None:
+
+class CountingEngine(ReferenceEngine):
+    """An engine that counts touches by the variable bound last, up to a ``limit``."""
+
+    def __init__(self, plan: Plan, limit: int) -> None:
         super().__init__(plan)
         self.by_variable: Counter[str] = Counter()
+        self.limit, self.looks = limit, 0
 
     def _try(self, node: MatchNode | None, feed: Any) -> bool:
         before = feed.counts.touches
+        self.looks += 1
+        if before >= self.limit or self.looks > LOOKS * self.limit:
+            raise EnoughTouches
         waits = super()._try(node, feed)
         self.by_variable[BEGINS if node is None else self.states[node.state].var] += feed.counts.touches - before
         return waits
 
 
-def touches_by_variable(plan: Plan, batch: Batch, most: int = MOST) -> tuple[dict[str, int], int]:
+class CountingRuntime(ReferenceRuntime):
+    """A runtime that makes partial matches, and no matches of them."""
+
+    def _complete(self, *_: Any) -> None:
+        """Make no matches: there may be any number."""
+
+
+def touches_by_variable(plan: Plan, batch: Batch, limit: int = MOST) -> tuple[dict[str, int], int]:
     """Return the touches of partial matches by the variable bound last ("": those that begin one), most first, and the
-    number of events that this was counted on: as many as take ``most`` touches of the reference runtime.
+    number of events that this was counted on: as many as take ``limit`` touches of the reference runtime, or five times
+    as many looks at partial matches.
 
     >>> import acep
     >>> from acep.events.tables import batch_of, schema_of, to_table
@@ -48,12 +65,8 @@ def touches_by_variable(plan: Plan, batch: Batch, most: int = MOST) -> tuple[dic
     ({'x': 3, '': 1}, 4)
     """
     plan = replace(plan, query=replace(plan.query, output=Output.ALL))  # choosing evaluates no transitions
-    runtime = ReferenceRuntime(plan)
-    runtime.engine = engine = CountingEngine(plan)
-    events = 0
-    for part in batch.parts(PART):
-        runtime.push(part.events)
-        events += len(part)
-        if runtime.counts.touches >= most:
-            break
-    return dict((+engine.by_variable).most_common()), events
+    runtime = CountingRuntime(plan)
+    runtime.engine = engine = CountingEngine(plan, limit)
+    with suppress(EnoughTouches):
+        runtime.push(batch.events)
+    return dict((+engine.by_variable).most_common()), runtime.counts.events

@@ -19,13 +19,16 @@ from acep.plan.lint.rules import lint_plan
 from acep.training.learn import learn
 from acep.training.match_points import Partitions
 from acep.tuning.curve import interval
-from acep.tuning.replay import Meter, SampleRun, replay, replayed
+from acep.tuning.replay import Meter, SampleRun, draws_text, replay, replayed
 from acep.tuning.sample import first_events
 
-__all__ = ["ENOUGH", "ErrorStep", "PolicyTrial", "error_steps", "policy_trials"]
+__all__ = ["CHOOSING", "ENOUGH", "ErrorStep", "PolicyTrial", "error_steps", "policy_trials"]
 
 ENOUGH = 10
-"""The match bundles below which nothing is said of recall."""
+"""The windows with a match (:func:`acep.tuning.replay.draws_in`) below which nothing is said of recall."""
+
+CHOOSING = 0.25
+"""The seconds of processor time of a replay whose output is chosen among the matches."""
 
 LEARNING = 10  # touches that learning may take, in parts of those of an exact replay
 FORESEEN = "trained-on-test"  # the policy that has seen the test
@@ -64,20 +67,24 @@ def error_steps(
     meter: Meter,
     engine: str,
     most: int,
+    exact: SampleRun,
 ) -> Iterator[ErrorStep]:
     """Yield the error budgets 0, 1, 2 and that of the query, each with its replay; no more after one under which a
-    single event matches, or that would take more than ``most`` touches."""
+    single event matches, or that would take more than ``most`` touches. ``exact``: the replay with the query's own."""
     own = plan.query.errors
     for errors in sorted({Fraction(0), Fraction(1), Fraction(2), own}):
         query = replace(plan.query, errors=errors)
         single = any(one.rule == "single_events_match" for one in lint_plan(compile_query(query, plan.schema)))
-        if replayed(table, query, columns, meter, min(most, meter.left), engine) < table.num_rows:
-            meter.cut.append(
-                f"errors={float(errors):g} and more: not measured, as a replay takes too many touches or matches"
-            )
-            return
-        made = replay(table, query, columns, partitions, meter, engine=engine)
-        yield ErrorStep(int(errors) if errors.denominator == 1 else float(errors), made, single)
+        run = exact
+        if errors != own:
+            fit = replayed(table, query, columns, meter, min(most, meter.left), engine, CHOOSING)
+            if fit.events < table.num_rows:
+                meter.cut.append(
+                    f"errors={float(errors):g} and more: not measured, as a replay takes too many touches or matches"
+                )
+                return
+            run = replay(table, query, columns, partitions, meter, engine=engine)
+        yield ErrorStep(int(errors) if errors.denominator == 1 else float(errors), run, single)
         if single and errors >= own:
             return
 
@@ -99,28 +106,28 @@ def policy_trials(
     first, second = first_events(table, 0.5)
     partitions = Partitions()
     exact = replay(second, query, columns, partitions, meter, engine=engine)
-    known = replay(first, query, columns, partitions, meter, engine=engine)
-    if min(exact.bundles, known.bundles) < ENOUGH:
-        few = f"{known.bundles} and {exact.bundles} match bundles"
+    before = replay(first, query, columns, partitions, meter, engine=engine)
+    if min(exact.draws_of(of), before.draws_of(of)) < ENOUGH:
+        few = f"{before.draws_of(of)} and {draws_text(exact.draws_of(of), of)}"
         return (), f"the halves of the sample have {few}: too few to compare policies"
     work = float(f"{share * exact.work:.3g}")
     found = []
     for name in [*POLICIES, UNTRAINED]:
         policy = "history" if name == UNTRAINED else name
         trains = name == policy and name not in RULES
-        cost = 1.2 * work * exact.events + trains * LEARNING * known.touches
+        cost = 1.2 * work * exact.events + trains * LEARNING * before.touches
         if name == FORESEEN or not meter.affords(cost, f"policy {name}"):
             continue
         try:
             history = learn(first, query, policy=policy, seed=seed, **columns) if trains else None
         except AcepError as error:
             return (), error.message
-        meter.spent += trains * LEARNING * known.touches
+        meter.spent += trains * LEARNING * before.touches
         budget = Budget(work=work)
         one = replay(
             second, query, columns, partitions, meter,
             engine=engine, budget=budget, policy=policy, seed=seed, history=history,
         )  # fmt: skip
         recall = one.recall(exact)
-        found.append(PolicyTrial(policy, trains, work, *recall, *interval(recall[of == "bundles"], exact.bundles)))
+        found.append(PolicyTrial(policy, trains, work, *recall, *interval(recall[of == "bundles"], exact.draws_of(of))))
     return tuple(sorted(found, key=lambda one: one.recall if of == "points" else one.bundle_recall, reverse=True)), ""

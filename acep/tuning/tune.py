@@ -25,11 +25,14 @@ from acep.shedding.limits import checked_seed
 from acep.training.match_points import Partitions
 from acep.tuning.cheaper import changes
 from acep.tuning.curve import CurvePoint, curve_of, knee_of, least_of
-from acep.tuning.replay import Meter, SampleRun, replay, replayed
-from acep.tuning.result import CpuShare, Tuning, count_text
-from acep.tuning.sample import Sample, draw
-from acep.tuning.state_work import touches_by_variable
+from acep.tuning.exact import exact_sample, why_too_few
+from acep.tuning.replay import Meter, SampleRun, replay
+from acep.tuning.result import CpuShare, Tuning
+from acep.tuning.sample import Sample
+from acep.tuning.saving import WORTH, saving_of
+from acep.tuning.state_work import MOST, touches_by_variable
 from acep.tuning.trials import ENOUGH, error_steps, policy_trials
+from acep.tuning.windows import cheapest_window, window_trials
 
 __all__ = ["EFFORT", "tune"]
 
@@ -37,7 +40,6 @@ EFFORT = 40_000_000
 """The touches that all replays together may take on the native core: some seconds."""
 
 SLOW = 20  # how many times dearer a touch of the reference runtime is counted
-ONE = 40  # the exact replay of the sample may take one part in so many
 
 
 def tune(
@@ -62,8 +64,9 @@ def tune(
 
     ``sample``: the events of the sample, or their share if below 1 (default 50,000). Whole partitions are drawn where
     the query has partition attributes, else the first events are taken. ``target_recall``: the share ``of`` match
-    ``"points"`` or ``"bundles"`` that a budget is to find. ``cpu``: shares of a core to translate into ``work=``.
-    ``effort``: the touches that all replays together may take; a sample that needs more than a fortieth is cut.
+    ``"points"`` or ``"bundles"`` that a budget, or a shorter window, is to find. ``cpu``: shares of a core to translate
+    into ``work=``. ``effort``: the touches that all replays together may take; a sample that needs more than a fortieth
+    is cut, or than an eighth where fewer have too few match points to say anything.
     ``policy`` is that of the curve; the other arguments are those of :func:`acep.match`. Each replay is what
     ``acep.match(tuning.sample.table, query, budget=..., policy=..., seed=...)`` does.
 
@@ -84,71 +87,81 @@ def tune(
     plan = compile_query(asked, schema_of(table.schema, **columns))
     native = not plan.sources and chosen(plan.finer or plan, engine).engine != "reference"
     meter = Meter(int(effort) if native else int(effort) // SLOW)
-    return _tuned(table, plan, columns, meter, native, sample, target_recall, of, cpu, policy, seed, engine)
+    return _tuned(
+        table, plan, columns, meter, native, sample, target_recall, of, cpu, policy, seed, engine, int(effort)
+    )
 
 
 def _tuned(
     table: pa.Table, plan: Plan, columns: dict[str, Any], meter: Meter, native: bool, size: float | None,
-    target: float, of: str, cpu: Sequence[float], policy: Any, seed: int, engine: str,
+    target: float, of: str, cpu: Sequence[float], policy: Any, seed: int, engine: str, effort: int,
 ) -> Tuning:  # fmt: skip
-    drawn, query, partitions, unsaid = draw(table, plan, size), plan.query, Partitions(), list[str]()
-    most = max(meter.limit // ONE, 1)
-    fits = replayed(drawn.table, query, columns, meter, most, engine)
-    if fits < drawn.events:
-        meter.cut.append(
-            f"the sample: all {drawn.events:,} events take too many touches or matches to replay them often"
-        )
-        drawn = drawn.cut(fits)
-    exact = replay(drawn.table, query, columns, partitions, meter, engine=engine)
-    found = Tuning(drawn, exact, target, of)
-    if query.graph is None:
-        steps = error_steps(drawn.table, plan, columns, partitions, meter, engine, max(meter.limit // 10, 1))
-        found = replace(found, errors=tuple(steps))
-    found = _with_budget(found, plan, columns, partitions, meter, native, cpu, policy, seed, engine, unsaid)
-    cheaper = tuple(changes(drawn.table, plan, columns, exact, meter, engine))
-    findings = tuple(f"{one.message}\n  {one.hint}" for one in lint_plan(plan))
-    found = replace(found, changes=cheaper, findings=findings)
-    if not plan.sources and query.graph is None:
-        batch = batch_of(drawn.table, plan.schema, tuple(dict.fromkeys([*plan.columns, *plan.keys])))
-        by_variable, looked_at = touches_by_variable(plan, batch)
-        found = replace(found, by_variable=by_variable, looked_at=looked_at)
-    return replace(found, unsaid=tuple(unsaid), cut=tuple(meter.cut))
-
-
-def _with_budget(
-    found: Tuning, plan: Plan, columns: dict[str, Any], partitions: Partitions, meter: Meter, native: bool,
-    cpu: Sequence[float], policy: Any, seed: int, engine: str, unsaid: list[str],
-) -> Tuning:  # fmt: skip
-    """Add the curve, what it recommends, and the trials of policies; or say why there are none."""
-    exact, table, query = found.exact, found.sample.table, plan.query
+    partitions, unsaid = Partitions(), list[str]()
+    exact = exact_sample(table, plan, columns, size, meter, engine, of, partitions)
+    tuning = Tuning(exact.sample, exact.replay, target, of)
     if not native:
         unsaid.append("a resource budget: only the native core keeps to one, and it does not run this query alone")
-        return found
-    if exact.bundles < ENOUGH:
-        unsaid.append(
-            f"a resource budget and a policy: the sample has {count_text(exact.bundles, 'match bundle')}, "
-            f"and less than {ENOUGH} is too small to say anything of recall; take a larger sample"
-        )
-        return found
+    elif exact.replay.draws_of(of) < ENOUGH:
+        unsaid.append(why_too_few(exact, of, effort))
+    if exact.replay.draws_of(of) >= ENOUGH:
+        tuning = _with_recall(tuning, plan, columns, partitions, meter, native, cpu, policy, seed, engine, unsaid)
+    table = tuning.sample.table
+    if plan.query.graph is None:
+        most = max(min(meter.limit // 10, meter.left // 4), 1)
+        steps = error_steps(table, plan, columns, partitions, meter, engine, most, exact.replay)
+        tuning = replace(tuning, errors=tuple(steps))
+    tuning = _with_policies(tuning, plan, columns, meter, seed, engine, unsaid)
+    cheaper = tuple(changes(table, plan, columns, exact.replay, meter, engine))
+    findings = tuple(f"{finding.message}\n  {finding.hint}" for finding in lint_plan(plan))
+    tuning = replace(tuning, changes=cheaper, findings=findings)
+    if not plan.sources and plan.query.graph is None:
+        batch = batch_of(table, plan.schema, tuple(dict.fromkeys([*plan.columns, *plan.keys])))
+        by_variable, looked_at = touches_by_variable(plan, batch, min(MOST, effort * MOST // EFFORT))
+        tuning = replace(tuning, by_variable=by_variable, looked_at=looked_at)
+    return replace(tuning, unsaid=tuple(unsaid), cut=tuple(meter.cut))
 
-    def run(work: float) -> SampleRun:
-        budget = Budget(work=work)
+
+def _with_recall(
+    tuning: Tuning, plan: Plan, columns: dict[str, Any], partitions: Partitions, meter: Meter, native: bool,
+    cpu: Sequence[float], policy: Any, seed: int, engine: str, unsaid: list[str],
+) -> Tuning:  # fmt: skip
+    """Add what shorter windows and budgets find, and what that recommends."""
+    exact, table, query, of = tuning.exact, tuning.sample.table, plan.query, tuning.of
+    windows = tuple(window_trials(table, plan, columns, exact, meter, of, engine, partitions))
+    tuning = replace(tuning, windows=windows, window=cheapest_window(windows, tuning.target, of))
+    if not native:
+        return tuning
+
+    def run(work: float | None) -> SampleRun:
+        budget = None if work is None else Budget(work=work)
         return replay(table, query, columns, partitions, meter, engine=engine, budget=budget, policy=policy, seed=seed)
 
-    curve = curve_of(exact, run, meter, found.target, found.of)
-    found = replace(found, curve=curve, knee=knee_of(curve, found.of), least=least_of(curve, found.target, found.of))
-    found = replace(found, cpu=_cpu_shares(found.sample, exact, curve, cpu, unsaid))
+    curve = curve_of(exact, run, meter, tuning.target, of)
+    least = least_of(curve, tuning.target, of)
+    saving = None if least is None or least.work > WORTH * exact.work else saving_of(exact, least, run, meter)
+    tuning = replace(tuning, curve=curve, knee=knee_of(curve, of), least=least, saving=saving)
+    return replace(tuning, cpu=_cpu_shares(tuning.sample, exact, curve, cpu, unsaid))
+
+
+def _with_policies(
+    tuning: Tuning, plan: Plan, columns: dict[str, Any], meter: Meter, seed: int, engine: str, unsaid: list[str]
+) -> Tuning:
+    """Add the trials of policies under the least budget that reaches the target, or say why there are none."""
+    if not tuning.curve:
+        return tuning
+    least, exact = tuning.least, tuning.exact
     if UNITS in with_allowance(chosen(plan.finer or plan, engine)):
         unsaid.append("a policy: no predicate ties events together, so that none takes part (stretches are skipped)")
-        return found
-    if found.least is None:
-        unsaid.append("a policy: no budget reaches the target, so there is none to compare policies at")
-        return found
-    share = found.least.budget / exact.work
-    trials, why = policy_trials(table, query, columns, meter, share, found.of, seed, engine)
+        return tuning
+    if least is None or least.work > WORTH * exact.work:
+        saves = "reaches the target" if least is None else "that reaches the target saves work"
+        unsaid.append(f"a policy: no budget {saves}, so there is none to compare policies at")
+        return tuning
+    share = least.budget / exact.work
+    trials, why = policy_trials(tuning.sample.table, plan.query, columns, meter, share, tuning.of, seed, engine)
     if why:
         unsaid.append(f"a policy: {why}")
-    return replace(found, policies=trials)
+    return replace(tuning, policies=trials)
 
 
 def _cpu_shares(
@@ -164,7 +177,7 @@ def _cpu_shares(
     for share in cpu:
         work = share * sample.seconds * rate
         within = [point for point in curve if point.budget <= work]
-        shares.append(CpuShare(share, work, max(within, key=lambda one: one.budget, default=None)))
+        shares.append(CpuShare(share, work, max(within, key=lambda point: point.budget, default=None)))
     return tuple(shares)
 
 

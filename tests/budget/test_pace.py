@@ -284,10 +284,10 @@ def test_of_very_many_matches_each_point_has_some(monkeypatch: pytest.MonkeyPatc
         assert len(some) == len(set(some)) <= most + events
         assert {end for end, _ in some} == {end for end, _ in every}
         state = bound.snapshot()
-        assert bound.report.shed > 0
+        assert bound.report.withheld > 0
         bound = acep.Matcher(parsed, unit="ms", budget=budget)
         bound.restore(state)
-        assert bound.report.shed > 0
+        assert bound.report.withheld > 0
         assert not bound.report.exact
 
 

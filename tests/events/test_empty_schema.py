@@ -42,6 +42,7 @@ NOTHING: dict[str, Any] = {
     "names": pd.DataFrame(columns=list(EVENTS)),
     "pandas' own": pd.DataFrame({name: [] for name in EVENTS}),
     "floats": pd.DataFrame({name: pd.Series([], dtype="float64") for name in EVENTS}),
+    "categories": pd.DataFrame({name: [] if name == "ts" else pd.Categorical([]) for name in EVENTS}),
     "types": pa.table(EVENTS).slice(0, 0),
 }
 

@@ -92,6 +92,9 @@ AWARE = NAIVE.replace(tzinfo=dt.UTC)
         ("2024-01-01T10:00:00.000001", NAIVE.replace(microsecond=1)),
         ("2024-01-01T10:00:00Z", AWARE),
         ("2024-01-01T12:00:00.5+02:00", AWARE.replace(microsecond=500000)),
+        ("9999-12-31T00:00:00.000Z", dt.datetime(9999, 12, 31, tzinfo=dt.UTC)),  # as Spark writes the end of a stream
+        ("9999-12-31 00:00:00.001", dt.datetime(9999, 12, 31, microsecond=1000)),
+        ("1500-01-01T00:00:00.25Z", dt.datetime(1500, 1, 1, microsecond=250000, tzinfo=dt.UTC)),
     ],
 )
 def test_times(put: Any, name: str, text: str, value: dt.datetime) -> None:

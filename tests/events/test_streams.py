@@ -239,7 +239,7 @@ def test_an_id_that_comes_twice_far_apart(ids: list[Any]) -> None:
     if len(set(ids)) == 5:
         assert pa.concat_tables(batches("x.csv", id="key")[0]).num_rows == 5
         return
-    with pytest.raises(DataError, match=f"the id {ids[0]!r} comes twice in column `key`"):
+    with pytest.raises(DataError, match=f"the id {ids[0]!r} of column `key` came before"):
         batches("x.csv", id="key")
 
 

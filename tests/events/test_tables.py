@@ -264,7 +264,7 @@ def test_a_null_names_its_row(role: str) -> None:
 )
 def test_an_id_that_comes_twice(ids: list[Any], twice: str) -> None:
     table = pa.table({"ts": [1, 2, 3], "n": ids})
-    with pytest.raises(DataError, match=f"the id {twice} comes twice in column `n`"):
+    with pytest.raises(DataError, match=f"the id {twice} of column `n` came before"):
         events_of(table, schema_of(table.schema, id="n"), ())
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -35,11 +36,18 @@ def rows(**columns: list[Any]) -> dict[str, list[Any]]:
     return plain | {"x": list(range(N))} | columns
 
 
+def twice(given: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The rows, delivered twice."""
+    return {name: column * 2 for name, column in given.items()}
+
+
+NESTED = [[{"n": n}] for n in range(N)]
 KEYED = "PATTERN SEQ(A a, B b) WHERE [k] WITHIN 300"
 TEAMS = rows(type=list("AABB" * (N // 4)), k=[0] * N, x=[1, 2] * (N // 2))
 SINCE = "PATTERN A a WHERE a.ts >="
 NOON = "PATTERN A a WHERE hour(a.ts) >= 12 WITHIN 3 days"
 FALL = "PATTERN SEQ(ANY a, ANY b) WHERE partition_contiguity(a, b) { [k] AND b.x < a.x } WITHIN 300"
+RISE = "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_next_match(a, b[]) AND [k] AND"
 TIMES = [1_700_000_000 + 10 * n for n in range(N)]
 # code, severity, a query and rows (with options) that it speaks of, and others of which it does not.
 PAIRS: list[tuple[str, str, tuple[Any, ...], tuple[Any, ...]]] = [
@@ -152,6 +160,32 @@ PAIRS: list[tuple[str, str, tuple[Any, ...], tuple[Any, ...]]] = [
         (acep.parse("PATTERN SEQ(A a, B b, A c) WHERE b.x > a.x AND c.x > b.x WITHIN 30", errors=1), rows()),
         (acep.parse("PATTERN SEQ(A a, B b, A c) WHERE b.k = a.k AND c.k = b.k WITHIN 30", errors=1), rows()),
     ),
+    ("first_free", "warning", (f"{RISE} b.x > PREV(b.x) WITHIN 300", rows()), (f"{RISE} b.x > a.x WITHIN 300", rows())),
+    (
+        "first_free", "warning",
+        (f"{RISE} b.x > prev(b.x, 2) WITHIN 300", rows()),
+        (f"{RISE} b.x > prev(b.x) AND b[1].x > a.x WITHIN 300", rows()),
+    ),
+    (
+        "first_free", "warning",
+        ("PATTERN ANY+ a[] WHERE partition_contiguity(a[]) { [k] AND a.x > PREV(a.x) } WITHIN 300", rows()),
+        ("PATTERN ANY+ a[] WHERE partition_contiguity(a[]) { [k] AND a[i].x > a[i-1].x } WITHIN 300", rows()),
+    ),
+    (
+        "first_free", "note",
+        (f"{RISE} b[i-1].x < b[i].x AND b.x > 3 WITHIN 300", rows()),
+        (f"{RISE} b[i-1].x < b[i].x AND a.x < b.x WITHIN 300", rows()),
+    ),
+    (
+        "first_free", "note",
+        (f"{RISE} b.x > avg(b[..i-1].x) AND b.ts > a.ts WITHIN 300", rows()),
+        (f"{RISE} b.x > avg(b[..i-1].x) AND b[1].x > a.x WITHIN 300", rows()),
+    ),
+    (
+        "first_free", "warning",
+        (f"FROM ({RISE} b.x > PREV(b.x) WITHIN 300 RETURN a.x AS x) AS T PATTERN SEQ(T s, T t) WITHIN 300", rows()),
+        (f"FROM ({RISE} b.x > a.x WITHIN 300 RETURN a.x AS x) AS T PATTERN SEQ(T s, T t) WITHIN 300", rows()),
+    ),
     ("window_short", "error", ("PATTERN SEQ(A a, B b) WHERE [k] WITHIN 5", rows()), (KEYED, rows())),
     (
         "window_short", "warning",
@@ -174,6 +208,9 @@ PAIRS: list[tuple[str, str, tuple[Any, ...], tuple[Any, ...]]] = [
     ),
     ("unit_suspect", "warning", (KEYED, rows(ts=TIMES), {"unit": "ms"}), (KEYED, rows(ts=TIMES), {"unit": "s"})),
     ("id_twice", "error", (KEYED, rows(x=[n // 2 for n in range(N)]), {"id": "x"}), (KEYED, rows(), {"id": "x"})),
+    ("rows_twice", "warning", (KEYED, twice(rows())), (KEYED, twice(rows()) | {"x": list(range(2 * N))})),
+    ("rows_twice", "warning", (KEYED, twice(rows(x=NESTED))), (KEYED, twice(rows()) | {"x": NESTED + NESTED[::-1]})),
+    ("rows_twice", "warning", (KEYED, twice(rows())), (KEYED, twice(rows()), {"id": "x"})),
     ("out_of_order", "note", (KEYED, rows(ts=[10 * (n ^ 1) for n in range(N)])), (KEYED, rows())),
     (
         "any_match_repetition", "warning",
@@ -199,6 +236,44 @@ def test_a_rule_fires_where_it_should_and_only_there(code: str, severity: str, w
     assert {one.severity for one in found} == {severity}
     assert all(one.hint for one in found)
     assert [one for one in look(*right) if one.code == code] == []
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "jsonl"])
+def test_rows_that_are_equal_are_told_by_all_columns_of_files(
+    tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def file(name: str, given: dict[str, list[Any]]) -> str:
+        frame, path = pd.DataFrame(given), str(tmp_path / f"{name}.{form}")
+        if form == "csv":
+            frame.to_csv(path, index=False)
+        elif form == "jsonl":
+            frame.to_json(path, orient="records", lines=True)
+        else:
+            frame.to_parquet(path)
+        return path
+
+    once = rows(ts=[n // 30 for n in range(N)], k=[1] * N)  # the columns that the query reads are often equal
+    again, other = file("again", twice(once)), file("other", once)
+    assert "rows_twice" in acep.lint(again, KEYED).codes
+    assert "rows_twice" not in acep.lint([other], KEYED).codes
+    assert main(["lint", KEYED, again, "--strict"]) == 1
+    assert "60 of 120 rows are equal to one before them in every column" in capsys.readouterr().out
+    monkeypatch.setattr("acep.linting.reading.MOST", 4 * 2 * N - 1)  # then nothing is known
+    assert "rows_twice" not in acep.lint(again, KEYED).codes
+
+
+@pytest.mark.parametrize(
+    "column", [pa.array(["p", "q"] * N).dictionary_encode(), pa.nulls(2 * N)], ids=["codes", "nulls"]
+)
+def test_rows_are_compared_by_columns_of_any_type(column: pa.Array) -> None:
+    again = pa.table(twice(rows())).append_column("z", column)
+    assert "rows_twice" in acep.lint(again, KEYED).codes
+
+
+def test_a_column_that_no_query_reads_may_be_unreadable(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text("".join(f'{{"ts": {n}, "type": "A", "k": {n}, "z": {z}}}\n' for n, z in enumerate(("1", "[2]"))))
+    assert "type_never" in acep.lint(path, KEYED).codes
 
 
 def test_each_rule_has_an_example() -> None:
@@ -264,6 +339,24 @@ def test_what_an_error_budget_does_on_the_events_is_said_with_shares() -> None:
     asked = [one.message for one in found if one.code == "condition_unasked"]
     assert f"`s.x > p[1].x` is not asked where `s` is missing: in {lack[0]:.0%} of {len(matches)} matches" in asked
     assert any("so that the negation `n` cannot be broken there" in one for one in asked)
+
+
+@pytest.mark.parametrize(
+    ("condition", "first"),
+    [
+        ("b.x > PREV(b.x)", "b[1].x > a.x"),
+        ("PREV(b.x) > b.x", "b[1].x < a.x"),
+        ("b[i].x != b[i-1].x", "b[1].x != a.x"),
+    ],
+)
+def test_the_remedy_of_a_first_event_that_is_free(condition: str, first: str) -> None:
+    text = f"PATTERN SEQ(A a, B+ b[]) WHERE skip_till_next_match(a, b[]) {{ [k] AND {condition} }} WITHIN 300"
+    (found,) = [one for one in acep.lint(rows(), text) if one.code == "first_free"]
+    assert found.hint == f"say what holds for the first one too, as in {first}"
+    assert found.span is not None
+    assert text[found.span.start : found.span.end] == condition
+    tied = acep.lint(rows(), text.replace(condition, f"{condition} AND {first}"))
+    assert "first_free" not in tied.codes
 
 
 def test_a_suspect_unit_of_a_plain_window_is_in_the_hint() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -253,3 +254,15 @@ def test_a_value_that_is_text_or_number_is_refused() -> None:
     query = acep.parse("PATTERN A a WITHIN 5 RETURN coalesce(NULL, a.x, 'none') AS x")
     with pytest.raises(acep.QueryError, match="an int cannot be compared with a string"):
         acep.match({"ts": [1, 2], "type": ["A", "A"], "x": [None, 5]}, query)
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_a_frame_of_a_package_that_is_not_installed_is_one_error(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    matches = acep.match({"ts": [1, 2], "type": ["A", "B"]}, "PATTERN SEQ(A a, B b) WITHIN 5")
+    monkeypatch.setitem(sys.modules, package, None)
+    for options in ({}, {"flat": True}, {"explode": True}):
+        with pytest.raises(
+            acep.EngineError, match=f"^{package} is not installed, and to_{package}.. needs it"
+        ) as error:
+            getattr(matches, f"to_{package}")(**options)
+        assert error.value.hint == f"pip install 'acep[{package}]'"

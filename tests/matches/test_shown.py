@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from html.parser import HTMLParser
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +16,14 @@ import pytest
 
 import acep
 from acep.display import bounded, clipped
+from acep.explain.closest_partial import Furthest
 from acep.learning.history.graph import History
 from acep.matches.matches import Matches
 from acep.matches.records import Found
 from acep.pattern.tree import Query
 from acep.plan.schema import Kind, Schema
 from acep.shedding.history_file import read_history
+from acep.streaming.progress import Progress
 
 HOSTILE = "<script>alert('1')</script>"
 HUGE = "<b>x" * 25_000  # 100,000 characters
@@ -250,3 +253,40 @@ def test_bounded_texts_of_small_values_are_those_of_repr() -> None:
     assert bounded(list(range(20))) == "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ... 20 in all]"
     assert bounded(dict.fromkeys(range(20))).endswith("9: None, ... 20 in all}")
     assert clipped("a\x1bb\u202e") == "a\\x1bb\\u202e"
+
+
+def test_a_drawing_has_the_lines_of_the_text() -> None:
+    query = acep.parse("PATTERN SEQ(A a, B b)\r\n\tWHERE a.x = 'p\u2028\x1b'\n\n  WITHIN 10")
+    (data,) = re.findall(r'base64,([^"]*)"', query._repr_html_() or "")
+    svg = ET.fromstring(base64.b64decode(data))  # noqa: S314 - it is our own
+    lines = ["PATTERN SEQ(A a, B b)", r"    WHERE a.x = 'p\u2028\x1b'", "", "  WITHIN 10"]
+    texts = [one.text or "" for one in svg.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[: len(lines)] == lines
+    assert (svg.findtext("{http://www.w3.org/2000/svg}title") or "").splitlines() == lines
+
+
+def test_text_of_several_lines_is_monospaced_whatever_the_page_says_of_it() -> None:
+    """Pages that nbconvert makes say `.jp-OutputArea-output pre { font-family: inherit; word-break: break-all }`."""
+    events = {"ts": [1, 2], "type": ["A", "B"]}
+    query = acep.parse("PATTERN SEQ(A a, B b) WITHIN 5")
+    shown = [query, acep.lint(events, query), Furthest(2, 0, "b", {}, (), "", {}), acep.tune(events, query)]
+    for html in (one._repr_html_() for one in shown):
+        (style,) = re.findall(r'<pre style="([^"]*)">', html or "")
+        assert {"white-space:pre", "word-break:normal"} < set(style.split(";"))
+        assert re.search(r"font-family:[^;]*\bmonospace;", style)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0.0002, "in 0.00 s"),
+        (0.09, "in 0.09 s"),
+        (0.1, "in 0.10 s (1,230,000 events/s)"),
+        (2.0, "in 2.00 s (61,700 events/s)"),
+    ],
+)
+def test_a_speed_is_given_only_where_the_time_is_long_enough(seconds: float, said: str) -> None:
+    report = acep.Report(events=123_456, seconds=seconds)
+    assert str(report).splitlines()[0].endswith(said)
+    line = Progress(0, 123_456, 0, 0, 0, 0, "", 0, 123_456, seconds).line
+    assert ("/s)" in line) is ("events/s" in said)

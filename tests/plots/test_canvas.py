@@ -67,7 +67,7 @@ def test_a_missing_matplotlib_is_one_line(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for plot in (lambda: acep.plots.timeline(FOUND), lambda: acep.plots.match_over_series(EVENTS, FOUND[0], "v")):
         with pytest.raises(
-            acep.EngineError, match=r"^matplotlib is not installed, and plots need it \[engine_missing\]\n"
+            acep.EngineError, match=r"^matplotlib is not installed, and a plot needs it \[engine_missing\]\n"
         ) as told:
             plot()
         assert told.value.hint == "pip install 'acep[plot]'"
@@ -78,7 +78,7 @@ def test_a_missing_matplotlib_is_one_line(
     told_ = capsys.readouterr()
     assert (
         told_.err
-        == "acep: matplotlib is not installed, and plots need it [engine_missing]\nhint: pip install 'acep[plot]'\n"
+        == "acep: matplotlib is not installed, and a plot needs it [engine_missing]\nhint: pip install 'acep[plot]'\n"
     )
     assert told_.out == "", "this is found out before the work"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import re
 from collections import Counter
 from typing import Any
 
@@ -97,7 +98,10 @@ def test_the_keys_that_have_the_most_matches_are_shown() -> None:
     found = [match({"k": k}, 10 * k + n, 10 * k + n, 0, n) for k in range(60) for n in range(1 + (k % 7 == 0))]
     ax = timeline(found, most_keys=9)
     assert rows_of(ax) == [str(k) for k in range(0, 60, 7)]
-    assert ax.get_title(loc="left") == "69 matches\nthe 9 of 60 keys that have the most of them"
+    assert (
+        ax.get_title(loc="left")
+        == "69 matches\nthe 9 of 60 keys that have the most of them; diamonds: 18 too short for a bar"
+    )
 
 
 def test_the_axis_has_the_name_of_the_time_column() -> None:
@@ -122,6 +126,38 @@ def test_times_of_the_calendar_and_other_times() -> None:
         acep.plots.canvas.as_image(timeline([match({}, first, last)]).figure, "svg")
     with pytest.raises(acep.DataError, match="integers as times, and others dates"):
         timeline([match({}, 1, 2), match({}, day, day)])
+
+
+def diamonds_of(ax: Any) -> dict[float, float]:
+    """The width in points of each diamond, by its place on the axis of time."""
+    marks = [line for line in ax.lines if line.get_marker() == "D"]
+    return {float(at): line.get_markersize() * 2**0.5 for line in marks for at in line.get_xdata()}
+
+
+@pytest.mark.parametrize("users", [1, 8, 40])
+def test_each_match_of_a_month_is_seen_and_none_is_drawn_longer_than_it_is(users: int) -> None:
+    begin, day = dt.datetime(2024, 5, 1), dt.timedelta(days=1)
+    lengths = [dt.timedelta(0), dt.timedelta(seconds=20), dt.timedelta(minutes=90), 2 * day]
+    found = [
+        match({"user": n % users}, start, start + lengths[n % 4], n % 3, n)
+        for n, start in enumerate(begin + n * 0.9 * day for n in range(32))
+    ]
+    ax = timeline(found)
+    bars = {left: right - left for left, right, _, _ in bars_of(ax)}
+    assert sorted(bars.values()) == pytest.approx(sorted((one.end - one.start) / day for one in found), abs=1e-6)
+    ax.figure.canvas.draw()
+    point = (ax.get_xlim()[1] - ax.get_xlim()[0]) / (ax.get_window_extent().width * 72 / ax.figure.dpi)
+    diamonds, wide = diamonds_of(ax), [left for left, width in bars.items() if width >= 1]
+    assert len(diamonds) == 24
+    assert all(2.9 <= size <= 6.1 for size in diamonds.values())
+    assert all(width / point > 3.5 for left, width in bars.items() if left in wide)
+    assert ax.get_title(loc="left").splitlines() == ["32 matches", "diamonds: 24 too short for a bar"]
+
+
+def test_matches_of_no_time_at_one_moment_are_seen() -> None:
+    ax = timeline([match({}, 5, 5)])
+    assert diamonds_of(ax) == {5.0: pytest.approx(6, abs=0.1)}
+    assert ax.get_title(loc="left") == "1 match\ndiamonds: 1 too short for a bar"
 
 
 def test_matches_that_were_taken_back_are_not_drawn() -> None:
@@ -151,6 +187,6 @@ def test_very_many_matches_are_thinned_and_the_title_says_so() -> None:
     assert MOST_BARS / 2 < drawn <= MOST_BARS
     title, notes = ax.get_title(loc="left").splitlines()
     assert title == "45,000 matches"
-    assert notes.endswith("of them chosen; the 40 of 50 keys that have the most of them")
+    assert re.search("of them chosen; the 40 of 50 keys that have the most of them(; diamonds: .*)?$", notes)
     sampled = timeline(found[::100], of=len(found))
     assert sampled.get_title(loc="left").startswith("45,000 matches\n450 of them chosen")

@@ -258,13 +258,13 @@ def test_files_of_other_names_are_named_once_for_each_ending(tmp_path: Path) -> 
     assert len(said) == 1
     inbox = Inbox(stream.events, Options(), 1)
     with pytest.warns(DataWarning, match="has 3 files"):
-        assert [one.name for one in inbox.there()] == ["1.csv"]
+        assert [file.name for file in inbox.look().files] == ["1.csv"]
     (stream.events / "more.log").write_text("no events")
     with warnings.catch_warnings(action="error"):
-        inbox.there()
+        inbox.look()
     (stream.events / "other.txt").write_text("no events")
     with pytest.warns(DataWarning, match=r"has a file that is not read: `other\.txt`"):
-        inbox.there()
+        inbox.look()
 
 
 def test_files_without_rows_settle_nothing(tmp_path: Path) -> None:

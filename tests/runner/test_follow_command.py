@@ -43,7 +43,7 @@ def test_lines_of_json_and_a_line_for_each_micro_batch(capsys: pytest.CaptureFix
     out, err = capsys.readouterr()
     lines = err.splitlines()
     assert out == ""
-    assert lines[0].startswith("micro-batch 0: 3 events (")
+    assert lines[0].startswith("micro-batch 0: 3 events")
     assert "1 held" in lines[0]
     assert "1 match," in lines[0]
     assert "lag 0 s" in lines[0]

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 COMMON = """
 import json, os, random, signal, sys
 from pathlib import Path
@@ -23,7 +25,7 @@ from acep.streaming import step
 from tests.runner.streams import Stream, lines_of, results, the_same
 
 os.fsync = os.fstat  # a kill loses nothing that was written, and this is a call that touches a file, too
-ROOT, SEED, FORM = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+ROOT, SEED, FORM, DAILY = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4] == "daily"
 QUERY = acep.parse("PATTERN SEQ(a x, b y, ~c z) WHERE [k] WITHIN 6", errors=1)
 
 def child(number, work):
@@ -50,15 +52,32 @@ def child(number, work):
     return os.WIFSIGNALED(status)
 
 rng = random.Random(SEED)
-stream = Stream(ROOT, QUERY, max_files=rng.randint(1, 3), into_format=FORM, end=True, tell=None)
+stream = Stream(ROOT, QUERY, max_files=rng.randint(1, 3), into_format=FORM, end=not DAILY, tell=None)
 lines = [f"{ts},{rng.choice('abcx')},{rng.randrange(3)}" for ts in range(60)]
-for number in range(12):
-    stream.put(f"{number:02}.csv", "\\n".join(["ts,type,k", *lines[5 * number : 5 * number + 5], ""]))
+parts = ["\\n".join(["ts,type,k", *lines[first : first + 5], ""]) for first in range(0, 60, 5)]
 kills = 0
-while child(rng.randrange(1, 300 + 20 * kills), stream.follow):
-    kills += 1
+
+def follow_until_done(work):
+    global kills
+    while child(rng.randrange(1, 300 + 20 * kills), work):
+        kills += 1
+
+if DAILY:  # a file of one name comes each day, and is removed; sometimes the follower looks in between
+    for part in parts:
+        stream.put("day.csv", part)
+        follow_until_done(stream.follow)
+        (stream.events / "day.csv").unlink()
+        if rng.random() < 0.5:
+            kills += child(rng.randrange(1, 150), stream.follow)
+    follow_until_done(lambda: stream.follow(end=True))
+else:
+    for number, part in enumerate(parts):
+        stream.put(f"{number:02}.csv", part)
+    follow_until_done(stream.follow)
 # A process that has used Arrow has threads, and is not forked any more.
-exact = lines_of(acep.match(acep.read_events(stream.events), QUERY))
+for number, part in enumerate(parts):
+    (ROOT / f"{number:02}.csv").write_text(part)
+exact = lines_of(acep.match(acep.read_events(str(ROOT / "*.csv")), QUERY))
 done = stream.follow()
 assert exact and the_same(stream.lines(), exact)
 assert done.report.events == 60 and done.report.matches == len(exact), done
@@ -66,12 +85,15 @@ print(kills)
 """
 
 
-def test_results_are_exact_whenever_a_follower_is_killed(tmp_path: Path, cases: Callable[[int], int]) -> None:
-    """500 kills with ACEP_CASES=10."""
+@pytest.mark.parametrize("files", ["at once", "daily"])
+def test_results_are_exact_whenever_a_follower_is_killed(
+    files: str, tmp_path: Path, cases: Callable[[int], int]
+) -> None:
+    """500 kills each with ACEP_CASES=10."""
     kills = 0
     for seed in range(cases(2)):
         form = ("jsonl", "parquet")[seed % 2]
-        command = [sys.executable, "-c", COMMON, str(tmp_path / str(seed)), str(seed), form]
+        command = [sys.executable, "-W", "ignore", "-c", COMMON, str(tmp_path / str(seed)), str(seed), form, files]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         kills += int(done.stdout)

@@ -261,6 +261,8 @@ twin = acep.function(version="2", returns="float", name="score")(score.code)
         (lambda: acep.function(version="*/", returns="float"), "version='*/' is no version of a function"),
         (lambda: acep.function(version="1", returns="date"), "returns='date' is no type of a result"),
         (lambda: acep.function(version="1", returns="float")(lambda x: x), "'<lambda>' is no name of a function"),
+        (lambda: acep.function(score.code), "acep.function takes version= and returns=, in parentheses"),
+        (acep.function, "version='' is no version of a function"),
         (lambda: acep.parse("PATTERN A a", functions=score), "functions=Function"),
         (lambda: acep.parse("PATTERN A a", functions=[is_odd.code]), "functions: <function"),
         (lambda: acep.parse("PATTERN A a", functions=[score, twin]), "functions: two are called `score`"),

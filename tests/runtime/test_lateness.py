@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from random import Random
 from typing import Any
 
@@ -163,6 +164,47 @@ def test_blocks_and_batches_of_other_types_are_held_too() -> None:
     small = pa.table({"ts": pa.array([2], pa.int32()), "type": pa.array(["b"]).dictionary_encode()})
     assert sum(len(one) for one in matcher.blocks(small)) == 0
     assert sum(len(one) for one in matcher.blocks({"ts": [1, 9], "type": ["a", "x"]})) == 1
+
+
+@pytest.mark.parametrize("name", ["ts", "id", "n"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"lateness": 5},
+        {"lateness": 5, "speculation": 2},
+        {"lateness": 5, "speculation": "inf"},
+        {"lateness": 5, "op": "op"},
+        {"seq_gaps": True},
+    ],
+)
+def test_a_null_is_named_by_the_row_among_all_that_came(options: dict[str, Any], name: str) -> None:
+    """Whatever is held, late, or taken back."""
+    matcher = acep.Matcher(acep.regex("ab", within=9), seq="n", id="id", **options)
+    rows = [{"ts": 10 * n, "type": "a", "id": n, "n": n, "op": 1} for n in range(7)]
+    matcher.push(rows[:3])
+    if options.get("lateness") is not None:
+        matcher.push([rows[0] | {"id": 70, "n": 70}])  # late
+    before = 3 + (options.get("lateness") is not None)
+    for _ in range(2):  # a push that is refused counts no rows
+        with pytest.raises(DataError, match=rf"column `{name}` is null in row {before + 2} \(rows count from 0\)"):
+            matcher.push([rows[3], rows[4], rows[5] | {name: None}])
+    restored = acep.Matcher(acep.regex("ab", within=9), seq="n", id="id", **options)
+    restored.restore(matcher.snapshot())
+    with pytest.raises(DataError, match=rf"is null in row {before} \("):
+        restored.push([rows[3] | {name: None}])
+
+
+@pytest.mark.parametrize("options", [{}, {"lateness": 100}, {"lateness": 100, "speculation": "inf"}])
+def test_a_decimal_that_does_not_fit_is_named_by_the_same_row(options: dict[str, Any]) -> None:
+    def rows(*values: str) -> pa.Table:
+        held = pa.array([Decimal(value) for value in values], pa.decimal128(30, 2))
+        return pa.table({"ts": [1] * len(held), "type": ["a"] * len(held), "x": held})
+
+    matcher = acep.Matcher("PATTERN SEQ(a p, b q) WHERE q.x > p.x WITHIN 9", **options)
+    matcher.push(rows("1", "2", "3"))
+    with pytest.raises(DataError, match=r"in row 4 \(rows count from 0\) does not fit"):
+        matcher.push(rows("4", "1" + "0" * 25))
 
 
 ONE = {"ts": 5, "type": "a", "id": 1, "op": 1}

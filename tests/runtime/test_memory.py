@@ -101,12 +101,59 @@ def test_a_snapshot_goes_on_under_less_memory() -> None:
 
 def test_of_millions_of_matches_each_match_point_has_one() -> None:
     events = stream(0, 500, 1)
-    budget = acep.Budget(memory="1 MB")
+    budget = acep.Budget(memory="3 MB")
     found = acep.match(events, query(), budget=budget, policy="newest-per-state")
     every = acep.match(events, query())
     assert set(map(ids, found)) < set(map(ids, every))
     assert {m.end for m in found} == {m.end for m in every}
-    assert found.report.shed > 0
+    report = found.report
+    assert (report.shed, report.kept, report.exact) == (0, report.made, False)
+    assert 0 < report.withheld <= len(found.points())
+    # All match points were found, and so were all bundles.
+    assert (report.recall, report.interval, report.bundle_recall, report.unknown) == (1.0, (1.0, 1.0), 1.0, "")
+    assert f"not exact: of {report.withheld:,} match points not all matches were given" in str(report)
+    assert report.missing() == f"of {report.withheld:,} match points not all matches were given"
+    assert report.given == f"at least {len(found):,} matches"
+    both = report + every.report
+    assert (both.withheld, both.exact, both.recall) == (report.withheld, False, 1.0)
+    assert (both.memory, both.match_memory) == (report.memory, report.match_memory)
+
+
+def test_withheld_matches_are_told_after_a_restart_too() -> None:
+    matcher = acep.Matcher(query(), budget=acep.Budget(memory="1 MB"), policy="newest-per-state")
+    matcher.push(stream(0, 500, 1))
+    other = acep.Matcher(query(), budget=acep.Budget(memory="1 MB"), policy="newest-per-state")
+    other.restore(matcher.snapshot())
+    names = ("shed", "withheld", "match_memory", "exact", "recall")
+    assert [getattr(other.report, name) for name in names] == [getattr(matcher.report, name) for name in names]
+    assert matcher.report.match_memory > MB // 3
+
+
+NEEDS: list[tuple[acep.Query, int, int]] = [
+    (query(window=2_000, factor=1.0), 3_000, 20),  # whose matches need most
+    (query(window=500), 4_000, 1),
+    (query(window=20_000), 8_000, 200),
+    (query(window=20_000), 8_000, 3_000),
+    (query(NEXT, window=20_000, factor=1.0), 8_000, 3_000),
+]
+
+
+@pytest.mark.parametrize(("asked", "events", "keys"), NEEDS)
+def test_two_and_a_half_times_of_what_is_needed_sheds_nothing(asked: acep.Query, events: int, keys: int) -> None:
+    size = 2_000
+
+    def run(memory: int) -> tuple[acep.Report, int]:
+        matcher, found = acep.Matcher(asked, budget=acep.Budget(memory=memory)), 0
+        whole = stream(0, events, keys)
+        for at in range(0, events, size):
+            found += len(matcher.push({name: column[at : at + size] for name, column in whole.items()}))
+        return matcher.report, found
+
+    exact, every = run(1 << 30)
+    assert exact.exact
+    need = max(exact.memory, exact.match_memory)
+    report, found = run(max(5 * need // 2, MB))
+    assert (report.shed, report.withheld, report.exact, found) == (0, 0, True, every)
 
 
 def test_what_cannot_be_kept_to_is_refused_in_one_line() -> None:

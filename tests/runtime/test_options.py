@@ -17,6 +17,7 @@ from acep.runtime.options import LearnKeywords, MatcherKeywords, MatchKeywords, 
 from tests.test_imports import FOLDERS, ROOT
 
 OPTIONS = StreamOptions.__dataclass_fields__
+NOT_LEARNED = {"engine", "duplicates"}
 OF_MATCHER = {"lateness", "speculation", "op", "dynamic", "seq_gaps"}
 
 
@@ -42,14 +43,14 @@ def test_types_and_defaults_are_of_the_same_options() -> None:
     types = {name: known.__forward_arg__ for name, known in MatcherKeywords.__annotations__.items()}
     assert types == {name: field.type for name, field in OPTIONS.items()}
     assert set(StreamKeywords.__annotations__) == set(OPTIONS) - OF_MATCHER
-    assert set(LearnKeywords.__annotations__) == set(OPTIONS) - {"engine"} - OF_MATCHER
+    assert set(LearnKeywords.__annotations__) == set(OPTIONS) - NOT_LEARNED - OF_MATCHER
     assert set(MatchKeywords.__annotations__) == {*OPTIONS, "counts", "limit"} - OF_MATCHER
 
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_signatures_show_the_options(name: str) -> None:
     parameters = inspect.signature(ENTRIES[name]()).parameters
-    wanted = set(OPTIONS) - ({"engine"} if name == "learn" else set()) - (set() if name == "Matcher" else OF_MATCHER)
+    wanted = set(OPTIONS) - (NOT_LEARNED if name == "learn" else set()) - (set() if name == "Matcher" else OF_MATCHER)
     shown = {one: parameters[one] for one in wanted}
     assert {one: held.default for one, held in shown.items()} == {one: OPTIONS[one].default for one in wanted}
     assert {one: held.annotation for one, held in shown.items()} == {one: OPTIONS[one].type for one in wanted}

@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import acep
-from acep.errors import QueryError, SnapshotError
+from acep.errors import DataError, QueryError, SnapshotError
 from acep.pattern.tree import Query
 from acep.runtime.revised_plan import SELDOM
 from tests.case_counts import CaseCounts
@@ -492,10 +492,15 @@ def test_a_push_that_is_refused_leaves_no_trace(engine: str, speculation: Any, o
     assert one.report.events == other.report.events == 4
 
 
-def test_an_id_may_come_again_in_a_later_push_as_without_lateness() -> None:
+def test_the_id_of_a_final_event_may_come_again() -> None:
     rows = {"ts": [1, 2], "type": ["a", "b"], "id": [5, 6]}
-    for lateness in (None, 9):
+    for lateness in (None, 0):
         options = {} if lateness is None else {"lateness": lateness}
         matcher = acep.Matcher(LETTERS, id="id", **options)
-        found = [*matcher.push(rows), *matcher.push(rows | {"ts": [3, 4]}), *matcher.finish()]
+        found = [*matcher.push(rows), *matcher.push({"ts": [3], "type": ["c"], "id": [7]})]
+        found += [*matcher.push(rows | {"ts": [4, 5]}), *matcher.finish()]
         assert [m.bindings for m in found] == [{"a": (5,), "b": (6,)}] * 3
+    matcher = acep.Matcher(LETTERS, id="id", lateness=9)
+    assert len(matcher.push(rows)) == 0
+    with pytest.raises(DataError, match="the id 5 of column `id` came before"):
+        matcher.push(rows | {"ts": [3, 4]})

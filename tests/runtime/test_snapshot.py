@@ -115,12 +115,71 @@ def test_another_query() -> None:
     data = fed(5).snapshot()
     other = acep.parse(QUERY.text.replace("WITHIN 8", "WITHIN 9"))
     assert "belongs to another query" in refused(data, other)
-    budget = acep.Matcher(QUERY, budget=acep.Budget(errors=1))
-    with pytest.raises(acep.SnapshotError, match="another query"):
-        budget.restore(data)
-    renamed = acep.Matcher(QUERY, ts="when")
-    with pytest.raises(acep.SnapshotError, match="another query"):
-        renamed.restore(data)
+
+
+OTHERWISE: list[tuple[Any, dict[str, Any], Any, dict[str, Any], str]] = [
+    (QUERY, {"lateness": 3}, QUERY, {}, "taken of this query with lateness=3, and here it has lateness=None"),
+    (QUERY, {}, QUERY, {"lateness": "inf"}, "with lateness=None, and here it has lateness='inf'"),
+    (QUERY, {"lateness": 3}, QUERY, {"lateness": 4}, "with lateness=3, and here it has lateness=4"),
+    (QUERY, {"lateness": 3}, QUERY, {"lateness": 3, "speculation": 2}, "speculation=0, and here it has speculation=2"),
+    (
+        QUERY,
+        {"lateness": 3, "id": "x"},
+        QUERY,
+        {"lateness": 3, "id": "x", "op": "k"},
+        "with op=None, and here it has op='k'",
+    ),
+    (
+        QUERY,
+        {"seq": "x", "seq_gaps": True},
+        QUERY,
+        {"seq": "x", "seq_gaps": 1},
+        "seq_gaps=0, and here it has seq_gaps=1",
+    ),
+    (QUERY, {}, QUERY, {"dynamic": True}, "with dynamic=False, and here it has dynamic=True"),
+    (QUERY, {}, QUERY, {"ts": "when"}, "with ts='ts', and here it has ts='when'"),
+    (QUERY, {}, QUERY, {"unit": "s"}, "with unit=None, and here it has unit='s'"),
+    (QUERY, {}, QUERY, {"budget": acep.Budget(errors=1)}, "with errors=0, and here it has errors=1"),
+    (QUERY, {"budget": acep.Budget(work=3)}, QUERY, {}, "a budget that bounds work, and here it bounds nothing"),
+    (QUERY, {}, QUERY, {"budget": acep.Budget(memory="16 MB")}, "that bounds nothing, and here it bounds memory"),
+    (QUERY, {}, [QUERY], {}, "the snapshot is of one query alone, and here is a list of 1"),
+    (
+        {"up": QUERY},
+        {},
+        {"down": QUERY},
+        {},
+        "of queries with the names 'up', and here is queries with the names 'down'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("query", "options", "other", "others", "message"), OTHERWISE)
+def test_another_option_is_named(
+    query: Any, options: dict[str, Any], other: Any, others: dict[str, Any], message: str
+) -> None:
+    first = acep.Matcher(query, **options)
+    if options.get("seq") is None and options.get("id") is None:
+        first.push(rows(0, 5))
+    second = acep.Matcher(other, **others)
+    with pytest.raises(acep.SnapshotError) as caught:
+        second.restore(first.snapshot())
+    assert message in caught.value.message
+    assert caught.value.code == "state_other"
+    assert caught.value.hint
+
+
+def test_a_snapshot_that_does_not_say_its_options_is_of_another_query() -> None:
+    """Those of earlier versions do not."""
+    first = fed(5)
+    tables = first._tables
+    payload = unseal(first.snapshot(), tables.fingerprint)
+    for origin in ({}, {"origin": None}, {"origin": {"queries": [], "options": 3}}):
+        old = seal({name: value for name, value in payload.items() if name != "origin"} | origin, tables.fingerprint)
+        with pytest.raises(acep.SnapshotError, match="another query, or to a stream with other columns"):
+            acep.Matcher(QUERY, lateness=3).restore(old)
+        second = acep.Matcher(QUERY)
+        second.restore(old)
+        assert list(second.finish()) == list(fed(5).finish())
 
 
 def test_another_version() -> None:

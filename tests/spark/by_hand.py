@@ -48,8 +48,8 @@ __all__ = [
 ]
 
 
-COUNTED = ("events", "late", "ahead")  # of what buckets tell
-FRAME = ("rows", "ended", "packed", "packing")  # columns of what is packed
+COUNTED = ("events", "late", "ahead", "duplicates")  # of what buckets tell
+FRAME = ("rows", "ended", "packed", "packing", "newest")  # columns of what is packed
 
 
 class State:
@@ -144,9 +144,11 @@ def stream(
     rng: random.Random | None = None,
     states: dict[int, State] | None = None,
     versions: Sequence[Sequence[str]] = (),
+    announces: bool = True,
 ) -> tuple[list[dict[str, Any]], dict[int, State], dict[str, int]]:
     """Rows of the result over a stream of micro-batches, the states, and the totals; ``delay`` is in ticks of ``ts``.
-    ``versions`` of queries come as rows of the micro-batches.
+    ``versions`` of queries come as rows of the micro-batches. Without ``announces`` the watermark is one that the
+    frame has already.
 
     With ``rng`` a micro-batch is sometimes run twice from the same state, as after a crash, and workers forget.
     """
@@ -164,7 +166,8 @@ def stream(
             for row in packed.to_pylist():
                 frames.setdefault(row["bucket"], []).append(pd.DataFrame({n: [row[n]] for n in frame}))
         else:
-            frames = {b: [] for b, s in states.items() if s.timeout is not None and s.timeout < watermark}
+            due = [b for b, s in states.items() if s.timeout is not None and s.timeout < watermark]
+            frames = {b: [pd.DataFrame({n: [] for n in frame})] for b in due}  # as Spark calls after a timeout
         if frames:
             totals.update(dict.fromkeys((*COUNTED, "matches"), 0))
         for bucket, blobs in frames.items():
@@ -191,7 +194,7 @@ def stream(
         rows = spread(job, table)
         if job.dynamic:
             rows = with_versions(rows, versions[number] if number < len(versions) else ())
-        packed = list(pack(job, rows.to_batches(max_chunksize=5)))
+        packed = list(pack(job, rows.to_batches(max_chunksize=5), announces=announces))
         run(pa.Table.from_batches(packed).combine_chunks().to_batches()[0])
         ticks, _ = ticks_of(job.schema.ts, table.column(job.schema.ts), job.schema.tick_ns or 1)
         bound = job.bound(0)
@@ -201,6 +204,8 @@ def stream(
             watermark = max(watermark, passed(highest, late_ms, job.tick_ms), 0)
         if rng is None or rng.random() < 0.5:
             run(None)
+    for state in states.values():
+        state.watermark = watermark  # Spark writes it down with the micro-batch
     if end:
         run(workers._blobs(job, {bucket: [] for bucket in range(job.buckets)}, 0.0, ended=True))
     return out, states, dict(totals)

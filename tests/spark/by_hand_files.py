@@ -5,20 +5,25 @@ from __future__ import annotations
 import json
 import random
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from unittest import mock
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from acep.events.columns import ticks_of
 from acep.spark import bucket_rows, one_hop
+from acep.spark.newest_time import NEVER, marked_newest
 from acep.spark.one_hop import StatePlace, step_in_files
 from acep.spark.times import end_of_stream
 from acep.streaming import live
 from acep.streaming.job import Job
-from acep.streaming.step import BUCKET
+from acep.streaming.step import BUCKET, newest_tick
 from acep.streaming.totals import TOLD
 from tests.spark.by_hand import COUNTED, spread, with_versions
 
@@ -28,6 +33,10 @@ __all__ = ["FileStream"]
 class FileStream:
     """A streaming query whose state is in ``folder``; ``delay_ms`` is that of its watermark. Where it is ``coalesced``
     all partitions are called by one task.
+
+    By the way ``each`` the driver says which micro-batch it is, and each partition has a row that says its number; by
+    the way ``driver`` there is one partition, in this process, and the driver knows the newest time. On both, events
+    that are not ``needed`` stay behind.
 
     With ``rng`` a partition is sometimes run twice, workers forget, and a micro-batch is sometimes begun by a new run.
     """
@@ -42,8 +51,11 @@ class FileStream:
         rng: random.Random | None = None,
         query: int = 1,
         coalesced: bool = False,
+        way: Literal["files", "each", "driver"] = "files",
+        needed: Callable[[dict[str, Any]], bool] | None = None,
     ) -> None:
-        self.job, self.rng = job, rng
+        self.job, self.rng, self.way, self.needed = job, rng, way, needed
+        partitions = 1 if way == "driver" else partitions
         self.query, self.coalesced = str(uuid.UUID(int=query)), coalesced
         self.place = StatePlace(str(folder), 100, delay_ms, min(partitions, job.buckets))
         self.batch = 0
@@ -52,7 +64,11 @@ class FileStream:
 
     def push(self, table: pa.Table, versions: Sequence[str] = ()) -> list[dict[str, Any]]:
         """Rows of the result that a micro-batch gives. ``versions`` of queries are rows for each partition."""
-        rows = coded(self.job, table)
+        announced_to = 0 if self.way == "driver" else self.place.partitions
+        rows = coded(self.job, table, announced_to, needed=self.needed, rng=self.rng)
+        if self.way == "driver":
+            ticks, _ = ticks_of(self.job.schema.ts, table.column(self.job.schema.ts), self.job.schema.tick_ns or 1)
+            self.place = replace(self.place, newest=newest_tick(self.job, ticks, 0))
         if self.job.dynamic:
             rows = with_versions(rows, [text for text in versions for _ in range(self.place.partitions)])
             to = [*range(self.place.partitions)] * len(versions)
@@ -105,8 +121,13 @@ class FileStream:
         buckets = iter(range(partition, self.job.buckets, self.place.partitions))
         held = 200 if self._chance(0.3) else bucket_rows.HELD  # many rows go to files
         with self._on(partition), mock.patch.object(bucket_rows, "HELD", held):
-            part = rows.take(pa.array(mine, pa.int64()))
-            for batch in step_in_files(self.job, self.place, part.to_batches(max_chunksize=5)):
+            part, place = rows.take(pa.array(mine, pa.int64())), self.place
+            if self.way != "files":
+                place = replace(place, known=(self.batch, self.query, str(self.run)))
+            if self.way == "each" and place.partitions > 1:
+                part = pa.concat_tables([part, marking_row(self.job, place.partitions, partition, part.schema)])
+            cores = 2 if self.way == "driver" else 1
+            for batch in step_in_files(self.job, place, part.to_batches(max_chunksize=5), cores):
                 for row in batch.to_pylist(maps_as_pydicts="strict"):
                     text = row.pop(TOLD)
                     if text is None:
@@ -129,18 +150,47 @@ class FileStream:
         return 0 if self.rng is None else self.rng.randrange(size)
 
 
+def marking_row(job: Job, partitions: int, number: int, schema: pa.Schema) -> pa.Table:
+    """The row that says which partition it is in (:func:`acep.spark.running.marks_of`)."""
+    first = -(-job.buckets // partitions) * partitions
+    columns = {field.name: pa.nulls(1, field.type) for field in schema}
+    return pa.table(columns | {BUCKET: pa.array([first + number], pa.int32())}, schema)
+
+
 def spark_type(held: pa.DataType) -> Any:
     from pyspark.sql.pandas.types import from_arrow_type
 
     return from_arrow_type(held, prefer_timestamp_ntz=True)
 
 
-def coded(job: Job, table: pa.Table) -> pa.Table:
-    """The rows with codes, a copy for each pass; the time of a row without a bucket counts in some bucket."""
+def coded(
+    job: Job,
+    table: pa.Table,
+    partitions: int,
+    *,
+    needed: Callable[[dict[str, Any]], bool] | None = None,
+    rng: random.Random | None = None,
+) -> pa.Table:
+    """The rows that travel, with codes, a copy for each pass. Those that are not ``needed`` stay behind. The newest
+    ones go to all ``partitions`` (0: to none), as a few tasks would mark them, in batches of a few rows."""
     wide = spread(job, table)
+    rows = wide.select(job.columns)
+    stays = [needed is not None and not needed(row) for row in table.to_pylist()]
     parts = []
-    for i, part in enumerate(job.passes):
-        numbers = wide.column(f"{BUCKET}{i}").to_pylist()
-        codes = [-1 - part.first - row % part.size if n is None else n for row, n in enumerate(numbers)]
-        parts.append(wide.select(job.columns).append_column(BUCKET, pa.array(codes, pa.int32())))
+    for i in range(len(job.passes)):
+        numbers = pa.array(wide.column(f"{BUCKET}{i}").to_pylist(), pa.int32())
+        codes = pc.if_else(pa.array(stays, pa.bool_()), pa.scalar(None, pa.int32()), numbers)
+        parts.append(rows.append_column(BUCKET, codes).filter(codes.is_valid()))
+    ticks, _ = ticks_of(job.schema.ts, table.column(job.schema.ts), job.schema.tick_ns or 1)
+    latest = job.bound(0)
+    is_event = (ticks < job.end) & (ticks <= (job.end if latest is None else latest))
+    ticks = np.where(is_event, ticks, NEVER)
+    cut = table.num_rows if rng is None else rng.randint(0, table.num_rows)
+    for task in (range(cut), range(cut, table.num_rows)):
+        batches = [np.array(task[start : start + 3], np.int64) for start in range(0, len(task), 3)]
+        marks = marked_newest(ticks[batch] for batch in batches)
+        marked = [row for batch, flags in zip(batches, marks, strict=True) for row in batch[flags]]
+        for number in range(partitions):
+            codes = pa.array([-1 - number] * len(marked), pa.int32())
+            parts.append(rows.take(pa.array(marked, pa.int64())).append_column(BUCKET, codes))
     return pa.concat_tables(parts)

@@ -51,6 +51,7 @@ def main(folder: Path) -> None:
     for name, state in (("own", None), ("files", folder / "state")):
         told[name] = stream(spark, events.schema, exact, folder, name, state)
     events.where("ts = 1").write.mode("append").parquet(str(folder / "events"))
+    told["unable"] = unable(folder)
     told["refused"] = refused(spark, events.schema, folder)
     sys.stdout.write(json.dumps(told) + "\n")
     spark.stop()
@@ -90,6 +91,15 @@ def stream(
     spent = last.spent.spark + last.spent.transfer + last.spent.matching
     whole = abs(spent - last.seconds) < 1e-6
     return {"events": last.events, "matches": last.matches, "live": last.live, "whole": whole}
+
+
+def unable(folder: Path) -> str:
+    """What is said where a function is to be called in the driver."""
+    try:
+        acep.spark.for_each_batch(QUERY, lambda found, number: None, state=folder / "unable", seq="ts", id="ts")
+    except acep.EngineError as error:
+        return error.message
+    return "it was not refused"
 
 
 def refused(spark: Any, schema: Any, folder: Path) -> str:

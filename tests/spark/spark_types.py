@@ -89,7 +89,7 @@ def _where(role: str, held: st.DataType) -> tuple[str, str, dict[str, str]]:
     """A predicate, RETURN and the names of columns that put the column ``x`` into a role."""
     kind = held.typeName()
     literal = "TIMESTAMP '2024-03-31 00:59:59'" if kind in MOMENTS else LITERALS.get(kind, "1")
-    difference = "q.x - p.x >= 0 s" if kind in MOMENTS else "p.x - q.x < 1"
+    difference = "q.x - p.x >= 0 s" if kind in (*MOMENTS, "daytimeinterval") else "p.x - q.x < 1"
     return {
         "`ts`": ("p.n = q.n", "", {"ts": "x"}),
         "`type`": ("p.n = q.n", "", {"type": "x"}),

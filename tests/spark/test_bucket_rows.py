@@ -12,8 +12,9 @@ import pytest
 import acep
 from acep.errors import DataError
 from acep.spark import bucket_rows
-from acep.spark.bucket_rows import NOW, rows_of_partition
+from acep.spark.bucket_rows import rows_of_partition
 from acep.spark.job import SentJob
+from acep.spark.workers import NOW
 from acep.streaming.step import BUCKET
 from tests.spark.by_hand import the_job
 

@@ -356,7 +356,7 @@ def test_a_batch_that_is_tried_again_is_given_the_same(monkeypatch: pytest.Monke
     state, paces, works = State(), set(), set()
     for n in range(0, len(table), 500):
         rows = spread(job, table.slice(n, 500)).to_batches()
-        (blob,) = (one["rows"] for packed in pack(job, rows) for one in packed.to_pylist())
+        (packed_rows,) = (row for packed in pack(job, rows, announces=True) for row in packed.to_pylist())
         state.began, state.watermark = n // 10, n
         tries = []
         before = state.data
@@ -364,7 +364,8 @@ def test_a_batch_that_is_tried_again_is_given_the_same(monkeypatch: pytest.Monke
             monkeypatch.setattr("acep.streaming.pace.time", Clock(pace))
             live.forget_live()
             state.data, state.timeout = before, None
-            frame = pd.DataFrame({"rows": [blob], "ended": [False], "packed": [0.0], "packing": [0.0]})
+            frame = pd.DataFrame({name: [packed_rows[name]] for name in ("rows", "newest")})
+            frame = frame.assign(ended=False, packed=0.0, packing=0.0)
             (out,) = step(job, 0, (0,), iter([frame]), state)  # type: ignore[arg-type]
             told = json.loads(out[TOLD][0])
             tries.append((bytes(out["rows"][0]), state.get[0], told["allowance"], told["queries"][-1]["touches"]))

@@ -30,4 +30,5 @@ def test_batch_and_both_routes_of_a_stream_run_on_connect(tmp_path: Path) -> Non
     assert told["batch"] == 1
     expected = {"events": 120, "matches": told["matches"], "live": 0, "whole": True}
     assert told["own"] == told["files"] == expected
+    assert told["unable"] == "for_each_batch needs a driver in this process, and a session of Spark Connect has none"
     assert "the stream goes on with micro-batch" in told["refused"]

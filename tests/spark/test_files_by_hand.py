@@ -19,6 +19,7 @@ import pytest
 import acep
 from acep.errors import DataError, EngineError, SnapshotError
 from acep.spark import one_hop
+from acep.streaming import version_files
 from acep.streaming.job import Job
 from acep.streaming.latest import Latest
 from acep.streaming.step import BUCKET, write_step
@@ -169,7 +170,8 @@ def job_for(table: pa.Table, query: Any = None, **options: Any) -> Job:
 
 def test_a_bucket_releases_what_its_own_events_make_certain(run: Run) -> None:
     table = events((100, "a", "x"), (102, "b", "x"), (105, "c", "x"))
-    assert run(job_for(table, buckets=1), [table], 2) == ([[1]], {"events": 3, "late": 0, "ahead": 0, "matches": 1})
+    totals = {"events": 3, "late": 0, "ahead": 0, "duplicates": 0, "matches": 1}
+    assert run(job_for(table, buckets=1), [table], 2) == ([[1]], totals)
 
 
 def test_an_event_at_the_bound_waits_and_one_of_its_time_may_still_come(run: Run) -> None:
@@ -181,15 +183,15 @@ def test_an_event_at_the_bound_waits_and_one_of_its_time_may_still_come(run: Run
 
 def test_a_bucket_takes_in_all_rows_before_it_releases_any(run: Run) -> None:
     table = events((100, "a", "x"), (199, "c", "x"), (101, "b", "x"))
-    assert run(job_for(table, buckets=1), [table], 2) == ([[2]], {"events": 3, "late": 0, "ahead": 0, "matches": 1})
+    totals = {"events": 3, "late": 0, "ahead": 0, "duplicates": 0, "matches": 1}
+    assert run(job_for(table, buckets=1), [table], 2) == ([[2]], totals)
 
 
-def test_the_events_of_other_buckets_count_from_the_next_micro_batch(run: Run) -> None:
+def test_the_events_of_other_buckets_count_at_once(run: Run) -> None:
     table = events((100, "a", "x"), (101, "b", "x"), (150, "c", "y"), (151, "c", "y"))
     job = job_for(table, buckets=64)
     given, _ = run(job, [table.slice(0, 3), table.slice(3)], 2)
-    # With its own state Spark plans a micro-batch without rows at once, as time has moved.
-    assert given == ([[1], []] if run is by_store else [[], [1]])
+    assert given == [[1], []]
 
 
 def test_an_event_is_late_by_the_time_of_all_buckets_alone(run: Run) -> None:
@@ -234,7 +236,7 @@ def test_an_event_beyond_the_latest_time_is_counted_and_does_not_move_time(run: 
         job = job_for(table, buckets=buckets, latest=800)
         given, totals = run(job, [table.slice(0, 4), table.slice(4)], 2)
         assert given == [[], [4]]
-        assert totals == {"events": 3, "late": 0, "ahead": 3, "matches": 1}
+        assert totals == {"events": 3, "late": 0, "ahead": 3, "duplicates": 0, "matches": 1}
 
 
 def test_a_stream_that_most_events_are_late_for_says_so(run: Run) -> None:
@@ -253,9 +255,9 @@ def test_negations_of_idle_buckets_are_decided_when_time_has_passed(tmp_path: Pa
     query = acep.parse("PATTERN SEQ(a a, b b, ~d d) WHERE skip_till_next_match(a, b) { [k] } WITHIN 50")
     files = FileStream(job_for(table, query, buckets=64), tmp_path, 2)
     assert files.push(table.slice(0, 2)) == []
-    assert files.push(table.slice(2, 1)) == []
-    (row,) = files.push(table.slice(3))
+    (row,) = files.push(table.slice(2, 1))
     assert row["bindings"] == {"a": [0], "b": [1]}
+    assert files.push(table.slice(3)) == []
 
 
 def test_all_is_late_after_the_end_and_no_micro_batch_is_needed_for_it(tmp_path: Path) -> None:
@@ -291,7 +293,7 @@ def test_no_result_is_given_before_the_state_of_its_bucket_is_written(tmp_path: 
         return new
 
     def read() -> None:
-        for batch in one_hop.step_in_files(job, files.place, coded(job, table).to_batches()):
+        for batch in one_hop.step_in_files(job, files.place, coded(job, table, 1).to_batches()):
             told.extend([len(written)] * (batch.num_rows - batch.column(TOLD).null_count))
 
     with files._on(0), mock.patch.object(one_hop, "write_step", slowly), pytest.raises(DataError, match="is full"):
@@ -309,7 +311,7 @@ def test_rows_of_another_partition_are_refused(tmp_path: Path) -> None:
     table = events((100, "a", "x"), (101, "b", "x"))
     job = job_for(table, buckets=1)
     files = FileStream(job, tmp_path, 5, partitions=1)
-    rows = coded(job, table).drop_columns([BUCKET]).append_column(BUCKET, pa.array([1, 1], pa.int32()))
+    rows = coded(job, table, 0).drop_columns([BUCKET]).append_column(BUCKET, pa.array([1, 1], pa.int32()))
     files.place = one_hop.StatePlace(str(tmp_path), 100, 5, 2)
     with files._on(0), pytest.raises(EngineError, match="coalesced") as bad:
         list(one_hop.step_in_files(job, files.place, rows.to_batches()))
@@ -336,8 +338,8 @@ def test_a_source_that_does_not_repeat_itself_is_refused(tmp_path: Path) -> None
 def test_a_result_that_was_not_read_whole_is_refused_in_the_next_micro_batch(tmp_path: Path) -> None:
     table = events((100, "a", "x"), (101, "b", "x"))
     files = FileStream(job_for(table), tmp_path, 5)
-    rows = coded(files.job, table)
-    files._tried(rows, rows.column(BUCKET).to_pylist(), 0)
+    rows = coded(files.job, table, 2)
+    files._tried(rows, [code if code >= 0 else -1 - code for code in rows.column(BUCKET).to_pylist()], 0)
     files.batch = 1
     with pytest.raises(SnapshotError, match="has not the state of all 8 buckets after micro-batch 0") as bad:
         files.push(table)
@@ -384,7 +386,7 @@ def test_a_run_that_is_coalesced_gives_no_row_twice(tmp_path: Path) -> None:
     table = events(*((100 + t, "ab"[t % 2], f"{k}") for t in range(2) for k in range(40)), (200, "c", "far"))
     files = FileStream(job_for(table), tmp_path, 3)
     none = table.slice(0, 0)
-    assert len(files.push(table)) < 40, "only one bucket knows of the time of the last event"
+    assert len(files.push(table)) == 40
     files.run = uuid.UUID(int=200)
     files.coalesced = True
     assert files.push(none) == []
@@ -392,16 +394,46 @@ def test_a_run_that_is_coalesced_gives_no_row_twice(tmp_path: Path) -> None:
         files.push(none)
 
 
+def test_each_task_of_a_run_that_is_coalesced_is_told_so_by_its_first_row(tmp_path: Path) -> None:
+    """Rows come to each partition, though one key has them, since they say how far time is."""
+    table = events((100, "a", "x"), (101, "b", "x"), (200, "a", "x"))
+    files = FileStream(job_for(table), tmp_path, 3)
+    assert files.push(table.slice(0, 2)) == []
+    files.run = uuid.UUID(int=200)
+    files.coalesced = True
+    with pytest.raises(EngineError, match="coalesced"):
+        files.push(table.slice(2))
+
+
 def test_buckets_of_an_idle_partition_are_decided(tmp_path: Path) -> None:
     table = events(*((100 + t, "ab"[t % 2], f"{k}") for t in range(2) for k in range(40)), (200, "c", "far"))
     files = FileStream(job_for(table), tmp_path, 3)
-    first = files.push(table)
-    assert len(first) + len(files.push(table.slice(0, 0))) == 40
-    assert len(first) < 40
+    assert files.push(table.slice(0, 80)) == []
+    assert len(files.push(table.slice(80))) == 40
+
+
+def test_a_state_of_before_goes_on_with_a_micro_batch_that_was_begun(tmp_path: Path) -> None:
+    """An earlier acep named a version by the greatest time of its own bucket, and was killed in a micro-batch."""
+    table = events(*((100 + t, "ab"[t % 2], f"{k}") for t in range(2) for k in range(9)), (200, "c", "far"))
+    files = FileStream(job_for(table), tmp_path, 3)
+    assert files.push(table.slice(0, 18)) == []
+    files.push(table.slice(18))
+    for version in tmp_path.glob("*/*/[01]/*-all"):
+        bucket, order, _, digest, _ = version.name.split("-")
+        greatest = "101" if version.parent.name == "0" else "none"
+        old = version.with_name(f"{bucket}-{order}-{greatest}-{digest}")
+        relative = "/".join(old.parts[-4:])
+        path = "/".join(version.parts[-4:])
+        old.write_bytes(version_files.packed(relative, version_files.unpacked(path, version.read_bytes())))
+        version.unlink()
+    files.batch, files.run = 1, uuid.UUID(int=files.run.int + 1)
+    assert len(files.push(table.slice(18))) == 9
+    assert files.push(table.slice(0, 0)) == []
 
 
 def test_a_bucket_that_is_kept_goes_on_with_the_bounds_of_now(tmp_path: Path) -> None:
-    first, second = events((100, "a", "x"), (101, "b", "x")), events((200, "a", "x"), (201, "b", "x"))
+    table = events((100, "a", "x"), (101, "b", "x"), (200, "a", "x"), (201, "b", "x"))
+    first, second = table.slice(0, 2), table.slice(2)
     files = FileStream(dataclasses.replace(job_for(first), latest=Latest(tick=150)), tmp_path, 3)
     files.push(first)
     files.job, files.run = dataclasses.replace(files.job, latest=None), uuid.UUID(int=files.run.int + 1)

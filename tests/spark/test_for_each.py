@@ -425,7 +425,7 @@ def test_spark_admits_the_rows_that_the_thresholds_admit(spark: Any, keys: tuple
     for seen, share, some in zip((1_380, 1_400, 1_430, 1_460), (0.4, 0.5, 0.1, 0.3), favoured, strict=True):
         admission = admission.after(seen, int(share * ALL), some if known else None)
     assert admission.changing == bool(known)
-    columns = row_columns.row_columns(frame, job, None)
+    columns = row_columns.row_columns(frame, job, None, 0)
     rows = columns.made(frame, job, Decision(admission, carried=Carried(seen=1_460))).where("ts > 1458 AND ts < 1600")
     hashed = sf.pmod(sf.xxhash64(*sorted(keys), sf.col("__begin0"), sf.lit(3)), sf.lit(ALL)).alias("hashed")
     going, went = sf.col("__going0").isNotNull(), []

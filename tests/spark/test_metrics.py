@@ -118,7 +118,7 @@ def test_the_bucket_that_is_furthest_behind_tells_the_lag() -> None:
 def test_a_line_for_each_micro_batch() -> None:
     one = progress_of(told(acep_1=Row(**COUNTS)))
     assert str(one) == (
-        "9 events (3/s), 2 held, 11 live, 4 matches, 1 late, lag 2.5 s, state 0.00 MB, 6 shed, 88% of the allowance;"
+        "9 events (3.33/s), 2 held, 11 live, 4 matches, 1 late, lag 2.5 s, state 0.00 MB, 6 shed, 88% of the allowance;"
         " 33 % Spark, 40 % transfer, 27 % matching"
     )
     for rows, says in ((7, True), (3, False)):

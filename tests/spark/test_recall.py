@@ -59,7 +59,7 @@ def on_a_stream(job: Job, table: pa.Table, rng: random.Random) -> list[dict[str,
     told: dict[int, dict[str, Any]] = {}
     cuts = sorted(rng.randrange(len(table)) for _ in range(5))
     for begin, end in zip([0, *cuts], [*cuts, len(table)], strict=True):
-        (packed,) = pack(job, wide(job, table.slice(begin, end - begin), f"{BUCKET}0").to_batches())
+        (packed,) = pack(job, wide(job, table.slice(begin, end - begin), f"{BUCKET}0").to_batches(), announces=False)
         for row in packed.to_pylist():
             state, before = states[row["bucket"]], states[row["bucket"]].data
             state.watermark = table["ts"][begin - 1].as_py() if begin else 0
@@ -136,7 +136,7 @@ def test_the_interval_has_the_exact_recall() -> None:
 def test_each_query_has_a_recall_of_its_own() -> None:
     table = events(SIZE, 2)
     other = acep.parse("PATTERN SEQ(a p, b q, c r) WHERE skip_till_any_match(p, q, r) { [k] } WITHIN 80")
-    queries = {"deep": QUERY, "first": acep.parse(f"{other.text} OUTPUT NON OVERLAP"), "wide": other}
+    queries = {"deep": QUERY, "first": acep.parse(f"{other.text} OUTPUT LONGEST NON OVERLAP"), "wide": other}
     job = job_of(table, queries)
     report, each = reports(in_a_batch(job, table)[0], list(queries))
     assert not report.exact

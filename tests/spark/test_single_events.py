@@ -63,7 +63,7 @@ def test_spark_keeps_the_events_that_the_history_keeps(spark: Any, kind: str) ->
     query = "PATTERN SEQ(a p, b q) WHERE skip_till_any_match(p, q) { [k] AND q.x > p.x } WITHIN 9"
     job, _ = job_of(frame.schema, query, seq="id", id="id", buckets=4)
     exploring = Exploring.of(utility, ("k",), Admission(9, seed=3))
-    columns_of = row_columns.row_columns(frame, job, None, exploring)
+    columns_of = row_columns.row_columns(frame, job, None, 0, exploring)
     table = frame.toArrow()
     chosen, _ = exploring.chosen([table["k"]], table["ts"].to_numpy())
     cells = utility.cells(table, table["type"])

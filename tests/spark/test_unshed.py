@@ -60,7 +60,7 @@ def test_rows_as_they_come_give_the_counts_and_rows_of_computed_columns(spark: A
     job, _ = job_of(frame.schema, parsed, seq="n", id="n", buckets=4)
     uses = uses_of(job.plans, ids=True, budget=job.budget)
     assert (needed_events(frame.schema, uses, "type") is None) == (query == QUERIES["all events"])
-    columns, decision = row_columns(frame, job, uses), Decision()
+    columns, decision = row_columns(frame, job, uses, 0), Decision()
     assert columns.all_go(decision)
     made, unshed = columns.made(frame, job, decision), columns.unshed
     middle = frame.selectExpr("unix_micros(min(ts)) + 30000000 AS tick").first()["tick"]

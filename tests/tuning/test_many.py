@@ -108,13 +108,40 @@ def test_a_shared_attribute_is_proposed_only_if_it_leaves_less() -> None:
     assert all(one.matches is None or one.matches < found.matches for one in found.fewer)
 
 
-def test_matches_that_explode_are_cut_and_said() -> None:
+def test_matches_that_explode_are_cut_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("acep.tuning.many.EFFORT", 1_000_000)
     rows = {"ts": list(range(400)), "type": ["a"] + ["b"] * 399}
-    found = why_many(rows, "PATTERN SEQ(a p, b+ q[]) WHERE skip_till_any_match(p, q[]) WITHIN 500")
-    assert "too many matches to count" in found.cut
-    assert found.events < 400
-    assert any(one.matches is None for one in found.fewer) or found.matches == 0
+    text = "PATTERN SEQ(a p, b+ q[]) WHERE skip_till_any_match(p, q[]) { q[i].ts > q[i-1].ts } WITHIN 500"
+    found = why_many(rows, text)
+    assert "to count the matches of more takes too long" in found.cut
+    assert 10 < found.events < 40
+    assert found.matches == len(acep.match({name: column[: found.events] for name, column in rows.items()}, text))
     assert str(found).startswith("only the first")
+
+
+def test_any_number_of_matches_is_counted_where_they_need_not_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("acep.tuning.many.EFFORT", 1_000_000)
+    monkeypatch.setattr("acep.tuning.many.LOOKED_AT", 1_000)
+    rows = {"ts": list(range(200)), "type": ["a"] + ["b"] * 199}
+    found = why_many(rows, "PATTERN SEQ(a p, b+ q[]) WHERE skip_till_any_match(p, q[]) WITHIN 250")
+    assert (found.events, found.matches, found.cut) == (200, 2**199 - 1, "")
+    assert str(found).startswith("200 events: about 10^59 matches at 199 match points")
+    assert {one.change: one.matches for one in found.fewer}["WITHIN 125"] == 2**125 - 1
+    assert {one.change: one.matches for one in found.fewer}["OUTPUT NON OVERLAP"] == 1
+    assert {one.change: one.matches for one in found.fewer}["OUTPUT LONGEST NON OVERLAP"] is None
+    assert "not counted: that takes too much work" in str(found)
+
+
+def test_what_can_be_counted_in_a_moment_is_counted() -> None:
+    """More than 200,000 touches, which once were said to be too many to count."""
+    rng = random.Random(1)
+    rows = {"ts": list(range(9_000)), "type": rng.choices("ab", k=9_000), "x": [rng.random() for _ in range(9_000)]}
+    text = "PATTERN SEQ(a p, b q) WHERE skip_till_any_match(p, q) { q.x > p.x } WITHIN 100"
+    assert acep.match(rows, text, output="count").report.work > 200_000
+    found = why_many(rows, text)
+    for output in ("NON OVERLAP", "EARLIEST MAXIMAL", "LONGEST NON OVERLAP"):
+        expected = int(acep.match(rows, f"{text} OUTPUT {output}", output="count"))
+        assert {one.change: one.matches for one in found.fewer}[f"OUTPUT {output}"] == expected
 
 
 def test_no_match_and_the_reference_runtime() -> None:

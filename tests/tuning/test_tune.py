@@ -49,7 +49,7 @@ def query(seed: int) -> str:
 @pytest.fixture(scope="module")
 def tuned() -> dict[int, acep.Tuning]:
     """A tuning with and without partitions."""
-    return {seed: acep.tune(stream(seed), query(seed), sample=2500, effort=20_000_000) for seed in (0, 1)}
+    return {seed: acep.tune(stream(seed), query(seed), sample=2500, target_recall=0.6) for seed in (0, 1)}
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -176,11 +176,11 @@ def test_no_events_and_no_matches() -> None:
 def test_a_query_that_explodes_is_cut() -> None:
     """2^n matches: the sample is cut to what can be replayed, and the text says so."""
     rows = {"ts": list(range(3000)), "type": ["a"] + ["b"] * 2999, "x": [1] * 3000}
-    text = "PATTERN SEQ(a p, b+ q[]) WHERE skip_till_any_match(p, q[]) { q[i].x = p.x } WITHIN 500"
+    text = "PATTERN SEQ(a p, b+ q[]) WHERE skip_till_any_match(p, q[]) { q[i].ts > q[i-1].ts } WITHIN 500"
     found = acep.tune(rows, text, effort=1_000_000)
     assert found.cut
     assert found.cut[0].startswith("the sample: all 3,000 events")
-    assert found.sample.events < 3000
+    assert 10 < found.sample.events < 40
     assert found.exact.exact
     assert "# cut" in str(found)
 
@@ -188,7 +188,7 @@ def test_a_query_that_explodes_is_cut() -> None:
 def test_the_work_of_all_replays_is_bounded(tuned: dict[int, acep.Tuning]) -> None:
     table, columns = stream(0), {"ts": "ts", "type": "type", "seq": None, "id": None, "unit": None}
     meter = Meter(10**9)
-    assert replayed(table, acep.parse(query(0)), columns, meter, 10**8) == len(table)
+    assert replayed(table, acep.parse(query(0)), columns, meter, 10**8).events == len(table)
     made = replay(table, acep.parse(query(0)), columns, Partitions(), meter)
     assert made.touches < meter.spent <= 3 * made.touches
     assert bundles_in(made.at) == made.bundles
@@ -225,7 +225,7 @@ def test_a_shared_attribute_and_a_shorter_window_are_proposed_and_measured() -> 
         made = acep.match(found.sample.table, other)
         one = by_name[change]
         assert (one.after.matches, one.after.touches) == (len(made), made.report.work)
-        assert one.same
+        assert one.same(found.exact)
         assert one.after.touches < found.exact.touches
     assert sum(found.by_variable.values()) > 0
 
@@ -280,7 +280,7 @@ def test_a_proposed_partition_names_both_meanings_with_both_counts(
     assert change[1].startswith(f"now {now}; it would be {label} (100.0% of the matches")
     for line in str(acep.tune(teams(), text)).splitlines():
         if line.startswith("[team]"):
-            assert f"; {before:,} matches, {after:,} after the change" in line
+            assert f"{before:,}" in line or line.endswith("the same matches")
 
 
 def _candidates_of(text: str) -> list[tuple[str, str, Any]]:
@@ -289,7 +289,7 @@ def _candidates_of(text: str) -> list[tuple[str, str, Any]]:
     columns = {"ts": "ts", "type": "type", "seq": None, "id": None, "unit": None}
     plan = compile_query(acep.parse(text), schema_of(table.schema))
     exact = replay(table, plan.query, columns, Partitions(), Meter(10**9))
-    return list(_candidates(table, plan, columns, exact))
+    return list(_candidates(table, plan, columns, exact, None))
 
 
 @pytest.mark.parametrize(
@@ -390,7 +390,7 @@ def test_a_notebook_shows_recommendations_and_no_sample() -> None:
     for shown in (tuned, lint, many):
         assert repr(shown) == str(shown)
         assert "pyarrow" not in repr(shown)
-        assert shown._repr_html_().startswith("<pre>")
+        assert shown._repr_html_().startswith("<pre ")
     assert len(tuned._repr_html_()) < 25_000
 
 

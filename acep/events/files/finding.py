@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import glob
 import os
-import shutil
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 
 from acep.errors import DataError, DataWarning, suggest, warn_caller
 from acep.events.files.formats import COMPRESSED, format_of, open_bytes, reason_of, split_format
 
-__all__ = ["STDIN", "EventFile", "regular_files", "sources_of", "warn_of_others"]
+__all__ = ["NO_FILE", "STDIN", "EventFile", "regular_files", "sources_of", "warn_of_others", "warn_of_refused"]
 
 STDIN = "-"
+NO_FILE = "no file, but a pipe or a device"
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -76,7 +76,12 @@ def _meant(text: str, form: str | None, folder: Path, number: int) -> list[Event
         paths, where, others = _named(text, form)
         if others:
             warn_of_others(others, where or text)
-        return [_file(paths[0], form, folder, number)] if where is None else _all(paths, where, form, folder, number)
+        if where is None:
+            return [_file(paths[0], form, folder, number)]
+        pipes = {path for path in paths if not path.is_file() and not path.is_dir() and path.exists()}
+        if pipes:
+            warn_of_refused({str(path): NO_FILE for path in pipes}, where)
+        return _all([path for path in paths if path not in pipes], where, form, folder, number)
     except DataError:
         raise
     except (OSError, ValueError) as wrong:
@@ -102,6 +107,12 @@ def warn_of_others(others: Sequence[str | Path], where: str) -> None:
     names = ", ".join(f"`{p}`" for p in others[:3]) + (", ..." if len(others) > 3 else "")
     number = "a file that is" if len(others) == 1 else f"{len(others)} files that are"
     warn_caller(f"{where} has {number} not read: {names}; format= says how to read files of other names", DataWarning)
+
+
+def warn_of_refused(reasons: Mapping[str, str], where: str) -> None:
+    """Warn of names in a folder that are left out, and why, because they are no files of their own."""
+    names = "; ".join(f"`{name}` is {why}" for name, why in sorted(reasons.items())[:3])
+    warn_caller(f"not all in {where} is read: {names}{'; ...' if len(reasons) > 3 else ''}", DataWarning)
 
 
 def regular_files(paths: Paths) -> list[Path] | None:
@@ -174,10 +185,10 @@ def _spooled(
     try:
         with there.open("wb") as copy:
             if path is None:
-                shutil.copyfileobj(getattr(sys.stdin, "buffer", sys.stdin), copy, 1 << 20)
+                _copy(getattr(sys.stdin, "buffer", sys.stdin), copy)
             else:
                 with path.open("rb") as pipe:
-                    shutil.copyfileobj(pipe, copy, 1 << 20)
+                    _copy(pipe, copy)
         with there.open("rb") as copy_in:
             head = copy_in.read(4)
     except (OSError, ValueError, AttributeError, TypeError) as wrong:
@@ -187,6 +198,13 @@ def _spooled(
     if packed is None and form != "parquet":
         packed = _packed(head)
     return EventFile(there, name, form, packed)
+
+
+def _copy(source: Any, target: IO[bytes]) -> None:
+    """Copy bytes as they come: a read that waits for many would not notice a signal."""
+    read = getattr(source, "read1", source.read)
+    while chunk := read(1 << 20):
+        target.write(chunk)
 
 
 def _packed(head: bytes) -> str | None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from acep.errors import DataError, suggest
+from acep.errors import DataError, printable, suggest
 from acep.events.fields import check_names
 from acep.events.files.casts import Cast, cast_of
 from acep.events.files.formats import NAMES
@@ -20,7 +20,7 @@ class Options:
     ``id`` are names of columns. ``casts`` are by column; the first pass changes a cast to microseconds to one to
     nanoseconds if these are needed. ``format`` is for files whose names have no known suffix (``None``: no format).
     With ``skip_bad_lines`` lines that cannot be read are counted and skipped. ``casts_are_there``: each column that is
-    cast must be in some file."""
+    cast must be in some file. ``drop_duplicates``: rows whose ids came before are left out, else they are refused."""
 
     columns: tuple[str, ...] | None = None
     ts: str = "ts"
@@ -31,6 +31,7 @@ class Options:
     format: str | None = None
     skip_bad_lines: bool = False
     casts_are_there: bool = True
+    drop_duplicates: bool = False
 
     def wanted(self, names: Sequence[str], file: str = "") -> list[str]:
         """Return the columns of a file to read. If a column that is used is missing, return all, so that the error can
@@ -64,6 +65,7 @@ def options_of(
     unit: str | None = None,
     format: str | None = None,
     skip_bad_lines: bool = False,
+    drop_duplicates: bool = False,
 ) -> Options:
     """Check a user's options; ``unit`` is the unit of numbers in ``ts`` if that is cast to a timestamp.
 
@@ -92,7 +94,7 @@ def options_of(
     casts = {name: cast_of(name, text, unit if name == ts else None) for name, text in (cast or {}).items()}
     used = None if columns is None else tuple(dict.fromkeys(columns))
     form = None if format is None else NAMES[format]
-    return Options(used, ts, type, seq, id, casts, form, skip_bad_lines)
+    return Options(used, ts, type, seq, id, casts, form, skip_bad_lines, drop_duplicates=drop_duplicates)
 
 
 @dataclass
@@ -121,4 +123,4 @@ class BadLines:
     def __str__(self) -> str:
         lines = "1 bad line was" if self.count == 1 else f"{self.count:,} bad lines were"
         told = [f"; in {many:,} of them {what}" for what, many in self.values.most_common(2) if self.count > 1]
-        return f"{lines} skipped; the first: {self.first}{''.join(told)}"
+        return printable(f"{lines} skipped; the first: {self.first}{''.join(told)}")

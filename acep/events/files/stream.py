@@ -5,14 +5,16 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from acep.errors import DataError
-from acep.events.fields import check_names, null_error, twice_error
+from acep.events.fields import again_error, check_names, column_at, fields_of, null_error
 from acep.events.files.casts import cast_column
 from acep.events.files.csv_files import CsvFile
 from acep.events.files.disk_sort import sorted_on_disk
@@ -29,12 +31,15 @@ ROW = "__row__"
 """The column with the position of each row in the input, present if events are sorted on disk."""
 ROWS = 1 << 16
 
+Ints = npt.NDArray[np.int64]
+
 
 @dataclass(frozen=True)
 class EventStream:
     """Events after a first pass over their files: their ``schema`` and number of ``rows``. A ``small`` stream is
     returned as one table in the order of the files. With ``sorted_on_disk`` the events are sorted first and have a
-    column :data:`ROW`; ``back`` is then the first row that goes back in time. ``bad`` are the skipped lines."""
+    column :data:`ROW`; ``back`` is then the first row that goes back in time. ``bad`` are the skipped lines.
+    ``duplicates`` rows are left out, as their ids came before."""
 
     schema: pa.Schema
     rows: int
@@ -45,6 +50,8 @@ class EventStream:
     _survey: Survey
     _options: Options
     _folder: Path
+    duplicates: int = 0
+    _left_out: Ints | None = None  # the numbers of those rows, in a file
 
     def batches(self) -> Iterator[pa.Table]:
         """Yield the events in batches, in the order of (``ts``, ``seq``, row); a small stream as one table in the order
@@ -65,27 +72,67 @@ class EventStream:
         tables = list(self._blocks())
         return pa.concat_tables(tables) if tables else self.schema.empty_table()
 
-    def check_ids(self) -> None:
-        """Raise :class:`DataError` for an id that is null or occurs twice; the ids are sorted, on disk if necessary."""
-        name, last = self._options.id or "", None
+    def once(self) -> EventStream:
+        """Return the events without the rows whose ids came before. The ids are sorted, on disk if necessary.
+
+        Raises :class:`DataError` for an id that is null, and for one that came before if it is refused.
+        """
+        if not self._options.drop_duplicates:
+            for _ in self._rows_again():
+                pass
+            return self
+        rows, path = (self._folder / name for name in ("duplicates", "duplicates.int64"))
+        rows.mkdir()
+        again = (pa.table({ROW: numbers}) for numbers in self._rows_again())
+        with path.open("wb") as file:
+            for table in sorted_on_disk(again, [ROW], rows):
+                file.write(table.column(ROW).to_numpy().tobytes())
+        size = path.stat().st_size // 8
+        if not size:
+            return self
+        return replace(self, rows=self.rows - size, duplicates=size, _left_out=np.memmap(path, np.int64, "r"))
+
+    def _rows_again(self) -> Iterator[list[int]]:
+        """Yield the numbers of the rows whose ids came before, in the order of the ids."""
+        name, last, ids = self._options.id or "", None, self._folder / "ids"
+        ids.mkdir()
 
         def columns() -> Iterator[pa.Table]:
             for table in _numbered(self._blocks()):
-                if table.column(name).null_count:
-                    row = table.column(ROW)[table.column(name).to_pylist().index(None)]
-                    raise null_error(name, row)
-                yield table.select([name, ROW])
+                column = column_at(table, name)
+                assert column is not None
+                if column.null_count:
+                    row = table.column(ROW)[column.to_pylist().index(None)]
+                    raise null_error(name, row.as_py())
+                yield pa.table({"id": column, ROW: table.column(ROW)})
 
-        for table in sorted_on_disk(columns(), [name, ROW], self._folder):
-            for value in table.column(0).to_pylist():
+        for table in sorted_on_disk(columns(), ["id", ROW], ids):
+            again = list[int]()
+            for value, row in zip(table.column(0).to_pylist(), table.column(1).to_pylist(), strict=True):
+                if value == last and not self._options.drop_duplicates:
+                    raise again_error(name, value, row)
                 if value == last:
-                    raise twice_error(name, value)
+                    again.append(row)
                 last = value
+            if again:
+                yield again
 
     def _blocks(self) -> Iterator[pa.Table]:
+        at = 0
         for part in self._survey.parts:
             for table in _kept(part, self._survey.types, self._options):
-                yield _shaped(table, self.schema)
+                size = table.num_rows
+                yield _shaped(self._without_duplicates(table, at), self.schema)
+                at += size
+
+    def _without_duplicates(self, table: pa.Table, first: int) -> pa.Table:
+        """Return the rows of a table, numbered from ``first``, without those that are left out."""
+        if self._left_out is None:
+            return table
+        begin, end = np.searchsorted(self._left_out, [first, first + table.num_rows])
+        if begin == end:
+            return table
+        return without(table, (self._left_out[begin:end] - first).tolist())
 
 
 @contextmanager
@@ -107,8 +154,10 @@ def open_events(paths: Paths, options: Options) -> Iterator[EventStream]:
             events = EventStream(
                 pa.schema(fields), found.rows, small, disorder, found.back, found.bad, found, options, folder
             )
-            if options.id in found.types and not small and not found.rising:
-                events.check_ids()
+            has_ids = options.id is not None and options.id in fields_of(events.schema)
+            # The ids of a small stream are looked at as it is matched, unless some rows are left out.
+            if has_ids and (options.drop_duplicates if small else not found.rising):
+                events = events.once()
             yield events
     except OSError as wrong:
         if isinstance(wrong, BrokenPipeError):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ TIMES = ("date", "s", "us", "ns", "s+", "us+", "ns+")  # a plus sign: with a zon
 NULLS = {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "N/A", "NA", "NULL",
          "NaN", "n/a", "nan", "null"}  # fmt: skip
 WHOLE = re.compile(r"\s*[+-]?\d+\s*")
+DAY = re.compile(r"\s*\d{4}-\d\d-\d\d[T ]")
 TYPES: dict[str, pa.DataType] = {
     "int": pa.int64(),
     "float": pa.float64(),
@@ -55,6 +57,8 @@ def looks(texts: pa.Array | pa.ChunkedArray, known: AbstractSet[str] = frozenset
     if "text" in known or (known and fits(texts, known)):
         return set()
     held = inferred(texts)
+    if pa.types.is_string(held):
+        return {_far_times(texts) or "text"}
     if pa.types.is_null(held):
         return set()
     if pa.types.is_integer(held):
@@ -85,6 +89,20 @@ def fits(texts: pa.Array | pa.ChunkedArray, known: AbstractSet[str]) -> bool:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return False
     return True
+
+
+def _far_times(texts: pa.Array | pa.ChunkedArray) -> str | None:
+    """Return the look of times with fractions that nanoseconds do not reach, such as the year 9999; ``None`` if the
+    texts are not all times. Arrow tries nanoseconds for fractions, and nothing else."""
+    values = (value.as_py() for value in texts)
+    first = next((text for text in values if text is not None and text.strip() not in NULLS), "")
+    if not DAY.match(first):
+        return None
+    for look in ("us", "us+"):
+        with suppress(pa.ArrowInvalid):
+            typed(texts, TYPES[look])
+            return look
+    return None
 
 
 def _in_microseconds(texts: pa.Array | pa.ChunkedArray, held: pa.DataType) -> bool:

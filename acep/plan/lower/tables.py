@@ -18,12 +18,13 @@ from acep.automaton.versions import joined, programs_of
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import Compiled
 from acep.pattern.tree import Strategy
-from acep.plan.compile import Plan
+from acep.plan.compile import Plan, assembled
 from acep.plan.derive import derive
 from acep.plan.dominance import demands_of
 from acep.plan.lower.tables_completion import Negations, completes, needs_firsts, write_output
 from acep.plan.lower.tables_writer import EVENT, ONE, EventClass, NotNativeError, SharedTables, Triple, Writer
 from acep.plan.monotone import Demand
+from acep.plan.rising import having_rises
 from acep.plan.schema import Kind
 
 __all__ = ["EventClass", "NotNativeError", "PlanTables", "SharedTables", "lower"]
@@ -101,12 +102,14 @@ class _TableLowering:
             if arcs != plan.arcs:
                 raise NotNativeError("its versions differ in what they derive from texts")
         elif derived:
-            self.program = assemble(plan.automaton, plan.arcs, predicates)
+            endless = plan.window.span is None
+            self.program = assembled(plan.automaton, plan.arcs, predicates, negated, endless=endless)
         self.layouts = [self._layout(layout) for layout in self.program.layouts]
         self.checks: dict[tuple[object, ...], int] = {}
         self.frames = 0
         self.expressions = predicates
         self.predicates = self._programs(plan.predicates, predicates)
+        self.negated = [expr for conditions in negated for expr in conditions]
         self.transfers = self._programs(plan.transfers, transfers)
         if len(shared.known) > 2 * len(whole) + MOST_KNOWN:
             shared.known = {id(e): shared.known[id(e)] for e in whole if id(e) in shared.known}
@@ -125,6 +128,11 @@ class _TableLowering:
                 self.shared.known[id(expr)] = expr, number
             found.append(number)
         return found
+
+    def _program(self, number: int) -> int:
+        """Return the program of a predicate, or of a condition of a negation."""
+        at = number - len(self.predicates)
+        return self.predicates[number] if at < 0 else self.writer.program(self.negated[at])[0]
 
     def _layout(self, registers: tuple[Register, ...]) -> dict[Register, int]:
         return dict(zip(registers, accumulate(map(self._width, registers), initial=0), strict=False))
@@ -181,7 +189,7 @@ class _TableLowering:
         if found is None:
             return []
         only, turn, sources, loops = found
-        program = self.predicates[check.predicate]
+        program = self._program(check.predicate)
         key = (program, only, turn, sources, tuple(loops))
         if key not in self.checks:
             self.checks[key] = len(self.checks)
@@ -215,6 +223,13 @@ class _TableLowering:
                 self.writer.add("ignore_binding", bound)
                 self._lifetime("ignore", ignored)
             self.writer.add("ignore", [0] * len(ignoring))
+            ended = self.program.ended[state.number] if self.program.ended else ()
+            for end in ended:
+                on_event, bound = self._split(end.checks, layout)
+                types = plan.automaton.negations[end.negation].types
+                self.writer.put("end_class", self.writer.event_class(types, on_event))
+                self.writer.add("end_checks", bound)
+            self.writer.add("end", [0] * len(ended))
         having, returns = (self.wholes[0], self.wholes[1:]) if plan.having else (None, self.wholes)
         return_kinds = write_output(self.writer, self.negations, having, returns)
         if plan.query.graph is not None:
@@ -223,7 +238,7 @@ class _TableLowering:
         key = tuple(self.writer.column(k) for k in plan.keys)
         shared.keys[key] = shared.keys.get(key, False) or positions
         arrays = self.writer.arrays()
-        del arrays["accept"], arrays["arc"], arrays["ignore"]  # only their offsets by state are needed
+        del arrays["accept"], arrays["arc"], arrays["ignore"], arrays["end"]  # only their offsets by state are needed
         arrays["span"] = (-1 if window.span is None else window.span,)
         arrays["meta"] = (
             STRATEGIES.index(plan.query.strategy),
@@ -231,7 +246,7 @@ class _TableLowering:
             -1 if costs.surplus is None else costs.surplus,
             int(window.counted),
             int(plan.strict),
-            int(_unambiguous(plan)),
+            int(plan.is_unambiguous),
             int(positions),
             list(shared.keys).index(key),
             0,  # placeholders for the numbers of event classes and columns, known when all plans are lowered
@@ -243,6 +258,7 @@ class _TableLowering:
             int(plan.dynamic),
         )
         arrays["firsts"] = (int(self.firsts),)
+        arrays["rises"] = (int(having_rises(plan)),)
         mergeable = not any(arrays["state_slots"]) and not arrays["check_program"] and not completes(plan)
         mergeable = mergeable and not plan.dynamic and (plan.query.graph is None or _is_plain(plan))
         registers = tuple(
@@ -337,7 +353,7 @@ class _TableLowering:
                 continue
             only, _, sources, loops = found
             if only < 0 and not loops and all(s[0] in (EVENT, ONE) for s in sources):
-                own.append((self.predicates[check.predicate], sources))
+                own.append((self._program(check.predicate), sources))
             else:
                 binding += self._numbered(check, layout)
         return own, binding
@@ -403,18 +419,3 @@ def _is_plain(plan: Plan) -> bool:
     lasting = all(arc.since is None and arc.until is None for here in plan.arcs.arcs for arc in here)
     ends = sum(bool(state.accepts) for state in plan.arcs.states)
     return lasting and not any(plan.program.ignoring) and ends == 1
-
-
-def _unambiguous(plan: Plan) -> bool:
-    """Return whether a binding determines its run: no two arcs of a state can bind one event to one variable."""
-    if plan.query.graph is not None or plan.dynamic:
-        return False  # runs with one binding differ in their registers, or come along arcs of several versions
-    for here in plan.arcs.arcs:
-        seen: dict[str, set[str]] = {}
-        for arc in here:
-            if arc.var in seen and (not arc.types or not seen[arc.var] or seen[arc.var].intersection(arc.types)):
-                return False
-            seen.setdefault(arc.var, set()).update(arc.types)
-            if not arc.types:
-                seen[arc.var] = set()
-    return True

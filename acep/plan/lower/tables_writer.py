@@ -23,12 +23,12 @@ Triple = tuple[int, int, int]
 PLAIN = (
     "check_program", "check_only", "check_turn", "crossing_negation", "accept_cost", "arc_number", "arc_target",
     "arc_var", "arc_class", "arc_blocking", "arc_history", "arc_first", "arc_last", "assign_program", "ignore_class",
-    "ignore_first", "ignore_last",
+    "ignore_first", "ignore_last", "end_class",
 )  # fmt: skip
 LISTS = (
     "check_sources", "check_loops", "crossing_entered", "accept", "accept_crossings", "frame_sources", "arc",
     "arc_gaps", "arc_leaving", "arc_binding", "arc_puts", "arc_crossings", "arc_resets", "assign_sources", "ignore",
-    "ignore_binding",
+    "ignore_binding", "end", "end_checks",
 )  # fmt: skip
 COMPLETION = (
     "kept", "order_by", "choice", "variable_rank", "negation_class", "negation_weight", "negation_since",

@@ -53,6 +53,16 @@ public:
         if (tail_ == NIL) tail_ = 0;
     }
     void clear() { tail_ = head_; }
+    // Call visit(number) for the number of each element, from the oldest on.
+    void each_number(auto&& visit) const {
+        for (uint32_t i = tail_; i != head_; ++i) {
+            if (i != NIL) visit(i);
+        }
+    }
+    // Call visit(element) for each element, from the oldest on.
+    void each(auto&& visit) const {
+        each_number([&](uint32_t i) { visit((*this)[i]); });
+    }
     // Shrink the buffer to what its elements need.
     void shrink() {
         const size_t wanted = std::bit_ceil(std::max<size_t>(64, size()));
@@ -308,6 +318,10 @@ public:
     }
 
     int64_t bytes() const { return heap_bytes(cells, events, low_, moved_, moved_events_); }
+    // Add the ids of all events.
+    void used_ids(std::vector<int64_t>& ids) const {
+        events.each([&](const BoundEvent& event) { ids.push_back(event.id); });
+    }
 
 private:
     void begin_marking();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/pooled.hpp"
+#include "common/texts.hpp"
 
 namespace acep {
 
@@ -98,6 +99,11 @@ struct Output {
         valid.clear();
         offsets = {0};
     }
+    // Mark the texts, or add the ids, of matches and counts that have not been taken.
+    void used_texts(UsedTexts& used) const {
+        for (const auto* words : {&keys, &values, &tally.rows.keys}) used.add(*words);
+    }
+    void used_ids(std::vector<int64_t>& all) const { all.insert(all.end(), ids.begin(), ids.end()); }
     size_t size() const { return start.size(); }
     // Return the number of matches, including those that were only counted.
     size_t given() const { return size() + static_cast<size_t>(tally.total); }
@@ -114,6 +120,8 @@ struct Bundle {
         archive.words(self.any, self.last_ts, self.last_position, self.first);
         if (self.any) archive.saw(self.last_ts);
     }
+    // Return whether no match point from `low` on, a time or a position, can join the bundle.
+    bool closed(int64_t low, bool counted) const { return !any || (counted ? last_position : last_ts) < low; }
     int64_t at(int64_t ts, int64_t position, int64_t span, bool counted) {
         // Neither time nor position falls, so the difference fits in an unsigned word.
         auto gap = counted ? static_cast<uint64_t>(position) - static_cast<uint64_t>(last_position)

@@ -55,8 +55,8 @@ uint64_t Texts::hash(int64_t code, bool keep) const {
     return hashes_[at] = found;
 }
 
-void Texts::keep(std::span<const uint8_t> used, int64_t begin) {
-    for (size_t code = static_cast<size_t>(std::max<int64_t>(begin, 0)); code < used_.size(); ++code) {
+void Texts::keep(std::span<const uint8_t> used) {
+    for (size_t code = 0; code < used_.size(); ++code) {
         if (used_[code] != 0 && (code >= used.size() || used[code] == 0)) release(static_cast<int64_t>(code));
     }
     while (!used_.empty() && used_.back() == 0) {

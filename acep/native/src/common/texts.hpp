@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace acep {
@@ -36,8 +37,8 @@ struct Texts {
     uint64_t hash(int64_t code, bool keep) const;
     // Return the number of codes in use.
     size_t size() const { return codes_.size(); }
-    // Free the codes from `begin` on that are not marked in `used`, and the memory of free codes at the end.
-    void keep(std::span<const uint8_t> used, int64_t begin);
+    // Free the codes that are not marked in `used`, and the memory of free codes at the end.
+    void keep(std::span<const uint8_t> used);
     int64_t bytes() const;
     // Return the number of codes, in use or free.
     size_t capacity() const { return kept_.size(); }
@@ -49,6 +50,24 @@ private:
     std::unordered_map<std::string_view, int64_t> codes_;
     int64_t letters_ = 0;  // bytes of long texts
     mutable std::vector<uint64_t> hashes_;  // by code; 0: not computed yet
+};
+
+// The codes of texts that something still refers to: all others may be freed. Words that are no codes may be added too.
+class UsedTexts {
+public:
+    explicit UsedTexts(size_t codes) : used_(codes, 0) {}
+
+    void add(int64_t word) {
+        if (word >= 0 && static_cast<uint64_t>(word) < used_.size()) used_[static_cast<size_t>(word)] = 1;
+    }
+    void add(std::span<const int64_t> words) {
+        for (const int64_t word : words) add(word);
+    }
+    // Return a flag for each code.
+    std::vector<uint8_t> take() { return std::move(used_); }
+
+private:
+    std::vector<uint8_t> used_;
 };
 
 // Compare two words as integers (kind 0), doubles (1) or codes of texts (2): the result is below, at or above zero.

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <unordered_map>
+#include <utility>
 
 #include "common/hash.hpp"
 
@@ -77,6 +78,64 @@ void choose(const std::vector<const Binding*>& group, const std::vector<size_t>&
     }
 }
 
+// Intervals of positions, of which only those are kept that an answer needs.
+class Intervals {
+public:
+    void add(int64_t first, int64_t last) {
+        // By first position, the greatest last one so far: it rises.
+        auto later = upto_.upper_bound(first);
+        if (later == upto_.begin() || std::prev(later)->second < last) {
+            while (later != upto_.end() && later->second <= last) later = upto_.erase(later);
+            upto_.insert_or_assign(first, last);
+        }
+        // By first position, the least last one from there on: it rises, too.
+        auto next = within_.lower_bound(first);
+        if (next != within_.end() && next->second <= last) return;
+        while (next != within_.begin() && std::prev(next)->second >= last) next = within_.erase(std::prev(next));
+        within_.insert_or_assign(first, last);
+    }
+    // Return whether some interval overlaps another one, or lies within it.
+    bool overlap(int64_t first, int64_t last) const {
+        const auto after = upto_.upper_bound(last);
+        return after != upto_.begin() && std::prev(after)->second >= first;
+    }
+    bool lie_within(int64_t first, int64_t last) const {
+        const auto next = within_.lower_bound(first);
+        return next != within_.end() && next->second <= last;
+    }
+
+private:
+    std::map<int64_t, int64_t> upto_, within_;
+};
+
+// The matches that may still come, by the position at which they begin.
+class Foreseen {
+public:
+    explicit Foreseen(std::vector<Prospect> prospects) : prospects_(std::move(prospects)) {
+        std::sort(prospects_.begin(), prospects_.end(),
+                  [](const Prospect& x, const Prospect& y) { return x.first < y.first; });
+        for (size_t i = 1; i < prospects_.size(); ++i) {
+            const Prospect& known = prospects_[i - 1];
+            Prospect& here = prospects_[i];  // the least in the order so far
+            if (std::pair(known.error, known.end) < std::pair(here.error, here.end)) {
+                here.error = known.error;
+                here.end = known.end;
+            }
+        }
+    }
+    // Return whether all that overlap a match stand behind it in the order.
+    bool behind(const Binding& m) const {
+        const auto after = std::upper_bound(prospects_.begin(), prospects_.end(), m.last(),
+                                            [](int64_t last, const Prospect& one) { return last < one.first; });
+        if (after == prospects_.begin()) return true;
+        const Prospect& least = *std::prev(after);
+        return std::pair(m.error, m.end) < std::pair(least.error, least.end);
+    }
+
+private:
+    std::vector<Prospect> prospects_;
+};
+
 }  // namespace
 
 bool before(const Binding& a, const Binding& b, const Tables& tables, const Texts& texts) {
@@ -104,8 +163,32 @@ bool before(const Binding& a, const Binding& b, const Tables& tables, const Text
                                         [&](uint16_t v, uint16_t w) { return tables.ranks[v] < tables.ranks[w]; });
 }
 
-std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, int64_t horizon, const Tables& tables,
-                                 const Texts& texts) {
+std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, std::vector<Prospect> prospects,
+                                 const Tables& tables, const Texts& texts) {
+    const Foreseen foreseen(std::move(prospects));
+    std::vector<Verdict> verdicts(waiting.size(), Verdict::wait);
+    std::vector<size_t> order(waiting.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::sort(order.begin(), order.end(),
+              [&](size_t i, size_t j) { return before(*waiting[i], *waiting[j], tables, texts); });
+    Intervals given, undecided;
+    for (const size_t i : order) {
+        const Binding& m = *waiting[i];
+        // A match around another one that stands before it overlaps whatever that one overlaps.
+        if (given.overlap(m.first(), m.last()) || undecided.lie_within(m.first(), m.last())) {
+            verdicts[i] = Verdict::drop;
+        } else if (foreseen.behind(m) && !undecided.overlap(m.first(), m.last())) {
+            verdicts[i] = Verdict::give;
+            given.add(m.first(), m.last());
+        } else {
+            undecided.add(m.first(), m.last());
+        }
+    }
+    return verdicts;
+}
+
+std::vector<Verdict> longest_non_overlap(const std::vector<const Binding*>& waiting, int64_t horizon,
+                                         const Tables& tables, const Texts& texts) {
     std::vector<Verdict> verdicts(waiting.size(), Verdict::wait);
     std::vector<size_t> order(waiting.size());
     std::iota(order.begin(), order.end(), size_t{0});
@@ -120,12 +203,11 @@ std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, int
         if (end < horizon) {
             std::sort(order.begin() + static_cast<std::ptrdiff_t>(from),
                       order.begin() + static_cast<std::ptrdiff_t>(to), greedy);
-            std::map<int64_t, int64_t> taken;  // first and last positions of disjoint matches
+            Intervals given;
             for (size_t k = from; k < to; ++k) {
                 const Binding& m = *waiting[order[k]];
-                auto after = taken.upper_bound(m.last());
-                const bool free = after == taken.begin() || std::prev(after)->second < m.first();
-                if (free) taken.emplace(m.first(), m.last());
+                const bool free = !given.overlap(m.first(), m.last());
+                if (free) given.add(m.first(), m.last());
                 verdicts[order[k]] = free ? Verdict::give : Verdict::drop;
             }
         }

@@ -12,15 +12,26 @@ namespace acep {
 
 enum class Verdict : uint8_t { wait, give, drop };
 
+// Matches that may still come: they begin at position `first`, have the error `error` or a greater one, and end at the
+// time `end` or later.
+struct Prospect {
+    int64_t first, error, end;
+};
+
 // Return whether a match is chosen before another one: by (error, match point, start, ids), or for LONGEST by (error,
 // first event, last event from the latest on, most events, ids). With `Tables::order_by`, a text of each event is
 // compared instead of its id.
 bool before(const Binding& a, const Binding& b, const Tables& tables, const Texts& texts);
 
-// Choose greedily, in this order, within each cluster of overlapping matches. No later match starts before position
-// `horizon`, so a cluster that ends before it is decided; the others wait.
-std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, int64_t horizon, const Tables& tables,
-                                 const Texts& texts);
+// Choose for NON OVERLAP: go through the matches in this order. One is given once no match that may come can stand before
+// it and overlap it, nor one that waits. Those that can never be given are dropped.
+std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, std::vector<Prospect> prospects,
+                                 const Tables& tables, const Texts& texts);
+
+// Choose for LONGEST NON OVERLAP: greedily, in this order, within each cluster of overlapping matches. No later match
+// starts before position `horizon`, so a cluster that ends before it is decided; the others wait.
+std::vector<Verdict> longest_non_overlap(const std::vector<const Binding*>& waiting, int64_t horizon,
+                                         const Tables& tables, const Texts& texts);
 
 // Choose, for each first event, the matches that are earliest and maximal among all that begin with it. `alive` has
 // the positions at which partial matches begin; matches that begin there wait.

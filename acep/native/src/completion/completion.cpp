@@ -6,7 +6,7 @@
 namespace acep {
 
 Completion::Completion(const Tables& tables, EventClassifier& classifier, Partitions& partitions, Arena& arena,
-                       Output& output, Work& work, Nodes alive)
+                       Output& output, Work& work, Nodes alive, EndNodes end_nodes)
     : tables_(tables),
       classifier_(classifier),
       partitions_(partitions),
@@ -14,16 +14,22 @@ Completion::Completion(const Tables& tables, EventClassifier& classifier, Partit
       output_(output),
       work_(work),
       alive_(std::move(alive)),
+      end_nodes_(std::move(end_nodes)),
       conditions_(tables, classifier),
       waits_(tables.waits()),
+      trailing_(tables.trailing()),
+      leading_(tables.leading()),
       timed_(tables.timed()),
       strict_(tables.strict && apart(tables.choice)),
-      longest_(tables.choice == Choice::longest_non_overlap && tables.budget == 0) {
+      longest_(tables.choice == Choice::longest_non_overlap && tables.budget == 0),
+      first_come_(tables.choice == Choice::non_overlap) {
     arena_.kept.widen(tables.kept.size(), arena_.events);
 }
 
 void Completion::change() {
     waits_ = tables_.waits();
+    trailing_ = tables_.trailing();
+    leading_ = tables_.leading();
     conditions_.change();
     const size_t width = tables_.kept.size(), before = arena_.kept.width;
     arena_.kept.widen(width, arena_.events);
@@ -89,8 +95,12 @@ void Completion::keep(uint32_t number, const Event& event) {
 void Completion::before(uint32_t partition, const Event& event) {
     Held& h = held(partition);
     h.last = event.position;
+    failed_ = FAR;
     if (!h.undecided.empty()) decide(h, partition, low(h, event.ts));
     if (longest_ && !strict_) cover(h, partition, event);
+    // Without errors no later match stands before those that have ended, so they need not wait.
+    const bool at_once = first_come_ && !strict_ && !trailing_ && tables_.budget == 0;
+    if (at_once && !h.waiting.empty() && h.waiting.back().end < event.ts) choose_output(partition, event.ts);
     if (waits_) touch(partition);
 }
 
@@ -102,18 +112,18 @@ void Completion::cover(Held& h, uint32_t partition, const Event& event) {
     const Binding& front = *std::min_element(h.waiting.begin(), h.waiting.end(),
                                              [](const Binding& x, const Binding& y) { return x.first() < y.first(); });
     Alive found;
-    living(h, partition, low(h, event.ts), found);
+    living(h, partition, low(h, event.ts), event.ts, found);
     if (found.first < front.first()) return;
     h.chosen = front.first();
     h.covered = front.last();
 }
 
-void Completion::trail(uint32_t partition, const Event& event, const Cell* const* path, size_t length, uint32_t state,
+bool Completion::trail(uint32_t partition, const Event& event, const Cell* const* path, size_t length, uint32_t state,
                        int64_t error) {
     const KeptRows& kept = arena_.kept;
     if (const Held& h = held(partition); h.covered >= 0) {
         const int64_t first = arena_.events[path[length - 1]->event].position;
-        if (first > h.chosen && first <= h.covered) return;
+        if (first > h.chosen && first <= h.covered) return false;
     }
     Binding b = fresh();
     for (size_t i = length; i-- > 0;) {
@@ -133,17 +143,22 @@ void Completion::trail(uint32_t partition, const Event& event, const Cell* const
     b.end = event.ts;
     error += broken(held(partition), b, tables_.budget - error);
     const auto& accepts = tables_.states[state].accepts;
+    bool free = false;  // it ends here at no further cost
     for (size_t a = 0; a < accepts.size(); ++a) {
         if (error + accepts[a].cost > tables_.budget) continue;
         b.options.push_back({error + accepts[a].cost, 0, static_cast<uint16_t>(state), static_cast<uint16_t>(a)});
+        free = free || accepts[a].cost == 0;
     }
     if (b.options.empty()) {
         recycle(std::move(b));
-    } else if (tables_.unambiguous) {
-        take(partition, std::move(b));
-    } else {
-        current_.push_back(std::move(b));
+        return false;
     }
+    if (!tables_.unambiguous) {
+        current_.push_back(std::move(b));
+        return false;
+    }
+    // A longer match with this beginning has no smaller error, ends no earlier, and overlaps whatever this one does.
+    return take(partition, std::move(b)) && free && first_come_;
 }
 
 void Completion::after(uint32_t partition, const Event& event) {
@@ -229,10 +244,12 @@ void Completion::unite(uint32_t partition) {
     current_.clear();
 }
 
-void Completion::take(uint32_t partition, Binding&& b) {
+// Return whether it is a match; false if that is not known yet.
+bool Completion::take(uint32_t partition, Binding&& b) {
     if (!conditions_.having(b)) {
+        if (tables_.rises) failed_ = std::min(failed_, b.first());
         recycle(std::move(b));
-        return;
+        return false;
     }
     conditions_.returns(b);
     const bool trailing = std::any_of(b.options.begin(), b.options.end(), [&](const Option& o) {
@@ -241,14 +258,15 @@ void Completion::take(uint32_t partition, Binding&& b) {
     if (trailing) {
         Held& h = held(partition);
         h.earliest = std::min(h.earliest, key(b));
-        if (timed_) schedule(partition, key(b));
+        if (timed_) schedule(partition, expiry(b.start));
         h.undecided.push_back(std::move(b));
-        return;
+        return false;
     }
     b.error = std::min_element(b.options.begin(), b.options.end(), [](const Option& x, const Option& y) {
         return x.error < y.error;
     })->error;
     choose(partition, std::move(b));
+    return true;
 }
 
 void Completion::choose(uint32_t partition, Binding&& b) {
@@ -258,21 +276,32 @@ void Completion::choose(uint32_t partition, Binding&& b) {
         return;
     }
     Held& h = held(partition);
-    if (longest_ && stands_back(h, b)) return;
+    if ((longest_ || first_come_) && stands_back(h, b)) return;
     (tables_.choice == Choice::all ? h.ready : h.waiting).push_back(std::move(b));
 }
 
-// Of the matches with one first event only the longest may be given, as a shorter one overlaps whatever it overlaps.
-// Keep that one; return whether there was another one before.
+// Of two matches with one first event, a longer one that stands behind the other in the order is never given: it overlaps
+// whatever the other one overlaps. Of the longest ones, a shorter one is not. Return whether the match is such a one, or
+// has become the other one, and nothing is to be added.
 bool Completion::stands_back(Held& h, Binding& b) {
-    if (h.longest.size() != h.waiting.size()) {
-        h.longest.clear();
-        for (size_t i = 0; i < h.waiting.size(); ++i) h.longest.emplace(h.waiting[i].first(), i);
+    const auto stands_before = [&](const Binding& x, const Binding& y) {
+        return acep::before(x, y, tables_, classifier_.texts);
+    };
+    if (!h.indexed) {
+        h.best.clear();
+        for (size_t i = 0; i < h.waiting.size(); ++i) {
+            const auto [known, fresh] = h.best.try_emplace(h.waiting[i].first(), i);
+            if (!fresh && stands_before(h.waiting[i], h.waiting[known->second])) known->second = i;
+        }
+        h.indexed = true;
     }
-    const auto [found, fresh] = h.longest.try_emplace(b.first(), h.waiting.size());
+    const auto [known, fresh] = h.best.try_emplace(b.first(), h.waiting.size());
     if (fresh) return false;
-    Binding& other = h.waiting[found->second];
-    if (acep::before(b, other, tables_, classifier_.texts)) std::swap(b, other);
+    Binding& other = h.waiting[known->second];
+    const bool better = stands_before(b, other);
+    if (longest_ && better) std::swap(b, other);
+    if (first_come_ && better) known->second = h.waiting.size();
+    if (first_come_ && (better || other.last() > b.last())) return false;
     recycle(std::move(b));
     return true;
 }
@@ -315,11 +344,10 @@ void Completion::decide(Held& h, uint32_t partition, int64_t low) {
 
 void Completion::settle(int64_t clock) {
     if (!waits_ && tables_.span >= 0) return;
-    const int64_t passed = timed_ ? earliest(clock, tables_.span) : NEVER;
-    while (!due_.empty() && due_.top().start < passed) {
+    while (!due_.empty() && due_.top().time < clock) {
         const Due due = due_.top();
         due_.pop();
-        if (due.partition >= held_.size() || held_[due.partition].due != due.start) continue;
+        if (due.partition >= held_.size() || held_[due.partition].due != due.time) continue;
         held_[due.partition].due = FAR;
         touch(due.partition);
     }
@@ -332,82 +360,134 @@ void Completion::settle(int64_t clock) {
 
 void Completion::settle(uint32_t partition, int64_t clock) {
     Held& h = held_[partition];
-    if (tables_.choice != Choice::all && !strict_) choose_output(partition, low(h, clock));
+    if (tables_.choice != Choice::all && !strict_) choose_output(partition, clock);
     release(partition);
-    if (timed_ && !h.undecided.empty()) schedule(partition, h.earliest);
+    if (timed_ && !h.undecided.empty()) schedule(partition, expiry(h.earliest));
     if (tables_.span < 0 && !tables_.negations.empty()) trim_suspects(partition);
     h.touched = false;
 }
 
-void Completion::schedule(uint32_t partition, int64_t start) {
-    Held& h = held_[partition];
-    if (start >= h.due) return;
-    h.due = start;
-    due_.push({start, partition});
+// Return the last time in a window that begins at `start`.
+int64_t Completion::expiry(int64_t start) const {
+    int64_t last;
+    return __builtin_add_overflow(start, tables_.span, &last) ? FAR : last;
 }
 
-void Completion::living(const Held& h, uint32_t partition, int64_t low, Alive& found) {
-    alive_(partition, low, found);
-    for (const Binding& b : h.undecided) found.add(b.first(), key(b));
+void Completion::schedule(uint32_t partition, int64_t time) {
+    Held& h = held_[partition];
+    if (time >= h.due) return;
+    h.due = time;
+    due_.push({time, partition});
 }
 
-void Completion::choose_output(uint32_t partition, int64_t low) {
-    Held& h = held_[partition];
-    if (h.waiting.empty()) return;
-    Alive found;
-    living(h, partition, low, found);
-    std::vector<const Binding*> waiting;
-    for (const Binding& b : h.waiting) waiting.push_back(&b);
-    size_t at = 0;
-    if (apart(tables_.choice)) {
-        sort_out(non_overlap(waiting, found.first, tables_, classifier_.texts), at, h);
-    } else {
-        sort_out(earliest_maximal(waiting, {found.firsts.begin(), found.firsts.end()}), at, h);
+void Completion::living(const Held& h, uint32_t partition, int64_t low, int64_t clock, Alive& found) {
+    alive_(partition, low, clock, found);
+    for (const Binding& b : h.undecided) {
+        int64_t error = FAR;
+        for (const Option& option : b.options) error = std::min(error, option.error);
+        found.add({b.first(), error, b.end}, key(b));
     }
-    if (timed_ && !h.waiting.empty()) schedule(partition, found.start);
+}
+
+void Completion::choose_output(uint32_t partition, int64_t clock) {
+    Held& h = held_[partition];
+    for (bool again = true; again && !h.waiting.empty();) {
+        Alive found;
+        living(h, partition, low(h, clock), clock, found);
+        std::vector<const Binding*> waiting;
+        for (const Binding& b : h.waiting) waiting.push_back(&b);
+        size_t at = 0;
+        Given given;
+        if (first_come_) {
+            sort_out(non_overlap(waiting, std::move(found.prospects), tables_, classifier_.texts), at, h, given);
+            end_runs(partition, given);
+        } else if (tables_.choice == Choice::longest_non_overlap) {
+            sort_out(longest_non_overlap(waiting, found.first, tables_, classifier_.texts), at, h, given);
+        } else {
+            std::unordered_set<int64_t> firsts;
+            for (const Prospect& one : found.prospects) firsts.insert(one.first);
+            sort_out(earliest_maximal(waiting, firsts), at, h, given);
+        }
+        again = first_come_ && !given.empty();  // fewer matches may come now, so more of those that wait are decided
+        if (again || h.waiting.empty()) continue;
+        if (timed_ && found.start != FAR) schedule(partition, expiry(found.start));
+        wait_for_next_time(partition, clock);
+    }
+}
+
+// Look at a partition again once the times have passed at which further matches may end that stand before its own.
+void Completion::wait_for_next_time(uint32_t partition, int64_t clock) {
+    if (!first_come_) return;
+    for (const Binding& b : held_[partition].waiting) {
+        if (b.end >= clock) schedule(partition, b.end);
+    }
 }
 
 // Choose among the matches of all partitions, as they may overlap under strict contiguity.
 void Completion::choose_strict(int64_t clock) {
-    std::vector<const Binding*> waiting;
-    int64_t horizon = FAR, soonest = FAR;
-    uint32_t next = 0;
-    for (uint32_t p = 0; p < held_.size(); ++p) {
-        Held& h = held_[p];
-        for (const Binding& b : h.waiting) waiting.push_back(&b);
-        Alive found;
-        living(h, p, low(h, clock), found);
-        horizon = std::min(horizon, found.first);
-        if (found.start < soonest) {
-            soonest = found.start;
-            next = p;
+    for (bool again = true; again;) {
+        std::vector<const Binding*> waiting;
+        Alive all;
+        int64_t soonest = FAR;
+        uint32_t next = 0;
+        for (uint32_t p = 0; p < held_.size(); ++p) {
+            Held& h = held_[p];
+            for (const Binding& b : h.waiting) waiting.push_back(&b);
+            living(h, p, low(h, clock), clock, all);
+            if (all.start < soonest) {
+                soonest = all.start;
+                next = p;
+            }
         }
+        if (waiting.empty()) return;
+        const auto verdicts = first_come_ ? non_overlap(waiting, std::move(all.prospects), tables_, classifier_.texts)
+                                          : longest_non_overlap(waiting, all.first, tables_, classifier_.texts);
+        size_t at = 0;
+        Given given;
+        bool wait = false;
+        for (uint32_t p = 0; p < held_.size(); ++p) {
+            Held& h = held_[p];
+            if (h.waiting.empty()) continue;
+            sort_out(verdicts, at, h, given);
+            wait = wait || !h.waiting.empty();
+            touch(p);
+        }
+        again = first_come_ && wait && !given.empty();
+        for (uint32_t p = 0; first_come_ && p < held_.size(); ++p) end_runs(p, given);
+        if (again || !wait) continue;
+        if (timed_ && soonest != FAR) schedule(next, expiry(soonest));
+        for (uint32_t p = 0; p < held_.size(); ++p) wait_for_next_time(p, clock);
     }
-    if (waiting.empty()) return;
-    const auto verdicts = non_overlap(waiting, horizon, tables_, classifier_.texts);
-    size_t at = 0;
-    for (uint32_t p = 0; p < held_.size(); ++p) {
-        Held& h = held_[p];
-        if (h.waiting.empty()) continue;
-        sort_out(verdicts, at, h);
-        touch(p);
-    }
-    if (timed_ && std::find(verdicts.begin(), verdicts.end(), Verdict::wait) != verdicts.end()) schedule(next, soonest);
 }
 
-// Apply the verdicts, from place `at` on, to a partition's waiting matches; chosen ones are ready.
-void Completion::sort_out(const std::vector<Verdict>& verdicts, size_t& at, Held& h) {
+// Apply the verdicts, from place `at` on, to a partition's waiting matches; chosen ones are ready, and are added to
+// `given`.
+void Completion::sort_out(const std::vector<Verdict>& verdicts, size_t& at, Held& h, Given& given) {
     size_t kept = 0;
     for (Binding& b : h.waiting) {
         const Verdict v = verdicts[at++];
-        if (v == Verdict::give) h.ready.push_back(std::move(b));
+        if (v == Verdict::give) {
+            given.emplace_back(b.first(), b.last());
+            h.ready.push_back(std::move(b));
+        }
         if (v == Verdict::drop) recycle(std::move(b));
         if (v != Verdict::wait) continue;
         if (&h.waiting[kept] != &b) h.waiting[kept] = std::move(b);
         ++kept;
     }
     h.waiting.resize(kept);
-    h.longest.clear();
+    h.indexed = false;
+}
+
+// End all runs of a partition that overlap matches which were just given. Those that go on reach beyond these.
+void Completion::end_runs(uint32_t partition, const Given& given) {
+    if (given.empty()) return;
+    const auto later = [](const auto& x, const auto& y) { return x.second < y.second; };
+    end_nodes_(partition, std::max_element(given.begin(), given.end(), later)->second);
+    std::erase_if(held_[partition].undecided, [&](const Binding& b) {
+        return std::any_of(given.begin(), given.end(),
+                           [&](const auto& match) { return b.first() <= match.second && match.first <= b.last(); });
+    });
 }
 
 // Output ready matches in the order of match points, up to the first one that is undecided or waiting.
@@ -471,7 +551,7 @@ void Completion::forget_suspects(Held& h, int64_t low) {
 void Completion::trim_suspects(uint32_t partition) {
     Held& h = held_[partition];
     Alive found;
-    alive_(partition, NEVER + 1, found);
+    alive_(partition, NEVER + 1, NEVER, found);
     h.trimmed = 0;
     for (size_t n = 0; n < h.suspects.size(); ++n) {
         Suspects& s = h.suspects[n];
@@ -487,31 +567,46 @@ bool Completion::idle(uint32_t partition, int64_t low) {
     if (partition >= held_.size()) return true;
     Held& h = held_[partition];
     if (!h.undecided.empty() || !h.waiting.empty() || !h.ready.empty()) return false;
-    forget_suspects(h, low);
+    // Without runs only a negation at the beginning looks at events that have come.
+    if (leading_ || tables_.dynamic) forget_suspects(h, low);
     for (const Suspects& s : h.suspects) {
-        if (!s.empty()) return false;
+        if ((leading_ || tables_.dynamic) && !s.empty()) return false;
     }
-    return !h.bundle.any || h.bundle.last_ts < low;
+    return h.bundle.closed(low, tables_.counted);
 }
 
 void Completion::forget(uint32_t partition) {
     if (partition < held_.size()) held_[partition] = Held{};
 }
 
-int64_t Completion::oldest() const {
-    int64_t least = FAR;
+void Completion::used_texts(UsedTexts& used) const {
+    const KeptRows& kept = arena_.kept;
+    arena_.events.each_number([&](uint32_t number) {
+        if (kept.width != 0) used.add(std::span(kept.values).subspan(kept.at(number), kept.width));
+    });
     for (const Held& h : held_) {
+        for (const Suspects& s : h.suspects) used.add(s.rows);
         for (const auto* all : {&h.undecided, &h.waiting, &h.ready}) {
-            for (const Binding& b : *all) least = std::min(least, *std::min_element(b.ids.begin(), b.ids.end()));
+            for (const Binding& b : *all) {
+                used.add(b.rows);
+                used.add(b.values);
+            }
         }
     }
-    return least;
+}
+
+void Completion::used_ids(std::vector<int64_t>& ids) const {
+    for (const Held& h : held_) {
+        for (const auto* all : {&h.undecided, &h.waiting, &h.ready}) {
+            for (const Binding& b : *all) ids.insert(ids.end(), b.ids.begin(), b.ids.end());
+        }
+    }
 }
 
 int64_t Completion::bytes() const {
     int64_t total = heap_bytes(held_) + static_cast<int64_t>(due_.size() * sizeof(Due));
     for (const Held& h : held_) {
-        total += static_cast<int64_t>(h.longest.size() * 6 * sizeof(int64_t));  // an entry, its node, and its place
+        total += static_cast<int64_t>(h.best.size() * 6 * sizeof(int64_t));  // an entry, its node, and its place
         for (const Suspects& s : h.suspects) total += heap_bytes(s.ts, s.positions, s.rows, s.valid);
         for (const auto* all : {&h.undecided, &h.waiting, &h.ready}) {
             for (const Binding& b : *all) total += b.bytes();

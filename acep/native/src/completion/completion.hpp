@@ -7,6 +7,7 @@
 #include <limits>
 #include <queue>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "common/arena.hpp"
@@ -16,33 +17,37 @@
 
 namespace acep {
 
-// The match nodes (and undecided runs) of a partition: positions of their first events, and their earliest start.
+// The match nodes (and undecided runs) of a partition: the matches that may come of them, and their earliest start.
 struct Alive {
-    std::vector<int64_t> firsts;
+    std::vector<Prospect> prospects;
     int64_t first = std::numeric_limits<int64_t>::max(), start = first;  // the least of each
 
-    void add(int64_t position, int64_t begin) {
-        firsts.push_back(position);
-        first = std::min(first, position);
+    void add(const Prospect& match, int64_t begin) {
+        prospects.push_back(match);
+        first = std::min(first, match.first);
         start = std::min(start, begin);
     }
 };
 
 class Completion {
 public:
-    // `alive(partition, low, found)` adds to `found` the nodes of a partition that began at `low` or later.
-    using Nodes = std::function<void(uint32_t partition, int64_t low, Alive& found)>;
+    // `alive(partition, low, clock, found)` adds to `found` the nodes of a partition that began at `low` or later, which
+    // end at `clock` or later. `end_nodes(partition, upto)` removes those that began at position `upto` or before.
+    using Nodes = std::function<void(uint32_t partition, int64_t low, int64_t clock, Alive& found)>;
+    using EndNodes = std::function<void(uint32_t partition, int64_t upto)>;
 
     Completion(const Tables& tables, EventClassifier& classifier, Partitions& partitions, Arena& arena, Output& output,
-               Work& work, Nodes alive);
+               Work& work, Nodes alive, EndNodes end_nodes);
 
     // Call these functions in this order for each event. `before` decides the runs whose window is over. `trail` takes
     // a sequence of bound events that may end with the event, newest first, and the error of its node, which is in
-    // `state`. `after` ends the event.
+    // `state`; it returns whether no match of which this one is the beginning can be given. `after` ends the event.
     void before(uint32_t partition, const Event& event);
-    void trail(uint32_t partition, const Event& event, const Cell* const* path, size_t length, uint32_t state,
+    bool trail(uint32_t partition, const Event& event, const Cell* const* path, size_t length, uint32_t state,
                int64_t error);
     void after(uint32_t partition, const Event& event);
+    // Return whether HAVING fails for a run that ends with the event, as it failed for one that began before it.
+    bool surely_fails(int64_t first) const { return first > failed_; }
     // Go on with tables that have changed; they keep as many values with bound events, or more.
     void change();
     // Go on with a partition whose runs were complete at once so far.
@@ -56,7 +61,8 @@ public:
     void end();
     bool idle(uint32_t partition, int64_t low);
     void forget(uint32_t partition);
-    int64_t oldest() const;
+    void used_texts(UsedTexts& used) const;
+    void used_ids(std::vector<int64_t>& ids) const;
     int64_t bytes() const;
     void fields(Writer& out) const;
     void fields(Reader& in);
@@ -66,20 +72,22 @@ private:
     struct Held {
         std::vector<Suspects> suspects;  // by negation
         std::vector<Binding> undecided, waiting, ready;
-        std::unordered_map<int64_t, size_t> longest;  // place in `waiting` by first event; made anew where it is empty
+        // By first event: the place in `waiting` of the match that stands first in the order, once `indexed`.
+        std::unordered_map<int64_t, size_t> best;
+        bool indexed = false;
         Bundle bundle;
         int64_t last = -1;  // position of the last event
         int64_t earliest = FAR;  // start of the earliest undecided run
-        int64_t due = FAR;  // its key in the queue `due_`
+        int64_t due = FAR;  // its time in the queue `due_`
         int64_t chosen = FAR,
                 covered = -1;  // matches that begin after the first of these and up to the second are none
         size_t trimmed = 0;  // suspects left by the last trim, if there is no window
         bool touched = false;
     };
     struct Due {
-        int64_t start;
+        int64_t time;  // once it has passed, the partition is looked at
         uint32_t partition;
-        bool operator>(const Due& other) const { return start > other.start; }
+        bool operator>(const Due& other) const { return time > other.time; }
     };
 
     Held& held(uint32_t partition);
@@ -91,19 +99,24 @@ private:
     int64_t cost(const Held& h, const Binding& b, std::span<const uint16_t> arcs, size_t j, const Crossing& crossing,
                  int64_t most);
     void unite(uint32_t partition);
-    void take(uint32_t partition, Binding&& b);
+    bool take(uint32_t partition, Binding&& b);
     void decide(Held& h, uint32_t partition, int64_t low);
     void choose(uint32_t partition, Binding&& b);
     bool stands_back(Held& h, Binding& b);
     void cover(Held& h, uint32_t partition, const Event& event);
-    void choose_output(uint32_t partition, int64_t low);
+    void choose_output(uint32_t partition, int64_t clock);
     void choose_strict(int64_t clock);
-    void living(const Held& h, uint32_t partition, int64_t low, Alive& found);
-    void sort_out(const std::vector<Verdict>& verdicts, size_t& at, Held& h);
+    void living(const Held& h, uint32_t partition, int64_t low, int64_t clock, Alive& found);
+    // The first and last positions of matches that were just given.
+    using Given = std::vector<std::pair<int64_t, int64_t>>;
+    void sort_out(const std::vector<Verdict>& verdicts, size_t& at, Held& h, Given& given);
+    void end_runs(uint32_t partition, const Given& given);
+    void wait_for_next_time(uint32_t partition, int64_t clock);
+    int64_t expiry(int64_t start) const;
     void settle(uint32_t partition, int64_t clock);
     void release(uint32_t partition);
     void give(uint32_t partition, const Binding& b);
-    void schedule(uint32_t partition, int64_t start);
+    void schedule(uint32_t partition, int64_t time);
     void forget_suspects(Held& h, int64_t low);
     void trim_suspects(uint32_t partition);
     Binding fresh();
@@ -120,9 +133,12 @@ private:
     Output& output_;
     Work& work_;
     Nodes alive_;
+    EndNodes end_nodes_;
     mutable Conditions conditions_;
-    bool waits_;
+    bool waits_, trailing_, leading_;
     const bool timed_, strict_, longest_;
+    const bool first_come_;  // of matches that overlap, that one is given that ends first, if it has the least error
+    int64_t failed_ = FAR;  // if HAVING rises: the first position of the longest run for which it failed at this event
     std::vector<Held> held_;
     std::vector<uint32_t> touched_;
     std::vector<Binding> current_;  // of the current event, if one binding may have several runs

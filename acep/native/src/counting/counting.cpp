@@ -212,12 +212,11 @@ std::vector<std::pair<int64_t, BigInteger>> CountingEngine::totals() const {
     return found;
 }
 
-bool CountingEngine::idle(uint32_t partition, int64_t clock) {
+bool CountingEngine::idle(uint32_t partition, int64_t soonest) {
     if (partition >= parts_.size()) return true;
-    if (tables_.span < 0 || tables_.counted) return false;
     const Part& part = parts_[partition];
-    const int64_t low = earliest(clock, tables_.span);
-    if (part.bundle.any && part.bundle.last_ts >= low) return false;
+    const int64_t low = earliest(soonest, tables_.span);
+    if (!part.bundle.closed(low, tables_.counted)) return false;
     if (std::any_of(part.latest.begin(), part.latest.end(), [&](const Latest& l) { return l.start >= low; }))
         return false;
     return part.small.expired(low) && (part.large == nullptr || part.large->expired(low));

@@ -21,9 +21,10 @@ public:
 
     void event(uint32_t partition, const Event& event) override;
     void advance(int64_t) override {}
-    bool idle(uint32_t partition, int64_t clock) override;
+    bool idle(uint32_t partition, int64_t soonest) override;
     void forget(uint32_t partition) override;
-    int64_t oldest() const override { return int64_max; }  // it writes no ids
+    void used_texts(UsedTexts& used) const override { used.add(rows_.keys); }
+    void used_ids(std::vector<int64_t>&) const override {}
     int64_t bytes() const override;
     int64_t partial_matches(int64_t clock) const override;
     int64_t drop(uint32_t partition, int64_t ts) override;

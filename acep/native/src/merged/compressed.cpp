@@ -172,6 +172,11 @@ void CompressedEngine::forget(uint32_t partition) {
     if (partition < place_of_.size()) place_of_[partition] = NIL;
 }
 
+void CompressedEngine::used_ids(std::vector<int64_t>& ids) const {
+    merger_.arena().used_ids(ids);
+    for (const Root& root : roots_) ids.push_back(root.id);
+}
+
 int64_t CompressedEngine::bytes() const { return merger_.bytes() + heap_bytes(roots_, keys_, place_of_); }
 
 std::shared_ptr<Compressed> CompressedEngine::take(bool last) {

@@ -108,8 +108,10 @@ public:
 
     void event(uint32_t partition, const Event& event) override;
     void advance(int64_t) override {}
-    bool idle(uint32_t partition, int64_t clock) override { return merger_.idle(partition, clock); }
+    bool idle(uint32_t partition, int64_t soonest) override { return merger_.idle(partition, soonest); }
     void forget(uint32_t partition) override;
+    void used_texts(UsedTexts& used) const override { used.add(keys_); }
+    void used_ids(std::vector<int64_t>& ids) const override;
     void dump(Writer& out) const override;
     void load(Reader& in) override;
     int64_t bytes() const override;

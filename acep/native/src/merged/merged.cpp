@@ -52,13 +52,12 @@ Arena Merger::hand_over(bool last) {
     return whole;
 }
 
-bool Merger::idle(uint32_t partition, int64_t clock) {
+bool Merger::idle(uint32_t partition, int64_t soonest) {
     if (partition >= parts_.size()) return true;
-    if (tables_.span < 0 || tables_.counted) return false;
     Part& part = parts_[partition];
-    const int64_t low = earliest(clock, tables_.span);
+    const int64_t low = earliest(soonest, tables_.span);
     std::erase_if(part.live, [&](const Live& live) { return live.chain.latest < low; });
-    return part.live.empty() && (!part.bundle.any || part.bundle.last_ts < low);
+    return part.live.empty() && part.bundle.closed(low, tables_.counted);
 }
 
 int64_t Merger::needs(uint32_t partition, const Event& event) {
@@ -115,7 +114,7 @@ void MergedEngine::event(uint32_t partition, const Event& event) {
     if (!suffices(merger_.most_touches(partition), [&] { return merger_.needs(partition, event); })) return;
     merger_.make_room(roots_, cursor_);
     const int64_t before = merger_.points();
-    walks.any = false;
+    walks.begin();
     merger_.event(partition, event, work_, [&](const Root& root) {
         if (lazy_ || full_ != endless || !roots_.empty()) {
             roots_.push(root);
@@ -132,7 +131,7 @@ size_t MergedEngine::give_some(const Root& root) {
     const size_t most = static_cast<size_t>(std::max<int64_t>(walks.left, walks.any ? 0 : 1));
     walks.any = true;
     if (most == 0) {
-        ++walks.withheld;
+        if (walks.lacks_first()) ++walks.withheld;
         return 0;
     }
     const int64_t* key = partitions_.key(root.partition);
@@ -148,7 +147,7 @@ size_t MergedEngine::give_some(const Root& root) {
         all = cursor_.done();
         cursor_.stop();
     }
-    if (!all) ++walks.withheld;
+    if (!all && walks.lacks_first()) ++walks.withheld;
     walks.left -= static_cast<int64_t>(given);
     walks.walked += static_cast<int64_t>(given);
     return given;
@@ -203,12 +202,16 @@ size_t MergedEngine::more(size_t most) {
 
 void MergedEngine::advance(int64_t clock) { merger_.advance(clock, roots_); }
 
-bool MergedEngine::idle(uint32_t partition, int64_t clock) { return roots_.empty() && merger_.idle(partition, clock); }
+bool MergedEngine::idle(uint32_t partition, int64_t soonest) {
+    return roots_.empty() && merger_.idle(partition, soonest);
+}
 
-int64_t MergedEngine::oldest() const {
-    const auto& events = merger_.arena().events;
-    const int64_t bound = events.empty() ? NEVER : events[events.tail()].id;
-    return roots_.empty() ? bound : std::min(bound, roots_[roots_.tail()].id);
+void MergedEngine::used_texts(UsedTexts& used) const { writer_.trimmed().used_texts(used); }
+
+void MergedEngine::used_ids(std::vector<int64_t>& ids) const {
+    merger_.arena().used_ids(ids);
+    roots_.each([&](const Root& root) { ids.push_back(root.id); });
+    writer_.trimmed().used_ids(ids);
 }
 
 int64_t MergedEngine::bytes() const { return merger_.bytes() + heap_bytes(roots_); }

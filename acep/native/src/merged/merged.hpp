@@ -37,7 +37,7 @@ public:
     void make_room(Ring<Root>& held, Cursor& cursor);
     // Return all cells and events, and keep copies of those that later matches may need; with `last`, keep none.
     Arena hand_over(bool last);
-    bool idle(uint32_t partition, int64_t clock);
+    bool idle(uint32_t partition, int64_t soonest);
     void forget(uint32_t partition) {
         if (partition < parts_.size()) parts_[partition] = Part{};
     }
@@ -112,9 +112,10 @@ public:
     bool unfinished() const override { return full_ != endless && (!roots_.empty() || !walk_.done()); }
     void event(uint32_t partition, const Event& event) override;
     void advance(int64_t clock) override;
-    bool idle(uint32_t partition, int64_t clock) override;
+    bool idle(uint32_t partition, int64_t soonest) override;
     void forget(uint32_t partition) override { merger_.forget(partition); }
-    int64_t oldest() const override;
+    void used_texts(UsedTexts& used) const override;
+    void used_ids(std::vector<int64_t>& ids) const override;
     void dump(Writer& out) const override;
     void load(Reader& in) override;
     int64_t bytes() const override;
@@ -135,7 +136,7 @@ private:
     size_t give_some(const Root& root);
 
     Merger merger_;
-    MatchWriter writer_;
+    mutable MatchWriter writer_;  // trimmed before it is read, which changes none of its matches
     Cursor cursor_;
     OrderedWalk walk_;
     Ring<Root> roots_;

@@ -32,6 +32,7 @@ NodeEngine::NodeEngine(Tables tables, EventClassifier& classifier, Partitions& p
     }
     find_frames();
     find_replacing();
+    find_ended();
 }
 
 // Find the slots that hold lists of frames, including copies; repeat until no new one is found.
@@ -85,6 +86,7 @@ void NodeEngine::change(Tables tables) {
         for (uint32_t p = 0; p < parts_.size(); ++p) completion_->begin(p, parts_[p].bundle, parts_[p].last);
     }
     find_replacing();
+    find_ended();
     for (Part& part : parts_) {
         for (auto* lists : {&part.lists, &part.shadow}) {
             if (!lists->empty()) lists->resize(after);
@@ -252,7 +254,7 @@ void NodeEngine::meet(Part& part, const Event& event) {
     part.seen = arrived;
     if (again) part.again = holds_;
     current_ = NIL;
-    walks.any = false;
+    walks.begin();
 }
 
 void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
@@ -294,6 +296,7 @@ void NodeEngine::take_in(Part& part, uint32_t partition, const Event& event) {
         }
     }
     if (tables_.contiguous()) contiguous_end(part, event);
+    if (!ended_.empty()) end_broken(part, event);
     if (!touched_.empty()) finish(part, partition, event, low);
     if (admission_.clears) {
         // Nodes that began before a match point would end in the same bundle.
@@ -422,6 +425,43 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
     if (took) keep(list, turn.state, key(event), EndReason::taken, [&](uint32_t i) { return taken_[i] == 0; });
 }
 
+// Find the states in which events may end nodes by breaking a negation.
+void NodeEngine::find_ended() {
+    ended_.clear();
+    for (uint32_t s = 0; s < tables_.states.size(); ++s) {
+        if (!tables_.states[s].ended.empty()) ended_.push_back(s);
+    }
+}
+
+// End the nodes from before the event that cannot go on, as it breaks a negation that all their arcs go past.
+void NodeEngine::end_broken(Part& part, const Event& event) {
+    for (const uint32_t s : ended_) {
+        NodeList& list = part.lists[s];
+        for (const Ended& one : tables_.states[s].ended) {
+            if (list.empty() || !classifier_.has(event.pattern, one.event_class)) continue;
+            if (one.checks.empty()) {
+                drop_all(list, s, key(event), EndReason::taken);
+                continue;
+            }
+            if (resting_ && !suffices(list.size())) wake(key(event));
+            work_.touches += list.size();
+            if (shed_) shed_->touched(work_.touches);
+            taken_.assign(list.end, 0);
+            size_t many = 0;
+            for (uint32_t at = list.head; at < list.end; at += static_cast<uint32_t>(block_rows)) {
+                const uint32_t stop = std::min(list.end, at + static_cast<uint32_t>(block_rows));
+                for (uint32_t i = at; i < stop; ++i) block_.rows[i - at] = i;
+                block_.contiguous = true;
+                const size_t count = passing(one.checks, list, tables_.states[s].slots, event, stop - at);
+                for (size_t k = 0; k < count; ++k) taken_[block_.rows[k]] = 1;
+                many += count;
+            }
+            if (many == 0) continue;
+            keep(list, s, key(event), EndReason::taken, [&](uint32_t i) { return taken_[i] == 0; });
+        }
+    }
+}
+
 // New nodes, time and memory ---------------------------------------------------------------------
 
 void NodeEngine::finish(Part& part, uint32_t partition, const Event& event, int64_t low) {
@@ -475,17 +515,16 @@ void NodeEngine::free_expired(int64_t clock) {
     while (!frames_.empty() && frames_[frames_.tail()].when < low) frames_.drop();
 }
 
-bool NodeEngine::idle(uint32_t partition, int64_t clock) {
+bool NodeEngine::idle(uint32_t partition, int64_t soonest) {
     if (partition >= parts_.size()) return true;
-    if (!tables_.timed()) return false;
     Part& part = parts_[partition];
-    const int64_t low = earliest(clock, tables_.span);
+    const int64_t low = earliest(soonest, tables_.span);
     if (bounded()) memory_.held.charged -= held(part).charged;  // empty lists keep their room
     for (uint32_t s = 0; s < part.lists.size(); ++s) {
         NodeList& list = part.lists[s];
-        if (!expire(list, s, low)) drop_expired(list, s, low, clock);
+        if (!expire(list, s, low)) drop_expired(list, s, low, soonest);
     }
-    const bool shadow = !idle_shadow(part, low, clock);
+    const bool shadow = !idle_shadow(part, low, soonest);
     if (bounded()) memory_.held.charged += held(part).charged;
     for (const NodeList& list : part.lists) {
         if (!list.empty()) return false;
@@ -494,7 +533,7 @@ bool NodeEngine::idle(uint32_t partition, int64_t clock) {
     // If another key got its number, the record of starts that were not fully followed would be lost.
     if (shed_ && !bounded() && shed_->sample().blind_since(partition, low)) return false;
     if (completion_ && !completion_->idle(partition, low)) return false;
-    return !part.bundle.any || part.bundle.last_ts < low;
+    return part.bundle.closed(low, tables_.counted);
 }
 
 void NodeEngine::forget(uint32_t partition) {

@@ -33,7 +33,7 @@ public:
     void event(uint32_t partition, const Event& event) override;
     void advance(int64_t clock) override;
     void end() override;
-    bool idle(uint32_t partition, int64_t clock) override;
+    bool idle(uint32_t partition, int64_t soonest) override;
     void forget(uint32_t partition) override;
     void restart(uint32_t partition) override;
     void begin_again() override;
@@ -41,7 +41,6 @@ public:
     int64_t partial_matches(int64_t clock) const override { return partial_matches_in({}, clock); }
     // The same in some states only, or in all of them if none is given.
     int64_t partial_matches_in(const std::vector<uint32_t>& states, int64_t clock) const;
-    int64_t oldest() const override;
     void dump(Writer& out) const override;
     void load(Reader& in) override;
 
@@ -54,8 +53,10 @@ public:
     void bound_memory(int64_t bytes);
     int64_t least_memory() const;
     int64_t peak() const { return memory_.peak; }
+    // Return the most bytes of matches in a stretch of events, under a bound on memory.
+    int64_t given_peak() const { return memory_.given_peak; }
     bool takes_partition(int64_t clock) override;
-    void used_texts(std::vector<uint8_t>& codes) const override;
+    void used_texts(UsedTexts& used) const override;
     void change(Tables tables) override;
     void extend(Tables tables) override;
     void renew(const std::vector<ArcTimes>& times) override;
@@ -125,7 +126,7 @@ private:
         std::vector<const Arc*> arcs;
         std::vector<uint32_t> also;  // in a group of united nodes: the next one, or NIL
         std::vector<uint8_t> gone;
-        bool united = false;  // some are gone
+        bool united = false;  // some are gone: united with others, or not to go on
     };
 
     static constexpr size_t most_fetched = 8;  // lists of a partition
@@ -170,6 +171,8 @@ private:
     void step(Part& part, const Turn& turn, const Event& event, int64_t low);
     void begin(const Turn& turn, const Event& event);
     void contiguous_end(Part& part, const Event& event);
+    void find_ended();
+    void end_broken(Part& part, const Event& event);
     void find_replacing();
     void find_ways(Turn& turn) const;
     bool replace(Part& part, uint32_t partition, const Event& event);
@@ -219,15 +222,17 @@ private:
     }
     void unite(Made& made, uint32_t this_state);
     void complete(Part& part, uint32_t partition, uint32_t state, Made& made, const Event& event, int64_t low);
-    // Return whether matches may be written later. They may not if matches with one binding must first become one.
-    bool flows() const { return full_ != endless && tables_.unambiguous; }
-    void give(uint32_t partition, const Ending& root, const Event& event, int64_t low);
-    bool give_trail(uint32_t partition, const Ending& root, const Event& event, const Cell* const* path, size_t length);
+    // Return whether matches may be written later. They may not if matches with one binding must first become one, or
+    // if they wait anyway.
+    bool flows() const { return full_ != endless && tables_.unambiguous && tables_.choice == Choice::all; }
+    bool give(uint32_t partition, const Ending& root, const Event& event, int64_t low);
+    bool give_match(uint32_t partition, const Ending& root, const Event& event, const Cell* const* path, size_t length);
     void go_on(uint32_t partition, const Event& event);
     Chain bind_all(Made& made, uint32_t leader, const Event& event, Chain chain);
-    void alive(uint32_t partition, int64_t low, Alive& found);
+    void alive(uint32_t partition, int64_t low, int64_t clock, Alive& found);
+    void end_begun(uint32_t partition, int64_t upto);
+    int64_t first_position(NodeList& list, uint32_t state, uint32_t row) const;
     void complete_in_steps();
-    int64_t first_position(uint32_t cell) const;
     // Return the number of slots in which united nodes are equal: without those of shedding and the first position.
     uint32_t common(const State& s) const {
         return s.slots == 0 ? 0 : s.slots - admission_.hidden - (tables_.firsts ? 1 : 0);
@@ -299,6 +304,7 @@ private:
     std::vector<Part> parts_;
     std::vector<Made> made_;  // by state
     std::vector<uint32_t> touched_;  // states with nodes made by the current event
+    std::vector<uint32_t> ended_;    // states in which an event may end nodes by breaking a negation
     BoundCells bound_to_;            // cells of the current event
     bool replaces_ = false;          // each event replaces all nodes (nodes_contiguity.cpp)
     bool shares_ = false;            // the current event has bound one cell for nodes of different states

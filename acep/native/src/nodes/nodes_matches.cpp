@@ -4,6 +4,15 @@
 #include <numeric>
 
 namespace acep {
+namespace {
+
+// A run that is complete, by the position of its first event.
+struct CompleteRun {
+    int64_t first, error;
+    uint32_t row;
+};
+
+}  // namespace
 
 // Put the cells of a group of united nodes before `chain`: one for all nodes that crossed the same negations.
 Chain NodeEngine::bind_all(Made& made, uint32_t leader, const Event& event, Chain chain) {
@@ -38,7 +47,7 @@ void NodeEngine::complete(Part& part, uint32_t partition, uint32_t state, Made& 
     const auto wanted = [&](uint32_t i, int64_t error) {
         return (merging_.unites || made.gone[i] == 0) && error <= tables_.budget;
     };
-    endings(state, event, wanted, [&](uint32_t i, int64_t error) {
+    const auto complete_row = [&](uint32_t i, int64_t error) {
         if (shed_) {
             shed_->found(shed_->mark(made.nodes, i, state), partition, key(event), event.ts, error);
             if (shed_->shadow) return;
@@ -54,10 +63,21 @@ void NodeEngine::complete(Part& part, uint32_t partition, uint32_t state, Made& 
         if (tables_.told != 0) tell(made.nodes, i, state);
         if (flows()) {
             endings_.all.push_back(root);
-        } else {
-            give(partition, root, event, low);
+        } else if (give(partition, root, event, low)) {
+            made.gone[i] = 1;
+            made.united = true;
         }
+    };
+    // A node that is united with others may have sequences that began before its own.
+    if (!tables_.rises || !tables_.firsts || merging_.unites) return endings(state, event, wanted, complete_row);
+    std::vector<CompleteRun> runs;  // the longest first: where HAVING fails for it, it fails for all
+    endings(state, event, wanted, [&](uint32_t i, int64_t error) {
+        runs.push_back({first_position(made.nodes, state, i), error, i});
+        if (runs.back().first < runs.front().first) std::swap(runs.back(), runs.front());
     });
+    for (const CompleteRun& run : runs) {
+        if (!completion_->surely_fails(run.first)) complete_row(run.row, run.error);
+    }
 }
 
 // Take the values of the matches that a node completes: its state, and its registers.
@@ -75,13 +95,18 @@ void NodeEngine::tell(NodeList& nodes, uint32_t row, uint32_t state) {
 // Whether one more sequence may be walked out.
 bool NodeEngine::may_walk() {
     if (walks.may()) return true;
-    ++shed().withheld;
+    if (walks.lacks_first()) ++shed().withheld;
     return false;
 }
 
-void NodeEngine::give(uint32_t partition, const Ending& root, const Event& event, int64_t low) {
+// Give the matches of a node that completes runs. Return whether it need not go on, as no longer match can be given.
+bool NodeEngine::give(uint32_t partition, const Ending& root, const Event& event, int64_t low) {
+    bool over = false;  // a node whose matches are chosen among has one sequence of events
     const auto emit = [&](const Cell* const* path, size_t length) {
-        return may_walk() && give_trail(partition, root, event, path, length);
+        if (!may_walk()) return false;
+        if (!completion_) return give_match(partition, root, event, path, length);
+        over = completion_->trail(partition, event, path, length, root.state, root.error);
+        return true;
     };
     if (root.past.cell == NIL) {
         const Cell* alone = &root.last;
@@ -89,6 +114,7 @@ void NodeEngine::give(uint32_t partition, const Ending& root, const Event& event
     } else {
         arena_.walk(root.past, low, &root.last, emit);
     }
+    return over;
 }
 
 // Write the remaining matches of the current event while there is room; after the last one the event is done.
@@ -98,7 +124,11 @@ void NodeEngine::go_on(uint32_t partition, const Event& event) {
     for (; endings_.at < endings_.all.size() && output_.size() < full_; ++endings_.at) {
         const Ending& root = endings_.all[endings_.at];
         const auto emit = [&](const Cell* const* path, size_t length) {
-            return give_trail(partition, root, event, path, length) && output_.size() < full_;
+            if (completion_) {
+                completion_->trail(partition, event, path, length, root.state, root.error);
+                return output_.size() < full_;
+            }
+            return give_match(partition, root, event, path, length) && output_.size() < full_;
         };
         if (root.past.cell == NIL) {
             const Cell* alone = &root.last;
@@ -118,12 +148,8 @@ void NodeEngine::go_on(uint32_t partition, const Event& event) {
 }
 
 // Write one match, given from its newest event on; return whether another one may follow.
-bool NodeEngine::give_trail(uint32_t partition, const Ending& root, const Event& event, const Cell* const* path,
+bool NodeEngine::give_match(uint32_t partition, const Ending& root, const Event& event, const Cell* const* path,
                             size_t length) {
-    if (completion_) {
-        completion_->trail(partition, event, path, length, root.state, root.error);
-        return true;
-    }
     const int64_t* keys = partitions_.key(partition);
     const size_t width = partitions_.width();
     if (output_.tally.kind != Tally::off && tables_.unambiguous) {
@@ -209,22 +235,35 @@ void NodeEngine::distinct(size_t first) {
 
 // Time -------------------------------------------------------------------------------------------
 
-void NodeEngine::alive(uint32_t partition, int64_t low, Alive& found) {
+void NodeEngine::alive(uint32_t partition, int64_t low, int64_t clock, Alive& found) {
     if (partition >= parts_.size()) return;
     Part& part = parts_[partition];
     for (uint32_t s = 0; s < part.lists.size(); ++s) {
         NodeList& list = part.lists[s];
         for (uint32_t i = list.head; i < list.end; ++i) {
             if (list.starts()[i] < low) continue;
-            const int64_t first =
-                tables_.firsts ? list.slot(common(tables_.states[s]))[i] : first_position(list.cells()[i]);
-            found.add(first, list.starts()[i]);
+            const int64_t error = list.errors()[i] + tables_.states[s].rest;
+            found.add({first_position(list, s, i), error, clock}, list.starts()[i]);
         }
     }
 }
 
-// Return the position of the first event of a match node that is united with no other.
-int64_t NodeEngine::first_position(uint32_t cell) const {
+// End the nodes of a partition that began at position `upto` or before.
+void NodeEngine::end_begun(uint32_t partition, int64_t upto) {
+    if (partition >= parts_.size()) return;
+    Part& part = parts_[partition];
+    for (uint32_t s = 0; s < part.lists.size(); ++s) {
+        NodeList& list = part.lists[s];
+        if (list.empty()) continue;
+        const int64_t now = tables_.counted ? part.last : clock_;
+        keep(list, s, now, EndReason::taken, [&](uint32_t i) { return first_position(list, s, i) > upto; });
+    }
+}
+
+// Return the position of the first event of a match node that is united with no other, or the least one that is stored.
+int64_t NodeEngine::first_position(NodeList& list, uint32_t state, uint32_t row) const {
+    if (tables_.firsts) return list.slot(common(tables_.states[state]))[row];
+    uint32_t cell = list.cells()[row];
     while (arena_.cells[cell].past != NIL) cell = arena_.cells[cell].past;
     return arena_.events[arena_.cells[cell].event].position;
 }
@@ -232,7 +271,9 @@ int64_t NodeEngine::first_position(uint32_t cell) const {
 // Pass complete runs through more steps from now on.
 void NodeEngine::complete_in_steps() {
     completion_ = std::make_unique<Completion>(tables_, classifier_, partitions_, arena_, output_, work_,
-                                               [this](uint32_t p, int64_t low, Alive& found) { alive(p, low, found); });
+                                               [this](uint32_t p, int64_t low, int64_t clock, Alive& found) {
+        alive(p, low, clock, found);
+    }, [this](uint32_t p, int64_t upto) { end_begun(p, upto); });
     tells_live_ = false;
 }
 

@@ -114,10 +114,11 @@ bool NodeEngine::may_give(size_t length) {
     const auto size = static_cast<int64_t>(5 * sizeof(int64_t) + partitions_.width() * sizeof(int64_t) +
                                            length * (sizeof(int64_t) + sizeof(uint16_t)));
     if (memory_.given + size > memory_.most_given && output_.given() > memory_.given_before) {
-        ++shed_->withheld;
+        if (walks.lacks_first()) ++shed_->withheld;
         return false;
     }
     memory_.given += size;
+    memory_.given_peak = std::max(memory_.given_peak, memory_.given);
     return true;
 }
 
@@ -229,29 +230,24 @@ void NodeEngine::keep_best(double share, int64_t clock) {
     }
 }
 
-// Mark all words that may be text codes in use; it does no harm to mark others.
-void NodeEngine::used_texts(std::vector<uint8_t>& codes) const {
-    const auto use = [&](int64_t word) {
-        if (word >= 0 && static_cast<uint64_t>(word) < codes.size()) codes[static_cast<size_t>(word)] = 1;
-    };
+void NodeEngine::used_texts(UsedTexts& used) const {
     for (const Part& part : parts_) {
         const_cast<Part&>(part).each([&](NodeList& list, uint32_t s) {  // only read
             for (uint32_t k = 0; k < tables_.states[s].slots - (list.empty() ? 0 : admission_.hidden); ++k) {
-                for (uint32_t i = list.head; i < list.end; ++i) use(list.slot(k)[i]);
+                for (uint32_t i = list.head; i < list.end; ++i) used.add(list.slot(k)[i]);
             }
         });
     }
-    for (uint32_t i = frames_.tail(); i != frames_.head(); ++i) {
-        for (const int64_t word : frames_[i].values) use(word);
-    }
-    for (const auto* words : {&output_.keys, &output_.values}) {
-        for (const int64_t word : *words) use(word);
-    }
+    for (uint32_t i = frames_.tail(); i != frames_.head(); ++i) used.add(frames_[i].values);
+    output_.used_texts(used);
+    if (completion_) completion_->used_texts(used);
 }
 
 void NodeEngine::used_ids(std::vector<int64_t>& ids) const {
-    for (uint32_t i = arena_.events.tail(); i != arena_.events.head(); ++i) ids.push_back(arena_.events[i].id);
-    ids.insert(ids.end(), output_.ids.begin(), output_.ids.end());
+    arena_.used_ids(ids);
+    for (const Ending& ending : endings_.all) ids.push_back(ending.last.id);
+    output_.used_ids(ids);
+    if (completion_) completion_->used_ids(ids);
 }
 
 void NodeEngine::squeeze() {

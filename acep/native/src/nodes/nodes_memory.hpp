@@ -23,6 +23,7 @@ struct MemoryBudget {
     int64_t coming = 0, coming_made = 0;  // bytes that the current event takes once stored, and before
     int64_t most_given = 0;  // bytes of matches in a stretch of events; beyond it a match point gives one match
     int64_t given = 0, given_since = 0;  // bytes in the current stretch, and its number
+    int64_t given_peak = 0;  // the most bytes in a stretch
     size_t given_before = 0;  // matches before those of the current event
     int64_t peak = 0;
     bool gave_up = false;  // partial matches were given up since this was last asked

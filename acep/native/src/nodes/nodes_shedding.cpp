@@ -145,6 +145,7 @@ void NodeEngine::shadow_sample(Part& part, uint32_t partition, const Event& even
         }
     }
     if (tables_.contiguous()) contiguous_end(part, event);
+    if (!ended_.empty()) end_broken(part, event);
     if (!touched_.empty()) finish(part, partition, event, low);
     shed_->leave(work_.touches);
     std::swap(part.lists, part.shadow);

@@ -57,13 +57,6 @@ void NodeEngine::compact_frames() {
     kept_frames_ = frames_.size();
 }
 
-int64_t NodeEngine::oldest() const {
-    if (dominance_) return std::numeric_limits<int64_t>::max();  // it outputs no ids
-    if (arena_.events.empty()) return NEVER;
-    const int64_t bound = arena_.events[arena_.events.tail()].id;
-    return completion_ ? std::min(bound, completion_->oldest()) : bound;
-}
-
 // Check cells, events and frames. Links must lead to older elements, so every walk ends; links to freed ones are cut. No
 // link may claim a later start than it reaches: once those cells are freed and their numbers used again, walks may not end.
 void NodeEngine::check_arena() {

@@ -239,9 +239,16 @@ struct Builder {
         auto ignore_first = times("ignore_first", ignored), ignore_last = times("ignore_last", ignored);
         auto first = times("arc_first", arcs), last = times("arc_last", arcs);
         auto ignore_binding = lists(arrays, "ignore_binding", ignored, 0, many);
+        const size_t ended = arrays.at("end_class").size();
+        auto end_at = arrays.offsets("end_at", n, ended);
+        auto end_class = arrays.at("end_class", ended, 0, static_cast<int64_t>(t.classes));
+        auto end_checks = lists(arrays, "end_checks", ended, 0, many);
         for (size_t s = 0; s < n; ++s) {
             const auto own_slots = static_cast<uint32_t>(slots[s]);
-            State state{rest[s], own_slots, t.budget + 1, {}, {}, checks_of(ending[s], own_slots), {}};
+            State state{rest[s], own_slots, t.budget + 1, {}, {}, checks_of(ending[s], own_slots), {}, {}};
+            for (auto i = static_cast<size_t>(end_at[s]); i < static_cast<size_t>(end_at[s + 1]); ++i) {
+                state.ended.push_back({static_cast<uint32_t>(end_class[i]), checks_of(end_checks[i], own_slots)});
+            }
             for (auto i = static_cast<size_t>(ignore_at[s]); i < static_cast<size_t>(ignore_at[s + 1]); ++i) {
                 const auto of = static_cast<uint32_t>(ignore_class[i]);
                 state.ignoring.push_back(
@@ -324,6 +331,7 @@ struct Builder {
 
     void read_completion() {
         auto choice = arrays.at("choice", 1, 0, 4), firsts = arrays.at("firsts", 1, 0, 2);
+        t.rises = arrays.at("rises", 1, 0, 2)[0] != 0;
         t.choice = static_cast<Choice>(choice[0]);
         t.firsts = firsts[0] != 0;
         t.kept = as<uint32_t>(arrays.at("kept", Arrays::any, 0, t.columns));

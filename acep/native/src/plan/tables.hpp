@@ -91,6 +91,12 @@ struct Ignore {
     Lifetime lifetime;
 };
 
+// Events of a class for which the checks hold: they break a negation so that no partial match in a state can go on.
+struct Ended {
+    uint32_t event_class;
+    std::vector<Check> checks;
+};
+
 struct Gap {
     int64_t weight;
     int64_t letters;
@@ -132,6 +138,7 @@ struct State {
     std::vector<Accept> accepts;
     std::vector<Check> ending;
     std::vector<Ignore> ignoring;
+    std::vector<Ended> ended;
 };
 
 // The complete matches that are output (docs/reference/semantics.md, "HAVING, RETURN, output").
@@ -222,12 +229,13 @@ struct Tables {
     uint32_t told = 0;  // values of a match that its last node has: the state and the registers; 0: none
     Choice choice = Choice::all;
     bool firsts = false;  // the last slot of each state is the position of the first event
-    std::vector<uint32_t> kept;    // columns kept with bound events
-    int64_t order_by = -1;         // which of these is compared instead of event ids; -1: the ids
-    std::vector<uint32_t> ranks;   // of the variables, by name
+    bool rises = false;  // HAVING, if it fails for a run, fails for those that begin later and end with the same event
+    std::vector<uint32_t> kept;  // columns kept with bound events
+    int64_t order_by = -1;  // which of these is compared instead of event ids; -1: the ids
+    std::vector<uint32_t> ranks;  // of the variables, by name
     std::vector<std::vector<uint8_t>> groups;  // by group and variable: whether the group contains it
     std::vector<Negation> negations;
-    std::vector<Whole> having;     // one or none
+    std::vector<Whole> having;  // one or none
     std::vector<Whole> returns;
 
     // Return whether a complete run goes through more steps before it is written.
@@ -242,6 +250,11 @@ struct Tables {
             return std::any_of(s.accepts.begin(), s.accepts.end(),
                                [](const Accept& a) { return !a.crossings.empty(); });
         });
+    }
+    // Return whether a negation stands before the first event of some run.
+    bool leading() const {
+        return std::any_of(states[0].arcs.begin(), states[0].arcs.end(),
+                           [](const Arc& a) { return !a.crossings.empty(); });
     }
     // Return the time or the position of an event, depending on the unit of the window.
     int64_t key(const auto& event) const { return counted ? event.position : event.ts; }

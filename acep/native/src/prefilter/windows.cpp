@@ -239,7 +239,6 @@ void WindowedEngine::event(uint32_t partition, const Event& event) {
     const int64_t now = tables_.key(event), low = earliest(now, tables_.span);
     if (stage_ != Stage::done) return go_on(part, partition, event, low);
     ++came_;
-    last_id_ = event.id;
     if (passing_) {
         stage_ = part.passed ? Stage::own : Stage::waiting;
         part.passed = true;
@@ -365,13 +364,6 @@ void WindowedEngine::advance(int64_t clock) {
     const int64_t low = earliest(clock, tables_.span);
     engine_->advance(low);
     work_ = engine_->work();
-    if (last_id_ != NEVER) {
-        if (marks_.empty() || marks_[marks_.head() - 1].clock < clock) marks_.push({clock, last_id_});
-        while (!marks_.empty() && marks_[marks_.tail()].clock < low) {
-            bound_ = std::max(bound_, marks_[marks_.tail()].id);
-            marks_.drop();
-        }
-    }
     if (swept_ >= low) return;
     swept_ = clock;
     for (Part& part : parts_) {
@@ -389,14 +381,13 @@ void WindowedEngine::end() {
     work_ = engine_->work();
 }
 
-bool WindowedEngine::idle(uint32_t partition, int64_t clock) {
-    if (tables_.counted) return false;
+bool WindowedEngine::idle(uint32_t partition, int64_t soonest) {
     if (partition < parts_.size()) {
         Part& part = parts_[partition];
-        expire(part, earliest(clock, tables_.span));
+        expire(part, earliest(soonest, tables_.span));
         if (part.size != 0) return false;
     }
-    return engine_->idle(partition, clock);
+    return engine_->idle(partition, soonest);
 }
 
 void WindowedEngine::forget(uint32_t partition) {
@@ -404,10 +395,22 @@ void WindowedEngine::forget(uint32_t partition) {
     engine_->forget(partition);
 }
 
-int64_t WindowedEngine::oldest() const { return tables_.counted || bound_ == NEVER ? NEVER : bound_ + 1; }
+void WindowedEngine::used_texts(UsedTexts& used) const {
+    engine_->used_texts(used);
+    for (const Part& part : parts_) {
+        if (part.size != 0) used.add(part.words);
+    }
+}
+
+void WindowedEngine::used_ids(std::vector<int64_t>& ids) const {
+    engine_->used_ids(ids);
+    for (const Part& part : parts_) {
+        for (uint32_t i = 0; i < part.size; ++i) ids.push_back(part.ring[(part.head + i) & (part.ring.size() - 1)].id);
+    }
+}
 
 int64_t WindowedEngine::bytes() const {
-    int64_t total = heap_bytes(parts_, marks_) + engine_->bytes();
+    int64_t total = heap_bytes(parts_) + engine_->bytes();
     for (const Part& part : parts_) total += heap_bytes(part.known, part.ring, part.words, part.valid);
     return total;
 }

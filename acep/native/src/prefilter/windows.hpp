@@ -52,9 +52,10 @@ public:
     void event(uint32_t partition, const Event& event) override;
     void advance(int64_t clock) override;
     void end() override;
-    bool idle(uint32_t partition, int64_t clock) override;
+    bool idle(uint32_t partition, int64_t soonest) override;
     void forget(uint32_t partition) override;
-    int64_t oldest() const override;
+    void used_texts(UsedTexts& used) const override;
+    void used_ids(std::vector<int64_t>& ids) const override;
     int64_t bytes() const override;
     int64_t partial_matches(int64_t clock) const override { return engine_->partial_matches(clock); }
     void dump(Writer& out) const override;
@@ -88,11 +89,6 @@ private:
         uint32_t from, to;  // its needs in `touched_`, last stage first
         uint32_t lowest;    // stage
         bool ends;          // its events may end a match
-    };
-    // A mark of time: all events up to `id` had come when the clock was `clock`.
-    struct Mark {
-        int64_t clock;
-        int64_t id;
     };
 
     const Kind& kind(uint32_t pattern);
@@ -140,9 +136,6 @@ private:
     int64_t watched_ = 0;         // events since watching began
     int64_t left_ = 0;            // events until the next trial
     int64_t swept_ = NEVER;
-    int64_t last_id_ = NEVER;
-    int64_t bound_ = NEVER;       // events with ids up to this are not written any more
-    Ring<Mark> marks_;
 };
 
 }  // namespace acep

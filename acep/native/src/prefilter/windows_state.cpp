@@ -76,8 +76,6 @@ void WindowedEngine::load(Reader& in) {
     fields(*this, in);
     engine_->load(in);
     work_ = engine_->work();
-    marks_.clear();
-    last_id_ = bound_ = NEVER;
 }
 
 }  // namespace acep

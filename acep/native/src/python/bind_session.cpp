@@ -376,6 +376,9 @@ void bind_session(nb::module_& m) {
     session.def("block", &block, "engine"_a, "most"_a, "together"_a, "whole"_a);
     session.def("used_texts", [](const Self& self, size_t n) { return array(self.session->used_texts(n)); }, "codes"_a);
     session.def("used_ids", [](const Self& self) { return array(self.session->used_ids()); });
+    session.def("kept", [](const Self& self) { return self.session->kept(); });
+    session.def("set_kept", [](Self& self, const std::vector<size_t>& partitions) { self.session->kept(partitions); },
+                "partitions"_a);
     session.def("dump", &dump);
     session.def("load", &load, "state"_a, "clock"_a = std::numeric_limits<int64_t>::max());
     session.def("keys", &keys, "table"_a);

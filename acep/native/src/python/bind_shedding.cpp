@@ -216,6 +216,7 @@ nb::dict shedding_counts(Engine& engine) {
     found["withheld"] = shed.withheld;
     found["price"] = shed.price;
     found["peak"] = nodes(engine).peak();
+    found["given_peak"] = nodes(engine).given_peak();
     found["watching"] = shed.shadow_sampling;
     found["weighed"] = shed.weighed;
     found["clock"] = nodes(engine).clock();

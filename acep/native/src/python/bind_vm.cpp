@@ -108,7 +108,7 @@ std::string text(const Texts& texts, int64_t code) {
     return std::string(texts.text(code));
 }
 
-void keep(Texts& texts, const Bytes& used, int64_t begin) { texts.keep({used.data(), used.size()}, begin); }
+void keep(Texts& texts, const Bytes& used) { texts.keep({used.data(), used.size()}); }
 
 void make_program(BlockProgram* self, const Words& code, int64_t slots, int64_t leaves) {
     new (self) BlockProgram({code.data(), code.shape(0)}, slots, leaves);
@@ -130,7 +130,7 @@ void bind_vm(nb::module_& m) {
     texts.def("text", &text, "code"_a);
     texts.def("known", &Texts::known, "code"_a);
     texts.def("order", &Texts::order, "a"_a, "b"_a);
-    texts.def("keep", &keep, "used"_a, "begin"_a);
+    texts.def("keep", &keep, "used"_a);
     texts.def("__len__", &Texts::size);
     texts.def_prop_ro("bytes", &Texts::bytes);
     texts.def_prop_ro("capacity", &Texts::capacity);

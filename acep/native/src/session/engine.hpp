@@ -20,6 +20,18 @@ struct Walks {
     int64_t walked = 0;
     int64_t withheld = 0;  // match points for which some matches were not written
     bool any = false;      // the current event has written one
+    bool lacks = false;    // some of its matches were not written
+
+    // Begin another event.
+    void begin() { any = lacks = false; }
+
+    // Note that a match of the current event is not written. Return whether it is the first one: a match point counts
+    // once, however many of its matches are not written.
+    bool lacks_first() {
+        const bool first = !lacks;
+        lacks = true;
+        return first;
+    }
 
     bool may() {
         if (left <= 0 && any) return false;
@@ -98,8 +110,9 @@ public:
     virtual void advance(int64_t clock) = 0;
     // End the stream: all pending matches are decided and written.
     virtual void end() {}
-    // Return whether nothing is left of a partition at `clock`, so that its number may be reused for another key.
-    virtual bool idle(uint32_t partition, int64_t clock) = 0;
+    // Return whether nothing is left of a partition, so that its number may be reused for another key. `soonest`: the
+    // least time, or where the window counts events the least position, of an event of it that may still come.
+    virtual bool idle(uint32_t partition, int64_t soonest) = 0;
     virtual void forget(uint32_t partition) = 0;
     // Forget a partition whose events are matched again. Prepare for such events.
     virtual void restart(uint32_t partition) { forget(partition); }
@@ -112,11 +125,11 @@ public:
     // Return the number of a partition's last event in the stream; give up all partial matches of a partition.
     virtual int64_t seen(uint32_t) const { return -1; }
     virtual void give_up_partition(uint32_t, int64_t) {}
-    // Mark the text codes that the engine holds; add the event ids that it may still write.
-    virtual void used_texts(std::vector<uint8_t>&) const {}
-    virtual void used_ids(std::vector<int64_t>&) const {}
-    // Return the least event id that may still be written, if ids rise in stream order.
-    virtual int64_t oldest() const { return NEVER; }
+    // Mark the text codes that the engine holds, its output among them. Other words may be marked too. Partition keys
+    // need not be: the session marks them.
+    virtual void used_texts(UsedTexts& used) const = 0;
+    // Add the event ids that the engine may still write, those of its output among them.
+    virtual void used_ids(std::vector<int64_t>& ids) const = 0;
     // Write the state, or load that of an engine with the same tables; std::invalid_argument if it is invalid.
     virtual void dump(Writer&) const { throw std::logic_error("this engine has no state"); }
     virtual void load(Reader&) { throw std::logic_error("this engine has no state"); }

@@ -7,6 +7,7 @@ namespace acep {
 namespace {
 
 constexpr uint32_t many_partitions = 1024;
+constexpr size_t few_partitions = 1024;  // beyond twice those kept before idle ones are looked for
 
 // Return by how many events a hop of Engine::fetch comes before the event itself.
 constexpr size_t ahead(uint32_t hop) { return 6 * size_t{Engine::hops - hop}; }
@@ -20,7 +21,7 @@ Session::Session(Texts& texts, std::vector<BlockProgram> programs, std::vector<E
         for (uint32_t c : key) {
             if (c >= columns) throw std::invalid_argument("keys: no such column");
         }
-        tables_.push_back(std::make_unique<KeyTable>(KeyTable{Partitions(key), counts, {}, true, false, 0}));
+        tables_.push_back(std::make_unique<KeyTable>(KeyTable{Partitions(key), counts, {}}));
     }
 }
 
@@ -28,7 +29,7 @@ Engine& Session::add(std::unique_ptr<Engine> engine) {
     const Tables& t = engine->tables();
     KeyTable& table = *tables_.at(t.partitions);
     table.engines.push_back(engine.get());
-    table.forgets = table.forgets && t.span >= 0 && !t.counted;
+    table.timed = table.timed && t.timed();
     table.span = std::max(table.span, t.span);
     engines_.push_back(std::move(engine));
     return *engines_.back();
@@ -75,10 +76,7 @@ size_t Session::push(const Batch& batch, size_t from, size_t to, size_t enough, 
         classifier_.classify(batch, at, n, pattern);
         for (auto& table : tables_) {
             const bool positions = batch.positions();
-            if (positions) {
-                table->forgets = false;
-                table->numbers = true;
-            }
+            table->numbers = table->numbers || positions;
             const std::span<Engine* const> engines = table->engines;
             const bool counts = table->counts || positions;
             std::fill_n(wanted, n, counts ? uint8_t{1} : uint8_t{0});
@@ -197,20 +195,34 @@ void Session::finish() {
 }
 
 void Session::sweep(int64_t clock) {
+    // Positions pass only with the events of a partition, so those of such windows are looked at as they become more.
+    for (auto& table : tables_) {
+        if (table->timed || table->partitions.live() <= 2 * table->kept + few_partitions) continue;
+        forget_idle(*table, clock);
+        table->kept = table->partitions.live();
+    }
     int64_t span = 0;
     for (auto& table : tables_) span = std::max(span, table->span);
     int64_t next;
     if (any_ && (__builtin_add_overflow(swept_, span, &next) || clock <= next)) return;
     any_ = true;
     swept_ = clock;
-    for (auto& table : tables_) forget_idle(*table, clock);
+    for (auto& table : tables_) {
+        if (table->timed) forget_idle(*table, clock);
+    }
+}
+
+int64_t Session::soonest(const KeyTable& table, const Engine& engine, uint32_t partition, int64_t clock) const {
+    const Tables& tables = engine.tables();
+    if (!tables.counted) return clock;
+    return tables.strict ? seen_ : table.partitions.positions[partition];
 }
 
 void Session::forget_idle(KeyTable& table, int64_t clock) {
-    if (!table.forgets) return;
+    if (table.numbers) return;
     table.partitions.forget([&](uint32_t p) {
         for (Engine* engine : table.engines) {
-            if (!engine->idle(p, clock)) return false;
+            if (!engine->idle(p, soonest(table, *engine, p, clock))) return false;
         }
         for (Engine* engine : table.engines) engine->forget(p);
         return true;
@@ -257,7 +269,7 @@ uint32_t Session::find_bounded(KeyTable& table, const Batch& batch, size_t row) 
     // Partitions are only scanned after a proportional number of skipped events, which bounds the cost.
     if (!has && table.turned_away >= int64_t{table.partitions.size()} / 4) {
         forget_idle(table, now);
-        if (!table.forgets && !table.numbers) give_up_oldest(table, now);
+        if (!table.timed && !table.numbers) give_up_oldest(table, now);
         table.turned_away = 0;
         has = room();
     }
@@ -289,18 +301,15 @@ void Session::load(Reader& in, int64_t clock) {
 }
 
 std::vector<uint8_t> Session::used_texts(size_t codes) const {
-    std::vector<uint8_t> found(codes, 0);
+    UsedTexts used(codes);
     for (const auto& table : tables_) {
         const Partitions& all = table->partitions;
         for (uint32_t p = 0; p < all.size(); ++p) {
-            for (size_t k = 0; all.used(p) && k < all.width(); ++k) {
-                const auto word = static_cast<uint64_t>(all.key(p)[k]);
-                if (word < codes) found[word] = 1;
-            }
+            if (all.used(p)) used.add({all.key(p), all.width()});
         }
     }
-    for (const auto& engine : engines_) engine->used_texts(found);
-    return found;
+    for (const auto& engine : engines_) engine->used_texts(used);
+    return used.take();
 }
 
 std::vector<int64_t> Session::used_ids() const {
@@ -309,6 +318,17 @@ std::vector<int64_t> Session::used_ids() const {
     std::sort(found.begin(), found.end());
     found.erase(std::unique(found.begin(), found.end()), found.end());
     return found;
+}
+
+std::vector<size_t> Session::kept() const {
+    std::vector<size_t> found;
+    for (const auto& table : tables_) found.push_back(table->kept);
+    return found;
+}
+
+void Session::kept(const std::vector<size_t>& partitions) {
+    if (partitions.size() != tables_.size()) throw std::invalid_argument("kept: one number for each key table");
+    for (size_t i = 0; i < tables_.size(); ++i) tables_[i]->kept = partitions[i];
 }
 
 int64_t Session::bytes() const {

@@ -18,9 +18,10 @@ public:
         Partitions partitions;
         bool counts;  // positions in it matter: every event is looked up
         std::vector<Engine*> engines;
-        bool forgets;  // idle partitions may be forgotten: all windows are in time and no id is a position
-        bool numbers = false;  // an id is a position
-        int64_t span;  // the longest window
+        bool timed = true;  // all windows are in time
+        bool numbers = false;  // an id is a position: idle partitions must be kept
+        int64_t span = 0;  // the longest window
+        size_t kept = 0;  // partitions when idle ones were last forgotten, if not all windows are in time
         int64_t turned_away = 0;  // events skipped for lack of room since idle partitions were last forgotten
     };
 
@@ -63,8 +64,11 @@ public:
     void repeated(int64_t events) { repeated_ = events; }
     // From now on, check for each row whether there is room for its key, as engines have a bound on bytes.
     void bound() { bounded_ = true; }
+    // Return by key table how many partitions were kept when idle ones were last forgotten, or set it after loading.
+    std::vector<size_t> kept() const;
+    void kept(const std::vector<size_t>& partitions);
     int64_t bytes() const;
-    // If bytes are bounded: return a flag for each text code in use; return the ids that may be written, in order.
+    // Return a flag for each text code that the session still refers to; return the ids that it may write, in order.
     std::vector<uint8_t> used_texts(size_t codes) const;
     std::vector<int64_t> used_ids() const;
     // Write the state of all plans, or load that of a session of the same tables; std::invalid_argument if invalid.
@@ -79,6 +83,7 @@ private:
     static size_t pass_over(Partitions& partitions, const Engine& engine, std::span<const uint32_t> patterns,
                             const uint32_t* partition, size_t i);
     void sweep(int64_t clock);
+    int64_t soonest(const KeyTable& table, const Engine& engine, uint32_t partition, int64_t clock) const;
     void forget_idle(KeyTable& table, int64_t clock);
     static void reset(KeyTable& table, uint32_t partition);
     void give_up_oldest(KeyTable& table, int64_t clock);

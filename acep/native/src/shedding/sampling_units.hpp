@@ -36,9 +36,10 @@ public:
     }
     void advance(int64_t clock) override { behind_->advance(clock); }
     void end() override { behind_->end(); }
-    bool idle(uint32_t partition, int64_t clock) override { return behind_->idle(partition, clock); }
+    bool idle(uint32_t partition, int64_t soonest) override { return behind_->idle(partition, soonest); }
     void forget(uint32_t partition) override;
-    int64_t oldest() const override { return behind_->oldest(); }
+    void used_texts(UsedTexts& used) const override { behind_->used_texts(used); }
+    void used_ids(std::vector<int64_t>& ids) const override { behind_->used_ids(ids); }
     void dump(Writer& out) const override;
     void load(Reader& in) override;
     int64_t bytes() const override { return behind_->bytes() + heap_bytes(units_); }

@@ -1,0 +1,235 @@
+"""Know the ids of events that are not final, so that an event that comes again is noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep.errors import DataError
+from acep.events.buffers import decoded
+from acep.events.columns import column_of, kind_of, tick_of
+from acep.events.fields import null_error
+from acep.events.fixed import scale_of
+from acep.plan.schema import Kind
+
+__all__ = ["SeenIds"]
+
+SPARE = 4096  # ids of final events that are kept beyond as many as there are others
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+class _Ids(NamedTuple):
+    """Ids as integers, which are hashes of ``texts`` if ids are texts, with their times; sorted by these integers."""
+
+    words: Ints
+    ticks: Ints
+    texts: pa.Array | None
+
+    def take(self, places: npt.NDArray[np.intp]) -> _Ids:
+        texts = None if self.texts is None else self.texts.take(pa.array(places))
+        return _Ids(self.words[places], self.ticks[places], texts)
+
+    def ordered(self) -> _Ids:
+        """Return them in order; of equal ones those that came first."""
+        if (self.words[1:] >= self.words[:-1]).all():
+            return self
+        return self.take(np.argsort(self.words, kind="stable"))
+
+
+class SeenIds:
+    """The ids of events, integers or texts, with their times. Events before the tick ``final`` are final: their ids
+    are forgotten. ``name``: the column of ids.
+
+    A call replaces what it changes, so that a copy stays as it is.
+
+    >>> seen, ticks = SeenIds("id"), np.array([3, 3, 4])
+    >>> seen.see(pa.chunked_array([["a", "b", "a"]]), ticks).tolist()
+    [False, False, True]
+    >>> seen.forget(4)
+    >>> seen.see(pa.chunked_array([["a", "c", "c"]]), ticks + 2).tolist()
+    [False, False, True]
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.final: int | None = None
+        self._runs: tuple[_Ids, ...] = ()  # each is less than half as long as the one before
+        self._live = 0  # ids that were left when final ones were last taken out
+
+    def __len__(self) -> int:
+        return sum(len(run.words) for run in self._runs)
+
+    def see(self, ids: pa.ChunkedArray, ticks: Ints, used: Bools | None = None, base: int = 0) -> Bools:
+        """Return which events come again, and remember the others. ``used``: the rows that are events (``None``: all);
+        ``base``: the rows that came before, as an error counts them.
+
+        Raises :class:`DataError` for ids that are null, or neither integers nor texts.
+        """
+        coming = _as_words(self.name, ids, ticks, base)
+        places = None if used is None or used.all() else np.flatnonzero(used)
+        if places is not None:
+            coming = coming.take(places)
+        again = self._again(coming)
+        fresh = coming if not again.any() else coming.take(np.flatnonzero(~again))
+        if len(fresh.words):
+            self._runs = _with_run(self._runs, fresh.ordered())
+        if places is None:
+            return again
+        rows_again = np.zeros(len(ticks), bool)
+        rows_again[places] = again
+        return rows_again
+
+    def forget(self, final: int | None) -> None:
+        """Forget the events before the tick ``final`` (``None``: none of them), which are final now."""
+        if final is None or (self.final is not None and final <= self.final):
+            return
+        self.final = final
+        if len(self) > 2 * self._live + SPARE:
+            self._take_out_final()
+
+    def dump(self) -> bytes:
+        """Return the ids and their times as bytes; none if there are none."""
+        self._take_out_final()
+        if not self._runs:
+            return b""
+        (run,) = self._runs
+        table = pa.table({"id": pa.array(run.words) if run.texts is None else run.texts, "tick": pa.array(run.ticks)})
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        return bytes(sink.getvalue().to_pybytes())
+
+    def load(self, data: bytes) -> None:
+        """Read the bytes of :meth:`dump`. Raises :class:`ValueError` for others."""
+        self._runs, self._live, self.final = (), 0, None
+        if not data:
+            return
+        try:
+            table = pa.ipc.open_stream(data).read_all()
+        except (pa.ArrowException, OSError):
+            raise ValueError("ids") from None
+        ticks = table.column("tick").to_numpy() if table.column_names == ["id", "tick"] else None
+        if ticks is None or ticks.dtype != np.int64 or table.column("tick").null_count:
+            raise ValueError("ids")
+        try:
+            self._runs = (_as_words(self.name, table.column("id"), ticks, 0).ordered(),)
+        except DataError:
+            raise ValueError("ids") from None
+        self._live = len(self)
+
+    def _again(self, coming: _Ids) -> Bools:
+        again = _repeated(coming)
+        for run in self._runs:
+            again |= _among(coming, run, self.final)
+        return again
+
+    def _take_out_final(self) -> None:
+        if self.final is not None:
+            left = [run.take(np.flatnonzero(run.ticks >= self.final)) for run in self._runs]
+            self._runs = _joined([run for run in left if len(run.words)])
+        elif len(self._runs) > 1:
+            self._runs = _joined(self._runs)
+        self._live = len(self)
+
+
+def _as_words(name: str, ids: pa.ChunkedArray, ticks: Ints, base: int) -> _Ids:
+    """Return ids as words, in the order of the rows."""
+    kind = kind_of(ids.type)
+    odd = kind not in (Kind.INT, Kind.STRING) or scale_of(ids.type) is not None or tick_of(ids.type) is not None
+    if odd and not pa.types.is_null(ids.type):
+        raise DataError(f"the id column `{name}` must hold integers or texts, not {ids.type}", code="data_type")
+    if ids.null_count:
+        raise null_error(name, base + ids.is_null().index(True).as_py())
+    if kind is not Kind.STRING:
+        return _Ids(np.ascontiguousarray(column_of(name, ids, Kind.INT, 1).values, np.int64), ticks, None)
+    texts = decoded(ids)
+    if texts.type != pa.large_string():
+        texts = texts.cast(pa.large_string())
+    array = texts.combine_chunks()
+    if isinstance(array, pa.ChunkedArray):  # as older versions of Arrow return
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], pa.large_string())
+    try:
+        values = array.to_pylist()
+    except UnicodeDecodeError:
+        raise DataError(f"column `{name}` is not UTF-8 text", code="data_value") from None
+    # Python's own hashes differ from process to process, so that nobody can choose texts with equal ones.
+    return _Ids(np.fromiter(map(hash, values), np.int64, len(values)), ticks, array)
+
+
+def _repeated(coming: _Ids) -> Bools:
+    """Return which ids are those of an earlier row."""
+    words = coming.words
+    again = np.zeros(len(words), bool)
+    if (words[1:] > words[:-1]).all():
+        return again
+    order = np.argsort(words, kind="stable")
+    same = words[order[1:]] == words[order[:-1]]
+    if not same.any():
+        return again
+    if coming.texts is None or _equal(coming.texts, order[1:][same], coming.texts, order[:-1][same]).all():
+        again[order[1:][same]] = True
+        return again
+    texts = set[str]()  # texts of one hash differ
+    alike = np.zeros(len(order), bool)
+    alike[1:] = same
+    alike[:-1] |= same
+    for place in np.sort(order[alike]).tolist():
+        text = coming.texts[place].as_py()
+        again[place] = text in texts
+        texts.add(text)
+    return again
+
+
+def _among(coming: _Ids, run: _Ids, final: int | None) -> Bools:
+    """Return which ids are those of events that are not final, in a run."""
+    words = coming.words
+    again = np.zeros(len(words), bool)
+    if not len(words) or words.min() > run.words[-1] or words.max() < run.words[0]:
+        return again
+    last = np.searchsorted(run.words, words, side="right") - 1
+    rows = np.flatnonzero((last >= 0) & (run.words[last] == words))
+    if not len(rows):
+        return again
+    # Of equal ids the last one is that of the only event that may not be final.
+    places = last[rows]
+    live = np.ones(len(rows), bool) if final is None else run.ticks[places] >= final
+    if coming.texts is None or run.texts is None:
+        again[rows] = live
+        return again
+    equal = _equal(coming.texts, rows, run.texts, places)
+    again[rows] = live & equal
+    for row in rows[~equal].tolist():  # texts of one hash differ
+        begin, end = (int(np.searchsorted(run.words, words[row], side)) for side in ("left", "right"))
+        text, texts = coming.texts[row].as_py(), run.texts.slice(begin, end - begin).to_pylist()
+        ticks = [tick for tick, other in zip(run.ticks[begin:end].tolist(), texts, strict=True) if other == text]
+        again[row] = any(final is None or tick >= final for tick in ticks)
+    return again
+
+
+def _equal(texts: pa.Array, rows: npt.NDArray[np.intp], earlier: pa.Array, places: npt.NDArray[np.intp]) -> Bools:
+    import pyarrow.compute as pc  # here, since its import is slow
+
+    equal: Bools = pc.equal(texts.take(pa.array(rows)), earlier.take(pa.array(places))).to_numpy(zero_copy_only=False)
+    return equal
+
+
+def _with_run(runs: tuple[_Ids, ...], run: _Ids) -> tuple[_Ids, ...]:
+    """Return runs with one more: short ones are joined, so that there are few, and each id is joined few times."""
+    parts = [*runs, run]
+    while len(parts) > 1 and len(parts[-2].words) < 2 * len(parts[-1].words):
+        parts[-2:] = _joined(parts[-2:])
+    return tuple(parts)
+
+
+def _joined(runs: Sequence[_Ids]) -> tuple[_Ids, ...]:
+    if len(runs) < 2:
+        return tuple(runs)
+    texts = None if runs[0].texts is None else pa.concat_arrays([run.texts for run in runs])
+    words, ticks = (np.concatenate([getattr(run, name) for run in runs]) for name in ("words", "ticks"))
+    return (_Ids(words, ticks, texts).ordered(),)

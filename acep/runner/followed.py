@@ -1,0 +1,36 @@
+"""Define what a follower has done when it stops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from acep.events.files.options import BadLines
+from acep.matches.report import Report
+
+__all__ = ["Followed"]
+
+
+@dataclass(frozen=True)
+class Followed:
+    """The result of a follower.
+
+    ``batches`` (micro-batches) and ``seconds`` are of this run. The ``report`` covers all work since the state was new,
+    as :attr:`acep.Matches.report` does for one process; ``reports`` has one for each query by its name ("" if it is the
+    only one). ``ended``: the stream has ended, and all matches that waited for its end are decided. ``bad`` counts the
+    lines that were skipped in this run. ``folder`` holds the results.
+    """
+
+    batches: int
+    seconds: float
+    report: Report
+    reports: Mapping[str, Report]
+    ended: bool
+    bad: BadLines
+    folder: Path
+
+    def __str__(self) -> str:
+        batches = "1 micro-batch" if self.batches == 1 else f"{self.batches:,} micro-batches"
+        end = "the stream has ended" if self.ended else "the stream goes on"
+        return f"{batches} in {self.seconds:.1f} s; {end}\nin all {self.report}"

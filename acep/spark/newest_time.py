@@ -1,0 +1,74 @@
+"""Send the newest time of a micro-batch to all of its partitions, so that buckets without rows know it, too.
+
+A match is certain once the newest time of all rows is far enough ahead of it, whichever bucket the newest row is in. So
+the tasks that read the source mark their newest rows, and each marked row goes to every partition besides its own
+bucket. Only times go through Python here. Spark allows no aggregate on a stream that keeps no state, and reading the
+source once more would take its time again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["ANNOUNCES", "NEVER", "announced", "marked_newest", "with_announcements"]
+
+ANNOUNCES = "__announces"
+"""The column that tells whether a row goes to all partitions."""
+NEVER: Final = -(2**63)
+"""The time, in ticks, of a row that is no event."""
+
+
+def marked_newest(parts: Iterable[npt.NDArray[np.int64]]) -> Iterator[npt.NDArray[np.bool_]]:
+    """Yield for each array of times, in ticks, which of them is newer than all before, and the newest of its array.
+
+    >>> parts = np.array([1, 3, 2]), np.array([3, 2]), np.array([], np.int64), np.array([NEVER, 4])
+    >>> [marks.tolist() for marks in marked_newest(parts)]
+    [[False, True, False], [False, False], [], [False, True]]
+    """
+    newest = NEVER
+    for ticks in parts:
+        marks = np.zeros(len(ticks), bool)
+        if len(ticks):
+            row_index = int(ticks.argmax())
+            if ticks[row_index] > newest:
+                newest = int(ticks[row_index])
+                marks[row_index] = True
+        yield marks
+
+
+def announced(frame: DataFrame, ticks: Column) -> DataFrame:
+    """Return a frame with the column :data:`ANNOUNCES`; ``ticks`` is the time of a row, null for one that is no event.
+
+    Each task of Spark marks rows of its own. The newest row of all is marked by the task that has it.
+    """
+    import pandas as pd
+    from pyspark.sql import functions as sf
+
+    def marks_of_parts(parts: Any) -> Any:
+        return map(pd.Series, marked_newest(part.to_numpy() for part in parts))
+
+    # These types tell Spark that the function is called once for each task, with all parts. They are set here, since
+    # annotations are texts where evaluation is postponed, and Spark does not find `pd` then.
+    marks_of_parts.__annotations__ = {"parts": Iterator[pd.Series], "return": Iterator[pd.Series]}
+    # Spark may neither call it twice for a row nor leave out rows before it.
+    marks = sf.pandas_udf(marks_of_parts, "boolean").asNondeterministic()  # type: ignore[attr-defined]
+    return frame.withColumn(ANNOUNCES, marks(sf.coalesce(ticks, sf.lit(NEVER))))
+
+
+def with_announcements(codes: Column, partitions: int, is_needed: Column | None = None) -> Column:
+    """Return the codes of a row, an array, with a code for each partition if the row is marked. The code ``-1 - n`` of
+    partition ``n`` says that only the time of the row counts. A marked row that no query needs has no other codes."""
+    from pyspark.sql import functions as sf
+
+    to_all = sf.array(*(sf.lit(-1 - number) for number in range(partitions)))
+    marked_codes = sf.concat(codes, to_all)
+    if is_needed is not None:
+        marked_codes = sf.when(is_needed, marked_codes).otherwise(to_all)
+    return sf.when(sf.col(ANNOUNCES), marked_codes).otherwise(codes)

@@ -1,0 +1,83 @@
+"""The ids of events that are not final, against a dict of all of them; also where texts have the same hash."""
+
+from __future__ import annotations
+
+from copy import copy
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from acep.errors import DataError
+from acep.events.seen_ids import SeenIds
+from tests.case_counts import CaseCounts
+
+HASHES: list[Any] = [hash, lambda text: hash(text) % 3, lambda text: 0]
+
+
+@pytest.fixture(params=HASHES, ids=["as they are", "of few values", "all equal"])
+def _hashes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("acep.events.seen_ids.hash", request.param, raising=False)
+    monkeypatch.setattr("acep.events.seen_ids.SPARE", 4)
+
+
+@pytest.mark.usefixtures("_hashes")
+@pytest.mark.parametrize("kind", ["int64", "string", "large_string", "dictionary"])
+def test_it_knows_what_a_dict_of_all_ids_knows(kind: str, cases: CaseCounts) -> None:
+    for seed in range(cases(60)):
+        rng, known, final = Random(seed), dict[Any, int](), -1
+        seen = SeenIds("id")
+        for _ in range(rng.randrange(1, 12)):
+            size = rng.randrange(12)
+            ticks = np.array([final + rng.randrange(1, 9) for _ in range(size)], np.int64)
+            ids = [rng.randrange(-9, 9) for _ in range(size)]
+            given: list[Any] = ids if kind == "int64" else [f"id {one}" for one in ids]
+            used = np.array([rng.random() < 0.9 for _ in range(size)], bool)
+            wanted = []
+            for one, tick, use in zip(given, ticks.tolist(), used.tolist(), strict=True):
+                wanted.append(use and known.get(one, -2) >= final)
+                if use and not wanted[-1]:
+                    known[one] = tick
+            column = pa.chunked_array([given], pa.int64() if kind == "int64" else pa.string())
+            column = column.dictionary_encode() if kind == "dictionary" else column.cast(getattr(pa, kind)())
+            before, told = copy(seen), seen.dump()
+            assert seen.see(column, ticks, used).tolist() == wanted
+            assert before.dump() == told, "a copy has changed"
+            if rng.random() < 0.4:
+                final += rng.randrange(4)
+                seen.forget(final)
+            if rng.random() < 0.2:
+                other = SeenIds("id")
+                other.load(seen.dump())
+                other.forget(final)
+                seen = other
+        live = sum(tick >= final for tick in known.values())
+        assert len(seen) <= 2 * live + 4 + 12 * 8
+
+
+def test_it_forgets_what_is_final() -> None:
+    seen = SeenIds("id")
+    for start in range(0, 10**6, 10_000):
+        ids = np.arange(start, start + 10_000)
+        assert not seen.see(pa.chunked_array([ids]), ids).any()
+        seen.forget(start)
+    assert len(seen) < 50_000
+
+
+@pytest.mark.parametrize("held", [pa.float64(), pa.timestamp("s"), pa.bool_(), pa.decimal128(9, 2), pa.date32()])
+def test_ids_are_integers_or_texts(held: pa.DataType) -> None:
+    with pytest.raises(DataError, match="the id column `n` must hold integers or texts"):
+        SeenIds("n").see(pa.chunked_array([], held), np.zeros(0, np.int64))
+
+
+def test_a_null_is_named_by_its_row() -> None:
+    with pytest.raises(DataError, match="column `n` is null in row 101 "):
+        SeenIds("n").see(pa.chunked_array([[1, None]]), np.zeros(2, np.int64), base=100)
+
+
+@pytest.mark.parametrize("data", [b"nothing", b"\xff" * 40])
+def test_other_bytes_are_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match="ids"):
+        SeenIds("n").load(data)
