@@ -10,6 +10,7 @@ from typing import Any
 
 import acep
 from acep.pattern import tree
+from acep.pattern.closure import tied_attributes
 from acep.pattern.walk import leaves_of, nodes
 from tests.random_cases import Case
 from tests.random_versions import Chain
@@ -71,6 +72,8 @@ def kinds_of_query(query: tree.Query) -> set[str]:
         "errors": query.errors,
         "errors by halves": query.errors.denominator > 1,
         "weights": query.weights,
+        "surplus": query.surplus is not None,
+        "tied by equalities": tied_attributes(query),
         "infinite weight": any(weight is None for _, weight in query.weights),
     }
     return kinds | {name for name, holds in flags.items() if holds}

@@ -114,7 +114,7 @@ class Case:
         return pa.table({name: _array(name, values, self.kinds.get(name)) for name, values in self.columns})
 
 
-QUERY_KEYS = {"errors", "weights"}
+QUERY_KEYS = {"errors", "weights", "surplus"}
 LETTER_KEYS = {"within", "by", "strategy", "output"} | QUERY_KEYS
 STREAM_KEYS = {"ts", "type", "seq", "id", "unit"}
 CASE_KEYS = (

@@ -242,6 +242,7 @@ class Reading:
         self.query = query
         self.contiguous = query.strategy.contiguous
         self.budget = query.errors
+        self.surplus = INFINITE if query.surplus is None else query.surplus
         self.weights = dict(query.weights)
         self.variables: set[str] = set()
         self.negated: set[str] = set()
@@ -290,15 +291,7 @@ class Reading:
         of_positive = [pair for pair in pairs if spoken(pair) <= positive]
         of_each = {n: [pair for pair in pairs if spoken(pair) <= positive | {n}] for n in sorted(self.negated)}
 
-        ties = list(self.query.ties)
-        names = {ref.name for pair in pairs for ref in pair if isinstance(ref, x.Attribute)}
-        for name in sorted(names):
-            one_event = len(positive) == 1 and not positive & self.kleene
-            tied = one_event or ties_all(without_constants(of_positive), positive, name)
-            tied = tied and all(ties_all(without_constants(own), positive | {n}, name) for n, own in of_each.items())
-            if tied and not self.in_group and name not in ties and (not one_event or self.negated):
-                ties.append(name)
-        self.partition = tuple(ties)
+        ties = self.partition = self.query.ties
 
         for n, own in of_each.items():
             for known in in_classes(own):
@@ -328,10 +321,19 @@ class Reading:
 
     def _sides(self, conjunct: x.Expr) -> set[x.Expr]:
         """The two sides of an equality as members of a class, spelled in one way; fewer than two if it is none."""
-        if not isinstance(conjunct, x.Binary) or conjunct.op != "=":
-            return set()
+        match conjunct:
+            case x.Binary(op="=", left=left, right=right) | x.Unary(op="not", operand=x.Binary("!=", left, right)):
+                pass
+            case x.In(operand=left, values=(right,), negated=False):
+                pass
+            case x.Unary(op="not", operand=x.In(operand=left, values=(right,), negated=True)):
+                pass
+            case x.Unary(op="not", operand=x.Unary(op="not", operand=inner)):
+                return self._sides(inner)
+            case _:
+                return set()
         sides: set[x.Expr] = set()
-        for side in (conjunct.left, conjunct.right):
+        for side in (left, right):
             match side:
                 case x.Literal(value=constant):
                     sides.add(x.Literal(constant))
@@ -355,19 +357,6 @@ def in_classes(pairs: Iterable[set[x.Expr]]) -> list[set[x.Expr]]:
 def spoken(sides: Iterable[x.Expr]) -> set[str]:
     """The variables of which an equality, or a class, speaks."""
     return {side.var for side in sides if isinstance(side, x.Attribute)}
-
-
-def without_constants(pairs: Iterable[set[x.Expr]]) -> list[set[x.Expr]]:
-    """The equalities between references."""
-    return [pair for pair in pairs if all(isinstance(side, x.Attribute) for side in pair)]
-
-
-def ties_all(pairs: Iterable[set[x.Expr]], every: set[str], name: str) -> bool:
-    """Whether equalities put ``name`` of all these variables into one class that ties events together."""
-    return any(
-        all(x.Attribute(var, None, name) in known and ties_events(known, var) for var in every)
-        for known in in_classes(pairs)
-    )
 
 
 def ties_events(known: set[x.Expr], var: str | None) -> bool:
@@ -405,7 +394,8 @@ class At:
 class Round:
     """A repetition at the end of its iteration number ``begun``; ``empty`` until the iteration has bound an event.
 
-    ``missed`` counts iterations missing as a whole: under contiguity they may stand anywhere between the others.
+    ``missed`` counts iterations missing as a whole: under contiguity they may stand anywhere between the others. Then
+    there are ``low`` iterations in all, as none is missing of more.
     """
 
     node: tree.Repeat
@@ -533,15 +523,15 @@ class Walks:
 
     def _round(self, at: Round, tail: Rest, leg: Leg) -> Iterator[Leg]:
         node = at.node
-        if below(at.begun + at.missed, node.high):
+        if below(at.begun, node.low - at.missed if at.missed else node.high):
             begun = at.begun + 1
             item = At(node.item, (*at.path, 0), (*at.within, (at.path, begun)))
             yield from self._legs((item, replace(at, begun=begun, empty=True), *tail), leg)
-            if self.contiguous:
-                for weight, letters in self.missing_ways(node.item):
-                    if letters:
-                        ahead = (replace(at, missed=at.missed + 1), *tail)
-                        yield from self._legs(ahead, missing(leg, weight, letters))
+        if self.contiguous and at.begun + at.missed < node.low:
+            for weight, letters in self.missing_ways(node.item):
+                if letters:
+                    ahead = (replace(at, missed=at.missed + 1), *tail)
+                    yield from self._legs(ahead, missing(leg, weight, letters))
         # Fewer than ``low`` iterations: the rest is missing, each at the least cost of one. Under contiguity these are
         # the iterations missed above, so that they can make up for the events of a gap.
         lacking = max(0, node.low - at.begun - at.missed)
@@ -557,12 +547,12 @@ class Walks:
             component = item.item if isinstance(item, tree.Repeat) else item
             assert isinstance(component, tree.Component)
             weight = self.reading.weight(component.var)
-            if below(at.bound[i] + at.missed[i], high):
+            if below(at.bound[i], low - at.missed[i] if at.missed[i] else high):
                 more = replace(at, bound=one_more(at.bound, i))
                 yield self._bind(component, (*at.path, i), at.within, home, (more, *tail), leg)
-                if self.contiguous:
-                    more = replace(at, missed=one_more(at.missed, i))
-                    yield from self._legs((more, *tail), missing(leg, weight))
+            if self.contiguous and at.bound[i] + at.missed[i] < low:
+                more = replace(at, missed=one_more(at.missed, i))
+                yield from self._legs((more, *tail), missing(leg, weight))
             lacking += max(0, low - at.bound[i] - at.missed[i]) * weight
         if not (self.contiguous and lacking):
             yield from self._legs(tail, missing(leg, lacking, 0))
@@ -588,15 +578,10 @@ class Walks:
                 ways: set[tuple[Number, int]] = {(self.reading.weight(var), 1)}
             case tree.Negation():
                 ways = {(0, 0)}
-            case tree.Repeat(item=item, low=low, high=high):
-                one, ways, now = self.missing_ways(item), set(), {(Fraction(0), 0)}
-                count = 0
-                while now and not (count >= low and now <= ways):
-                    if count >= low:
-                        ways |= now
-                    if not below(count, high):
-                        break
-                    now, count = self._then(now, one), count + 1
+            case tree.Repeat(item=item, low=low):
+                ways = {(0, 0)}
+                for _ in range(low):
+                    ways = self._then(ways, self.missing_ways(item))
             case tree.Choice(items=items):
                 ways = set().union(*(self.missing_ways(item) for item in items))
             case tree.Sequence(items=items) | tree.EventSet(items=items):
@@ -686,11 +671,11 @@ class Runs:
         return last.ts - first.ts <= within.amount
 
     def _cost(self, leg: Leg, before: Event, event: Event) -> Number:
-        """What a leg between two bound events costs: under contiguity the events between count too."""
+        """What a leg between two bound events costs: under contiguity also the events between that are surplus."""
         if not self.reading.contiguous:
             return leg.weight
         between = event.position - before.position - 1
-        return leg.weight + max(0, between - leg.letters)
+        return leg.weight + self.reading.surplus * max(0, between - leg.letters)
 
     # Strategies
 

@@ -487,7 +487,7 @@ def sase_text(rng: Random, size: int | None = None) -> tuple[str, dict[str, Any]
     if output:
         text += f"\nOUTPUT {output}"
     options = random_errors(rng, [var.name for var in bound], [v.name for v in patterns.vars if v.negated])
-    return text, options, pattern
+    return text, options | random_surplus(rng, strategy, options), pattern
 
 
 def composed(rng: Random, seed: int) -> Case:
@@ -555,6 +555,13 @@ def random_errors(rng: Random, bound: list[str], negated: list[str]) -> dict[str
     return out
 
 
+def random_surplus(rng: Random, strategy: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Sometimes what a surplus event costs, where there can be one."""
+    if "contiguity" not in strategy or not options.get("errors") or not chance(rng, 0.5):
+        return {}
+    return {"surplus": pick(rng, {1: 4, 0.5: 2, 2: 1, 1.5: 0.5, 0.25: 0.3})}
+
+
 def letters(rng: Random, seed: int) -> Case:
     part = expression(rng, pick(rng, {1: 0.3, 2: 2, 3: 4, 4: 3, 5: 1}), 0)
     strategy = rng.choice(STRATEGIES)
@@ -567,6 +574,7 @@ def letters(rng: Random, seed: int) -> Case:
         options["output"] = rng.choice(("non_overlap", "earliest_maximal", "longest_non_overlap"))
     names = sorted({c for c in part.text if c.isalpha()})
     options |= random_errors(rng, names, [])
+    options |= random_surplus(rng, strategy, options)
     heavy = strategy == "skip_till_any_match" or bool(options.get("errors"))
     size = rng.randint(4, 10 if heavy else 14)
     return with_stream_options(rng, Case(seed, True, part.text, options, random_stream(rng, part, size, "abcdx")))

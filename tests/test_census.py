@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 from random import Random
 
 import acep
-from acep.pattern.closure import partition_attributes
 from tests.case_kinds import (
     kinds_of_arrival,
     kinds_of_automaton,
@@ -213,7 +212,7 @@ def test_streams_with_punctuations() -> None:
     def kinds_of(seed: int) -> set[str]:
         rng = Random(seed)
         query = acep.parse(random_query(rng), errors=rng.choice((0, 0, 0, 1)))
-        stream = promised(random_events(rng), partition_attributes(query), rng, ops=rng.random() < 0.5)
+        stream = promised(random_events(rng), query.ties, rng, ops=rng.random() < 0.5)
         kinds = kinds_of_query(query)
         for what, *details in stream.steps:
             if what == "say":

@@ -188,6 +188,18 @@ def test_options_of_letter_expressions(
     assert bindings in [match["bindings"] for match in found]
 
 
+def test_surplus_events_have_a_weight_where_it_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("gap.csv").write_text("ts,type\n1,a\n2,x\n3,b\n")
+    arguments = ["match", "re:ab", "gap.csv", "--within", "none", "--strategy", "strict_contiguity", "--errors", "1/2"]
+
+    def found(*options: str) -> list[Any]:
+        assert main([*arguments, *options]) == 0
+        return [json.loads(line)["bindings"] for line in capsys.readouterr().out.splitlines()]
+
+    assert found() == found("--surplus", "1") == found("--surplus", "inf") == []
+    assert found("--surplus", "0.5") == [{"a": [0], "b": [2]}]
+
+
 def test_parameters(capsys: pytest.CaptureFixture[str]) -> None:
     Path("e.csv").write_text("ts,type,x,s\n1,A,1,it's\n2,A,2,B\n3,B,3,C\n")
     text = "PATTERN SEQ(A a, B b) WHERE a.x >= :least AND a.s IN :names WITHIN :w"
@@ -285,6 +297,12 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["match", "query.acep", "events.csv", "--errors", "-1"], "--errors -1 is not a number of errors"),
     (["match", "query.acep", "events.csv", "--weights", "a"], "--weights a: `a` is no weight"),
     (["match", "query.acep", "events.csv", "--weights", "z=2"], "unknown variable `z`"),
+    (["match", "query.acep", "events.csv", "--surplus", "0"], "--surplus 0 is no weight"),
+    (["match", "query.acep", "events.csv", "--errors", "1", "--surplus", "1"], "--surplus is for contiguity"),
+    (
+        ["match", "re:ab", "letters.csv", "--within", "5", "--strategy", "strict_contiguity", "--surplus", "1"],
+        "--surplus says what an event costs of the error budget, and there is none",
+    ),
     (["match", "query.acep", "events.csv", "--within", "5"], "--within is for letter expressions"),
     (["match", "missing.acep", "events.csv"], "there is no file `missing.acep`"),
     (["match", "cut.parquet", "events.csv"], "is a file of events, not a query"),

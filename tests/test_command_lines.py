@@ -71,6 +71,7 @@ FILES = (
 # The values of each option, right ones first.
 OPTIONS: dict[str, tuple[str | None, ...]] = {
     "--errors": ("1", "0.5", "-1", "x", "1e9", "nan", ""),
+    "--surplus": ("1", "0.5", "1/2", "inf", "0", "-1", "x", ""),
     "--weights": ("x=2", "a=2", "x=inf", "x=-1", "x", "=", "nothing=1", "x=1,x=2"),
     "--set": ("least=3", "x=(1, 'a')", "least=5 min", "x", "=", "=1", "x=", "least=()"),
     "--within": ("5", "1 hour", "5 events", "none", "-5", "x", "", "1e400"),
@@ -152,7 +153,17 @@ OPTIONS: dict[str, tuple[str | None, ...]] = {
     "--watch": (None,),
     "--nonsense": (None, "1"),
 }
-QUERY = ("--errors", "--weights", "--set", "--within", "--by", "--strategy", "--log-level", "--no-progress")
+QUERY = (
+    "--errors",
+    "--weights",
+    "--surplus",
+    "--set",
+    "--within",
+    "--by",
+    "--strategy",
+    "--log-level",
+    "--no-progress",
+)
 COLUMNS = ("--ts", "--type", "--seq", "--id", "--unit", "--cast", "--format", "--skip-bad-lines", "--max-skipped")
 COLUMNS += (
     "--delimiter",

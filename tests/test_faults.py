@@ -170,8 +170,9 @@ def test_a_checkout_with_changes_is_refused(checkout: Path):
 def test_the_page_has_the_outcome_of_each_fault():
     trials = {title: read_outcomes(FAULTS.with_name(f"{title}.csv")) for title in ("before", "now")}
     assert table_text(trials) in (ROOT / "docs/internals/faults.md").read_text(encoding="utf-8")
-    for outcomes in trials.values():
-        assert {*outcomes} == {one_fault.name for one_fault in read_faults()}
+    names = {one_fault.name for one_fault in read_faults()}
+    assert {*trials["now"]} == names
+    assert {*trials["before"]} <= names  # the gate before knows nothing of code that was written since
     assert [outcome.name for outcome in trials["now"].values() if outcome.found != YES] == []
 
 

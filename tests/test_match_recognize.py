@@ -281,12 +281,13 @@ EXACT = [
         {"b": lambda seen: less(seen["price"], seen.first("a", "price"))},
         under("SEQ(ANY a, ANY b)", "b.price < a.price") + LONGEST,
     ),
+    Case("`DEFINE B AS B.volume", (), AB, {"b": same_ref}, under("SEQ(ANY a, ANY b)", "b.ref = a.ref") + LONGEST),
     Case(
         "`DEFINE B AS B.volume",
         (),
         seq(row("a"), plus("b")),
         {"b": same_ref},
-        under("SEQ(ANY a, ANY+ b[])", "NOT b.ref != a.ref") + LONGEST,
+        under("SEQ(ANY a, ANY+ b[])", "b.ref = a.ref") + LONGEST,
     ),
     Case(
         "`FIRST(B",
@@ -425,7 +426,6 @@ DIFFERS = [
         {"a": kind("L", "X", "F"), "b": kind("P")},
         under("{ANY+ a[], ANY b}", "a.kind IN ('L', 'X', 'F') AND b.kind = 'P'") + LONGEST,
     ),
-    Case("`DEFINE B AS B.volume", (), AB, {"b": same_ref}, under("SEQ(ANY a, ANY b)", "b.ref = a.ref") + LONGEST),
     Case(
         "`PREV(A.price)` at",
         (),

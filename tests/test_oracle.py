@@ -22,10 +22,12 @@ from acep.pattern.tree import (
     Component,
     EventSet,
     Negation,
+    Node,
     Output,
     Query,
     Repeat,
     Sequence,
+    StateGraph,
     Strategy,
     Within,
 )
@@ -200,28 +202,86 @@ def places(text: str, word: str) -> Iterator[tuple[int, ...]]:
             yield at
 
 
-def cost(at: tuple[int, ...], word: str, rows: tuple[int, ...], strategy: Strategy) -> int:
-    """The letters that are missing; if contiguous, in each gap at least the events there."""
-    if strategy is ANY:
-        return len(word) - len(at)
+def walks(node: Node, errors: int) -> set[str]:
+    """The walks of a pattern under contiguity, with a capital for each letter that is missing. Of a repetition an
+    iteration may be missing as a whole only if there are no more than it needs."""
+    match node:
+        case Component(types=(kind,)):
+            return {kind, kind.upper()}
+        case Choice(items=items):
+            return set().union(*(walks(item, errors) for item in items))
+        case Sequence(items=items):
+            joined = {""}
+            for item in items:
+                joined = {a + b for a in joined for b in walks(item, errors) if is_small(a + b, errors)}
+            return joined
+        case Repeat(item=item, low=low, high=high):
+            each = walks(item, errors) - {""}
+            complete, begun = set(), {("", False)}
+            for number in range((LONGEST if high is None else high) + 1):
+                complete |= {walk for walk, lacks in begun if number >= low and not (lacks and number > low)}
+                longer = {(walk + more, lacks or more.isupper()) for walk, lacks in begun for more in each}
+                begun = {(walk, lacks) for walk, lacks in longer if is_small(walk, errors)}
+            return complete
+    raise AssertionError(node)
+
+
+def is_small(walk: str, errors: int) -> bool:
+    return len(walk) <= LONGEST and sum(map(str.isupper, walk)) <= errors
+
+
+def cost(walk: str, rows: tuple[int, ...], surplus: int | None) -> int | None:
+    """The letters that are missing, and what the events cost that are more than those of a gap; none if these break
+    contiguity."""
+    at = [place for place, letter in enumerate(walk) if letter.islower()]
     between = zip(at, at[1:], rows, rows[1:], strict=False)
-    return at[0] + len(word) - 1 - at[-1] + sum(max(q - p, s - r) - 1 for p, q, r, s in between)
+    more = sum(max(0, (s - r) - (q - p)) for p, q, r, s in between)
+    return None if more and surplus is None else len(walk) - len(at) + more * (surplus or 0)
 
 
-@pytest.mark.parametrize("strategy", [ANY, STRICT])
 @pytest.mark.parametrize("errors", [0, 1, 2])
 @pytest.mark.parametrize("expression", EXPRESSIONS)
-def test_letters_by_definition(expression: str, errors: int, strategy: Strategy) -> None:
-    text = "".join(Random(f"{expression}{errors}").choices("abcx", [3, 3, 3, 1], k=LONGEST - errors))
-    query = acep.regex(expression, within=None, errors=errors, strategy=strategy)
-    events = [{"ts": i, "type": c} for i, c in enumerate(text)]
-    found = {tuple(sorted(row for rows in m.bindings.values() for row in rows)): m.error for m in oracle(query, events)}
+def test_letters_by_definition(expression: str, errors: int) -> None:
+    text = text_for(expression, errors)
     expected = {}
     for n in range(1, len(text) + 1):
         for rows in combinations(range(len(text)), n):
             part = "".join(text[i] for i in rows)
             long = [w for w in words(expression) if len(part) <= len(w) <= len(part) + errors]
-            least = min((cost(at, w, rows, strategy) for w in long for at in places(part, w)), default=errors + 1)
+            least = min((len(w) - n for w in long for _ in places(part, w)), default=errors + 1)
             if least <= errors:
                 expected[rows] = least
-    assert found == expected
+    assert found_in(text, acep.regex(expression, within=None, errors=errors)) == expected
+
+
+@pytest.mark.parametrize("surplus", [None, 1, 2])
+@pytest.mark.parametrize("errors", [0, 1, 2])
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_letters_that_follow_each_other_by_definition(expression: str, errors: int, surplus: int | None) -> None:
+    text = text_for(expression, errors)
+    weight = {"surplus": surplus} if errors else {}
+    query = acep.regex(expression, within=None, errors=errors, strategy=STRICT, **weight)
+    assert not isinstance(query.pattern, StateGraph)
+    every = walks(query.pattern, errors)
+    assert sorted(filter(str.islower, every)) == sorted(words(expression))
+    bound: dict[str, list[str]] = {}
+    for walk in every:
+        bound.setdefault("".join(filter(str.islower, walk)), []).append(walk)
+    expected = {}
+    for n in range(1, len(text) + 1):
+        for rows in combinations(range(len(text)), n):
+            part = "".join(text[i] for i in rows)
+            costs = [cost(walk, rows, surplus) for walk in bound.get(part, ())]
+            least = min((number for number in costs if number is not None), default=errors + 1)
+            if least <= errors:
+                expected[rows] = least
+    assert found_in(text, query) == expected
+
+
+def text_for(expression: str, errors: int) -> str:
+    return "".join(Random(f"{expression}{errors}").choices("abcx", [3, 3, 3, 1], k=LONGEST - errors))
+
+
+def found_in(text: str, query: Query) -> dict[tuple[int, ...], Any]:
+    events = [{"ts": i, "type": c} for i, c in enumerate(text)]
+    return {tuple(sorted(row for rows in m.bindings.values() for row in rows)): m.error for m in oracle(query, events)}

@@ -32,7 +32,7 @@ ROWS: dict[str, dict[str, str]] = {
         "`DEFINE B AS B.price < PREV": f"{RUN} {{ [symbol] AND b[1].price < a.price AND b[i].price < b[i-1].price }}",
         "`PREV(A.price)` at": f"PATTERN SEQ(ANY z, ANY a) WHERE {BAR}(z, a) {{ [symbol] AND a.price > z.price }}",
         "`DEFINE B AS B.price < A": "PATTERN SEQ(ANY a, ANY b) WHERE [symbol] AND b.price < a.price WITHIN 3",
-        "`DEFINE B AS B.volume": f"{RUN} {{ [symbol] AND NOT b.volume != a.volume }}",
+        "`DEFINE B AS B.volume": f"{RUN} {{ [symbol] AND b.volume = a.volume }}",
         "`FIRST(B": f"{UP[:-2]} AND b[b.LEN].price > b[1].price }}",
         "`AVG(B": f"{UP[:-2]} AND b[i].price > avg(b[..i-1].price) }} RETURN avg(b[].price) AS mean",
         "`COUNT(DISTINCT": f"{UP} HAVING count(DISTINCT b[].volume) > 2 AND stddev(b[].price) < 4 "

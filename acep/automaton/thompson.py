@@ -3,8 +3,8 @@
 Edges join places: a *letter* edge binds an event, a *missing* edge skips letters at a cost, a *negation* edge passes a
 negation, an *again* edge enters the next iteration of a group, and an *empty* edge does nothing. A repetition
 ``{m,n}`` is unrolled into copies. The edge that leaves it carries the cost of its missing iterations, so that the
-present iterations are numbered from one. A set has a place for each combination of the numbers of events that its
-items have bound. Weights are integers, scaled by ``Costs.scale``.
+present iterations are numbered from one; under contiguity they may be missing anywhere. A set has a place for each
+combination of the numbers of events that its items have bound. Weights are integers, scaled by ``Costs.scale``.
 """
 
 from __future__ import annotations
@@ -26,16 +26,30 @@ SET_PLACES = 4096
 
 @dataclass(frozen=True)
 class Costs:
-    """The error budget and the weights as integers: a weight of 1 is ``scale``; ``None`` means never missing."""
+    """The error budget and the weights as integers: a weight of 1 is ``scale``; ``None`` means never missing.
+    ``surplus`` is what an event costs that is more than the missing letters of its gap (``None``: it may not be)."""
 
     scale: int
     budget: int
     weights: tuple[tuple[str, int | None], ...]
     contiguous: bool
+    surplus: int | None = None
 
     def weight(self, var: str) -> int | None:
         """Return the scaled weight of a variable's letter (``None``: it may not be missing)."""
         return dict(self.weights).get(var, self.scale)
+
+    def of_gap(self, gaps: Iterable[Gap], between: int) -> int | None:
+        """Return the least cost of a gap under contiguity, if there are so many events ``between`` its ends; ``None``:
+        they break it.
+
+        >>> Costs(1, 2, (), True).of_gap([(0, 0), (1, 1)], 1), Costs(1, 2, (), True, surplus=2).of_gap([(1, 1)], 2)
+        (1, 3)
+        """
+        costs = [weight for weight, letters in gaps if between <= letters]
+        if self.surplus is not None:
+            costs += [weight + self.surplus * (between - letters) for weight, letters in gaps if between > letters]
+        return min(costs, default=None)
 
     def unscaled(self, cost: int) -> int | Fraction:
         """Return a scaled cost in the user's units."""
@@ -45,10 +59,11 @@ class Costs:
 
 def costs_of(query: Query) -> Costs:
     """Scale a query's errors and weights to integers, so that sums are exact."""
-    given = [w for _, w in query.weights if w is not None]
+    given = [w for w in (*(w for _, w in query.weights), query.surplus) if w is not None]
     scale = lcm(*(w.denominator for w in given)) if given else 1
     weights = tuple((v, None if w is None else int(w * scale)) for v, w in query.weights)
-    return Costs(scale, int(query.errors * scale), weights, query.strategy.contiguous)
+    surplus = None if query.surplus is None else int(query.surplus * scale)
+    return Costs(scale, int(query.errors * scale), weights, query.strategy.contiguous, surplus)
 
 
 @dataclass(frozen=True)
@@ -233,29 +248,43 @@ class _Builder:
         groups = around.groups if group < 0 else (*around.groups, group)
         end = self.place(around.inside)
         self.missing(start, end, ((0, 0),) if low == 0 else () if contiguous else self.iterations(item, low))
-        before = start
         copies = max(low, 1) if high is None else high
-        for j in range(1, copies + 1):
-            inside = (*around.inside, (instance, high is None or j < high))
+        again = ("again", group) if group >= 0 else ("empty", -1)
+
+        def iteration(j: int, before: int) -> tuple[int, int]:
+            """Add copy number ``j``; return its first and its last place."""
             copy = self.begun
             self.begun += 1
+            inside = (*around.inside, (instance, high is None or j < high))
             first = self.place(inside, copy)
-            again = ("again", group) if group >= 0 else ("empty", -1)
             self.edge(before, first, *(again if j > 1 else ("empty", -1)))
             last = self.copy(item, first, around.within(inside, groups), instance if high != 1 else None)
             self.copies[last] = copy
-            after = last
-            if contiguous:
-                # Where gaps cost, a missing iteration may be anywhere: after the j-th, bound or not.
-                after = self.place(inside)
-                self.edge(last, after)
-                self.missing(before, after, self.absent(item))
+            return first, last
+
+        # Where gaps count, a missing iteration may be anywhere among the first `low`. Then these are all: with more
+        # iterations none would be missing. So what has missed one goes on in copies of its own.
+        absent = self.absent(item) if contiguous and low else ()
+        before, lacking = start, -1
+        for j in range(1, copies + 1):
+            first, after = iteration(j, before)
+            if absent and j <= low:
+                missed = self.place((*around.inside, (instance, high is None or j < high)))
+                self.missing(before, missed, absent)
+                if high == low:  # there are no more, whether one is missing or not
+                    self.edge(after, missed)
+                    after = missed
+                elif lacking >= 0:
+                    self.missing(lacking, missed, absent)
+                    self.edge(iteration(j, lacking)[1], missed)
+                if high != low:
+                    lacking = missed
             self.missing(after, end, ((0, 0),) if j >= low else () if contiguous else self.iterations(item, low - j))
             before = after
+        if lacking >= 0:
+            self.edge(lacking, end)
         if high is None:
             self.edge(before, first, *again)
-            if contiguous:
-                self.missing(before, before, self.absent(item))
         return end
 
     def copy(self, item: Node, first: int, around: _Around, kleene: int | None) -> int:
@@ -267,6 +296,7 @@ class _Builder:
         return last
 
     def event_set(self, node: EventSet, start: int, around: _Around) -> int:
+        """Add a place for each combination of the events that the items have bound, and under contiguity missed."""
         instance = self.instances
         self.instances += 1
         items: list[tuple[Component, int, int | None]] = []
@@ -284,32 +314,38 @@ class _Builder:
                 code="query_size",
             )
         inner = (*around.inside, (instance, True))
-        zero = (0,) * len(items)
+        zero = ((0, False),) * len(items)  # of each item, its number of events, and whether one is missing
         where = {zero: self.place(inner)}
         self.edge(start, where[zero])
         end = self.place(around.inside)
         todo = [zero]
+
+        def place_of(counts: tuple[tuple[int, bool], ...]) -> int:
+            if counts not in where:
+                where[counts] = self.place(inner)
+                todo.append(counts)
+            return where[counts]
+
         while todo:
             counts = todo.pop()
             rest: tuple[Gap, ...] = ((0, 0),)
-            for (item, low, _), bound in zip(items, counts, strict=True):
-                rest = self.sums(rest, self.iterations(item, low - bound))
-            if not self.costs.contiguous or rest == ((0, 0),):
+            for (item, low, _), (number, _) in zip(items, counts, strict=True):
+                rest = self.sums(rest, self.iterations(item, low - number))
+            if not self.costs.contiguous or all(n >= low for (_, low, _), (n, _) in zip(items, counts, strict=True)):
                 self.missing(where[counts], end, rest)
-            for i, (item, _, high) in enumerate(items):
-                if high is not None and counts[i] == high:
-                    continue
-                after = (*counts[:i], min(counts[i] + 1, caps[i]), *counts[i + 1 :])
-                is_open = any(h is None or after[k] < h for k, (_, _, h) in enumerate(items))
-                inside = (*around.inside, (instance, is_open))
-                if after not in where:
-                    where[after] = self.place(inner)
-                    todo.append(after)
-                kleene = instance if high != 1 else None
-                inner_around = around.within(inside, around.groups)
-                self.letter(item, where[counts], where[after], inner_around, kleene)
-                if self.costs.contiguous:
-                    self.missing(where[counts], where[after], self.absent(item))
+            for i, (item, low, high) in enumerate(items):
+                number, misses = counts[i]
+                # Of an item that misses an event there are as many as are needed.
+                if (high is None or number < high) and not (misses and number >= low):
+                    after = (*counts[:i], (min(number + 1, caps[i]), misses), *counts[i + 1 :])
+                    is_open = any(h is None or n < h for (_, _, h), (n, _) in zip(items, after, strict=True))
+                    inside = (*around.inside, (instance, is_open))
+                    to = place_of(after)
+                    kleene = instance if high != 1 else None
+                    self.letter(item, where[counts], to, around.within(inside, around.groups), kleene)
+                if self.costs.contiguous and number < low and (gaps := self.absent(item)):
+                    after = (*counts[:i], (number + 1, high != low), *counts[i + 1 :])
+                    self.missing(where[counts], place_of(after), gaps)
         return end
 
     def negation(self, node: Negation, start: int, around: _Around) -> int:
@@ -344,8 +380,8 @@ class _Builder:
                 return total
             case Choice(items=items):
                 return pareto([g for item in items for g in self.absent(item)], self.costs)
-            case Repeat(item=item, low=low, high=high):
-                return self.all_absent(self.absent(item), low, high)
+            case Repeat(item=item, low=low):
+                return self.times(self.absent(item), low)
             case Negation():
                 return ((0, 0),)
 
@@ -360,16 +396,6 @@ class _Builder:
             total = self.sums(total, one)
             if not total:  # beyond the budget
                 break
-        return total
-
-    def all_absent(self, one: tuple[Gap, ...], low: int, high: int | None) -> tuple[Gap, ...]:
-        """Return the gaps of a repetition with no event; optional iterations only if they can make up for events."""
-        total = self.times(one, low)
-        if self.costs.contiguous and any(w < self.costs.scale * n for w, n in one):
-            more, count = total, low
-            while more and (high is None or count < high):
-                more, count = self.sums(more, one), count + 1
-                total = pareto([*total, *more], self.costs)
         return total
 
     def sums(self, left: tuple[Gap, ...], right: tuple[Gap, ...]) -> tuple[Gap, ...]:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from numbers import Real
 
 from acep.errors import QueryError
-from acep.pattern.check import checked_errors, checked_weights
+from acep.pattern.check import check_surplus, checked_errors, checked_surplus, checked_weights
 from acep.pattern.tree import Query
 from acep.pattern.walk import variables
 from acep.storage.sizes import size_in_bytes
@@ -38,8 +38,9 @@ class Budget:
     """The limits on a query. ``None`` sets no bound; without any bound nothing is shed.
 
     ``errors`` is the greatest total weight of missing letters. ``weights`` maps variables to the weights of their
-    letters, and of the events that break a negation. Values given here replace those that ``acep.parse`` or
-    ``acep.regex`` was given; ``None`` keeps them.
+    letters, and of the events that break a negation. ``surplus`` is what an event costs that is surplus under
+    contiguity (infinite: there may be none). Values given here replace those that ``acep.parse`` or ``acep.regex`` was
+    given; ``None`` keeps them.
 
     ``work`` is the average number of transition evaluations ("touches") per event: evaluated pairs of a partial match
     and an arc, shedding decisions included. Unused ones are carried over, and the same stream always has the same
@@ -61,6 +62,7 @@ class Budget:
 
     errors: Number | None = None
     weights: Mapping[str, Number | None] | None = None
+    surplus: Number | None = None
     cpu: float | None = None
     memory: int | str | None = None
     latency: float | None = None
@@ -138,7 +140,7 @@ def _shown(value: object) -> str:
 
 
 def tolerant(query: Query, budget: Budget | None) -> Query:
-    """Return the query with the error budget and the weights of ``budget``.
+    """Return the query with the error budget and the weights of ``budget``, and what a surplus event costs.
 
     Raises :class:`QueryError` for a negative budget, a weight that is not positive, an unknown variable, or an error
     budget for a hand-written automaton.
@@ -151,7 +153,7 @@ def tolerant(query: Query, budget: Budget | None) -> Query:
         return query
     if not isinstance(budget, Budget):
         raise QueryError(f"budget= takes an acep.Budget, not {type(budget).__name__}", code="option_invalid")
-    if query.graph is not None and (budget.errors or budget.weights):
+    if query.graph is not None and (budget.errors or budget.weights or budget.surplus):
         raise QueryError(
             "no event of a hand-written automaton may be missing",
             hint="say in an arc what may be missing",
@@ -161,4 +163,7 @@ def tolerant(query: Query, budget: Budget | None) -> Query:
         query = replace(query, errors=checked_errors(budget.errors))
     if budget.weights is not None:
         query = replace(query, weights=checked_weights(budget.weights, variables(query.pattern)))
+    if budget.surplus is not None:
+        query = replace(query, surplus=checked_surplus(budget.surplus))
+        check_surplus(query)
     return query

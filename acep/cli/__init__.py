@@ -201,6 +201,8 @@ def _add_query_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--errors", metavar="K", help="how much of the pattern may be missing (default 0)")
     text = "what a missing letter costs, if not 1; inf: never missing"
     group.add_argument("--weights", metavar="a=2,b=0.5", help=text)
+    text = "what an event costs that is surplus under contiguity, if there may be any"
+    group.add_argument("--surplus", metavar="W", help=text)
     text = "the value of :NAME in the query: 3, 'text', 5 min, (1, 2)"
     group.add_argument("--set", action="append", metavar="NAME=VALUE", help=text)
     group.add_argument("--within", metavar="W", help="window of a letter expression: 5, '1 hour', '5 events' or none")

@@ -46,7 +46,7 @@ def load_query(args: argparse.Namespace) -> Query:
     text = _query_text(args.query)
     if args.query.endswith(TOML):
         return _automaton(text, args)
-    errors, weights = _errors(args.errors), _weights(args.weights)
+    errors, weights, surplus = _errors(args.errors), _weights(args.weights), _surplus(args.surplus)
     parameters = _parameters(args.set or [])
     if text.startswith(LETTERS):
         if parameters:
@@ -55,7 +55,7 @@ def load_query(args: argparse.Namespace) -> Query:
                 hint="write the query as text: PATTERN SEQ(A a, B b)",
                 code="option_invalid",
             )
-        return _letters(text[len(LETTERS) :], args, errors, weights)
+        return _letters(text[len(LETTERS) :], args, errors, weights, surplus)
     bare = not re.search(r"\s|pattern", text, re.IGNORECASE)
     marked = f"a letter expression is marked by {LETTERS}, as in '{LETTERS}{text[:40]}'"
     for option in ("within", "by", "strategy"):
@@ -68,7 +68,7 @@ def load_query(args: argparse.Namespace) -> Query:
     from acep.pattern.sase import parse
 
     try:
-        return parse(text, errors=errors, weights=weights, parameters=parameters)
+        return parse(text, errors=errors, weights=weights, surplus=surplus, parameters=parameters)
     except QueryError as error:
         if bare:
             error.hint = marked
@@ -115,7 +115,7 @@ def _automaton(text: str, args: argparse.Namespace) -> Query:
     """Return the hand-written automaton of a TOML file."""
     from acep.pattern.automata import Automaton
 
-    for option in ("errors", "weights", "set", "within", "by", "strategy"):
+    for option in ("errors", "weights", "surplus", "set", "within", "by", "strategy"):
         if getattr(args, option) is not None:
             raise QueryError(
                 f"--{option} is not for hand-written automata",
@@ -125,7 +125,9 @@ def _automaton(text: str, args: argparse.Namespace) -> Query:
     return Automaton.from_toml(text).query
 
 
-def _letters(text: str, args: argparse.Namespace, errors: Fraction, weights: dict[str, Any]) -> Query:
+def _letters(
+    text: str, args: argparse.Namespace, errors: Fraction, weights: dict[str, Any], surplus: Fraction | None
+) -> Query:
     from acep.pattern.letters import regex
 
     if args.within is None:
@@ -136,6 +138,7 @@ def _letters(text: str, args: argparse.Namespace, errors: Fraction, weights: dic
         errors=errors,
         by=[name.strip() for name in args.by.split(",")] if args.by is not None else None,
         weights=weights,
+        surplus=surplus,
         **({"strategy": args.strategy} if args.strategy is not None else {}),
     )
 
@@ -165,6 +168,19 @@ def _errors(text: str | None) -> Fraction:
         raise QueryError(
             f"--errors {text} is not a number of errors",
             hint="a number that is not negative, such as 2 or 0.5",
+            code="option_invalid",
+        )
+    return number
+
+
+def _surplus(text: str | None) -> Fraction | None:
+    if text is None or text.strip().lower() == "inf":
+        return None
+    number = _number(text)
+    if number is None or number <= 0:
+        raise QueryError(
+            f"--surplus {text} is no weight",
+            hint="a positive number: what each event costs that is surplus under contiguity",
             code="option_invalid",
         )
     return number

@@ -7,7 +7,7 @@ import re
 __all__ = ["as_typed"]
 
 OPTIONS = (
-    "ts|type|seq|id|unit|cast|format|errors|weights|within|by|strategy|engine|work|cpu|speed|latency|memory|recover|"
+    "ts|type|seq|id|unit|cast|format|errors|weights|surplus|within|by|strategy|engine|work|cpu|speed|latency|memory|recover|"
     "history|policy|seed|limit|chunk|watermark|latest|checkpoint|state|poll|speculation|op|versions|max-files|output-format|"
     "sample|effort|duplicates|rows|delimiter|quote|decimal|max-skipped|max-line|max-expansion|max-columns"
 )

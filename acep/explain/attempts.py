@@ -16,17 +16,19 @@ __all__ = ["Attempt", "attempts"]
 class Attempt:
     """An arc that a partial match did not take although the event has a type of it. ``failed``: the numbers of the
     predicates that do not hold, in the order of the query; ``n_held``: how many do hold. ``error``: the scaled error
-    of the partial match after the arc, where that is beyond the error budget (``None``: it is not)."""
+    of the partial match after the arc, where that is beyond the error budget (``None``: it is not). ``surplus``: how
+    many events lie between where these break contiguity, and how many of them may come in place of missing ones."""
 
     move: Move
     failed: tuple[int, ...]
     n_held: int
     error: int | None
+    surplus: tuple[int, int] | None = None
 
     @property
     def distance(self) -> tuple[int, int]:
         """Return a sort key, the nearest attempt first: what failed, and of equal ones that where more held."""
-        return len(self.failed) + (self.error is not None), -self.n_held
+        return len(self.failed) + (self.error is not None or self.surplus is not None), -self.n_held
 
 
 def attempts(engine: ReferenceEngine, node: MatchNode | None, event: Event, kind: str | None) -> Iterator[Attempt]:
@@ -40,16 +42,20 @@ def attempts(engine: ReferenceEngine, node: MatchNode | None, event: Event, kind
         arc = move.arc
         if (arc.types and kind not in arc.types) or not arc.valid(event.ts):
             continue
-        if so_far + arc.weight + engine._rest(arc) > engine.budget:
+        if so_far + arc.weight + engine.rest(arc) > engine.budget:
             continue  # no event may take it
         failed = move.failures(registers, event.row)
-        error = so_far + engine._cost(arc, between)
-        is_affordable = error + engine._rest(arc) <= engine.budget
+        error = so_far + engine.cost(arc, between)
+        is_affordable = error + engine.rest(arc) <= engine.budget
+        surplus = None
+        if engine.strategy.contiguous and engine.plan.automaton.costs.of_gap(arc.gaps, between) is None:
+            surplus = between, max(letters for _, letters in arc.gaps)
         if failed or not is_affordable:
             asked = [number for number, _ in (*move.leaving, *move.binding)]
             written = [number for number in failed if is_written(engine.plan, number)]
             n_held = sum(is_written(engine.plan, number) for number in asked) - len(written)
-            yield Attempt(move, tuple(written or failed), n_held, None if is_affordable else error)
+            beyond = None if is_affordable or surplus is not None else error
+            yield Attempt(move, tuple(written or failed), n_held, beyond, surplus)
 
 
 def is_written(plan: Plan, number: int) -> bool:

@@ -69,7 +69,8 @@ def thompson_lines(automaton: Thompson) -> list[str]:
     """
     costs = automaton.costs
     head = f"{_count(len(automaton.places), 'place')}, {_count(len(automaton.letters), 'letter')}"
-    lines = [f"{head}; error budget {costs.unscaled(costs.budget)}" + (", contiguous" if costs.contiguous else "")]
+    head = f"{head}; error budget {costs.unscaled(costs.budget)}" + (", contiguous" if costs.contiguous else "")
+    lines = [head if costs.surplus is None else f"{head}, each surplus event {costs.unscaled(costs.surplus)}"]
     lines += [f"letter {i}: {_letter(letter)}" for i, letter in enumerate(automaton.letters, 1)]
     lines += [f"negation n{i}: {_negation(negation, costs)}" for i, negation in enumerate(automaton.negations)]
     lines += [f"group g{i}: {', '.join(names)}" for i, names in enumerate(automaton.groups)]

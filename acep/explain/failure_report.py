@@ -114,8 +114,26 @@ def _reasons(plan: Plan, attempt: Attempt, node: MatchNode | None, event: Event)
     bound = bound_events([*(node.trail.steps() if node is not None else ()), (event, var)])
     for number in attempt.failed:
         yield not_held(plan, plan.predicates[number], bound, var)
+    if attempt.surplus is not None:
+        yield _surplus_text(*attempt.surplus)
     if attempt.error is not None:
         yield f"it would miss {costs.unscaled(attempt.error)}, and {costs.unscaled(costs.budget)} may be missing"
+
+
+def _surplus_text(between: int, places: int) -> str:
+    """Return what is said of so many events ``between``, of which as many may come as may be missing: ``places``.
+
+    >>> _surplus_text(2, 1)
+    '1 of 2 events in between is surplus: 1 may be missing there'
+    >>> _surplus_text(1, 0)
+    'the event in between is surplus: nothing is missing there'
+    """
+    if places == 0:
+        what = "the event in between is" if between == 1 else f"the {between} events in between are"
+        return f"{what} surplus: nothing is missing there"
+    number = between - places
+    what = f"{number} of {between} events in between {'is' if number == 1 else 'are'}"
+    return f"{what} surplus: {places} may be missing there"
 
 
 def _row_failures(watching: Watching, node: MatchNode | None, event: Event, kind: str | None) -> list[Failure]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from acep.explain.automaton_text import arcs_lines, program_lines, thompson_lines, types_text
 from acep.pattern.asked import for_existence, query_of
-from acep.pattern.closure import close_equalities, partition_attributes
+from acep.pattern.closure import close_equalities, tied_attributes
 from acep.pattern.printing import expression_text, tree_lines
 from acep.pattern.times import duration_text
 from acep.pattern.tree import Output, Query
@@ -87,8 +87,9 @@ def _stages(plan: Plan, *, assumed: bool, missing: str | None, source: bool = Fa
 def _equalities(query: Query) -> Iterator[str]:
     for expr in close_equalities(query)[len(query.where) :]:
         yield f"follows: {expression_text(expr)}"
-    keys = partition_attributes(query)
-    yield f"partition attributes: {', '.join(keys)}" if keys else "no partition attribute"
+    yield f"partition attributes: {', '.join(query.ties)}" if query.ties else "no partition attribute"
+    if tied := tied_attributes(query):
+        yield f"equal in all events of a match, but no partition attribute: {', '.join(tied)}"
 
 
 def _plan(plan: Plan, assumed: bool) -> Iterator[str]:
@@ -96,6 +97,8 @@ def _plan(plan: Plan, assumed: bool) -> Iterator[str]:
     if assumed:
         yield "no events were given: the columns are assumed to be what the query asks for"
     yield f"partitions: {', '.join(plan.keys) or 'none: the stream is one'}"
+    if plan.finer is not None:
+        yield f"kept apart by: {', '.join(plan.tied)}, as events of other values change no match"
     if plan.strict:
         yield "positions: those of the whole stream"
     yield f"window: {_window(plan, assumed)}"
@@ -107,13 +110,14 @@ def _plan(plan: Plan, assumed: bool) -> Iterator[str]:
         broken = f"broken by: {negation.var} of {types_text(negation.types)}"
         texts = " AND ".join(expression_text(c.told) for c in conditions)
         yield f"{broken} with {texts}" if texts else broken
-    yield f"error budget: {costs.unscaled(costs.budget)}"
+    surplus = "" if costs.surplus is None else f", of which a surplus event costs {costs.unscaled(costs.surplus)}"
+    yield f"error budget: {costs.unscaled(costs.budget)}{surplus}"
     yield f"output: {query.output.value.replace('_', ' ')}"
 
 
 def _engine(plan: Plan, missing: str | None, source: bool) -> Iterator[str]:
     """Yield the engine for each output with the reason, its input events, and the use of match windows."""
-    choice = choose(plan)
+    choice = choose(plan.finer or plan)
     why = missing or choice.why
     if missing is None and source and not decides_at_once(plan):
         why = "matches that the next query runs on must be known as soon as they end"
@@ -124,6 +128,7 @@ def _engine(plan: Plan, missing: str | None, source: bool) -> Iterator[str]:
 
 
 def _native(plan: Plan, source: bool) -> Iterator[str]:
+    plan = plan.finer or plan
     matches = choose(plan)
     yield f"engine: {_named(matches.engine)}: {matches.why}"
     by_why: dict[str, list[str]] = {}

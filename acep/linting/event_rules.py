@@ -152,18 +152,18 @@ def key_null(view: LintView) -> Iterator[Hit]:
 
 
 def key_unique(view: LintView) -> Iterator[Hit]:
-    """Find keys of which no event has the same as another, where a match needs two events."""
-    if not view.plan.keys or view.shortest < 2:
+    """Find keys, and attributes that equalities tie, of which no event has the same as another, where a match needs two
+    events."""
+    if view.shortest < 2:
         return
-    known = view.partitions[view.bindable & (view.partitions >= 0)]
-    if len(known) > 1 and len(np.unique(known)) == len(known):
-        names = ", ".join(view.plan.keys)
-        yield Hit(
-            "error",
-            f"each event has a value of {names} of its own, and a match needs {view.shortest} events with the same",
-            "name an attribute that events share",
-            _key_place(view, view.plan.keys[0]),
-        )
+    for names in ([view.plan.keys] if view.plan.keys else []) + [(name,) for name in view.plan.tied]:
+        numbers = view.numbers(names)
+        known = numbers[view.bindable & (numbers >= 0)]
+        if len(known) > 1 and len(np.unique(known)) == len(known):
+            what = f"a value of {', '.join(names)} of its own, and a match needs {view.shortest} events with the same"
+            yield Hit(
+                "error", f"each event has {what}", "name an attribute that events share", _key_place(view, names[0])
+            )
 
 
 def key_dominant(view: LintView) -> Iterator[Hit]:

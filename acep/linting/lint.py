@@ -11,7 +11,7 @@ import pyarrow as pa
 from acep.errors import AcepError, QueryError
 from acep.events.given import are_paths, names_used
 from acep.events.tables import batch_of, schema_of, to_table
-from acep.linting import event_rules, predicate_rules, repetition_rules, time_rules
+from acep.linting import event_rules, match_rules, predicate_rules, repetition_rules, time_rules
 from acep.linting.report import DataFinding, Findings, Hit
 from acep.linting.view import LintView
 from acep.pattern.asked import asked_for, query_of
@@ -34,7 +34,9 @@ RULES: tuple[Callable[[LintView], Iterator[Hit]], ...] = (
     event_rules.key_dominant,
     predicate_rules.predicate_never,
     predicate_rules.predicate_always,
-    predicate_rules.equality_partitions,
+    match_rules.equality_no_partition,
+    match_rules.errors_lack,
+    match_rules.condition_unasked,
     repetition_rules.first_free,
     time_rules.window_short,
     time_rules.window_long,

@@ -1,9 +1,8 @@
-"""Find conditions that are never or always true of the events, and equalities that make partitions."""
+"""Find conditions that are never or always true of the events."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,12 @@ import numpy as np
 from acep.linting.report import Hit
 from acep.linting.view import LintView
 from acep.pattern import expressions as ex
-from acep.pattern.closure import partition_attributes
 from acep.pattern.evaluation import Compiled
 from acep.pattern.printing import expression_text
-from acep.pattern.tree import Output, Strategy
 from acep.pattern.walk import kleene_variables, negated_variables
 from acep.runtime.absent import lacking
 
-__all__ = ["equality_partitions", "predicate_always", "predicate_never"]
+__all__ = ["predicate_always", "predicate_never"]
 
 MOST = 20_000  # events that conditions are tried on
 PAIRS = 5  # events before another one that it is paired with
@@ -57,39 +54,6 @@ def predicate_always(view: LintView) -> Iterator[Hit]:
                 "check the value and the unit, or leave it out",
                 compiled.told.span,
             )
-
-
-def equality_partitions(view: LintView) -> Iterator[Hit]:
-    """Find equalities that become part of the partition, where that changes the events that a match may have."""
-    query = view.plan.query
-    if query.strategy is Strategy.STRICT_CONTIGUITY:
-        return
-    chooses = query.output in (Output.NON_OVERLAP, Output.LONGEST_NON_OVERLAP)
-    contiguous = query.strategy is Strategy.PARTITION_CONTIGUITY
-    if not (chooses or contiguous or view.plan.window.counted):
-        return
-    for name in partition_attributes(query):
-        if name in query.ties:
-            continue
-        for expr in query.where:
-            if not isinstance(expr, ex.Binary) or expr.op != "=":
-                continue
-            sides = (expr.left, expr.right)
-            if all(isinstance(side, ex.Attribute) and side.name == name for side in sides):
-                yield Hit(
-                    "note",
-                    f"`{expression_text(expr)}` makes `{name}` a partition attribute, as `[{name}]` does: "
-                    f"{_effect(contiguous, chooses)} only among events of one `{name}`",
-                    f"write [{name}] if that is meant, or else NOT {expression_text(replace(expr, op='!='))}",
-                    expr.span,
-                )
-                break
-
-
-def _effect(contiguous: bool, chooses: bool) -> str:
-    if contiguous:
-        return "events follow each other"
-    return "matches overlap" if chooses else "the window counts"
 
 
 def _tried(view: LintView) -> Iterator[tuple[Compiled, int, int]]:

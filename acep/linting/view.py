@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,12 +12,13 @@ import pyarrow as pa
 from acep.events.batch import Batch, Column
 from acep.events.hashes import hashes_of_columns
 from acep.explain.recorder import ways_of
+from acep.linting.tried_matches import TriedMatches, tried_matches
 from acep.pattern.expressions import Span
 from acep.pattern.list_parts import text_name
 from acep.pattern.times import duration_text, rounded_duration_text
 from acep.pattern.tree import Component, Negation
 from acep.pattern.walk import components
-from acep.plan.compile import Plan
+from acep.plan.compile import Plan, compile_query
 from acep.plan.lint.finding import Declared
 from acep.plan.schema import Kind
 
@@ -111,15 +112,28 @@ class LintView:
     @cached_property
     def partitions(self) -> Ints:
         """Return the number of the partition of each event, -1 where a partition attribute is null; int64[n]."""
-        keys = self.plan.keys
+        return self.numbers(self.plan.keys)
+
+    def numbers(self, keys: tuple[str, ...]) -> Ints:
+        """Return a number for the values that each event has in some columns, -1 where one is null; int64[n]."""
         if not keys or not len(self):
             return np.zeros(len(self), np.int64)
-        hashes = hashes_of_columns([self.batch.columns[name] for name in keys], len(self))
+        hashes = hashes_of_columns([self.column(name) for name in keys], len(self))
         _, numbers = np.unique(hashes, return_inverse=True)
         numbers = numbers.ravel().astype(np.int64)
         for name in keys:
             numbers[self.null(name)] = -1
         return numbers
+
+    @cached_property
+    def tried(self) -> TriedMatches:
+        """Return some first matches."""
+        return tried_matches(self.without_ids, self.batch)
+
+    @cached_property
+    def without_ids(self) -> Plan:
+        """Return the plan for the batch, which has no ids: those that come twice are a finding."""
+        return compile_query(self.plan.query, replace(self.plan.schema, id=None))
 
     @cached_property
     def shortest(self) -> int:

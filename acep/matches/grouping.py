@@ -80,8 +80,13 @@ def groups_of_counts(counted: Counted, by: str) -> list[Group]:
     """Return the same groups for counted matches. ``by`` is ``"end"`` where rows are match points, and ``"bundle"``
     where they are bundles, or match points without a number of matches."""
     if by == "bundle" and len(counted.matches):
-        rows = sorted(counted.rows(), key=lambda row: row.bundle)
-        return [Group(row.key, row.bundle, row.last, row.matches, row.error) for row in rows]
+        bundles: dict[tuple[tuple[Value, ...], int], Group] = {}
+        for key, _, last, bundle, error, number in sorted(counted.rows(), key=lambda row: row.bundle):
+            group = bundles.setdefault((key, bundle), Group(key, bundle, last, 0, error))
+            bundles[key, bundle] = Group(
+                key, bundle, max(last, group.last), group.matches + number, min(error, group.best)
+            )
+        return list(bundles.values())
     none = np.zeros(len(counted) + 1, np.int64)
     numbers = (counted.first, counted.last, counted.bundle, counted.error, counted.scale)
     found = FoundColumns(*numbers, counted.keys, none, none[:0], none[:0].astype(np.uint16), variables=())

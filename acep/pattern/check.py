@@ -18,7 +18,15 @@ from acep.pattern.closure import close_equalities
 from acep.pattern.operands import check_condition, kind_of
 from acep.pattern.tree import Choice, Component, Negation, Node, Query, Sequence
 
-__all__ = ["DEEPEST", "MOST_POSITIONS", "check_query", "checked_errors", "checked_weights"]
+__all__ = [
+    "DEEPEST",
+    "MOST_POSITIONS",
+    "check_query",
+    "check_surplus",
+    "checked_errors",
+    "checked_surplus",
+    "checked_weights",
+]
 
 DEEPEST = 100
 """The greatest depth of patterns and expressions; it is limited because later stages walk them recursively."""
@@ -267,6 +275,44 @@ def checked_weights(weights: object, known: tuple[str, ...]) -> tuple[tuple[str,
             raise QueryError(message, hint="a positive number, or math.inf for what may not be missing")
         found[var] = number
     return tuple(sorted(found.items(), key=lambda pair: pair[0]))
+
+
+def checked_surplus(surplus: object) -> Fraction | None:
+    """Return what a surplus event costs as an exact number; ``None`` and infinity: there may be none.
+
+    Raises :class:`QueryError` unless it is positive.
+
+    >>> checked_surplus(0.5), checked_surplus(math.inf)
+    (Fraction(1, 2), None)
+    """
+    if surplus is None or (isinstance(surplus, float | Decimal) and surplus == math.inf):
+        return None
+    number = _exact(surplus)
+    if number is None or number <= 0:
+        raise QueryError(
+            f"surplus={surplus!r} is no weight",
+            hint="a positive number: what each event costs that is surplus under contiguity",
+            code="option_invalid",
+        )
+    return number
+
+
+def check_surplus(query: Query) -> None:
+    """Raise :class:`QueryError` if a query gives a weight to surplus events that changes nothing."""
+    if query.surplus is None:
+        return
+    if not query.strategy.contiguous:
+        raise QueryError(
+            f"surplus= is for contiguity: {query.strategy.value.replace('_', ' ')} skips events for nothing",
+            hint="leave surplus= out, or follow events by strict_contiguity or partition_contiguity",
+            code="option_invalid",
+        )
+    if not query.errors:
+        raise QueryError(
+            "surplus= says what an event costs of the error budget, and there is none",
+            hint="say how much: errors=",
+            code="option_invalid",
+        )
 
 
 def _exact(value: object) -> Fraction | None:

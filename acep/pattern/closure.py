@@ -1,8 +1,10 @@
-"""Derive the equalities that follow from others, and the attributes that partition a stream.
+"""Derive the equalities that follow from others, and the attributes that have one value in all events of a match.
 
 If a query requires ``a.id = b.id`` and ``b.id = c.id`` and b may be missing, ``a.id = c.id`` must still hold
 (docs/reference/semantics.md, "Predicates"; the closure of the 2012 paper, section 4.4). The references and constants
 that top-level equalities connect are therefore put into classes, and all pairs of a class must be equal.
+
+Only ``[attr]`` declares a partition. The attributes that equalities tie say no more than where an engine need not look.
 """
 
 from __future__ import annotations
@@ -17,7 +19,15 @@ from acep.pattern import expressions as ex
 from acep.pattern.tree import Query
 from acep.pattern.walk import group_variables, kleene_variables, negated_variables, variables
 
-__all__ = ["MOST_PAIRS", "Equal", "close_equalities", "equality_classes", "partition_attributes"]
+__all__ = [
+    "MOST_PAIRS",
+    "Equal",
+    "as_equality",
+    "close_equalities",
+    "equality_classes",
+    "of_first_event",
+    "tied_attributes",
+]
 
 MOST_PAIRS = 20_000
 """The greatest number of derived equalities: a class of n members gives n * (n - 1) / 2."""
@@ -71,12 +81,36 @@ def equality_classes(
 
 def _sides(conjunct: ex.Expr, kleene: Collection[str]) -> tuple[Member, Member] | None:
     """Return the two sides of an equality of references and constants in normal form, or ``None``."""
-    if not isinstance(conjunct, ex.Binary) or conjunct.op != "=":
+    equality = as_equality(conjunct)
+    if equality is None:
         return None
-    left, right = _member(conjunct.left, kleene), _member(conjunct.right, kleene)
+    left, right = _member(equality.left, kleene), _member(equality.right, kleene)
     if left is None or right is None or not (isinstance(left, ex.Attribute) or isinstance(right, ex.Attribute)):
         return None
     return left, right
+
+
+def as_equality(conjunct: ex.Expr) -> ex.Binary | None:
+    """Return a condition as ``x = y`` if that is what it says, or ``None``. The other spellings are true, false and
+    unknown of the same values: ``NOT x != y``, ``x IN (y)``, ``NOT x NOT IN (y)``, and two NOT before any of these.
+
+    >>> from acep.pattern.sase import parse
+    >>> query = parse("PATTERN SEQ(A a, B b) WHERE NOT a.x != b.x AND a.y != b.y")
+    >>> [as_equality(conjunct) is not None for conjunct in query.where]
+    [True, False]
+    """
+    match conjunct:
+        case ex.Binary(op="="):
+            return conjunct
+        case ex.In(operand=left, values=(right,), negated=False):
+            return ex.Binary("=", left, right, conjunct.span)
+        case ex.Unary(op="not", operand=ex.Binary(op="!=", left=left, right=right)):
+            return ex.Binary("=", left, right, conjunct.span)
+        case ex.Unary(op="not", operand=ex.In(operand=left, values=(right,), negated=True)):
+            return ex.Binary("=", left, right, conjunct.span)
+        case ex.Unary(op="not", operand=ex.Unary(op="not", operand=inner)):
+            return as_equality(inner)
+    return None
 
 
 def _member(expr: ex.Expr, kleene: Collection[str]) -> Member | None:
@@ -121,7 +155,7 @@ def close_equalities(query: Query) -> tuple[ex.Expr, ...]:
     for group, of_negated in classes:
         n = len(group.members)
         if len(implied) + n * (n - 1) // 2 > MOST_PAIRS:
-            hint = "tie an attribute of all events by [attribute]"
+            hint = "compare fewer variables; [attribute] ties all, and makes each value a stream of its own"
             raise QueryError("too many equalities follow from each other", hint=hint, code="query_size")
         pairs = list(combinations(group.members, 2))
         if not of_negated and all(isinstance(m, ex.Attribute) for m in group.members):
@@ -158,35 +192,103 @@ def _ties(group: Equal, var: str) -> bool:
     return any(not isinstance(m, ex.Attribute) or m.var != var or m.index is not None for m in group.members)
 
 
-def partition_attributes(query: Query) -> tuple[str, ...]:
-    """Return the attributes that have one value in all events of a match: first those of ``[attr]``, then those that
-    equalities between references tie together for every variable, in the order of their first mention.
-
-    A pattern with a repeated group has only the attributes of ``[attr]``, because an equality inside the group holds
-    within one iteration. A comparison with a constant ties nothing: it selects events.
+def of_first_event(query: Query, closed: Iterable[ex.Expr]) -> tuple[ex.Expr, ...]:
+    """Return closed conjuncts with ``a[1].x`` for ``a.x`` in equalities with other variables, if x is tied for all and
+    all ``a[i].x`` are equal to ``a[1].x``. So a partial match need not keep the values of all events of a repetition.
 
     >>> from acep.pattern.sase import parse
-    >>> partition_attributes(parse("PATTERN SEQ(A a, B b) WHERE [k] AND a.id = b.id AND a.x = b.y"))
-    ('k', 'id')
+    >>> from acep.pattern.printing import expression_text
+    >>> query = parse("PATTERN SEQ(A+ a[], B b) WHERE NOT a.x != b.x")
+    >>> [expression_text(e) for e in of_first_event(query, close_equalities(query))]
+    ['a[1].x = b.x', 'a[i].x = a[1].x']
     """
-    found = dict.fromkeys(query.ties)
+    kleene, tied, closed = kleene_variables(query.pattern), tied_attributes(query), tuple(closed)
+    pairs = [sides for conjunct in closed if (sides := _sides(conjunct, kleene)) is not None]
+    equal = {
+        (side.var, side.name)
+        for pair in pairs
+        for side, opposite in (pair, pair[::-1])
+        if _is_each(side, kleene) and opposite == replace(side, index=1) and side.name in tied
+    }
+
+    def at_first(side: ex.Attribute) -> ex.Attribute:
+        each = side.index in (None, "i") and (side.var, side.name) in equal
+        return replace(side, index=1) if each else side
+
+    def rewritten(conjunct: ex.Expr) -> ex.Expr:
+        match as_equality(conjunct):
+            case ex.Binary(left=ex.Attribute() as left, right=ex.Attribute() as right) if left.var != right.var:
+                sides = at_first(left), at_first(right)
+                return conjunct if sides == (left, right) else ex.Binary("=", *sides, conjunct.span)
+        return conjunct
+
+    return tuple(map(rewritten, closed))
+
+
+def tied_attributes(query: Query) -> tuple[str, ...]:
+    """Return the attributes that equalities between references tie together for every variable, in the order of their
+    first mention: each has one value, not null, in all events of a match that has two or more. An event with another
+    value, or none, breaks no negation. Those of ``[attr]`` are left out.
+
+    A pattern with a repeated group has none, because an equality inside the group holds within one iteration. A
+    comparison with a constant ties nothing: it selects events.
+
+    >>> from acep.pattern.sase import parse
+    >>> tied_attributes(parse("PATTERN SEQ(A a, B b) WHERE [k] AND a.id = b.id AND a.x = b.y"))
+    ('id',)
+    >>> tied_attributes(parse("PATTERN SEQ(A+ a[], B b) WHERE a[i].id = a[i-1].id AND NOT b.id != a[1].id"))
+    ('id',)
+    """
     negated = negated_variables(query.pattern)
     positive = frozenset(variables(query.pattern)) - negated
-    if group_variables(query.pattern):
-        return tuple(found)
-    several = len(positive) > 1 or bool(positive & kleene_variables(query.pattern))
-    classes = equality_classes(query, constants=False, among=positive)
-    of_negated = {v: equality_classes(query, constants=False, among=positive | {v}) for v in negated}
-    for group in equality_classes(query, constants=False):
-        for name in dict.fromkeys(m.name for m in group.members if isinstance(m, ex.Attribute)):
-            tied = not several or any(_holds_all(c, positive, name) for c in classes)
-            with_negated = all(any(_holds_all(c, {*positive, v}, name) for c in of_negated[v]) for v in negated)
-            if tied and with_negated and (several or negated):
-                found.setdefault(name)
-    return tuple(found)
+    kleene = kleene_variables(query.pattern)
+    several = len(positive) > 1 or bool(positive & kleene)
+    if group_variables(query.pattern) or not (several or negated):
+        return ()
+    chained = _chained(query, kleene)
+    classes = _references(query, positive, chained)
+    of_negated = {v: _references(query, positive | {v}, chained) for v in negated}
+    attributes: dict[str, None] = {}
+    names = [m.name for group in equality_classes(query, constants=False) for m in group.members if _is_reference(m)]
+    names += [name for _, name in chained]
+    for name in dict.fromkeys(names):
+        tied = not several or any(_holds_all(c, positive, name, chained) for c in classes)
+        with_negated = all(any(_holds_all(c, {*positive, v}, name, chained) for c in of_negated[v]) for v in negated)
+        if tied and with_negated and name not in query.ties:
+            attributes.setdefault(name)
+    return tuple(attributes)
 
 
-def _holds_all(group: Equal, every: Collection[str], name: str) -> bool:
+def _is_reference(member: Member) -> TypeGuard[ex.Attribute]:
+    return isinstance(member, ex.Attribute)
+
+
+def _chained(query: Query, kleene: Collection[str]) -> frozenset[tuple[str, str]]:
+    """Return the repetitions and attributes for which ``a[i].x = a[i-1].x`` makes the attribute one value."""
+    chained = set()
+    for conjunct in query.where:
+        match as_equality(conjunct):
+            case ex.Binary(
+                left=ex.Attribute(var=var, index=first, name=name),
+                right=ex.Attribute(var=other, index=second, name=same),
+            ) if var == other and name == same and var in kleene:
+                if {first, second} in ({"i", "i-1"}, {None, "i-1"}):
+                    chained.add((var, name))
+    return frozenset(chained)
+
+
+def _references(query: Query, among: Collection[str], chained: frozenset[tuple[str, str]]) -> tuple[Equal, ...]:
+    """Return the classes of references, and one for each repetition that is chained and in none of them."""
+    classes = equality_classes(query, constants=False, among=among)
+    alone = [Equal((ex.Attribute(var, 1, name),)) for var, name in sorted(chained) if var in among]
+    return (*classes, *alone)
+
+
+def _holds_all(group: Equal, every: Collection[str], name: str, chained: frozenset[tuple[str, str]]) -> bool:
     """Return whether a class ties attribute ``name`` of all these variables together."""
-    plain = {m.var for m in group.members if isinstance(m, ex.Attribute) and m.index is None and m.name == name}
-    return plain >= set(every) and _ties(group, next(iter(every)))
+    members = [m for m in group.members if isinstance(m, ex.Attribute) and m.name == name]
+    plain = {m.var for m in members if m.index is None}
+    by_chain = {m.var for m in members if m.index == 1 and (m.var, name) in chained}
+    if not plain | by_chain >= set(every):
+        return False
+    return bool(by_chain) or _ties(group, next(iter(every)))

@@ -12,10 +12,10 @@ from fractions import Fraction
 from typing import TypeVar
 
 from acep.errors import QueryError, suggest
-from acep.pattern.check import check_query, checked_errors, checked_weights
+from acep.pattern.check import check_query, check_surplus, checked_errors, checked_surplus, checked_weights
 from acep.pattern.patterns import flat
 from acep.pattern.quantifiers import bounds, repeated
-from acep.pattern.sase import Errors, Weights
+from acep.pattern.sase import Errors, Surplus, Weights
 from acep.pattern.syntax import Branch, branches, name, read
 from acep.pattern.times import window_of
 from acep.pattern.tree import Choice, Component, Node, Output, Query, Sequence, Strategy
@@ -34,6 +34,7 @@ def regex(
     by: str | Many[str] | None = None,
     strategy: str | Strategy = Strategy.SKIP_TILL_ANY_MATCH,
     weights: Weights | None = None,
+    surplus: Surplus = None,
     output: str | Output = Output.ALL,
 ) -> Query:
     """Parse a letter expression to a query.
@@ -42,9 +43,9 @@ def regex(
     operators are ``* + ? {m} {m,} {m,n} {m+}``, groups ``( )`` or ``[ ]``, and ``|``. ``within`` is the window: a
     number in the units of ``ts``, a text (``"1 hour"``, ``"5 EVENTS"``), a timedelta, or ``None`` for no limit.
     ``errors`` is the greatest total weight of missing letters, ``by`` are the attributes that all events of a match
-    share, ``strategy`` is the event selection strategy, ``weights`` maps letters to other weights than 1, and
-    ``output`` selects the matches (``"all"``, ``"non_overlap"``, ``"longest_non_overlap"``,
-    ``"earliest_maximal"``).
+    share, ``strategy`` is the event selection strategy, ``weights`` maps letters to other weights than 1, ``surplus``
+    is what an event costs that is surplus under contiguity (``None``: there may be none), and ``output`` selects the
+    matches (``"all"``, ``"non_overlap"``, ``"longest_non_overlap"``, ``"earliest_maximal"``).
 
     Raises :class:`~acep.errors.QueryError` for a text that cannot be parsed, or an invalid query.
 
@@ -68,7 +69,9 @@ def regex(
             errors=checked_errors(errors),
             weights=checked_weights({} if weights is None else weights, variables(node)),
             letters=True,
+            surplus=checked_surplus(surplus),
         )
+        check_surplus(query)
     except QueryError as error:
         raise error.located(text) from None
     try:

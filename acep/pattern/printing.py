@@ -154,6 +154,8 @@ def _budget(query: Query) -> Iterator[str]:
         yield f"errors {query.errors}"
     for var, weight in query.weights:
         yield f"weight {name_text(var)} {'infinite' if weight is None else weight}"
+    if query.surplus is not None:
+        yield f"surplus {query.surplus}"
 
 
 def canonical(query: Query) -> str:

@@ -6,11 +6,12 @@ docs/reference/language.md describes the language; ``sase.lark`` is its grammar.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
 from acep.errors import QueryError, suggest
-from acep.pattern.check import check_query, checked_errors, checked_weights
+from acep.pattern.check import check_query, check_surplus, checked_errors, checked_surplus, checked_weights
 from acep.pattern.expressions import Expr, Span, placed
 from acep.pattern.own_calls import Functions, fill_functions
 from acep.pattern.parameters import Parameters, fill, given_window
@@ -27,6 +28,7 @@ __all__ = ["parse"]
 
 Weights = Mapping[str, float | Fraction | Decimal | None]
 Errors = float | Fraction | Decimal
+Surplus = float | Fraction | Decimal | None
 
 
 def parse(
@@ -34,6 +36,7 @@ def parse(
     *,
     errors: Errors = 0,
     weights: Weights | None = None,
+    surplus: Surplus = None,
     parameters: Parameters | None = None,
     functions: Functions = (),
 ) -> Query:
@@ -41,9 +44,10 @@ def parse(
 
     ``errors`` is the error budget: the greatest total weight of missing components (a number, at least 0). ``weights``
     maps variables to other weights than 1: a positive number, or infinity (or ``None``) for a component that may not
-    be missing. ``parameters`` are the values of ``:name`` in the text: numbers, texts, truth values, datetimes,
-    timedeltas, ``None``, and lists of these behind ``IN``. ``functions`` are functions of your own that the text calls
-    by name (:func:`acep.function`).
+    be missing. ``surplus`` is what an event costs of the error budget that comes between two others under contiguity,
+    beyond one in place of each missing component (``None``: there may be none). ``parameters`` are the values of
+    ``:name`` in the text: numbers, texts, truth values, datetimes, timedeltas, ``None``, and lists of these behind
+    ``IN``. ``functions`` are functions of your own that the text calls by name (:func:`acep.function`).
 
     Raises :class:`~acep.errors.QueryError`, with the place in the text and a hint, for an invalid query.
 
@@ -61,7 +65,10 @@ def parse(
         tree = read("sase", text)
         fill(tree, {} if parameters is None else parameters)
         fill_functions(tree, functions, FUNCTION_NAMES)
-        return _query(branches(tree)[0], text, checked_errors(errors), {} if weights is None else weights)
+        query = _query(branches(tree)[0], text, checked_errors(errors), {} if weights is None else weights)
+        query = replace(query, surplus=checked_surplus(surplus))
+        check_surplus(query)
+        return query
     except QueryError as error:
         raise error.located(text) from None
 

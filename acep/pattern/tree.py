@@ -208,8 +208,9 @@ class Query:
     are (variable, weight) pairs; a weight of ``None`` means "may not be missing". ``text`` is the user's text.
     ``pattern`` is the root of the tree and ``within`` the window (``None``: no limit). ``having`` and ``returns``
     (pairs of a name and an expression) apply to complete matches; ``output`` selects among these. ``sources`` are the
-    queries of FROM, ``errors`` is the error budget. ``letters``: it was written as a letter expression. If ``pattern``
-    is a :class:`StateGraph`, a window in time ends before its last tick.
+    queries of FROM, ``errors`` is the error budget, and ``surplus`` what each surplus event costs of it under
+    contiguity (``None``: there may be none). ``letters``: it was written as a letter expression. If ``pattern`` is a
+    :class:`StateGraph`, a window in time ends before its last tick.
     """
 
     text: str
@@ -225,6 +226,7 @@ class Query:
     errors: Fraction = Fraction(0)
     weights: tuple[tuple[str, Fraction | None], ...] = ()
     letters: bool = False
+    surplus: Fraction | None = None
 
     @property
     def graph(self) -> StateGraph | None:

@@ -18,6 +18,7 @@ __all__ = [
     "group_variables",
     "indexes",
     "kleene_variables",
+    "least_bound",
     "leaves_of",
     "levels",
     "means_each",
@@ -105,6 +106,28 @@ def most_bound(node: Node) -> dict[str, int | None]:
             known = found.get(n.item.var, 1)
             found[n.item.var] = None if known is None or n.high is None else max(known, n.high)
     return found
+
+
+def least_bound(node: Node) -> dict[str, int]:
+    """Return the least number of events that each variable binds if nothing is missing, without negated variables.
+
+    >>> from acep.pattern.sase import parse
+    >>> least_bound(parse("PATTERN SEQ(A{2,} a[], (B b, C? c){2}, (D d | E e), ~F f) WITHIN 9").pattern)
+    {'a': 2, 'b': 2, 'c': 0, 'd': 0, 'e': 0}
+    """
+    match node:
+        case Component(var=var):
+            return {var: 1}
+        case Repeat(item=item, low=low):
+            return {var: low * number for var, number in least_bound(item).items()}
+        case Choice(items=items):
+            ways = [least_bound(item) for item in items]
+            return {var: min(way.get(var, 0) for way in ways) for way in ways for var in way}
+    sums: dict[str, int] = {}
+    for part in parts(node):
+        for var, number in least_bound(part).items():
+            sums[var] = sums.get(var, 0) + number
+    return sums
 
 
 def group_variables(node: Node) -> frozenset[str]:

@@ -12,7 +12,6 @@ from typing import TypeAlias
 from acep.errors import QueryError
 from acep.pattern import expressions as ex
 from acep.pattern.casts import cast_type
-from acep.pattern.closure import partition_attributes
 from acep.pattern.evaluation import CASE, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
 from acep.pattern.list_parts import list_part
 from acep.pattern.tree import Query, StateGraph
@@ -120,7 +119,7 @@ class _Reader:
         if query.graph is not None:
             self.graph(query.graph)
         mentioned = {name for expr in (*query.where, *query.results) for name in attributes(expr)}
-        for name in (*partition_attributes(query), *mentioned):
+        for name in (*query.ties, *mentioned):
             column = self.column(name)
             for reader in inner:
                 self.slots.same(column, reader.given(name))
@@ -142,7 +141,7 @@ class _Reader:
         returned = dict(self.query.returns)
         if name in returned:
             return self.term(returned[name])
-        if name in partition_attributes(self.query):
+        if name in self.query.ties:
             return self.column(name)
         own: dict[str, Term] = {"start": TS, "end": TS, "error": Kind.FLOAT}
         return own.get(name)

@@ -18,11 +18,11 @@ from acep.errors import AcepError, QueryError
 from acep.pattern import expressions as ex
 from acep.pattern.automata import STATE
 from acep.pattern.casts import cast_type
-from acep.pattern.closure import close_equalities, partition_attributes
+from acep.pattern.closure import as_equality, close_equalities, of_first_event, tied_attributes
 from acep.pattern.evaluation import Compiled, compile_expression
-from acep.pattern.printing import canonical
+from acep.pattern.state_text import state_text
 from acep.pattern.tree import GraphRegister, Output, Query, StateGraph, Strategy
-from acep.pattern.walk import attributes, children, levels, steps_back, variables
+from acep.pattern.walk import attributes, children, leaves_of, levels, steps_back, variables
 from acep.plan.compile_graph import KnownParts, compile_graph
 from acep.plan.computed import Computed, without_own_calls
 from acep.plan.decimals import DECIMAL, Typed
@@ -55,7 +55,9 @@ class Plan:
     are the plans whose matches form the stream of this plan, with the event type of each. ``transfers`` are the new
     values of registers of a hand-written automaton. ``dynamic``: it may change while the stream runs; ``parts`` are
     the versions of a query that may, and ``current`` the states of the last one. ``computed`` are the columns that the
-    user's own functions give.
+    user's own functions give. ``tied`` are the columns that equalities tie for all variables. ``finer`` is a plan with
+    these as further keys, which finds the same matches; ``None`` where others would be found. It has the fingerprint
+    of the plan that it ``stands_for``.
     """
 
     query: Query
@@ -82,6 +84,9 @@ class Plan:
     dynamic: bool = False
     parts: tuple[VersionPart, ...] = ()
     current: tuple[int, ...] = ()
+    tied: tuple[str, ...] = ()
+    finer: Plan | None = None
+    stands_for: Plan | None = None
 
     @property
     def strict(self) -> bool:
@@ -138,10 +143,12 @@ class Plan:
         """Return a hash that is equal for plans that can read each other's snapshots."""
         import hashlib  # imported here: it loads OpenSSL, which only snapshots need
 
+        if self.stands_for is not None:
+            return self.stands_for.fingerprint
         schema = self.schema
         text = "\n".join(
             (
-                canonical(self.query),
+                state_text(self.query),
                 repr(schema.tick_ns),
                 kinds_text((n, schema.kind(n)) for n in (*self.row, *self.keys)),
                 schema.ts,
@@ -162,14 +169,29 @@ def compile_query(query: Query, schema: Schema, known: KnownParts | None = None)
     the length of a tick where it is unknown.
     """
     try:
-        return _compile(query, schema, known)
+        if query.graph is not None:
+            return _compile_graph(query, query.graph, schema, known)
+        plan = _compile(query, schema)
+        return replace(plan, finer=_compile(query, schema, of=plan)) if may_be_finer(plan) else plan
     except AcepError as error:
         raise error.located(query.text) from None
 
 
-def _compile(query: Query, schema: Schema, known: KnownParts | None) -> Plan:
-    if query.graph is not None:
-        return _compile_graph(query, query.graph, schema, known)
+def may_be_finer(plan: Plan) -> bool:
+    """Return whether a plan finds the same matches if what its equalities tie parts the stream further.
+
+    Events of other values must change nothing: they break contiguity, and count in a window of n events. And the
+    matches of all values must be known one by one: NON OVERLAP chooses among them.
+    """
+    query = plan.query
+    skips = not query.strategy.contiguous and not plan.window.counted
+    waits = query.output is Output.EARLIEST_MAXIMAL or any(negation.trailing for negation in plan.automaton.negations)
+    is_known = not query.output.apart and (not waits or plan.window.span is not None)
+    return bool(plan.tied) and skips and is_known and not plan.sources
+
+
+def _compile(query: Query, schema: Schema, of: Plan | None = None) -> Plan:
+    """Compile a query; ``of``: the plan whose finer one it is."""
     sources = tuple((compile_query(s.query, schema), s.type) for s in query.sources)
     if sources:
         schema = _derived(sources, schema)
@@ -177,7 +199,10 @@ def _compile(query: Query, schema: Schema, known: KnownParts | None) -> Plan:
     _check_types(query, schema, automaton)
     if not query.letters:
         _check_repetitions(automaton)
-    keys = tuple(column(k, ex.Attribute("", None, k), schema)[0] for k in partition_attributes(query))
+    keys = tuple(column(k, ex.Attribute("", None, k), schema)[0] for k in query.ties)
+    tied = tuple(column(k, ex.Attribute("", None, k), schema)[0] for k in tied_attributes(query))
+    tied = tuple(name for name in dict.fromkeys(tied) if name not in keys)
+    alike = keys if of is None else (*keys, *tied)
     negative = {n.var for n in automaton.negations}
     computed: dict[str, Computed] = {}
 
@@ -188,11 +213,14 @@ def _compile(query: Query, schema: Schema, known: KnownParts | None) -> Plan:
     given = schema
     positive: list[Compiled] = []
     against: list[Compiled] = []
-    for conjunct in close_equalities(query):
+    closed = close_equalities(query)
+    for written, conjunct in zip(closed, of_first_event(query, closed), strict=True):
         resolved = settled(conjunct, condition=True).expr
-        if _implied_by_partition(resolved, keys):
+        # A negation cannot be broken while a variable in its equality is missing, so that the equality is kept.
+        speaks = any(leaf.var in negative for leaf in leaves_of(resolved))
+        if _implied_by_partition(resolved, keys if speaks else alike) and not (speaks and _looks_back(resolved)):
             continue
-        shown = conjunct if schema.scales or _is_rewritten(conjunct) else None
+        shown = written if schema.scales or written is not conjunct or _is_rewritten(conjunct) else None
         made = compile_expression(resolved, schema.tick_ns, shown)
         mentioned = {leaf.var for leaf in made.leaves}
         (against if mentioned & negative else positive).append(made)
@@ -210,13 +238,13 @@ def _compile(query: Query, schema: Schema, known: KnownParts | None) -> Plan:
     everything = [*positive, *against, *(c for _, c in returns), *([having] if having else [])]
     row = tuple(sorted({name for c in everything for name in attributes(c.expr)}))
     read = {source for name in row for source in (computed[name].sources if name in computed else (name,))}
-    columns = {c for p, _ in sources for c in p.columns} if sources else {*read, *keys} - {schema.ts, schema.type}
+    columns = {c for p, _ in sources for c in p.columns} if sources else {*read, *alike} - {schema.ts, schema.type}
     if computed:
         schema = replace(schema, kinds=(*schema.kinds, *((one.name, one.kind) for one in computed.values())))
     return Plan(
         query=query,
         schema=schema,
-        keys=keys,
+        keys=alike,
         columns=tuple(sorted(columns)),
         row=row,
         variables=tuple(v for v in variables(query.pattern) if v not in negative),
@@ -234,6 +262,8 @@ def _compile(query: Query, schema: Schema, known: KnownParts | None) -> Plan:
         return_times=tuple(_time_of(given, schema) for _, given in named),
         sources=sources,
         computed=tuple(computed.values()),
+        tied=tied if of is None else (),
+        stands_for=of,
     )
 
 
@@ -309,10 +339,14 @@ def _check_types(query: Query, schema: Schema, automaton: Thompson) -> None:
 
 
 def _implied_by_partition(expr: ex.Expr, keys: tuple[str, ...]) -> bool:
-    match expr:
-        case ex.Binary(op="=", left=ex.Attribute(index=i, name=x), right=ex.Attribute(index=j, name=y)):
-            return x == y and x in keys and not (steps_back(i) or steps_back(j))
+    match as_equality(expr):
+        case ex.Binary(left=ex.Attribute(name=x), right=ex.Attribute(name=y)):
+            return x == y and x in keys
     return False
+
+
+def _looks_back(expr: ex.Expr) -> bool:
+    return any(isinstance(leaf, ex.Attribute) and steps_back(leaf.index) for leaf in leaves_of(expr))
 
 
 def _window(query: Query, schema: Schema) -> Window:

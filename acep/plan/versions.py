@@ -63,6 +63,7 @@ def check_change(old: Query, new: Query) -> None:
         ("strategy", old.strategy, new.strategy),
         ("WITHIN", old.within, new.within),
         ("error budget", old.errors, new.errors),
+        ("surplus", old.surplus, new.surplus),
         ("HAVING", _text(old.having), _text(new.having)),
         ("OUTPUT", old.output, new.output),
         ("RETURN", [(n, _text(e)) for n, e in old.returns], [(n, _text(e)) for n, e in new.returns]),
@@ -118,6 +119,7 @@ def plan_of_versions(versions: Sequence[QueryVersion], schema: Schema, over: int
         predicates=tuple(every.predicates),
         negated=tuple(every.negated),
         dynamic=True,
+        finer=None,
         parts=tuple(parts),
         current=numbers_of[-1],
     )

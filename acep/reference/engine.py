@@ -101,7 +101,6 @@ class ReferenceEngine:
         self.graph = plan.query.graph
         self.states = plan.arcs.states
         self.budget = plan.automaton.costs.budget
-        self.scale = plan.automaton.costs.scale
         self.strategy = plan.query.strategy
         negations = bool(plan.automaton.negations)
         self.keeps_history = negations or bool(plan.parts)  # a later version may have negations
@@ -142,8 +141,8 @@ class ReferenceEngine:
             if (arc.types and kind not in arc.types) or not arc.valid(event.ts):
                 continue
             feed.counts.touches += 1
-            error = so_far + self._cost(arc, between)
-            affordable = error + self._rest(arc) <= self.budget
+            error = so_far + self.cost(arc, between)
+            affordable = error + self.rest(arc) <= self.budget
             decides = next_match and arc.blocking and not taken
             if not (affordable or decides) or move.failed(registers, event.row) is not None:
                 continue
@@ -179,20 +178,23 @@ class ReferenceEngine:
             return node
         return node._replace(history=CrossingHistory(arc.crossings, arc.resets, node.history))
 
-    def _cost(self, arc: Arc, between: int) -> int:
-        """Return the cost of binding an event, with ``between`` events since the one bound before."""
+    def cost(self, arc: Arc, between: int) -> int:
+        """Return the cost of binding an event, with ``between`` events since the one bound before; more than the budget
+        if these break contiguity."""
         if not self.strategy.contiguous:
             return arc.weight
-        return min(weight + self.scale * max(0, between - letters) for weight, letters in arc.gaps)
+        cost = self.plan.automaton.costs.of_gap(arc.gaps, between)
+        return self.budget + 1 if cost is None else cost
 
-    def _rest(self, arc: Arc) -> int:
+    def rest(self, arc: Arc) -> int:
+        """Return the least cost of reaching an end after an arc."""
         rest = self.states[arc.target].rest
         return self.budget + 1 if rest is None else rest
 
     def _can_pay(self, node: MatchNode, between: int) -> bool:
         """Return whether some arc is still affordable under contiguity, after ``between`` events."""
         return any(
-            node.error + self._cost(m.arc, between) + self._rest(m.arc) <= self.budget for m in self.moves[node.state]
+            node.error + self.cost(m.arc, between) + self.rest(m.arc) <= self.budget for m in self.moves[node.state]
         )
 
     def _ignores(self, node: MatchNode, event: Event) -> bool:

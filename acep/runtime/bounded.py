@@ -40,7 +40,9 @@ class BoundedRun:
     stream: Stream = field(init=False)
 
     def __post_init__(self) -> None:
-        self.is_native = not self.plan.sources and chosen(self.plan, self.engine).engine != "reference"
+        self.is_native = (
+            not self.plan.sources and chosen(self.plan.finer or self.plan, self.engine).engine != "reference"
+        )
         limits = None
         if self.is_native:
             options = StreamOptions(budget=Budget(work=UNBOUNDED, estimate=0), policy="newest")

@@ -57,12 +57,12 @@ def as_dynamic(query: Query) -> Query:
 
 def _as_stored(query: Query) -> Query:
     """Return a query as a snapshot of it would give it back, as versions are compared by the form of their parts."""
-    return replace(parse(text_of(query)), errors=query.errors, weights=query.weights)
+    return replace(parse(text_of(query)), errors=query.errors, weights=query.weights, surplus=query.surplus)
 
 
 def text_of(query: Query) -> str:
     """Return the text of a query without the errors and weights of a budget."""
-    return canonical(replace(query, errors=Fraction(0), weights=()))
+    return canonical(replace(query, errors=Fraction(0), weights=(), surplus=None))
 
 
 def compiled(versions: Sequence[QueryVersion], schema: Schema, over: int | None = None) -> Plan:
@@ -182,12 +182,14 @@ def versions_of(first: Query, data: Any) -> tuple[QueryVersion, ...]:
 
 
 def with_errors(query: Query, old: Query, weights: Mapping[str, Fraction | None] | None = None) -> Query:
-    """Return a query with the error budget of an older version, and with these weights, or its weights.
+    """Return a query with the error budget of an older version, what a surplus event costs of it, and with these
+    weights, or its weights.
 
     Raises :class:`QueryError` if a variable with a weight is not there.
     """
     given = dict(old.weights) if weights is None else weights
-    return replace(query, errors=old.errors, weights=checked_weights(given, variables(query.pattern)))
+    weighed = checked_weights(given, variables(query.pattern))
+    return replace(query, errors=old.errors, weights=weighed, surplus=old.surplus)
 
 
 def moment_at(tick: int, schema: Schema) -> ex.Expr:

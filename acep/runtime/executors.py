@@ -4,8 +4,7 @@ composed query runs on the reference engine over the matches of other plans."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field, replace
-from fractions import Fraction
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from acep.errors import EngineError
@@ -20,6 +19,7 @@ from acep.plan.choice import COUNTED, UNITS, WINDOWS, EngineChoice, alone, decid
 from acep.plan.compile import Plan
 from acep.reference.runtime import ReferenceRuntime
 from acep.reference.state import dump_runtime, load_runtime
+from acep.runtime.finer_partitions import FinerExecutor, plain_record, record_of
 from acep.shedding.controller import SheddingController
 from acep.shedding.limits import Limits
 from acep.shedding.partition_sampler import PartitionSampler
@@ -32,9 +32,6 @@ __all__ = ["TALLIED", "Executor", "NativeExecutors", "bounded_engine"]
 
 TALLIED = "tallied"
 """An output of a stream: the match points, with the work that the matches take, which the native core does not make."""
-
-HELD = 8
-"""The first fields of a match, which a snapshot of a composed query holds."""
 
 
 class Executor(Protocol):
@@ -83,12 +80,16 @@ class Executor(Protocol):
 
 
 class NativeExecutors:
-    """The plans of a stream that run on the native core, in one session."""
+    """The plans of a stream that run on the native core, in one session. ``finer``: those for which there is a finer
+    plan run as that one."""
 
-    def __init__(self, engine: str, output: str, limits: Limits | None = None, *, revisable: bool = False) -> None:
+    def __init__(
+        self, engine: str, output: str, limits: Limits | None = None, *, revisable: bool = False, finer: bool = True
+    ) -> None:
         self.engine = engine
         self.limits = limits
         self.revisable = revisable
+        self.finer = finer and not revisable
         self.efforts: dict[int, SheddingController | PartitionSampler] = {}
         self.recoveries: dict[int, Recovery] = {}
         self.output = output
@@ -96,6 +97,7 @@ class NativeExecutors:
         self.engines: list[str] = []
         self.session: NativeSession | None = None
         self.inner: set[int] = set()  # plans whose matches are events of another plan
+        self.made: set[int] = set()  # plans whose matches are made though they may only be counted
 
     def core(self, plan: Plan, *, inner: bool = False) -> Executor:
         """Return the runtime of a plan; ``inner``: its matches are the events of another plan."""
@@ -103,14 +105,28 @@ class NativeExecutors:
             self.limits.compose(plan)
         if plan.sources:
             return ComposedExecutor(plan, [self.core(p, inner=True) for p, _ in plan.sources])
-        choice = self._choice(plan, "matches" if inner else self.output)
-        if self.limits is not None:
-            return self._bounded(plan, choice, self.limits, inner=inner)
-        if choice.engine == "reference" or (inner and not decides_at_once(plan)):
+        runs = self._finer(plan)
+        choice = self._choice(runs, "matches" if inner else self.output)
+        if self.limits is None and (choice.engine == "reference" or (inner and not decides_at_once(plan))):
             return ReferenceExecutor(plan)
-        # Match windows hold events back, by ids that rise in the order of the stream.
-        engine = choice.alone if self.revisable else choice.engine
-        return self._native(plan, engine, inner=inner)
+        if self.limits is not None:
+            core = self._bounded(runs, choice, self.limits, inner=inner)
+        else:
+            # Match windows hold events back, by ids that rise in the order of the stream.
+            core = self._native(runs, choice.alone if self.revisable else choice.engine, inner=inner)
+        if runs is plan:
+            return core
+        if self.output in ("points", "bundles") and not decides_at_once(plan):
+            self.made.add(core.number)  # what is counted comes in no order
+        return FinerExecutor(plan, core)
+
+    def _finer(self, plan: Plan) -> Plan:
+        """Return the plan that runs in place of a plan: it may be the finer one."""
+        if plan.finer is None or not self.finer or self.engine == "reference":
+            return plan
+        if self.limits is not None and self.limits.recovery(plan) is not None:  # bundles of partitions come as they end
+            return plan
+        return plan.finer
 
     def _choice(self, plan: Plan, output: str) -> EngineChoice:
         """Return the engine that runs a plan."""
@@ -127,7 +143,7 @@ class NativeExecutors:
             self.inner.add(number)
         return NativeExecutor(self, number)
 
-    def _bounded(self, plan: Plan, choice: EngineChoice, limits: Limits, *, inner: bool) -> Executor:
+    def _bounded(self, plan: Plan, choice: EngineChoice, limits: Limits, *, inner: bool) -> NativeExecutor:
         if choice.engine == "reference":
             raise EngineError(
                 f"only the native core keeps to a budget of work, time or memory: {choice.why}",
@@ -168,8 +184,8 @@ class NativeExecutors:
 
     def tallies(self, number: int) -> bool:
         """Return whether the matches of a plan are only counted, though they are made one by one."""
-        wanted = self.output in (*COUNTED, TALLIED) and number not in self.inner and number not in self.recoveries
-        return wanted and alone(self.engines[number]) == "nodes"
+        is_made = number in self.inner | self.made or number in self.recoveries
+        return self.output in (*COUNTED, TALLIED) and not is_made and alone(self.engines[number]) == "nodes"
 
 
 def bounded_engine(choice: EngineChoice, *, windows: bool = True) -> str:
@@ -197,6 +213,21 @@ class NativeExecutor:
     def engine(self) -> str:
         """Return the name of the engine, without match windows before it."""
         return alone(self.natives.engines[self.number])
+
+    @property
+    def flows(self) -> bool:
+        """Return whether matches of a part of a batch are those that end in this part."""
+        return True
+
+    @property
+    def counts_only(self) -> bool:
+        """Return whether matches are only counted."""
+        return self.engine == "dominance" or self.natives.tallies(self.number) or self.engine in COUNTED
+
+    @property
+    def counts_points(self) -> bool:
+        """Return whether matches are counted without their number."""
+        return self.engine in ("dominance", "points")
 
     def counted(self) -> Counted | int | None:
         if self.engine == "dominance":
@@ -380,10 +411,8 @@ class ComposedExecutor(ReferenceExecutor):
         return row
 
     def dump(self) -> Any:
-        held, inner = [], [core.dump() for core in self.inner]
-        for i, found in self.held:
-            key, start, end, error, *rest = astuple(found)[:HELD]
-            held.append([i, key, start, end, str(error), *rest])
+        held = [[i, *plain_record(found)] for i, found in self.held]
+        inner = [core.dump() for core in self.inner]
         return {"core": dump_runtime(self.core), "inner": inner, "held": held, "given": self.given}
 
     def load(self, data: Any) -> None:
@@ -391,16 +420,4 @@ class ComposedExecutor(ReferenceExecutor):
         for core, dumped in zip(self.inner, data["inner"], strict=True):
             core.load(dumped)
         self.given = int(data["given"])
-        self.held = [(int(i), self._found(int(i), *one)) for i, *one in data["held"]]
-
-    def _found(
-        self, i: int, key: Any, start: Any, end: Any, error: Any, bindings: Any, bundle: Any, values: Any, trail: Any
-    ) -> Found:
-        """Restore a match of an inner plan."""
-        inner, cost = self.plan.sources[i][0], Fraction(error)
-        if len(key) != len(inner.keys) or len(values) != len(inner.returns):
-            raise ValueError("held")
-        whole = int(cost) if cost.denominator == 1 else cost
-        bound = tuple((str(variable), tuple(ids)) for variable, ids in bindings)
-        chain = tuple((event, str(variable)) for event, variable in trail)
-        return Found(tuple(key), int(start), int(end), whole, bound, int(bundle), tuple(values), chain)
+        self.held = [(int(i), record_of(self.plan.sources[int(i)][0], *record)) for i, *record in data["held"]]

@@ -13,12 +13,16 @@ import pyarrow as pa
 from acep.errors import QueryError
 from acep.matches.answers import Bundles, Count, Points
 from acep.matches.batches import ROWS
+from acep.matches.bundle_chain import BundleChain, PointBundles
 from acep.matches.compressed import Compressed
 from acep.matches.counted import Counted
+from acep.matches.found_columns import FoundColumns
 from acep.matches.grouping import groups_of_counts
 from acep.matches.matches import Matches, bundles_of, points_of
 from acep.matches.records import Found
 from acep.native.compiled import chosen
+from acep.reference.single_events import matches_one_event
+from acep.runtime.finer_partitions import null_rows
 from acep.runtime.stream import together
 from acep.runtime.table_stream import TableStream
 
@@ -121,16 +125,30 @@ def _exists(tables: TableStream, table: pa.Table) -> bool:
 def _compressed(tables: TableStream, table: pa.Table) -> Compressed:
     if table.num_columns:
         tables.prepare(table.schema)
-        choice = chosen(tables.plans[0], tables.engine, "compressed")
+        (plan,) = tables.plans
+        batch = tables.batch(tables.once(table), unique=False)
+        runs = plan
+        if plan.finer is not None and not (matches_one_event(plan) and len(null_rows(plan, batch))):
+            runs = plan.finer
+        choice = chosen(runs, tables.engine, "compressed")
         if choice.alone == "compressed":
             from acep.native.session import NativeSession
 
-            session = NativeSession(tables.plans, [choice.engine])
-            session.push(tables.batch(tables.once(table), unique=False))
+            finer = runs is not plan
+            session = NativeSession([runs] * (1 + finer), [choice.engine, "points"][: 1 + finer])
+            session.push(batch)
             session.finish()
             tables.warn()
-            graph = session.take_compressed(0)
-            return Compressed(graph, tables.matches(0, []), lambda given: session.columns(0, given))
+            bundles = None
+            if finer:
+                points = BundleChain(len(plan.keys), plan.window.span).counted(session.take_counts(1, last=True))
+                bundles = PointBundles(points, len(plan.keys))
+
+            def columns(values: dict[str, Any]) -> FoundColumns:
+                matches = session.columns(0, values)
+                return matches if bundles is None else bundles.matches(matches)
+
+            return Compressed(session.take_compressed(0), tables.matches(0, []), columns)
     return Compressed(None, whole_result(tables, table, "matches"))
 
 

@@ -214,7 +214,7 @@ class StreamOptions:
 
 
 ELSEWHERE = {
-    "acep.parse(text, {name}=...)": ("errors", "weights", "parameters", "functions"),
+    "acep.parse(text, {name}=...)": ("errors", "weights", "surplus", "parameters", "functions"),
     "acep.read_events(path, {name}=...)": (
         *("cast", "format", "skip_bad_lines", "max_skipped", "max_line", "max_expansion", "max_columns"),
         *("delimiter", "quote", "decimal", "multiline_cells"),

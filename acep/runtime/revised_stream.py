@@ -16,8 +16,10 @@ import numpy.typing as npt
 
 from acep.events.batch import Batch
 from acep.events.punctuations import Punctuations
+from acep.matches.bundle_chain import with_keys
 from acep.matches.records import Counts, Found
 from acep.plan.compile import Plan
+from acep.reference.single_events import matches_one_event
 from acep.runtime.revised_plan import RevisedPlan
 from acep.runtime.stream import GIVEN_UP, SEVERAL
 from acep.shedding.limits import Limits
@@ -28,6 +30,12 @@ __all__ = ["RevisedStream"]
 Ints = npt.NDArray[np.int64]
 
 SUMMED = (*GIVEN_UP, "nodes", "touches", "deciding", "matches", "retracted", "memory")  # over several plans
+
+
+def _run_as(plan: Plan, engine: str) -> Plan:
+    """Return the plan that runs in place of a plan: the finer one where it finds all matches, which have no bundles."""
+    finer = None if engine == "reference" or matches_one_event(plan) else plan.finer
+    return plan if finer is None else finer
 
 
 class RevisedStream:
@@ -41,14 +49,23 @@ class RevisedStream:
     def __init__(self, plans: Sequence[Plan], engine: str = "auto", limits: Limits | None = None) -> None:
         self.plans = tuple(plans)
         shares = [None if limits is None else limits.share(self.plans, n) for n in range(len(self.plans))]
-        self._parts = [RevisedPlan(plan, engine, own) for plan, own in zip(self.plans, shares, strict=True)]
+        runs = [_run_as(plan, engine) for plan in self.plans]
+        self._parts = [RevisedPlan(plan, engine, share) for plan, share in zip(runs, shares, strict=True)]
         self._events = 0
 
     def push(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Sequence[int]) -> list[Sequence[Found]]:
         """Push events in stream order, the first ``inserted`` of which belong before others that were pushed earlier.
         Remove events by their arrival numbers. Return the matches that come and go."""
         self._events += (0 if batch is None else len(batch)) - len(removed)
-        return [part.push(batch, numbers, inserted, np.array(removed, np.int64)) for part in self._parts]
+        gone = np.array(removed, np.int64)
+        return self._shown([part.push(batch, numbers, inserted, gone) for part in self._parts])
+
+    def _shown(self, matches: list[Sequence[Found]]) -> list[Sequence[Found]]:
+        """Return matches of each plan with its keys, where a finer one runs."""
+        return [
+            with_keys(of_plan, len(plan.keys)) if len(part.plan.keys) > len(plan.keys) else of_plan
+            for of_plan, plan, part in zip(matches, self.plans, self._parts, strict=True)
+        ]
 
     def change(self, number: int, plan: Plan) -> None:
         """Go on with another plan in place of plan ``number``: a query that has changed."""
@@ -83,11 +100,11 @@ class RevisedStream:
 
     def advance(self, clock: int) -> list[Sequence[Found]]:
         """Declare that no event with ``ts <= clock`` will be pushed as one of the next, only as one inserted."""
-        return [part.advance(clock) for part in self._parts]
+        return self._shown([part.advance(clock) for part in self._parts])
 
     def finish(self) -> list[Sequence[Found]]:
         """End the stream and return the remaining matches."""
-        return [part.finish() for part in self._parts]
+        return self._shown([part.finish() for part in self._parts])
 
     def begin(self, final: int | None) -> None:
         """Declare that no event before ``final`` will come or go, before what comes next."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from acep.budget import Budget
 from acep.errors import SnapshotError
-from acep.pattern.printing import canonical
+from acep.pattern.state_text import state_text
 from acep.pattern.tree import Query
 
 __all__ = ["difference_of", "origin_of"]
@@ -23,13 +23,15 @@ def origin_of(
 ) -> dict[str, Any]:
     """Return what a snapshot says of the queries, their names and the options with which it was taken, as JSON-like
     data. The values of options are text."""
-    exact = [canonical(replace(query, errors=Fraction(0), weights=())) for query in queries]
+    exact = [state_text(replace(query, errors=Fraction(0), weights=(), surplus=None)) for query in queries]
     errors = ", ".join(dict.fromkeys(str(query.errors) for query in queries))
     weights = ", ".join(dict.fromkeys(str({name: str(w) for name, w in query.weights}) for query in queries))
+    surplus = ", ".join(dict.fromkeys(str(query.surplus) for query in queries))
+    budgets = {"errors": errors, "weights": weights, "surplus": surplus}
     return {
         "queries": exact,
         "names": [*names],
-        "options": {"errors": errors, "weights": weights} | {name: repr(value) for name, value in options.items()},
+        "options": budgets | {name: repr(value) for name, value in options.items()},
         "bounds": [] if budget is None else [bound for bound in BOUNDS if getattr(budget, bound) is not None],
     }
 

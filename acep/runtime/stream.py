@@ -21,6 +21,7 @@ from acep.matches.records import Counts, Found, output_order
 from acep.native.compiled import native_sort
 from acep.plan.compile import Plan
 from acep.runtime.executors import Executor, NativeExecutor, NativeExecutors
+from acep.runtime.finer_partitions import FinerExecutor
 from acep.shedding.limits import Limits
 from acep.storage.snapshot import seal, unseal
 
@@ -42,6 +43,7 @@ SEVERAL = "each query has a recall of its own, in the report of its matches"
 class Stream:
     """The state of ``plans`` over one stream.
 
+    ``finer``: events may be kept apart by what equalities tie. It must not be where ids are positions in a partition.
     Batches come in stream order: no event may be older, by ``(ts, order)``, than one pushed before. Each method
     that returns matches returns one list per plan, in output order. If the requested ``output`` can be counted
     without making matches, the list is empty, and :meth:`counted` returns the counts.
@@ -56,13 +58,14 @@ class Stream:
         *,
         revisable: bool = False,
         names: Sequence[str] = (),
+        finer: bool = True,
     ) -> None:
         """Begin a stream. ``names`` are those of the plans, for errors.
 
         Raises :class:`EngineError` for a plan that the engine cannot run.
         """
         self.plans = tuple(plans)
-        self._natives = NativeExecutors(engine, output, limits, revisable=revisable)
+        self._natives = NativeExecutors(engine, output, limits, revisable=revisable, finer=finer)
         self._cores: list[Executor] = []
         for name, plan in zip(names or [""] * len(self.plans), self.plans, strict=True):
             with naming_query(name):
@@ -81,13 +84,14 @@ class Stream:
     @property
     def flows(self) -> bool:
         """Return whether :meth:`blocks` stops within the events that are pushed, once there are enough matches."""
-        alone = len(self._cores) == 1 and isinstance(self._cores[0], NativeExecutor)
+        core = self._cores[0]
+        alone = len(self._cores) == 1 and isinstance(core, NativeExecutor | FinerExecutor) and core.flows
         return alone and self._session is not None and self._session.flows
 
     @property
     def natively(self) -> bool:
         """Return whether all plans run on the native core, so that matches are columns."""
-        return all(isinstance(core, NativeExecutor) for core in self._cores)
+        return all(isinstance(core, NativeExecutor | FinerExecutor) for core in self._cores)
 
     @property
     def _peak(self) -> int:
@@ -212,10 +216,10 @@ class Stream:
 
     def _some(self, batch: Batch, most: int, together: int | None) -> Iterator[list[Sequence[Found]]]:
         """Do the same in a frame of its own, because only frames that have ended can be cleared to free memory."""
-        session = self._session
+        session, core = self._session, self._cores[0]
         if session is not None and self.flows:
             for found in session.blocks(batch, most, together):
-                yield [found]
+                yield [core.shown(found) if isinstance(core, FinerExecutor) else found]
         else:
             yield from self._parts(batch, most, paced=session is not None and session.budget.pace is not None)
 
@@ -349,13 +353,14 @@ class Stream:
         first: Sequence[Plan] | None = None,
         *,
         revisable: bool = False,
+        finer: bool = True,
     ) -> Stream:
         """Restore the stream that a snapshot was taken of. ``first`` are the plans with which it began, if they have
         changed since.
 
         Raises :class:`SnapshotError` if the bytes are damaged or belong to other plans.
         """
-        stream = cls(first or plans, engine, output, limits, revisable=revisable)
+        stream = cls(first or plans, engine, output, limits, revisable=revisable, finer=finer)
         stream.plans = tuple(plans)
         payload = unseal(data, stream.fingerprint)
         try:

@@ -34,7 +34,7 @@ from acep.matches.matches import Matches, Report
 from acep.matches.records import Counts, Found
 from acep.native.compiled import warn_if_missing
 from acep.pattern.asked import Queries, asked_for, for_existence
-from acep.pattern.printing import canonical
+from acep.pattern.state_text import state_text
 from acep.plan.compile import Plan, compile_query
 from acep.plan.reactions import attributes_of_input, types_of_all
 from acep.plan.schema import Schema
@@ -492,7 +492,7 @@ class TableStream:
     @property
     def fingerprint(self) -> str:
         """Return the fingerprint that a snapshot must have."""
-        queries = "\n".join(canonical(query) for query in self.first)
+        queries = "\n".join(state_text(query) for query in self.first)
         held = "" if self.lateness is None else f"{self.lateness!r}{self.op!r}"
         held += f"{self.speculation!r}" if self.speculation else ""
         held += "dynamic" if self.dynamic else ""

@@ -20,8 +20,10 @@ def context_of(plan: Plan, tables: PlanTables, classes: int) -> PolicyContext:
     for arcs in plan.arcs.arcs:
         for arc in arcs:
             names[arc.target] = arc.var
-    weights = [arc.weight for arcs in plan.arcs.arcs for arc in arcs if arc.weight > 0]
-    step = min([*weights, costs.scale]) if plan.query.strategy.contiguous else min(weights, default=costs.scale)
+    weights = [weight for arcs in plan.arcs.arcs for arc in arcs for weight, _ in arc.gaps if weight > 0]
+    if costs.surplus is not None:
+        weights.append(costs.surplus)
+    step = min(weights, default=costs.scale)
     negated = bool(plan.automaton.negations)
     return PolicyContext(
         names=tuple(names),

@@ -219,6 +219,6 @@ def warn_of(job: Job) -> None:
     single = [job.names[number] or "the query" for part in job.passes if not part.keys for number in part.queries]
     if single:
         warn_caller(
-            f"{', '.join(single)} must see the whole stream in one place: one bucket, one core (partition attributes,"
-            " such as [symbol], and a strategy other than strict contiguity would let it spread)"
+            f"{', '.join(single)} must see the whole stream in one place: one bucket, one core (only queries that"
+            " declare a partition attribute, under a strategy other than strict contiguity, spread over buckets)"
         )

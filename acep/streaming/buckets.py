@@ -103,9 +103,9 @@ class Bucket:
         if engine is not None and job.revised:
             return RevisedRows(job, plans, self.part.keys, engine, first)
         if engine is not None:
-            return Stream.restore(plans, engine, *given, first=first)
+            return Stream.restore(plans, engine, *given, first=first, finer=job.finer)
         begun = first or plans
-        stream = RevisedRows(job, begun, self.part.keys) if job.revised else Stream(begun, *given)
+        stream = RevisedRows(job, begun, self.part.keys) if job.revised else Stream(begun, *given, finer=job.finer)
         for place, plan in enumerate(plans if first is not None else ()):
             stream.change(place, plan)
         return stream

@@ -19,6 +19,7 @@ from acep.pattern.tree import Query, Strategy
 from acep.plan.compile import Plan, compile_query
 from acep.plan.schema import Kind, kinds_text
 from acep.plan.versions import QueryVersion
+from acep.reference.single_events import matches_one_event
 from acep.runtime.changing import as_dynamic, compiled
 from acep.runtime.options import StreamOptions
 from acep.runtime.revised_stream import RevisedStream
@@ -119,6 +120,12 @@ class Job:
     def at_once(self, delay_ms: int) -> bool:
         """Return whether each event is matched at once, if the watermark has this delay."""
         return self.ahead is None or (self.ahead > 0 and self.ahead * self.tick_ms[0] >= delay_ms * self.tick_ms[1])
+
+    @property
+    def finer(self) -> bool:
+        """Whether a bucket may keep events apart by what equalities tie: not where their ids are places in a
+        partition."""
+        return self.schema.id is not None or self.output == "count"
 
     @property
     def limits(self) -> Limits | None:
@@ -269,25 +276,29 @@ def all_columns(schema: InputSchema) -> tuple[str, ...]:
     return tuple(sorted(name for name, kind in schema.kinds if kind is not None))
 
 
-def _needs_all(plan: Plan) -> bool:
-    """Return whether a plan needs the whole stream in one bucket.
+def _keys_of(plan: Plan, *, single: bool) -> set[str]:
+    """Return the columns by whose values the rows of a plan may be spread; none if they must be in one bucket.
 
     Without partition attributes, or under strict contiguity, any two events may affect each other. A composed query
-    numbers the matches of its inner queries over the whole stream.
+    numbers the matches of its inner queries over the whole stream. ``single``: each match stands for itself, as it has
+    no bundle, so that what equalities tie may be in several buckets. A null there has no bucket.
     """
-    strict = plan.query.strategy is Strategy.STRICT_CONTIGUITY
-    return strict or not plan.keys or bool(plan.sources)
+    if plan.query.strategy is Strategy.STRICT_CONTIGUITY or plan.sources:
+        return set()
+    finer = plan.finer if single and not matches_one_event(plan) else None
+    return set((finer or plan).keys)
 
 
-def passes_of(plans: Sequence[Plan], buckets: int) -> tuple[Pass, ...]:
+def passes_of(plans: Sequence[Plan], buckets: int, *, single: bool = False) -> tuple[Pass, ...]:
     """Group queries into passes: each query joins the first pass with which it shares a partition attribute.
 
     A pass is spread by the attributes that all of its queries share. Queries that need the whole stream share one pass
-    of one bucket. Each pass gets its own copy of the rows, in one shuffle.
+    of one bucket. Each pass gets its own copy of the rows, in one shuffle. ``single``: each match stands for itself, so
+    that attributes tied by equalities spread the rows, too.
     """
     groups: list[tuple[list[int], set[str]]] = []
     for number, plan in enumerate(plans):
-        keys = set() if _needs_all(plan) else set(plan.keys)
+        keys = _keys_of(plan, single=single)
         for members, shared in groups:
             if keys & shared or (not keys and not shared):
                 members.append(number)
@@ -361,7 +372,11 @@ def job_of(
     histories = () if history is None else tuple(map(read_history, history if many else [history]))
     if bound is None:
         want_a_bound(policy, history)
-    passes = passes_of(plans, buckets or BUCKETS) if spread else (Pass(tuple(range(len(plans))), (), 0, 1),)
+    ahead = span_ticks("speculation", options.speculation, schema)
+    revised = options.op is not None or ahead != 0
+    passes: tuple[Pass, ...] = (Pass(tuple(range(len(plans))), (), 0, 1),)
+    if spread:
+        passes = passes_of(plans, buckets or BUCKETS, single=revised or output == "count")
     if dynamic and bound is not None:
         raise QueryError(
             "queries that change keep to no budget of work, time or memory",
@@ -371,8 +386,7 @@ def job_of(
     bound = None if bound is None else _shared(bound, sum(each.size for each in passes))
     limits = None if bound is None else _limits(bound, policy, options.seed, histories)
     BatchPace.of(bound, 1, schema.tick_ns)  # raises for a bound of time that cannot be enforced
-    ahead = span_ticks("speculation", options.speculation, schema)
-    if options.op is not None or ahead != 0:
+    if revised:
         _check_revised(options, schema, output, bound)
         RevisedStream(plans, engine, limits)  # raises for a query whose matches cannot be revised
     if late and (schema.id is None or output != "matches"):

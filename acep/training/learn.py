@@ -64,6 +64,7 @@ def learn(events: Any, query: Query | str, **options: Unpack[LearnKeywords]) -> 
     table, _ = given_table(events, asked_for(query), **given.columns)
     schema = schema_of(table.schema, **given.columns)
     plan = compile_query(asked, schema)
+    plan = plan.finer or plan
     engine = bounded_engine(chosen(plan, "native"))
     from acep.training.events import learn_event_utility
     from acep.training.offline import Student, learn_offline

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep.explain.partition_meaning import meaning_without, with_partition
 from acep.matches.found_columns import FoundColumns, concatenate
 from acep.native.compiled import chosen
 from acep.pattern.expressions import Attribute
@@ -85,7 +86,8 @@ def _candidates(
             why = f"no match of the sample is longer, and the window is {window_text(within)}"
             yield f"WITHIN {window_text(shorter)}", why, replace(query, within=shorter)
     for name, share in shared_attributes(table, plan, columns)[:MOST_TIES] if exact.matches else ():
-        why = f"{name} is the same in all events of {share:.1%} of the matches that were looked at"
+        looked_at = f"{share:.1%} of the matches that were looked at are of one `{name}` each"
+        why = f"now {meaning_without(query, name)}; it would be {with_partition(query, name)} ({looked_at})"
         yield f"[{name}]", why, replace(query, ties=(*query.ties, name))
     having = query.having
     if having is not None and not query.errors:
@@ -102,7 +104,7 @@ def _candidates(
 def shared_attributes(table: pa.Table, plan: Plan, columns: Mapping[str, Any]) -> list[tuple[str, float]]:
     """Return the attributes that are no partition attributes and are equal in all events of nearly every match, each
     with the share of the matches; at most so many matches are looked at."""
-    if plan.query.graph is not None or chosen(plan).engine == "reference":
+    if plan.query.graph is not None or chosen(plan.finer or plan).engine == "reference":
         return []  # whose matches do not come as columns
     blocks = [*first_matches(table, plan.query, columns, LOOKED_AT)]
     if not blocks:

@@ -16,6 +16,7 @@ from acep.events.fields import named_column
 from acep.events.given import given_table
 from acep.events.tables import schema_of
 from acep.explain.event_lines import event_lines
+from acep.explain.partition_meaning import with_partition
 from acep.matches.records import Found
 from acep.pattern.asked import asked_for, query_of
 from acep.pattern.printing import expression_text
@@ -200,7 +201,7 @@ def _changed(table: pa.Table, query: Query, plan: Plan, columns: Mapping[str, An
         yield "partition_contiguity", replace(query, strategy=Strategy.PARTITION_CONTIGUITY)
     if not plan.sources:
         for name, _ in shared_attributes(table, plan, columns)[:MOST_TIES]:
-            yield f"[{name}]", replace(query, ties=(*query.ties, name))
+            yield with_partition(query, name), replace(query, ties=(*query.ties, name))
     for part in SHORTER if query.within is not None else ():
         assert query.within is not None
         within = shorter(query.within, part)

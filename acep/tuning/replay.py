@@ -145,7 +145,7 @@ def replayed(
     started = time.process_time()
     plain = _stream(table, query, columns, TALLIED, {"engine": engine})
     plan = plain.plans[0]
-    is_made = plan.sources or chosen(plan, engine).engine == "reference"
+    is_made = plan.sources or chosen(plan.finer or plan, engine).engine == "reference"
     bound = min(most, CHOSEN) if plan.chooses else most
     run = BoundedRun(plan, bound, MATCHES if is_made else math.inf, TALLIED, engine)
     n_matches = 0
@@ -165,7 +165,7 @@ def replayed(
 
 def _is_merged(plan: Plan, engine: str) -> bool:
     """Return whether the partial matches of a plan are merged; of its matches then only the points are told."""
-    return not plan.sources and chosen(plan, engine).alone == "merged"
+    return not plan.sources and chosen(plan.finer or plan, engine).alone == "merged"
 
 
 def _count(table: pa.Table, query: Query, columns: Mapping[str, Any], engine: str) -> int:

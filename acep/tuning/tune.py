@@ -85,7 +85,7 @@ def tune(
     columns: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
     table = _table(events, asked, columns)
     plan = compile_query(asked, schema_of(table.schema, **columns))
-    native = not plan.sources and chosen(plan, engine).engine != "reference"
+    native = not plan.sources and chosen(plan.finer or plan, engine).engine != "reference"
     meter = Meter(int(effort) if native else int(effort) // SLOW)
     return _tuned(
         table, plan, columns, meter, native, sample, target_recall, of, cpu, policy, seed, engine, int(effort)
@@ -150,7 +150,7 @@ def _with_policies(
     if not tuning.curve:
         return tuning
     least, exact = tuning.least, tuning.exact
-    if UNITS in with_allowance(chosen(plan, engine)):
+    if UNITS in with_allowance(chosen(plan.finer or plan, engine)):
         unsaid.append("a policy: no predicate ties events together, so that none takes part (stretches are skipped)")
         return tuning
     if least is None or least.work > WORTH * exact.work:

@@ -189,7 +189,9 @@ def test_a_repetition_as_a_whole_is_decided_when_it_is_left() -> None:
 
 
 def test_the_partition_needs_no_register() -> None:
-    assert plan_of("a.id = b.id").predicates == ()
+    plan = plan_of("a.id = b.id")
+    assert plan.finer is not None
+    assert (kept(plan), kept(plan.finer)) == ([[], ["a[1].id"], []], [[], [], []])
     assert kept(plan_of("[id]")) == [[], [], []]
 
 

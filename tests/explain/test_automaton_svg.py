@@ -35,8 +35,8 @@ def test_the_letters_and_costs_of_a_query_are_drawn() -> None:
 def test_negations_groups_and_gaps_are_drawn() -> None:
     found = texts(query_svg(acep.parse("PATTERN SEQ((A a, ~B b, C c)+, D d)")))
     assert {"no b: B", "no b", "again g0", "3  d: D"} <= set(found)
-    text = "PATTERN SEQ(A a, B+ b[]) WHERE strict_contiguity"
-    assert "+0 to 2" in texts(query_svg(acep.parse(text, errors=2)))
+    text = "PATTERN SEQ(A a, (B b | C c, D d), E e) WHERE strict_contiguity"
+    assert "+1 to 2" in texts(query_svg(acep.parse(text, errors=2)))
 
 
 def test_names_are_escaped() -> None:

@@ -54,6 +54,18 @@ def test_a_budget_that_is_exceeded_is_named() -> None:
     assert "it would miss 2, and 1 may be missing" in str(found) or "came in between" in found.ended
 
 
+def test_surplus_events_are_named_with_how_many_may_be_missing() -> None:
+    rows = {"ts": [1, 2, 3, 4], "type": list("axxc")}
+    query = "abcd"
+    options: dict[str, Any] = {"within": 50, "strategy": "strict_contiguity", "weights": {"a": None, "d": None}}
+    found = why(rows, acep.regex(query, errors=2, **options))
+    assert found.bound == {"a": (0,)}
+    said = [(failure.id, failure.arc, failure.reason) for failure in found.failed]
+    assert said == [(3, "c", "1 of 2 events in between is surplus: 1 may be missing there")]
+    paid = why(rows, acep.regex(query, errors=2, surplus=1, **options))
+    assert paid.bound == {"a": (0,), "c": (3,)}
+
+
 def test_a_found_match_is_said_to_be_there() -> None:
     found = look("SEQ(A a, B b) WITHIN 50", "AB")
     assert str(found).splitlines() == [

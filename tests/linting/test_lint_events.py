@@ -43,6 +43,7 @@ def twice(given: dict[str, list[Any]]) -> dict[str, list[Any]]:
 
 NESTED = [[{"n": n}] for n in range(N)]
 KEYED = "PATTERN SEQ(A a, B b) WHERE [k] WITHIN 300"
+TEAMS = rows(type=list("AABB" * (N // 4)), k=[0] * N, x=[1, 2] * (N // 2))
 SINCE = "PATTERN A a WHERE a.ts >="
 NOON = "PATTERN A a WHERE hour(a.ts) >= 12 WITHIN 3 days"
 FALL = "PATTERN SEQ(ANY a, ANY b) WHERE partition_contiguity(a, b) { [k] AND b.x < a.x } WITHIN 300"
@@ -98,6 +99,11 @@ PAIRS: list[tuple[str, str, tuple[Any, ...], tuple[Any, ...]]] = [
         (KEYED, rows(k=list(range(N)))),
         ("PATTERN A a WHERE [k] WITHIN 300", rows(k=list(range(N)))),
     ),
+    (
+        "key_unique", "error",
+        ("PATTERN SEQ(A a, B b) WHERE NOT b.x != a.x WITHIN 300", rows()),
+        ("PATTERN SEQ(A a, B b) WHERE NOT b.k != a.k WITHIN 300", rows()),
+    ),
     ("key_dominant", "warning", (KEYED, rows(k=[1] * 57 + [2] * 3)), (KEYED, rows(k=[1] * 50 + [2] * 10))),
     (
         "predicate_never", "error",
@@ -115,19 +121,44 @@ PAIRS: list[tuple[str, str, tuple[Any, ...], tuple[Any, ...]]] = [
         ("PATTERN SEQ(A a, B b) WHERE [k] AND a.x >= 2 WITHIN 300", rows(), {"many": True}),
     ),
     (
-        "equality_partitions", "note",
-        ("PATTERN SEQ(A a, B b) WHERE partition_contiguity(a, b) { [k] AND b.x = a.x } WITHIN 300", rows()),
-        ("PATTERN SEQ(A a, B b) WHERE partition_contiguity(a, b) { [k] AND NOT b.x != a.x } WITHIN 300", rows()),
+        "equality_no_partition", "note",
+        ("PATTERN SEQ(A a, B b) WHERE partition_contiguity(a, b) { [k] AND b.x = a.x } WITHIN 300", TEAMS),
+        ("PATTERN SEQ(A a, B b) WHERE strict_contiguity(a, b) { [k] AND b.x = a.x } WITHIN 300", TEAMS),
     ),
     (
-        "equality_partitions", "note",
-        ("PATTERN A+ a[] WHERE a[i].x = a[1].x WITHIN 300 OUTPUT LONGEST NON OVERLAP", rows()),
-        ("PATTERN A+ a[] WHERE a[i].x = a[1].x WITHIN 300", rows()),
+        "equality_no_partition", "note",
+        ("PATTERN SEQ(A a, B b) WHERE partition_contiguity(a, b) { [k] AND NOT b.x != a.x } WITHIN 300", TEAMS),
+        ("PATTERN SEQ(A a, B b) WHERE partition_contiguity(a, b) { [k] AND b.x = a.x } WITHIN 300", rows(k=[0] * N)),
     ),
     (
-        "equality_partitions", "note",
-        ("PATTERN SEQ(A a, B b) WHERE [k] AND b.x = a.x WITHIN 3 EVENTS", rows()),
-        ("PATTERN SEQ(A a, ~B n, B b) WHERE [k] AND b.x = a.x WITHIN 3 EVENTS", rows()),
+        "equality_no_partition", "note",
+        ("PATTERN SEQ(A a, B b) WHERE a.x = b.x WITHIN 300 OUTPUT LONGEST NON OVERLAP", TEAMS),
+        ("PATTERN SEQ(A a, B b) WHERE a.x = b.x WITHIN 300", TEAMS),
+    ),
+    (
+        "equality_no_partition", "note",
+        ("PATTERN SEQ(A a, B b) WHERE [k] AND b.x = a.x WITHIN 4 EVENTS", TEAMS),
+        ("PATTERN SEQ(A a, ~B n, B b) WHERE [k] AND b.x = a.x WITHIN 4 EVENTS", TEAMS),
+    ),
+    (
+        "errors_lack", "warning",
+        (acep.parse("PATTERN SEQ(A a, B b, C c) WHERE [k] WITHIN 300", errors=1), rows()),
+        ("PATTERN SEQ(A a, B b) WHERE [k] WITHIN 300", rows()),
+    ),
+    (
+        "errors_lack", "note",
+        (acep.parse(f"{KEYED}", errors=1), rows()),
+        (acep.parse(f"{KEYED}", errors=1, weights={"a": 2, "b": 2}), rows()),
+    ),
+    (
+        "condition_unasked", "note",
+        (acep.parse(KEYED.replace("[k]", "[k] AND b.x > a.x"), errors=1), rows()),
+        (acep.parse(KEYED.replace("[k]", "[k] AND b.x > 1"), errors=1), rows()),
+    ),
+    (
+        "condition_unasked", "note",
+        (acep.parse("PATTERN SEQ(A a, B b, A c) WHERE b.x > a.x AND c.x > b.x WITHIN 30", errors=1), rows()),
+        (acep.parse("PATTERN SEQ(A a, B b, A c) WHERE b.k = a.k AND c.k = b.k WITHIN 30", errors=1), rows()),
     ),
     ("first_free", "warning", (f"{RISE} b.x > PREV(b.x) WITHIN 300", rows()), (f"{RISE} b.x > a.x WITHIN 300", rows())),
     (
@@ -280,13 +311,34 @@ def test_texts_of_which_only_some_are_numbers_are_no_finding() -> None:
     assert "numbers_as_text" not in acep.lint(rows(x=versions), text).codes
 
 
-def test_the_remedy_of_an_equality_that_makes_partitions() -> None:
-    text = "PATTERN SEQ(A a, B b) WHERE partition_contiguity(a, b) { [k] AND b.x = a.x } WITHIN 300"
-    (found,) = [one for one in acep.lint(rows(), text) if one.code == "equality_partitions"]
-    assert found.hint == "write [x] if that is meant, or else NOT b.x != a.x"
-    given = {"ts": [1, 2, 3], "type": ["A", "A", "B"], "k": [1, 1, 1], "x": [5, 6, 5]}
-    assert len(acep.match(given, text)) == 1
-    assert len(acep.match(given, text.replace("b.x = a.x", "NOT b.x != a.x"))) == 0
+def test_an_equality_and_a_partition_are_two_questions_with_two_numbers() -> None:
+    for condition in ("b.x = a.x", "NOT b.x != a.x", "a.x IN (b.x)"):
+        text = f"PATTERN SEQ(A a, B b) WHERE partition_contiguity(a, b) {{ [k] AND {condition} }} WITHIN 300"
+        (found,) = [one for one in acep.lint(TEAMS, text) if one.code == "equality_no_partition"]
+        equal, parted = (len(acep.match(TEAMS, one)) for one in (text, text.replace("[k]", "[k, x]")))
+        asked = "with [x], which ignores events of another `x` in between,"
+        assert f"That gives {equal} matches; {asked} there would be {parted}" in found.message
+        assert (equal, parted) == (0, 30)
+        assert found.hint == "leave it as it is, or write [x] if the other question is meant"
+
+
+def test_a_query_with_too_many_matches_to_count_has_no_hint_of_a_partition() -> None:
+    given = {"ts": list(range(2000)), "type": ["A"] * 2000, "x": [0, 1] * 1000}
+    text = "PATTERN A+ a[] WHERE a[i].x = a[i-1].x WITHIN 500 EVENTS"
+    assert "equality_no_partition" not in acep.lint(given, text).codes
+
+
+def test_what_an_error_budget_does_on_the_events_is_said_with_shares() -> None:
+    given = {"ts": list(range(100)), "type": ["p", "p"] * 49 + ["p", "s"], "x": list(range(100))}
+    text = "PATTERN SEQ(p{2} p[], ~n n, s s) WHERE strict_contiguity { s.x > p[1].x AND n.x = s.x } WITHIN 9"
+    found = acep.lint(given, acep.parse(text, errors=1))
+    matches = acep.match(given, acep.parse(text, errors=1))
+    lack = [sum(var not in one.bindings for one in matches) / len(matches) for var in ("s",)]
+    (said,) = [one.message for one in found if one.code == "errors_lack"]
+    assert said.startswith(f"with errors=1, of {len(matches)} matches {lack[0]:.0%} lack `s`")
+    asked = [one.message for one in found if one.code == "condition_unasked"]
+    assert f"`s.x > p[1].x` is not asked where `s` is missing: in {lack[0]:.0%} of {len(matches)} matches" in asked
+    assert any("so that the negation `n` cannot be broken there" in one for one in asked)
 
 
 @pytest.mark.parametrize(

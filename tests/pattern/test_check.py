@@ -11,7 +11,14 @@ import pytest
 
 import acep
 from acep.errors import QueryError
-from acep.pattern.check import DEEPEST, MOST_POSITIONS, check_query, checked_errors, checked_weights
+from acep.pattern.check import (
+    DEEPEST,
+    MOST_POSITIONS,
+    check_query,
+    checked_errors,
+    checked_surplus,
+    checked_weights,
+)
 from acep.pattern.expressions import Attribute, Binary, Expr, Literal, Unary
 from acep.pattern.tree import Choice, Component, Negation, Node, Query, Repeat, Sequence, Within
 from acep.pattern.walk import (
@@ -150,6 +157,43 @@ def test_weights() -> None:
         acep.parse("PATTERN SEQ(A volume, B b)", weights={"volum": 2})
     with pytest.raises(QueryError, match="is not a mapping"):
         acep.parse("PATTERN A a", weights=0)  # type: ignore[arg-type]
+
+
+def test_the_weight_of_surplus_events() -> None:
+    assert [checked_surplus(one) for one in (None, math.inf, Decimal("Infinity"))] == [None] * 3
+    assert [checked_surplus(one) for one in (2, 0.1, Fraction(1, 3))] == [2, Fraction(1, 10), Fraction(1, 3)]
+    for bad in (0, -1, math.nan, "1", True, -math.inf, Decimal("NaN"), [1]):
+        with pytest.raises(QueryError, match="is no weight"):
+            checked_surplus(bad)
+
+
+STRICT = "PATTERN SEQ(A a, B b) WHERE strict_contiguity"
+
+
+def test_a_weight_of_surplus_events_that_changes_nothing_is_refused() -> None:
+    assert acep.parse(STRICT, errors=1, surplus=0.5).surplus == Fraction(1, 2)
+    assert acep.regex("ab", strategy="strict_contiguity", errors=1, surplus=2).surplus == 2
+    with pytest.raises(QueryError, match="surplus= is for contiguity: skip till any match skips events for nothing"):
+        acep.parse("PATTERN SEQ(A a, B b) WITHIN 9", errors=1, surplus=1)
+    with pytest.raises(QueryError, match="and there is none"):
+        acep.parse(STRICT, surplus=1)
+    with pytest.raises(QueryError, match="surplus= is for contiguity"):
+        acep.regex("ab", errors=1, surplus=1)
+    inner = acep.parse("FROM (PATTERN A a) AS A, (PATTERN B b) AS B " + STRICT, errors=2, surplus=1)
+    assert (inner.surplus, inner.sources[0].query.surplus) == (1, None)
+
+
+def test_a_budget_gives_the_weight_of_surplus_events() -> None:
+    rows = {"ts": [1, 2, 3], "type": list("AXB")}
+    query = acep.parse(STRICT, weights={"a": math.inf, "b": math.inf})
+    both = {"a": (0,), "b": (2,)}
+    assert [one.bindings for one in acep.match(rows, query, budget=acep.Budget(errors=1, surplus=1))] == [both]
+    assert len(acep.match(rows, query, budget=acep.Budget(errors=1))) == 0
+    tolerant = acep.parse(STRICT, errors=1, surplus=1, weights={"a": math.inf, "b": math.inf})
+    assert len(acep.match(rows, tolerant, budget=acep.Budget(surplus=math.inf))) == 0
+    assert len(acep.match(rows, tolerant, budget=acep.Budget(errors=1))) == 1  # what is not said stays
+    with pytest.raises(QueryError, match="and there is none"):
+        acep.match(rows, query, budget=acep.Budget(surplus=1))
 
 
 def test_inner_queries_have_no_error_budget_of_their_own() -> None:

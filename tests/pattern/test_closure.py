@@ -6,7 +6,7 @@ import pytest
 
 import acep
 from acep.errors import QueryError
-from acep.pattern.closure import close_equalities, partition_attributes
+from acep.pattern.closure import close_equalities, tied_attributes
 from acep.pattern.printing import expression_text
 
 ABC = "SEQ(A a, B b, C c)"
@@ -79,12 +79,20 @@ def test_a_class_that_is_too_large() -> None:
         acep.parse(f"PATTERN SEQ({pattern}) WHERE {chain}")
 
 
-PARTITIONS: list[tuple[str, str, tuple[str, ...]]] = [
-    (ABC, "[id]", ("id",)),
-    (ABC, "[b, a] AND [c, b]", ("b", "a", "c")),
+TIED: list[tuple[str, str, tuple[str, ...]]] = [
+    (ABC, "[id]", ()),
     (ABC, "a.id = b.id AND b.id = c.id", ("id",)),
+    (ABC, "NOT a.id != b.id AND c.id IN (b.id)", ("id",)),
+    (ABC, "NOT NOT a.id = b.id AND NOT c.id NOT IN (b.id)", ("id",)),
+    (ABC, "NOT NOT NOT a.id != b.id AND NOT NOT c.id IN (b.id)", ("id",)),
+    (ABC, "a.id NOT IN (b.id) AND NOT a.id IN (c.id) AND NOT NOT b.id != c.id", ()),
+    (ABC, "NOT a.id = b.id AND b.id = c.id", ()),
+    (ABC, "a.id NOT IN (b.id) AND b.id = c.id", ()),
+    (ABC, "a.id IN (b.id, 5) AND b.id = c.id", ()),
+    (ABC, "(a.id = b.id OR a.x = 1) AND b.id = c.id", ()),
     (ABC, "a.id = b.id", ()),
-    (ABC, "a.x = b.x AND b.x = c.x AND [id] AND a.y = b.y AND a.y = c.y", ("id", "x", "y")),
+    (ABC, "a.x = b.x AND b.x = c.x AND [id] AND a.y = b.y AND a.y = c.y", ("x", "y")),
+    (ABC, "a.x = b.x AND b.x = c.x AND [x]", ()),
     (ABC, "a.x = b.y AND b.y = c.x AND b.x = a.x", ("x",)),
     (ABC, "a.x = b.y AND b.y = c.z", ()),
     (ABC, "a.id = 5 AND b.id = 5 AND c.id = 5", ()),
@@ -93,30 +101,40 @@ PARTITIONS: list[tuple[str, str, tuple[str, ...]]] = [
     ("A+ a[]", "a.id = a.key", ()),
     ("A a", "a.id = a.id", ()),
     ("A+ a[]", "a[i].id = a[1].id", ("id",)),
+    ("A+ a[]", "a[i].id = a[i-1].id", ("id",)),
+    ("A+ a[]", "NOT a[i-1].id != a[i].id", ("id",)),
+    ("A+ a[]", "prev(a.id) = a.id", ("id",)),
+    ("A+ a[]", "a[i].id = a[i-2].id", ()),
+    ("A+ a[]", "a[i].id = a[i-1].key", ()),
     ("A+ a[]", "a[1].id = a[a.LEN].id", ()),
     ("SEQ(A+ a[], B b)", "a.id = b.id", ("id",)),
     ("SEQ(A+ a[], B b)", "a[i].id = b.id", ("id",)),
     ("SEQ(A+ a[], B b)", "a[1].id = b.id", ()),
+    ("SEQ(A+ a[], B b)", "a[i].id = a[i-1].id AND a[1].id = b.id", ("id",)),
+    ("SEQ(A+ a[], B b)", "a[i].id = a[i-1].id AND a[a.LEN].id = b.id", ()),  # decided when the repetition is left
+    ("SEQ(A+ a[], B b)", "a[i].id = a[i-1].id AND a[2].id = b.id", ()),
+    ("SEQ(A+ a[], B+ b[])", "a[i].id = a[i-1].id AND b[i].id = b[i-1].id", ()),
+    ("SEQ(A+ a[], B+ b[])", "a[i].id = a[i-1].id AND b[i].id = b[i-1].id AND a[1].id = b[1].id", ("id",)),
     ("SEQ(A a, B b)", "a[1].id = b[b.LEN].id", ("id",)),
     ("SEQ(A a, ~N n, B b)", "a.id = b.id", ()),
     ("SEQ(A a, ~N n, B b)", "a.id = b.id AND n.id = a.id", ("id",)),
     ("SEQ((A a, B b)+, C c)", "a.id = b.id AND b.id = c.id", ()),
     ("SEQ((A a, B b)?, C c)", "a.id = b.id AND b.id = c.id", ("id",)),
-    ("SEQ((A a, B b)+, C c)", "[id]", ("id",)),
+    ("SEQ((A a, B b)+, C c)", "[id]", ()),
     # the three queries of Figure 1
     ("SEQ(Shelf a, ~(Register b), Exit c)", "a.tag_id = b.tag_id and a.tag_id = c.tag_id", ("tag_id",)),
     ("SEQ(Alert a, Shipment+ b[])", "b[1].from = a.site and b[i].from = b[i-1].to", ()),
-    ("SEQ(Stock+ a[], Stock b)", "[symbol] and a[1].volume > 1000", ("symbol",)),
+    ("SEQ(Stock+ a[], Stock b)", "[symbol] and a[1].volume > 1000", ()),
     # Example 12 of the 2012 paper
     ("{c, p+}, {b}", "c.PID = p.PID AND p.PID = b.PID AND c.L = 'C' AND p.L = 'P' AND b.L = 'B'", ("PID",)),
 ]
 
 
-@pytest.mark.parametrize(("pattern", "conditions", "attributes"), PARTITIONS)
-def test_partition_attributes(pattern: str, conditions: str, attributes: tuple[str, ...]) -> None:
-    assert partition_attributes(acep.parse(f"PATTERN {pattern} WHERE {conditions}")) == attributes
+@pytest.mark.parametrize(("pattern", "conditions", "attributes"), TIED)
+def test_tied_attributes(pattern: str, conditions: str, attributes: tuple[str, ...]) -> None:
+    assert tied_attributes(acep.parse(f"PATTERN {pattern} WHERE {conditions}")) == attributes
 
 
 def test_letters_are_partitioned_by_what_is_asked_for() -> None:
-    assert partition_attributes(acep.regex("ab", within=5, by=["user", "symbol"])) == ("user", "symbol")
-    assert partition_attributes(acep.regex("ab", within=5)) == ()
+    assert acep.regex("ab", within=5, by=["user", "symbol"]).ties == ("user", "symbol")
+    assert acep.regex("ab", within=5).ties == ()

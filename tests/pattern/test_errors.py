@@ -246,7 +246,7 @@ def settle(text: str) -> None:
     tree_lines(query)
     once = canonical(query)
     if not query.letters:
-        again = acep.parse(once, errors=query.errors, weights=dict(query.weights))
+        again = acep.parse(once, errors=query.errors, weights=dict(query.weights), surplus=query.surplus)
         assert canonical(again) == once
         assert again.pattern == query.pattern
 

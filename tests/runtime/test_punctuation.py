@@ -16,7 +16,6 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.pattern.closure import partition_attributes
 from acep.pattern.tree import Query
 from tests.case_counts import CaseCounts
 from tests.complaints import fail_if_wrong, fail_if_wrong_on_rows
@@ -207,7 +206,7 @@ def complaint_of(query: Query, case: Case, engine: str, seen: Counter[str]) -> s
     """Let the events of a case come in an order of its seed, with punctuations, and say what is wrong."""
     rng = Random(f"{case.seed} arrival")
     ops = rng.random() < 0.5
-    stream = promised(case.events, partition_attributes(query), rng, ops=ops)
+    stream = promised(case.events, query.ties, rng, ops=ops)
     columns = {name: column for name, column in case.stream.items() if name != "id"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", acep.DataWarning)

@@ -31,7 +31,9 @@ from tests.random_cases import random_case
 from tests.spark.by_hand import as_rows, numbered, rows_of, same, stream, the_job
 from tests.spark.by_hand_files import FileStream, coded
 from tests.spark.cases import GOOD, complaint_of_stream, of_corpus, of_random
+from tests.test_random import manageable
 from tests.thinned import thinned
+from tests.tied_cases import tied_cases
 
 
 @pytest.mark.parametrize("case", thinned(GOOD, 3), ids=lambda case: case.id)
@@ -69,6 +71,41 @@ def test_what_is_counted_is_what_one_process_counts(output: str, cases: Callable
 
     for seed in range(cases(40)):
         fail_if_wrong(random_case(seed), complaint_of)
+
+
+@pytest.mark.parametrize("output", ["matches", "points", "bundles", "count"])
+def test_equalities_that_tie_all_are_one_process(output: str, cases: Callable[[int], int], tmp_path: Path) -> None:
+    """They are no partition. Events of several values are spread over buckets where only matches are counted."""
+    spread = 0
+
+    def complaint_of(case: RandomCase) -> str:
+        nonlocal spread
+        streamed = of_random(case, case.seed, output)
+        spread += any(part.keys and not streamed.job.plans[0].keys for part in streamed.job.passes)
+        run = FileStream(streamed.job, Path(mkdtemp(dir=tmp_path)), streamed.delay_ms, rng=streamed.rng)
+        rows, totals = run.stream(streamed.batches)
+        if output == "count":
+            counted = {"late": totals["late"], "count": sum(row["count"] for row in rows)}
+            return difference(counted, {"late": 0, "count": streamed.exact[0]["count"]}, ("run", "exact"))
+        return complaint_of_stream(streamed, rows, {"late": totals["late"]})
+
+    for seed in range(cases(120)):
+        fail_if_wrong(manageable(tied_cases(seed)[seed % 3])[0], complaint_of)
+    if output != "count":
+        assert spread == 0
+    cases.expect({"spread": spread}, *(["spread"] if output == "count" else []))
+
+
+def test_ids_without_a_column_are_places_in_the_declared_partition(tmp_path: Path) -> None:
+    rows = {"ts": [1, 2, 3, 4, 5], "type": list("abaab"), "k": [1, 2, 2, 1, 1], "x": [7, 7, 8, 7, 7]}
+    query = acep.parse("PATTERN SEQ(a p, b q) WHERE [k] AND q.x = p.x WITHIN 9")
+    table = numbered(pa.table(rows))
+    job = the_job(table, query, id=None)
+    found, _ = FileStream(job, tmp_path, 0).stream([table])
+    assert sorted((row["key"]["k"], row["bindings"]["p"], row["bindings"]["q"]) for row in found) == [
+        (1, [0], [2]),
+        (1, [1], [2]),
+    ]
 
 
 SWING = "PATTERN SEQ(a p, b q, c r) WHERE skip_till_any_match(p, q, r) { [k] AND q.x > p.x AND r.x < q.x } WITHIN 90"

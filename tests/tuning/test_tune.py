@@ -17,6 +17,7 @@ from acep.errors import QueryError
 from acep.events.tables import schema_of
 from acep.plan.compile import compile_query
 from acep.training.match_points import Partitions
+from acep.tuning.cheaper import _candidates
 from acep.tuning.many import why_many
 from acep.tuning.replay import Meter, bundles_in, replay, replayed
 from acep.tuning.sample import draw
@@ -227,6 +228,68 @@ def test_a_shared_attribute_and_a_shorter_window_are_proposed_and_measured() -> 
         assert one.same(found.exact)
         assert one.after.touches < found.exact.touches
     assert sum(found.by_variable.values()) > 0
+
+
+def teams() -> dict[str, list[Any]]:
+    """Return passes and shots of two teams, of which each match of one team has events of the other one before it."""
+    rng = random.Random(2)
+    rows: dict[str, list[Any]] = {"ts": [], "type": [], "team": []}
+    for _ in range(300):
+        for team in rng.choice(("aaa", "bbb", "abaa", "babb", "abba")):
+            rows["ts"].append(len(rows["ts"]))
+            rows["type"].append(rng.choice(("pass", "shot")))
+            rows["team"].append(team)
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("where", "output", "now", "then"),
+    [
+        (
+            "partition_contiguity { p.team = s.team }",
+            "",
+            "an event of another `team` between two others breaks contiguity",
+            "ignores events of another `team` in between",
+        ),
+        (
+            "p.team <= s.team AND p.team >= s.team",
+            "NON OVERLAP",
+            "of matches that overlap one is given, whatever their `team`",
+            "gives matches of each `team` by themselves",
+        ),
+        (
+            "p.team <= s.team AND p.team >= s.team",
+            "ALL",
+            "the events of a match may differ in `team`",
+            "asks for one `team` in each match",
+        ),
+    ],
+)
+def test_a_proposed_partition_names_both_meanings_with_both_counts(
+    where: str, output: str, now: str, then: str
+) -> None:
+    text = f"PATTERN SEQ(pass p, shot s) WHERE {where} WITHIN 40" + (f" OUTPUT {output}" if output else "")
+    parted = text.replace("p.team", "[team] AND p.team", 1)
+    before, after = (len(acep.match(teams(), query)) for query in (text, parted))
+    many = why_many(teams(), text)
+    fewer = {one.change: one.matches for one in many.fewer}
+    label = f"[team], which {then}"
+    assert (label in fewer) == (after < before)
+    assert fewer.get(label, after) == after
+    (change,) = [one for one in _candidates_of(text) if one[0] == "[team]"]
+    assert change[1].startswith(f"now {now}; it would be {label} (100.0% of the matches")
+    for line in str(acep.tune(teams(), text)).splitlines():
+        if line.startswith("[team]"):
+            assert f"{before:,}" in line or line.endswith("the same matches")
+
+
+def _candidates_of(text: str) -> list[tuple[str, str, Any]]:
+    """Return the changes that are tried, with why."""
+    table = pa.table(teams())
+    columns = {"ts": "ts", "type": "type", "seq": None, "id": None, "unit": None}
+    plan = compile_query(acep.parse(text), schema_of(table.schema))
+    exact = replay(table, plan.query, columns, Partitions(), Meter(10**9))
+    return list(_candidates(table, plan, columns, exact, None))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from acep.pattern.closure import equality_classes, partition_attributes
+from acep.pattern.closure import equality_classes, tied_attributes
 from acep.pattern.expressions import Attribute
 from acep.pattern.tree import Strategy
 from acep.pattern.walk import group_variables, negated_variables, variables
@@ -16,12 +16,12 @@ __all__ = ["composed", "leading_negation", "nearly_partitioned", "no_partition",
 def no_partition(looked: Looked) -> Iterator[Remark]:
     """Warn of a missing partition attribute: each event meets all partial matches, on Spark all in one bucket."""
     plan = looked.plan
-    if plan.keys or plan.strict or len(plan.automaton.letters) < 2:
+    if plan.keys or plan.strict or plan.finer is not None or len(plan.automaton.letters) < 2:
         return
     yield Remark(
         "no attribute ties the events of a match together: the stream is one partition, on Spark one bucket, and every "
         "event meets the partial matches of all others",
-        "if a match is about one thing, say so: [user]",
+        "`acep tune` tries what all events of a match have in common, and counts the matches of both queries",
     )
 
 
@@ -33,15 +33,16 @@ def one_order(looked: Looked) -> Iterator[Remark]:
     what = "strict contiguity" if strict else "partition contiguity without a partition attribute is strict: it"
     yield Remark(
         f"{what} looks at the order of the whole stream, which cannot be split over buckets",
-        "use partition contiguity with what a match is about: partition_contiguity { [user] }",
+        "only where events of others between may count for nothing, another query can be split: partition contiguity "
+        "with a partition attribute",
     )
 
 
 def nearly_partitioned(looked: Looked) -> Iterator[Remark]:
-    """Warn of an attribute that is equal in most variables, but not in all, so it does not partition the stream."""
+    """Warn of an attribute that is equal in most variables, but not in all, so events of other values are looked at."""
     query = looked.query
     every, negated = set(variables(query.pattern)), negated_variables(query.pattern)
-    known, grouped = partition_attributes(query), group_variables(query.pattern)
+    known, grouped = (*query.ties, *tied_attributes(query)), group_variables(query.pattern)
     for group in equality_classes(query):
         members = [m for m in group.members if isinstance(m, Attribute)]
         for name in dict.fromkeys(m.name for m in members if m.name not in known):
@@ -51,17 +52,17 @@ def nearly_partitioned(looked: Looked) -> Iterator[Remark]:
             if not missing or len(every) < 2 or not every - negated <= present:
                 continue
             var = missing[0]
+            other = next(v for v in every if v != var and v in present)
             if var not in present:
                 why = f"`{name}` ties every variable but the negated `{var}`"
+                hint = f"if only events of the same `{name}` are to break it, say so: {var}.{name} = {other}.{name}"
             elif var in grouped:
                 why = f"`{name}` ties `{var}` only within an iteration of its group"
+                hint = f"as it stands, iterations may differ in `{name}`; leave it if that is meant"
             else:
                 why = f"`{name}` ties only one event of `{var}`"
-            yield Remark(
-                f"{why}: it does not partition the stream",
-                f"if all events of a match have one `{name}`, say so: [{name}]",
-                looked.place(var),
-            )
+                hint = f"if each event of `{var}` is to have that `{name}`, say so: {var}[i].{name} = {other}.{name}"
+            yield Remark(f"{why}: events of every `{name}` are looked at", hint, looked.place(var))
 
 
 def leading_negation(looked: Looked) -> Iterator[Remark]:

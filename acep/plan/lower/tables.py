@@ -243,7 +243,7 @@ class _TableLowering:
         arrays["meta"] = (
             STRATEGIES.index(plan.query.strategy),
             costs.budget,
-            costs.scale,
+            -1 if costs.surplus is None else costs.surplus,
             int(window.counted),
             int(plan.strict),
             int(plan.is_unambiguous),
@@ -401,7 +401,8 @@ class _TableLowering:
 def _check(plan: Plan) -> None:
     if plan.sources:
         raise NotNativeError("it runs on the matches of other queries")
-    if plan.automaton.costs.budget >= MOST_BUDGET or plan.automaton.costs.scale >= MOST_BUDGET:
+    costs = plan.automaton.costs
+    if max(costs.budget, costs.scale, costs.surplus or 0) >= MOST_BUDGET:
         raise NotNativeError("its weights have no small common denominator")
     arcs = sum(len(here) for one in plan.parts or (plan,) for here in one.arcs.arcs)
     if len(plan.variables) >= 2**16 - 1 or arcs >= 2**16 - 1:

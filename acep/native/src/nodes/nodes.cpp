@@ -190,8 +190,8 @@ int64_t NodeEngine::cost(const Arc& arc, int64_t between) const {
     for (const Gap& gap : arc.gaps) {
         if (between <= gap.letters) {
             least = std::min(least, gap.weight);
-        } else if (const int64_t excess = between - gap.letters; excess <= tables_.budget / tables_.scale) {
-            least = std::min(least, gap.weight + tables_.scale * excess);
+        } else if (tables_.surplus > 0 && between - gap.letters <= tables_.budget / tables_.surplus) {
+            least = std::min(least, gap.weight + tables_.surplus * (between - gap.letters));
         }
     }
     return least;

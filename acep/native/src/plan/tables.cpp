@@ -169,10 +169,10 @@ struct Builder {
     Tables build() {
         auto meta = arrays.at("meta", 15, -1, FAR);
         if (meta[0] < 0 || meta[0] > 3) bad("strategy");
-        if (meta[1] < 0 || meta[1] >= (int64_t{1} << 30) || meta[2] < 1) bad("budget");
+        if (meta[1] < 0 || meta[1] >= (int64_t{1} << 30) || meta[2] < -1 || meta[2] == 0) bad("budget");
         t.strategy = static_cast<Strategy>(meta[0]);
         t.budget = meta[1];
-        t.scale = meta[2];
+        t.surplus = meta[2];
         t.counted = meta[3] != 0;
         t.strict = meta[4] != 0;
         t.unambiguous = meta[5] != 0;

@@ -213,7 +213,7 @@ constexpr int most_of_frame = 6;  // values that a frame has room for (acep/plan
 struct Tables {
     Strategy strategy;
     int64_t budget;   // scaled
-    int64_t scale;
+    int64_t surplus;  // the cost of an event of a gap beyond its missing letters, under contiguity; -1: it breaks it
     int64_t span;     // -1: no window
     bool counted;
     bool strict;      // positions count the events of the whole stream

@@ -1,0 +1,150 @@
+"""Find what a query says of its matches otherwise than it seems: by its equalities, and by its error budget."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from acep.errors import QueryError
+from acep.explain.partition_meaning import meaning_without, with_partition
+from acep.linting.report import Hit
+from acep.linting.tried_matches import match_number
+from acep.linting.view import LintView
+from acep.matches.records import Found
+from acep.pattern import expressions as ex
+from acep.pattern.closure import as_equality, equality_classes, tied_attributes
+from acep.pattern.printing import expression_text
+from acep.pattern.tree import Query, Strategy
+from acep.pattern.walk import least_bound, mentioned, negated_variables, variables
+from acep.plan.compile import compile_query
+
+__all__ = ["condition_unasked", "equality_no_partition", "errors_lack"]
+
+MANY = 0.5  # share of the matches that lack an event, from which on it is a warning
+LISTED = 3  # variables and conditions that are named
+
+
+def equality_no_partition(view: LintView) -> Iterator[Hit]:
+    """Find equalities that tie all events of a match but make no partition, where a partition has other matches."""
+    query, plan = view.plan.query, view.without_ids
+    if query.strategy is Strategy.STRICT_CONTIGUITY or not plan.tied:
+        return
+    if not (query.output.apart or query.strategy.contiguous or plan.window.counted):
+        return
+    number = match_number(plan, view.batch)
+    if number is None:
+        return
+    for name in tied_attributes(query):
+        condition = _equality_of(query, name)
+        try:
+            parted = match_number(compile_query(replace(query, ties=(*query.ties, name)), plan.schema), view.batch)
+        except QueryError:  # what an attribute may be compared with, but not be parted by
+            continue
+        if condition is None or parted is None or parted == number:
+            continue
+        yield Hit(
+            "note",
+            f"`{expression_text(condition)}` makes no partition: {meaning_without(query, name)}. "
+            f"That gives {_count(number)}; with {with_partition(query, name)}, there would be {parted:,}",
+            f"leave it as it is, or write [{name}] if the other question is meant",
+            condition.span,
+        )
+
+
+def _equality_of(query: Query, name: str) -> ex.Expr | None:
+    """Return the first equality of an attribute in the text."""
+    for condition in query.where:
+        match as_equality(condition):
+            case ex.Binary(left=ex.Attribute(name=left), right=ex.Attribute(name=right)) if left == right == name:
+                return condition
+    return None
+
+
+def errors_lack(view: LintView) -> Iterator[Hit]:
+    """Find the events that matches lack, where an error budget lets them."""
+    query, matches = view.plan.query, view.tried.matches
+    if not query.errors or not matches:
+        return
+    needed = least_bound(query.pattern)
+    lacking = Counter(var for match in matches for var, number in needed.items() if _number(match, var) < number)
+    if not lacking:
+        return
+    share = max(lacking.values()) / len(matches)
+    parts = [
+        f"{_share(count, len(matches))} {'lack' if needed[var] == 1 else f'have fewer than {needed[var]} of'} `{var}`"
+        for var, count in lacking.most_common(LISTED)
+    ]
+    yield Hit(
+        "warning" if share >= MANY else "note",
+        f"with errors={float(query.errors):g}, of {_matches(view)} {', '.join(parts)}",
+        f'what must be there has an infinite weight: weights={{"{lacking.most_common(1)[0][0]}": math.inf}}',
+        view.place(lacking.most_common(1)[0][0]),
+    )
+
+
+def condition_unasked(view: LintView) -> Iterator[Hit]:
+    """Find conditions that are not asked of many matches, as an event that they speak of is missing. Of equalities that
+    tie more events, those of the others are asked all the same."""
+    query, matches = view.plan.query, view.tried.matches
+    if not query.errors or not matches:
+        return
+    needed, negated = least_bound(query.pattern), negated_variables(query.pattern)
+    order = variables(query.pattern)
+    for condition in query.where:
+        names = mentioned(condition)
+        absent = Counter(
+            next((var for var in names if needed.get(var) and not _number(match, var)), "") for match in matches
+        )
+        asked = absent.pop("", 0)
+        if len(names) < 2 or not absent or _ties_more(query, condition, names):
+            continue
+        missing = " or ".join(f"`{var}`" for var in sorted(absent, key=order.index))
+        what = next((f"the negation `{var}` cannot be broken" for var in names if var in negated), "")
+        yield Hit(
+            "note",
+            f"`{expression_text(condition)}` is not asked where {missing} is missing"
+            f"{f', so that {what} there' if what else ''}: in {_share(len(matches) - asked, len(matches))} of "
+            f"{_matches(view)}",
+            f'a condition that must hold needs its events: weights={{"{absent.most_common(1)[0][0]}": math.inf}}',
+            condition.span,
+        )
+
+
+def _ties_more(query: Query, condition: ex.Expr, names: Collection[str]) -> bool:
+    """Return whether a condition is one of the equalities that tie more bound events than it speaks of."""
+    equality = as_equality(condition)
+    bound = {*variables(query.pattern)} - negated_variables(query.pattern)
+    if equality is None or not set(names) <= bound:
+        return False
+    match equality:
+        case ex.Binary(left=ex.Attribute(var=var, name=name), right=ex.Attribute()):
+            classes = equality_classes(query, among=bound)
+            members = [{(m.var, m.name) for m in each.members if isinstance(m, ex.Attribute)} for each in classes]
+            return any((var, name) in pairs and len({of for of, _ in pairs}) > len(names) for pairs in members)
+    return False
+
+
+def _number(match: Found, var: str) -> int:
+    """Return the number of events that a match binds to a variable."""
+    return next((len(ids) for name, ids in match.bindings if name == var), 0)
+
+
+def _matches(view: LintView) -> str:
+    number = len(view.tried.matches)
+    return _count(number) if view.tried.is_all else f"the first {number:,} matches"
+
+
+def _count(number: int) -> str:
+    return f"{number:,} match{'' if number == 1 else 'es'}"
+
+
+def _share(part: int, total: int) -> str:
+    """Return a share in percent, of which a small part of nothing is not 0, nor a large one all.
+
+    >>> _share(1, 1000), _share(999, 1000), _share(1, 3)
+    ('less than 1%', 'more than 99%', '33%')
+    """
+    if 0 < part < total / 100:
+        return "less than 1%"
+    return "more than 99%" if total > part > total * 0.99 else f"{part / total:.0%}"

@@ -1,0 +1,157 @@
+"""Chain the match points of partitions to bundles, where an engine has kept finer partitions apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acep.events.batch import Column
+from acep.matches.counted import Counted
+from acep.matches.found_columns import FoundColumns
+from acep.matches.records import Found
+from acep.pattern.expressions import Value
+
+__all__ = ["BundleChain", "PointBundles", "with_keys"]
+
+Ints = npt.NDArray[np.int64]
+Key = tuple[Value, ...]
+
+
+def with_keys(matches: Sequence[Found], width: int) -> Sequence[Found]:
+    """Return matches with the first ``width`` of their keys only."""
+    if isinstance(matches, FoundColumns):
+        return replace(matches, keys=matches.keys[:width])
+    return [replace(match, key=match.key[:width]) for match in matches]
+
+
+class BundleChain:
+    """The bundles of partitions of which matches come in the order of their match points, over several calls.
+
+    Matches have the keys of finer partitions; the first ``width`` of them are those of the partition. ``span`` is the
+    window in ticks (``None``: there is none). The state is the first and the last match point of the newest bundle of
+    each partition, by its key.
+
+    >>> chain, zero = BundleChain(0, span=5), np.zeros(3, np.int64)
+    >>> points = zero + [1, 10, 4]
+    >>> chain.bundles([], points, points).tolist(), chain.bundles([], zero + 12, zero + 12).tolist()
+    ([1, 10, 1], [10, 10, 10])
+    """
+
+    def __init__(self, width: int, span: int | None) -> None:
+        self.width, self.span = width, span
+        self._newest: dict[Key, tuple[int, int]] = {}
+        self._latest: int | None = None
+        self._kept = 64
+
+    def matches(self, matches: Sequence[Found]) -> Sequence[Found]:
+        """Return matches with the key of their partition, and the bundles of these."""
+        if not len(matches):
+            return matches
+        if isinstance(matches, FoundColumns):
+            keys = matches.keys[: self.width]
+            return replace(matches, keys=keys, bundle=self.bundles(keys, matches.end, matches.end))
+        numbers: dict[Key, int] = {}
+        of_key = np.array([numbers.setdefault(match.key[: self.width], len(numbers)) for match in matches], np.int64)
+        end = np.array([match.end for match in matches], np.int64)
+        bundles = self._bundles(of_key, list(numbers), end, end).tolist()
+        return [
+            replace(match, key=match.key[: self.width], bundle=bundle)
+            for match, bundle in zip(matches, bundles, strict=True)
+        ]
+
+    def counted(self, counted: Counted) -> Counted:
+        """Return rows of counts with the key of their partition, and its bundles. Rows of finer partitions may be
+        several for one match point or bundle, as those of several calls may."""
+        if not len(counted):
+            return replace(counted, keys=counted.keys[: self.width])
+        keys = counted.keys[: self.width]
+        return replace(counted, keys=keys, bundle=self.bundles(keys, counted.first, counted.last))
+
+    def bundles(self, keys: Sequence[Column], first: Ints, last: Ints) -> Ints:
+        """Return the bundle of each row, whose match points chain from ``first`` to ``last``."""
+        of_key, key_of_number = _numbered(keys, len(first))
+        return self._bundles(of_key, key_of_number, first, last)
+
+    def _bundles(self, of_key: Ints, keys: Sequence[Key], first: Ints, last: Ints) -> Ints:
+        """Do the same; ``of_key`` is the number of each row's key in ``keys``."""
+        begun = [(number, *self._newest[key]) for number, key in enumerate(keys) if key in self._newest]
+        newest = np.array(begun, np.int64).reshape(-1, 3)
+        of_key = np.concatenate([newest[:, 0], of_key])
+        first, last = np.concatenate([newest[:, 1], first]), np.concatenate([newest[:, 2], last])
+        order = np.lexsort((np.arange(len(first)) >= len(newest), first, of_key))
+        part, begin, end = of_key[order], first[order], last[order]
+        times, rank = np.unique(end, return_inverse=True)
+        reach = times[np.maximum.accumulate(part * len(times) + rank.ravel()) % len(times)]
+        starts = np.append(True, part[1:] != part[:-1])
+        if self.span is not None:
+            gap = (begin[1:] - reach[:-1]).view(np.uint64)  # a difference of two ticks may exceed 63 bits
+            starts[1:] |= (begin[1:] > reach[:-1]) & (gap > np.uint64(self.span))
+        bundles = np.empty(len(order), np.int64)
+        bundles[order] = begin[np.maximum.accumulate(np.where(starts, np.arange(len(order)), 0))]
+        for row in np.flatnonzero(np.append(part[1:] != part[:-1], True)).tolist():
+            self._newest[keys[part[row]]] = int(bundles[order[row]]), int(reach[row])
+        self._forget(int(times[-1]))
+        return bundles[len(newest) :]
+
+    def _forget(self, latest: int) -> None:
+        """Forget bundles that no later match point can join."""
+        self._latest = latest if self._latest is None else max(latest, self._latest)
+        if self.span is None or len(self._newest) <= 2 * self._kept:
+            return
+        oldest = self._latest - self.span
+        self._newest = {key: points for key, points in self._newest.items() if points[1] >= oldest}
+        self._kept = max(64, len(self._newest))
+
+    def dump(self) -> Any:
+        """Return the state as JSON-like data."""
+        return [[list(key), *newest] for key, newest in self._newest.items()]
+
+    def load(self, data: Any) -> None:
+        """Restore the state of :meth:`dump`. Raises :class:`ValueError`, :class:`LookupError` or :class:`TypeError` for
+        other data."""
+        self._newest = {}
+        for key, first, last in data:
+            if len(key) != self.width or int(first) > int(last):
+                raise ValueError("bundle")
+            self._newest[tuple(key)] = int(first), int(last)
+        self._latest = max((last for _, last in self._newest.values()), default=None)
+
+
+def _numbered(keys: Sequence[Column], rows: int) -> tuple[Ints, list[Key]]:
+    """Return the number of each row's key, and the keys."""
+    if not keys:
+        return np.zeros(rows, np.int64), [()]
+    words = np.stack([key.values.view(np.int64) if key.values.dtype == np.float64 else key.values for key in keys])
+    _, place, number = np.unique(words, axis=1, return_index=True, return_inverse=True)
+    numbers: dict[Key, int] = {}
+    values = zip(*(key.at(place).to_list() for key in keys), strict=True)
+    same = np.array([numbers.setdefault(key, len(numbers)) for key in values], np.int64)
+    return same[number.ravel()], list(numbers)
+
+
+class PointBundles:
+    """The bundles of all match points of a stream that has ended, by the first ``width`` keys of ``counted`` points."""
+
+    def __init__(self, counted: Counted, width: int) -> None:
+        self.width = width
+        self._of_key: dict[Key, tuple[Ints, Ints]] = {}
+        number, keys = _numbered(counted.keys[:width], len(counted))
+        order = np.lexsort((counted.last, number))
+        edges = np.flatnonzero(np.diff(number[order])) + 1
+        for rows in np.split(order, edges) if len(order) else ():
+            self._of_key[keys[number[rows[0]]]] = counted.last[rows], counted.bundle[rows]
+
+    def matches(self, matches: FoundColumns) -> FoundColumns:
+        """Return matches with these keys only, and with their bundles."""
+        keys = matches.keys[: self.width]
+        number, values = _numbered(keys, len(matches))
+        bundle = np.zeros(len(matches), np.int64)
+        for place, key in enumerate(values if len(matches) else ()):
+            points, bundles = self._of_key[key]
+            rows = number == place
+            bundle[rows] = bundles[np.searchsorted(points, matches.end[rows])]
+        return replace(matches, keys=keys, bundle=bundle)

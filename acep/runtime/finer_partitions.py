@@ -1,0 +1,279 @@
+"""Run a plan as a finer one, whose partitions are parts of its own, and give the matches of its own partitions.
+
+Equalities that tie all variables let an engine look at the events of one value alone
+(:attr:`acep.plan.compile.Plan.finer`). What is given stays what it is without them: the key, the bundles, and matches
+of one event whose value is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+
+from acep.events.batch import Batch, Column, column_of_values
+from acep.matches.bundle_chain import BundleChain
+from acep.matches.counted import Counted
+from acep.matches.found_columns import FoundColumns, concatenate
+from acep.matches.found_state import found_of, plain_of
+from acep.matches.records import Counts, Found
+from acep.plan.choice import decides_at_once
+from acep.plan.compile import Plan
+from acep.reference.single_events import SingleEvents, matches_one_event
+from acep.reference.state import dump_runtime, load_runtime
+from acep.storage.plain_data import from_json, to_plain
+
+__all__ = ["FinerExecutor", "null_rows", "plain_record", "record_of"]
+
+RECORD = 8
+"""The first fields of a match, which plain data hold."""
+
+
+class FinerCore(Protocol):
+    """The executor of the finer plan, on the native core."""
+
+    def push(self, batch: Batch) -> Sequence[Found]: ...
+    def advance(self, clock: int) -> Sequence[Found]: ...
+    def finish(self) -> Sequence[Found]: ...
+    def counted(self) -> Counted | int | None: ...
+    @property
+    def counts_only(self) -> bool: ...
+    @property
+    def counts_points(self) -> bool: ...
+    def low(self) -> int | None: ...
+    def all_counts(self) -> list[Counts]: ...
+    def live(self) -> int: ...
+    def live_in(self, states: Sequence[int]) -> int: ...
+    def dump(self) -> Any: ...
+    def load(self, data: Any) -> None: ...
+
+
+@dataclass
+class FinerExecutor:
+    """``plan`` on the native core, where ``core`` runs its finer plan."""
+
+    plan: Plan
+    core: FinerCore
+    clock: int | None = None
+    chain: BundleChain = field(init=False)
+    singles: SingleEvents | None = field(init=False)
+    waiting: list[Sequence[Found]] = field(default_factory=list)  # those before them may still come
+    alone: list[Found] = field(default_factory=list)  # of one event, to be counted
+
+    def __post_init__(self) -> None:
+        self.chain = BundleChain(len(self.plan.keys), self.plan.window.span)
+        self.waits = not decides_at_once(self.plan)
+        self.singles = SingleEvents(self.plan) if matches_one_event(self.plan) else None
+
+    @property
+    def flows(self) -> bool:
+        """Return whether matches of a part of a batch are those that end in this part, and come from the core alone."""
+        return not self.waits and self.singles is None
+
+    def push(self, batch: Batch) -> Sequence[Found]:
+        """Return the matches that are certain after more events."""
+        matches = self.core.push(batch)
+        if len(batch):
+            self.clock = int(batch.ts[-1])
+        if self.singles is None:
+            return self.shown(matches)
+        rows = null_rows(self.plan, batch)
+        return self._with_singles(matches, self.singles.push(_rows(batch, rows).events) if len(rows) else [])
+
+    def advance(self, clock: int) -> Sequence[Found]:
+        """Return the matches that are certain if no event with ``ts <= clock`` comes any more."""
+        if self.clock is None or clock >= self.clock:
+            self.clock = clock + 1
+        matches = self.core.advance(clock)
+        if self.singles is None:
+            return self.shown(matches)
+        return self._with_singles(matches, self.singles.advance(clock))
+
+    def finish(self) -> Sequence[Found]:
+        """Return all matches that are left."""
+        self.clock = None
+        matches, self.waits = self.core.finish(), False
+        return self.shown(matches) if self.singles is None else self._with_singles(matches, self.singles.finish())
+
+    def _with_singles(self, matches: Sequence[Found], singles: list[Found]) -> Sequence[Found]:
+        if self.core.counts_only:
+            self.alone += singles
+            return []
+        return self.shown([*matches, *singles] if singles else matches)
+
+    def shown(self, matches: Sequence[Found]) -> Sequence[Found]:
+        """Return matches of the core as those of the plan, once none can end before them."""
+        if not self.waits:
+            matches = _joined([*self.waiting, matches])
+            self.waiting = []
+            return self.chain.matches(matches)
+        low = self.low()
+        certain: list[Sequence[Found]] = []
+        waiting: list[Sequence[Found]] = []
+        for part in (*self.waiting, matches):
+            if not len(part):
+                continue
+            if isinstance(part, FoundColumns):
+                early = part.end < low if low is not None else np.zeros(len(part), bool)
+                certain.append(part.take(np.flatnonzero(early)))
+                waiting.append(part.take(np.flatnonzero(~early)))
+            else:
+                certain.append([match for match in part if low is not None and match.end < low])
+                waiting.append([match for match in part if low is None or match.end >= low])
+        self.waiting = [part for part in waiting if len(part)]
+        return self.chain.matches(_joined(certain))
+
+    def counted(self) -> Counted | int | None:
+        """Return what was counted since the last call; ``None`` where matches are made."""
+        counted, singles = self.core.counted(), self.alone
+        self.alone = []
+        if counted is None:
+            return None
+        if isinstance(counted, int):
+            return counted + len(singles)
+        if singles:
+            counted = _and_counted(counted, singles, len(self.plan.keys), points=self.core.counts_points)
+        return self.chain.counted(counted)
+
+    def low(self) -> int | None:
+        """Return a time before which no more matches will end."""
+        if not self.waits:
+            return self.core.low()
+        span = self.plan.window.span
+        return None if self.clock is None or span is None else self.clock - span
+
+    def all_counts(self) -> list[Counts]:
+        """Return the work of the plan."""
+        (counts,) = self.core.all_counts()
+        recall = counts.known
+        # The bundles whose recall the engine tells are those of its partitions.
+        counts = replace(counts, known=lambda: ((recall if isinstance(recall, tuple) else recall())[0], None))
+        if self.singles is not None:
+            more = self.singles.counts
+            sums = {name: getattr(counts, name) + getattr(more, name) for name in ("nodes", "touches", "matches")}
+            counts = counts.other(**sums)
+        return [counts.other(matches=counts.matches - sum(map(len, self.waiting)))]
+
+    def live(self) -> int:
+        """Return how many partial matches have a window that is not over."""
+        return self.core.live()
+
+    def live_in(self, states: Sequence[int]) -> int:
+        """Return how many of the partial matches are in some states of the plan."""
+        return self.core.live_in(states)
+
+    def revise(self, removed: Batch | None, batch: Batch, again: int) -> Sequence[Found]:
+        """Raise: a stream that is revised runs no finer plan."""
+        raise AssertionError(removed, batch, again)
+
+    def change(self, plan: Plan) -> None:
+        """Raise: a plan that changes has no finer one."""
+        raise AssertionError(plan)
+
+    def check(self, plan: Plan) -> None:
+        """Raise, as :meth:`change` does."""
+        raise AssertionError(plan)
+
+    def dump(self) -> Any:
+        """Return the state besides that of the core."""
+        return {
+            "core": self.core.dump(),
+            "clock": self.clock,
+            "bundles": self.chain.dump(),
+            "waiting": [
+                to_plain(plain_of(part)) if isinstance(part, FoundColumns) else [plain_record(match) for match in part]
+                for part in self.waiting
+            ],
+            "singles": None if self.singles is None else dump_runtime(self.singles),
+        }
+
+    def load(self, data: Any) -> None:
+        """Restore the state. Raises :class:`ValueError`, :class:`LookupError` or :class:`TypeError` for other data."""
+        self.core.load(data["core"])
+        self.clock = None if data["clock"] is None else int(data["clock"])
+        self.chain.load(data["bundles"])
+        finer = self.plan.finer
+        assert finer is not None
+        for part in data["waiting"]:
+            if isinstance(part, dict):
+                self.waiting.append(found_of(from_json(part), self.plan.variables))
+            else:
+                self.waiting.append([record_of(finer, *record) for record in part])
+        if (self.singles is None) != (data["singles"] is None):
+            raise ValueError("singles")
+        if self.singles is not None:
+            load_runtime(self.singles, data["singles"])
+
+
+def null_rows(plan: Plan, batch: Batch) -> Any:
+    """Return the rows of a batch in which a column is null that equalities tie, as int64[n]."""
+    null = np.zeros(len(batch), bool)
+    for name in plan.tied:
+        column = batch.columns.get(name, batch.types if name == plan.schema.type else None)
+        if column is not None and column.valid is not None:
+            null |= column.valid == 0
+    return np.flatnonzero(null)
+
+
+def _joined(parts: Sequence[Sequence[Found]]) -> Sequence[Found]:
+    filled = [part for part in parts if len(part)]
+    columns = [part for part in filled if isinstance(part, FoundColumns)]
+    if len(columns) == len(filled):
+        return concatenate(columns) if columns else []
+    return [match for part in filled for match in part]
+
+
+def _rows(batch: Batch, rows: Any) -> Batch:
+    """Return some rows of a batch."""
+    ids: Any = batch.ids
+    if ids is not None:
+        ids = [ids[row] for row in rows] if isinstance(ids, list) else np.asarray(ids)[rows]
+    return Batch(
+        ts=batch.ts[rows],
+        types=None if batch.types is None else batch.types.at(rows),
+        ids=ids,
+        columns={name: column.at(rows) for name, column in batch.columns.items()},
+        order=None if batch.order is None else batch.order[rows],
+    )
+
+
+def _and_counted(counted: Counted, singles: Sequence[Found], width: int, *, points: bool) -> Counted:
+    """Return rows of counts with a row for each match of one event. They have the first ``width`` keys only.
+    ``points``: rows have no number of matches."""
+    keys: list[Column] = []
+    for i, column in enumerate(counted.keys[:width]):
+        values = [*column.to_list(), *(match.key[i] for match in singles)]
+        keys.append(column_of_values(values, column.kind))
+    end = np.array([match.end for match in singles], np.int64)
+    error = np.array([int(match.error * counted.scale) for match in singles], np.int64)
+    return Counted(
+        keys=tuple(keys),
+        first=np.concatenate([counted.first, end]),
+        last=np.concatenate([counted.last, end]),
+        bundle=np.concatenate([counted.bundle, end]),
+        error=np.concatenate([counted.error, error]),
+        scale=counted.scale,
+        matches=counted.matches if points else np.concatenate([counted.matches, np.ones(len(singles), np.int64)]),
+    )
+
+
+def plain_record(match: Found) -> list[Any]:
+    """Return a match as JSON-like data."""
+    key, start, end, error, *more = astuple(match)[:RECORD]
+    return [key, start, end, str(error), *more]
+
+
+def record_of(
+    plan: Plan, key: Any, start: Any, end: Any, error: Any, bindings: Any, bundle: Any, values: Any, trail: Any
+) -> Found:
+    """Restore a match of a plan from the data of :func:`plain_record`. Raises :class:`ValueError` for other data."""
+    cost = Fraction(error)
+    if len(key) not in (len(plan.keys), len(plan.keys) - len(plan.tied)) or len(values) != len(plan.returns):
+        raise ValueError("match")
+    unscaled = int(cost) if cost.denominator == 1 else cost
+    bound = tuple((str(variable), tuple(ids)) for variable, ids in bindings)
+    chain = tuple((event, str(variable)) for event, variable in trail)
+    return Found(tuple(key), int(start), int(end), unscaled, bound, int(bundle), tuple(values), chain)
