@@ -99,7 +99,10 @@ def place_of(schema: pa.Schema, name: str) -> int | None:
     >>> place_of(pa.schema([("a", pa.int64()), ("a", pa.string())]), "a"), place_of(pa.schema({}), "a")
     (0, None)
     """
-    place = schema.get_field_index(name)
+    try:
+        place = schema.get_field_index(name)
+    except UnicodeEncodeError:  # half a surrogate pair, which no column's name can be
+        return None
     return place if place >= 0 else min(schema.get_all_field_indices(name), default=None)
 
 

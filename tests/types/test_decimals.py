@@ -179,9 +179,7 @@ def test_what_does_not_fit_is_refused(column: pa.Array, where: str, message: str
 
 def test_an_integer_sum_of_decimals_beyond_64_bits_is_null(engine: str) -> None:
     rows = table(c=pa.array([Decimal("92233720368547758.07")] * 2, pa.decimal128(19, 2)))
-    assert found(rows, "x.c = y.c", engine, "x.c + y.c AS s, x.c * 2 AS p") == [
-        (0, 1, Decimal("92233720368547758.07"), None, None)
-    ]
+    assert found(rows, "x.c = y.c", engine, "x.c + y.c AS s, x.c * 2 AS p") == [(0, 1, None, None)]
 
 
 @pytest.mark.parametrize(
