@@ -254,6 +254,9 @@ class _Reader:
                 wanted = Kind.INT if expr.name == "substring" and i else Kind.STRING
                 self.slots.same(self.term(arg), wanted)
             return {"length": Kind.FLOAT, REGEXP_LIKE: Kind.BOOL}.get(expr.name, Kind.STRING)
-        for arg in expr.args:
-            self.number(arg)
+        for i, arg in enumerate(expr.args):
+            if expr.name == "round" and i:
+                self.slots.same(self.term(arg), Kind.INT)
+            else:
+                self.number(arg)
         return Kind.FLOAT

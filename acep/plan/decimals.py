@@ -252,18 +252,10 @@ def call(expr: ex.Call, args: list[Typed]) -> Typed:
     if name == "round" and first.kind == DECIMAL:
         digits: ex.Expr = ex.Literal(-first.scale)
         if len(args) > 1:
-            if args[1].kind not in ("int", "null"):
-                raise ex.error_at(
-                    "the digits of a decimal to round to are an integer", args[1].expr.span or span, code="query_type"
-                )
             digits = ex.Binary("-", args[1].expr, ex.Literal(first.scale))
             if isinstance(args[1].expr, ex.Literal) and isinstance(args[1].expr.value, int):
                 digits = ex.Literal(args[1].expr.value - first.scale)
         return Typed(ex.Call("round", (first.expr, digits), span), DECIMAL, first.scale)
-    if name == "round":
-        raise ex.error_at(
-            "the number of digits to round to is an integer", span, "write it without decimal places", code="query_type"
-        )
     return Typed(ex.Call(name, tuple(as_float(arg) for arg in args), span), "float")
 
 

@@ -144,6 +144,8 @@ def _need(x: Typed, wanted: tuple[str, ...], what: str) -> None:
 
 
 def _listed(kinds: tuple[str, ...]) -> str:
+    if kinds == ("int",):
+        return "an integer"
     words = {"bool": "a condition", "string": "text", **dict.fromkeys(NUMBERS, "a number")}
     named = dict.fromkeys(words.get(k, f"{article(k)} {k}") for k in kinds)
     return " or ".join(named)
@@ -451,8 +453,11 @@ def _call(expr: ex.Call, schema: Schema) -> Typed:
             return decimals.call(result, args)
         numbers = [arg.kind for arg in known if arg.kind in NUMBERS]
         return Typed(result, ("float" if "float" in numbers else known[0].kind) if known else "null")
-    for arg in args:
-        _need(arg, LENGTHS if name in ("abs", "sign") else NUMBERS, name)
+    _need(args[0], LENGTHS if name in ("abs", "sign") else NUMBERS, name)
+    for arg in args[1:]:
+        _need(
+            arg, ("int",) if name == "round" else NUMBERS, "the second argument of round" if name == "round" else name
+        )
     if DECIMAL in kinds:
         return decimals.call(result, args)
     if name in ("floor", "ceil", "sign"):

@@ -38,6 +38,7 @@ def test_random_queries_can_be_compiled(cases: Callable[[int], int]) -> None:
         ("a.x LIKE 'p%'", "x=string"),
         ("length(a.x) > b.y", "x=string y=float"),
         ("substring(a.x, b.y) = 'p'", "x=string y=int"),
+        ("round(a.x, b.y) = 2", "x=float y=int"),
         ("a.x", "x=bool"),
         ("NOT a.x OR b.y = TRUE", "x=bool y=bool"),
         ("a.x > TIMESTAMP '2024-01-01' AND b.y - a.x < 1 hour", "x=timestamp y=timestamp"),
