@@ -58,8 +58,10 @@ CASES = {
     "repeated +": 0.16, "repeated ?": 0.12, "repeated {n,m}": 0.14, "set": 0.078, "set with a repetition": 0.052,
     "several keys": 0.31, "several types": 0.49, "several types of a variable": 0.042,
     "strategy partition_contiguity": 0.13, "strategy skip_till_any_match": 0.12,
-    "strategy skip_till_next_match": 0.12, "strategy strict_contiguity": 0.13, "surplus": 0.06, "texts": 0.024, "the last a": 0.014,
-    "tied by equalities": 0.018, "ties": 0.23, "weights": 0.13, "window": 0.19, "window of events": 0.17, "with id": 0.044, "with seq": 0.05,
+    "strategy skip_till_next_match": 0.12, "strategy strict_contiguity": 0.13, "surplus": 0.06, "texts": 0.024,
+    "the last a": 0.014,
+    "tied by equalities": 0.018, "ties": 0.23, "weights": 0.13, "window": 0.19, "window of events": 0.17,
+    "with id": 0.044, "with seq": 0.05,
 }  # fmt: skip
 
 
@@ -79,7 +81,8 @@ TEXTS = {
     "output non_overlap": 0.028, "partitions": 0.17, "prev(a.x)": 0.0045, "repeated *": 0.069, "repeated +": 0.17,
     "repeated ?": 0.13, "repeated {n,m}": 0.16, "set": 0.1, "set with a repetition": 0.072,
     "several types of a variable": 0.051, "strategy partition_contiguity": 0.12, "strategy skip_till_any_match": 0.12,
-    "strategy skip_till_next_match": 0.13, "strategy strict_contiguity": 0.13, "surplus": 0.063, "texts": 0.027, "the last a": 0.016,
+    "strategy skip_till_next_match": 0.13, "strategy strict_contiguity": 0.13, "surplus": 0.063, "texts": 0.027,
+    "the last a": 0.016,
     "tied by equalities": 0.027, "weights": 0.15, "window": 0.2, "window of events": 0.17,
 }  # fmt: skip
 

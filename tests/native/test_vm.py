@@ -6,6 +6,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,33 @@ def test_every_operation_occurs(grid: Loaded) -> None:
     programs = [grid.lower(expr) for expr in [*map(expression, EXPRESSIONS), *DECIMALS]]
     met = Counter(line.split()[2] for p in programs for line in program_lines(p)[:-1])
     assert set(met) == {op.name for op in Op} - {"RETURN"}
+
+
+SINGLES = ("", "iftup", "jgsvq", "ijfgstuvpq")
+OPERANDS = {"numbers": ("i", "j", "f", "g"), "texts": ("s", "t"), "moments": ("u", "v"), "truths": ("p", "q")}
+CHOOSING = ("least({}, {})", "greatest({}, {})", "coalesce({}, {})")
+OPERATIONS = {
+    # The choice of an integer and a float is a program only where it is compared.
+    "numbers": (*(f"{{}} {op} {{}}" for op in ARITHMETIC), "power({}, {})", *(f"{choice} > 3" for choice in CHOOSING)),
+    "texts": CHOOSING,
+    "moments": CHOOSING,
+    "truths": ("{} AND {}", "{} OR {}", *CHOOSING),
+}
+
+
+@pytest.mark.parametrize("single", SINGLES)
+@pytest.mark.parametrize("kind", OPERANDS)
+def test_each_operation_takes_one_value_or_a_column_on_each_side(kind: str, single: str) -> None:
+    """The core has code of its own for one value, for a column, and for each type of numbers."""
+    rng = random.Random(kind)
+    forms = (*OPERATIONS[kind], *(f"{{}} {op} {{}}" for op in COMPARING))
+    for nulls in (0.0, 0.3):
+        loaded = Loaded(native, random_columns(70, rng, nulls), frozenset(single), rng)
+        for form, left, right in product(forms, OPERANDS[kind], OPERANDS[kind]):
+            expr = expression(form.format(f"a.{left}", f"a.{right}"))
+            program = loaded.lower(expr)
+            values, wanted = loaded.values(program, 32), loaded.expected(expr)
+            assert all(map(same, values, wanted, [program.result] * 70)), (form, left, right, values, wanted)
 
 
 def test_both_sides_have_the_same_operations() -> None:
