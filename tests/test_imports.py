@@ -63,8 +63,8 @@ def imports(name: str, path: Path, *, later: bool = True) -> Iterator[tuple[int,
             module = resolve("." * node.level + (node.module or ""), package)
             # Of `from acep import x`, x may be a part of acep or a name of its front page.
             yield from ((node.lineno, f"{module}.{alias.name}" if module == "acep" else module) for alias in node.names)
-        elif isinstance(node, ast.Call) and (module := called_module(node, package)):
-            yield node.lineno, module
+        elif isinstance(node, ast.Call) and (called := called_module(node, package)):
+            yield node.lineno, called
 
 
 def resolve(module: str, package: str) -> str:
@@ -213,8 +213,8 @@ def imports_that_run(tree: ast.Module, package: str) -> Iterator[str]:
             module = resolve("." * node.level + (node.module or ""), package)
             yield module
             yield from (f"{module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Call) and (module_called := called_module(node, package)):
-            yield module_called
+        elif isinstance(node, ast.Call) and (called := called_module(node, package)):
+            yield called
         pending += ast.iter_child_nodes(node)
 
 
