@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from itertools import compress
 from operator import not_
 from pathlib import Path
@@ -79,7 +79,7 @@ def _name_in_group(item: pytest.Item) -> str:
 
 
 @pytest.fixture(autouse=True)
-def same_limits() -> Iterator[None]:
+def same_limits() -> Generator[None, None, None]:
     """Lift the limits that a test set on this process: experiments keep to one core and bound their memory, and all
     later tests would run under that."""
     yield
