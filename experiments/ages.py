@@ -1,43 +1,39 @@
-"""The age of results: a digest of the sources that are measured, and a note on each page that is older than those."""
+"""The age of results: a digest of the code that each page measures, and a note on a page that is older than that."""
 
 from __future__ import annotations
 
 import re
-from hashlib import sha256
 from pathlib import Path
 
-__all__ = ["digest_sources", "note_age", "read_origin"]
+from experiments.measured_code import digest_code, digest_files, read_sources
 
-ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("acep/native/src", "learning", "sketches")
-SUFFIXES = {".cpp", ".hpp", ".cmake", ".txt", ".py"}
-DIGITS = 12
+__all__ = ["SOURCES", "digest_as_begun", "note_age", "read_origin"]
+
+AS_BEGUN = read_sources()
+"""The sources as this process began: it measures these, even if they change before it writes."""
+SOURCES = digest_files(AS_BEGUN)
 
 MACHINE = re.compile(
     r"^Machine: .*\bdate (?P<date>\d{4}-\d\d-\d\d)(?:.*\bsources (?P<sources>[0-9a-f]+))?", re.MULTILINE
 )
 OLDER = """\
-**Older than the sources.** Measured on {date}. The core, the policies or the sketches have changed since, so
-that figures may differ."""
+**Older than the sources.** Measured on {date}. Code that it measures has changed since, so that figures may
+differ."""
 UNRECORDED = """\
-**Perhaps older than the sources.** Measured on {date}, and it was not recorded from which sources. Where the
-core, the policies or the sketches have changed since, figures may differ."""
+**Perhaps older than the sources.** Measured on {date}, and it was not recorded from which sources. Where
+code that it measures has changed since, figures may differ."""
 NOTES = tuple(note.partition(" Measured")[0] for note in (OLDER, UNRECORDED))
 
 
-def digest_sources(root: Path = ROOT) -> str:
-    """Return a short digest of the sources of the core, the policies and the sketches.
-
-    :func:`acep.checkout.digest` is of the core alone.
-    """
-    files = sorted(file for folder in FOLDERS for file in (root / folder).rglob("*") if file.suffix in SUFFIXES)
-    lines = (f"{file.relative_to(root).as_posix()} {sha256(file.read_bytes()).hexdigest()}\n" for file in files)
-    return sha256("".join(lines).encode()).hexdigest()[:DIGITS]
+def digest_as_begun(page: str) -> str:
+    """Return the digest of the code that a page measures, as it was when this process began."""
+    return digest_code(page, AS_BEGUN)
 
 
 def note_age(page: str, sources: str) -> str:
-    r"""Return a page with a note under its title if it was not, or not surely, measured from sources of this digest,
-    and without a note otherwise. A page without a machine and a date has no measured figures, and gets none.
+    r"""Return a page with a note under its title if it was not, or not surely, measured from code of this digest
+    (:func:`experiments.measured_code.digest_code`), and without a note otherwise. A page without a machine and a date
+    has no measured figures, and gets none.
 
     >>> page = "# Rates\n\nMachine: cores 2, date 2026-11-21, sources 12ab.\n"
     >>> note_age(page, "12ab") == page
@@ -45,8 +41,8 @@ def note_age(page: str, sources: str) -> str:
     >>> print(note_age(page, "34cd"))
     # Rates
     <BLANKLINE>
-    **Older than the sources.** Measured on 2026-11-21. The core, the policies or the sketches have changed since, so
-    that figures may differ.
+    **Older than the sources.** Measured on 2026-11-21. Code that it measures has changed since, so that figures may
+    differ.
     <BLANKLINE>
     Machine: cores 2, date 2026-11-21, sources 12ab.
     """

@@ -10,19 +10,17 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from experiments.ages import digest_sources
+from experiments.ages import SOURCES
 
 __all__ = ["described", "limit_memory", "memory", "peak_memory", "pin", "reset_peak", "started"]
 
 LIBRARIES = ("acep", "numpy", "pyarrow")
 OWN = Path("/proc/self")
-SOURCES = digest_sources()
-"""The sources as this process began: it measures these, even if they change before it writes."""
 
 
 def described() -> dict[str, Any]:
-    """Return the processor, cores, memory, system, versions, the date and a digest of the sources that are measured, as
-    they are written beside results."""
+    """Return the processor, cores, memory, system, versions, the date and a digest of all sources, as they are written
+    beside results. On a page the digest is that of what it measures (:func:`experiments.results.write_page`)."""
     return {
         "processor": _field(Path("/proc/cpuinfo"), "model name") or platform.processor() or platform.machine(),
         "cores": os.cpu_count(),

@@ -1,6 +1,6 @@
 """Write results as a Markdown page, a compact CSV, and raw JSON that is not kept in the repository.
 
-``python -m experiments.results`` says anew on each page whether it is older than the sources.
+``python -m experiments.results`` says anew on each page whether it is older than what it measures.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from experiments.ages import digest_sources, note_age
+from experiments.ages import SOURCES, digest_as_begun, note_age
+from experiments.measured_code import digest_code, read_sources
 
 __all__ = ["RESULTS", "compact", "raw", "short", "table", "update_ages", "write", "write_csv", "write_page"]
 
@@ -107,21 +108,24 @@ def _mean(values: Sequence[Any]) -> Any:
 
 
 def write_page(folder: Path, name: str, *, title: str, words: str, machine: dict[str, Any], body: str) -> Path:
-    """Write ``name.md``; return its path."""
+    """Write ``name.md``; return its path. The machine line has the digest of the code that the page measures, where
+    ``machine`` has that of all sources as this process began; a digest of earlier rows stays."""
     folder.mkdir(parents=True, exist_ok=True)
+    if machine.get("sources") == SOURCES:
+        machine = machine | {"sources": digest_as_begun(name)}
     told = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in machine.items() if value is not None)
     page = folder / f"{name}.md"
     text = f"# {title}\n\n{words}\n\nMachine: {told}.\n\n{body}\n"
-    page.write_text(note_age(text, digest_sources()), encoding="utf-8")
+    page.write_text(note_age(text, digest_code(name, read_sources())), encoding="utf-8")
     return page
 
 
 def update_ages(folder: Path = RESULTS) -> list[Path]:
-    """Say on each page of a folder whether it is older than the sources; return the pages that this changes."""
-    sources, changed = digest_sources(), []
+    """Say on each page of a folder whether it is older than what it measures; return the pages that this changes."""
+    sources, changed = read_sources(), []
     for page in sorted(folder.glob("*.md")):
         text = page.read_text(encoding="utf-8")
-        if (aged := note_age(text, sources)) != text:
+        if (aged := note_age(text, digest_code(page.stem, sources))) != text:
             page.write_text(aged, encoding="utf-8")
             changed.append(page)
     return changed

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["CaseCounts"]
+__all__ = ["CASES", "CaseCounts"]
 
 
 @dataclass(frozen=True)
@@ -36,3 +37,7 @@ class CaseCounts:
         if self.share >= 1:
             rare = [kind for kind in kinds if seen.get(kind, 0) < least]
             assert not rare, f"fewer than {least} of {rare} among {dict(seen)}"
+
+
+CASES = CaseCounts(float(os.environ.get("ACEP_CASES") or 1))
+"""What the fixture ``cases`` gives, for the values of a parameter: ``range(CASES(20))``."""

@@ -2,7 +2,8 @@
 
 ``ACEP_CASES`` multiplies the number of cases of every random test (1 if it is not set), ``ACEP_DATA`` is the folder of
 the whole streams; where it has none, tests read what is shipped in ``examples/data``, or stand-ins made by chance.
-With ``CI`` set, Hypothesis draws the same cases in every run.
+``ACEP_SLOWEST`` is how many seconds a test may take that is not marked ``long`` (20 if it is not set; 0 for as many as
+it likes, as under sanitizers). With ``CI`` set, Hypothesis draws the same cases in every run.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ from hypothesis import HealthCheck, settings
 from acep.native.compiled import REFERENCE, why_not
 from examples.data import MORE, stream
 from tests import stand_ins
-from tests.case_counts import CaseCounts
-from tests.durations import DurationsWriter, limit_duration, passed_tests
+from tests.case_counts import CASES, CaseCounts
+from tests.duration_limit import DurationLimit
+from tests.durations import DurationsWriter, passed_tests, settings_of_run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CASES = float(os.environ.get("ACEP_CASES") or 1)
 DURATIONS, STEP = os.environ.get("ACEP_DURATIONS"), os.environ.get("ACEP_STEP", "test")
+SLOWEST = float(os.environ.get("ACEP_SLOWEST") or 20)
 CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
 MEMORY = resource.getrlimit(resource.RLIMIT_AS)
 
@@ -36,9 +38,7 @@ MEMORY = resource.getrlimit(resource.RLIMIT_AS)
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 # A busy machine is no failure: no deadlines, and no complaint that data are generated slowly.
-settings.register_profile(
-    "local", deadline=None, max_examples=max(1, round(100 * CASES)), suppress_health_check=[HealthCheck.too_slow]
-)
+settings.register_profile("local", deadline=None, max_examples=CASES(100), suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("local"), derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
@@ -47,6 +47,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Where there is no native core the tests run too; elsewhere nothing may be said of it."""
     if why_not() is not None:
         config.addinivalue_line("filterwarnings", f"ignore:{REFERENCE}")
+    if SLOWEST:  # registered, it sees the doctests in acep/ too, to which hooks of this file do not apply
+        config.pluginmanager.register(DurationLimit(SLOWEST))
     if DURATIONS and not hasattr(config, "workerinput"):  # of several processes only the first one writes
         config.pluginmanager.register(DurationsWriter(Path(DURATIONS), STEP))
 
@@ -65,7 +67,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if "data" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.streams)
     if DURATIONS and os.environ.get("ACEP_RESUME"):
-        passed = passed_tests(Path(DURATIONS), STEP)
+        passed = passed_tests(Path(DURATIONS), STEP, settings_of_run())
         did_pass = [not passed.isdisjoint((item.nodeid, _name_in_group(item))) for item in items]
         config.hook.pytest_deselected(items=[*compress(items, did_pass)])
         items[:] = compress(items, map(not_, did_pass))
@@ -76,16 +78,8 @@ def _name_in_group(item: pytest.Item) -> str:
     return f"{item.nodeid}@{'_'.join(mark.args[0] for mark in item.iter_markers('xdist_group'))}"
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Let a test fail that takes long and does not say so."""
-    report = yield
-    limit_duration(item, report)
-    return report
-
-
 @pytest.fixture(autouse=True)
-def same_limits() -> Iterator[None]:
+def same_limits() -> Generator[None, None, None]:
     """Lift the limits that a test set on this process: experiments keep to one core and bound their memory, and all
     later tests would run under that."""
     yield
@@ -97,7 +91,7 @@ def same_limits() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def cases() -> CaseCounts:
     """How many cases a random test is to try, of so many that it would try usually."""
-    return CaseCounts(CASES)
+    return CASES
 
 
 @pytest.fixture(scope="session")

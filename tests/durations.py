@@ -1,25 +1,30 @@
-"""Tell where the time of tests goes: a table by file, and a failure for a test that takes long without being marked so.
+"""Tell where the time of tests goes: a table by step, by file and by test, of durations that several runs wrote.
 
 With ``ACEP_DURATIONS`` the seconds of every test are added to that file as it ends, a line a test, so that several runs
 of pytest make one table: ``python -m tests.durations FILE``. With ``ACEP_RESUME`` tests that passed by that file are
-left out, so that a run which was stopped goes on. ``ACEP_SLOWEST`` is how many seconds a test may take that is not
-marked ``long`` (20 if it is not set; 0 for as many as it likes, as under sanitizers).
+left out, so that a run which was stopped goes on. They count only under the same settings (:func:`settings_of_run`),
+and a test that was skipped runs again.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-__all__ = ["Duration", "DurationsWriter", "limit_duration", "lines_by_file", "passed_tests", "read_durations"]
+from acep.native.compiled import why_not
+from examples.data import whole
 
-LIMIT = float(os.environ.get("ACEP_SLOWEST") or 20)
+__all__ = ["Duration", "DurationsWriter", "lines_by_file", "passed_tests", "read_durations", "settings_of_run"]
+
+RECORDING = {"ACEP_DURATIONS", "ACEP_STEP", "ACEP_RESUME"}  # where results go, not what runs
+SETTINGS = "settings"
 BEGIN, END = "<!-- durations -->", "<!-- end of durations -->"
 ROWS = 30
 """How many files a table has a line for."""
@@ -27,33 +32,17 @@ ROWS = 30
 
 @dataclass(frozen=True)
 class Duration:
-    """The seconds of a test with its setup and teardown, in a step of CI, and whether it ``passed``. A test that is
-    skipped passed, too."""
+    """The seconds of a test with its setup and teardown, in a step of CI, and its outcome: ``passed``, ``skipped`` or
+    ``failed``."""
 
     step: str
     test: str
     seconds: float
-    passed: bool = True
+    outcome: str = "passed"
 
     @property
     def file(self) -> str:
         return self.test.partition("::")[0]
-
-
-def limit_duration(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Let a test fail that passed but took longer than a test may that is not marked long.
-
-    The setup counts too, but not for tests on Spark: the first of them starts the session of all.
-    """
-    may_take_long = any(item.get_closest_marker(name) for name in ("long", "whole")) or (
-        report.when == "setup" and item.get_closest_marker("spark")
-    )
-    if LIMIT and report.passed and report.when != "teardown" and report.duration > LIMIT and not may_take_long:
-        report.outcome = "failed"
-        report.longrepr = (
-            f"{item.nodeid}: {report.when} took {report.duration:.1f} s, and a test that is not marked long may take "
-            f"{LIMIT:g} s. Make it faster, or mark it long: then `make test-all` runs it, and `make test` does not."
-        )
 
 
 class DurationsWriter:
@@ -63,16 +52,36 @@ class DurationsWriter:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._path, self._step = path, step
         self._reports: defaultdict[str, list[pytest.TestReport]] = defaultdict(list)
-        self._did_pass = bool(passed_tests(path, step))
+        self._settings = settings_of_run()
+        self._did_pass = bool(passed_tests(path, step, self._settings))
+        self._settings_before = last_settings(path, step)
+        if self._settings_before != self._settings:
+            self._write(SETTINGS, 0, json.dumps(self._settings, sort_keys=True))
+
+    def _write(self, outcome: str, seconds: float, name: str) -> None:
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(f"{self._step}\t{outcome}\t{seconds:.3f}\t{name}\n")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Say why a run does not go on where another was."""
+        before, now = self._settings_before, self._settings
+        if os.environ.get("ACEP_RESUME") and before is not None and before != now:
+            changes = ", ".join(
+                f"{name} is {now.get(name, 'not set')} and was {before.get(name, 'not set')}"
+                for name in sorted({*before, *now})
+                if before.get(name) != now.get(name)
+            )
+            session.config.get_terminal_writer().line(f"{self._step} runs again, as settings differ: {changes}")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Write the duration of a test at its teardown."""
         self._reports[report.nodeid].append(report)
         if report.when == "teardown":
             reports = self._reports.pop(report.nodeid)
-            seconds, passed = sum(each.duration for each in reports), not any(each.failed for each in reports)
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(f"{self._step}\t{'passed' if passed else 'failed'}\t{seconds:.3f}\t{report.nodeid}\n")
+            outcomes = {"passed" if hasattr(each, "wasxfail") else each.outcome for each in reports}
+            outcome = next((worst for worst in ("failed", "skipped") if worst in outcomes), "passed")
+            self._write(outcome, sum(each.duration for each in reports), report.nodeid)
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Let a run pass that has no test left to run."""
@@ -80,18 +89,46 @@ class DurationsWriter:
             session.exitstatus = pytest.ExitCode.OK
 
 
+def settings_of_run() -> dict[str, str]:
+    """Return what changes which cases tests try at one commit: the variables of this repository, the streams and the
+    core that are there, whether Hypothesis draws the same cases in each run, and which Java runs Spark."""
+    names = {name for name in os.environ if name.startswith("ACEP_")} - RECORDING | {"CI", "JAVA_HOME"}
+    settings = {name: os.environ[name] for name in sorted(names) if os.environ.get(name)}
+    sizes = [file.stat().st_size for file in sorted(whole().glob("*.parquet"))]
+    settings["streams"] = f"{whole().resolve()} ({sum(sizes)} bytes)" if sizes else "those in the repository"
+    settings["core"] = "reference" if why_not() else "native"
+    return settings
+
+
+def _lines(path: Path) -> Iterator[tuple[str, str, str, str]]:
+    """Yield step, outcome, seconds and name of each line of a file. None if there is no file."""
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        step, outcome, seconds, name = line.split("\t", 3)
+        yield step, outcome, seconds, name
+
+
 def read_durations(path: Path) -> list[Duration]:
     """Read the durations of a file: the last line of each test in each step. None if there is no file."""
-    durations = {}
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
-        step, outcome, seconds, test = line.split("\t", 3)
-        durations[step, test] = Duration(step, test, float(seconds), outcome == "passed")
+    lines = (line for line in _lines(path) if line[1] != SETTINGS)
+    durations = {(step, test): Duration(step, test, float(seconds), outcome) for step, outcome, seconds, test in lines}
     return [*durations.values()]
 
 
-def passed_tests(path: Path, step: str) -> set[str]:
-    """Return the tests of a step that passed by a file."""
-    return {duration.test for duration in read_durations(path) if duration.step == step and duration.passed}
+def passed_tests(path: Path, step: str, settings: Mapping[str, str]) -> set[str]:
+    """Return the tests of a step that passed by a file when they last ran under these settings."""
+    outcomes, are_same = dict[str, str](), False
+    for _, outcome, _, name in (line for line in _lines(path) if line[0] == step):
+        if outcome == SETTINGS:
+            are_same = json.loads(name) == settings
+        elif are_same:
+            outcomes[name] = outcome
+    return {test for test, outcome in outcomes.items() if outcome == "passed"}
+
+
+def last_settings(path: Path, step: str) -> dict[str, str] | None:
+    """Return the settings of the last run of a step, if there was one."""
+    texts = [name for of, outcome, _, name in _lines(path) if (of, outcome) == (step, SETTINGS)]
+    return json.loads(texts[-1]) if texts else None
 
 
 def lines_by_file(durations: Iterable[Duration], rows: int = ROWS) -> Iterator[str]:

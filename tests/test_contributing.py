@@ -49,6 +49,42 @@ def test_a_name_is_in_its_file(name: str, file: str) -> None:
         assert re.search(rf"\b{name}\(", text)
 
 
+SHARES = {"a twentieth": 0.05, "a fiftieth": 0.02, "a tenth": 0.1}
+
+
+def shares_of_cases() -> dict[str, dict[str, float]]:
+    """The share of the cases that each step of each tier tries: what the step says in .ci/run, or else the Makefile."""
+    makefile, steps = ((ROOT / file).read_text(encoding="utf-8") for file in ("Makefile", ".ci/run"))
+    usual = {
+        name: float(share)
+        for name, recipe in re.findall(r"^([\w-]+): (.*(?:\n\t.*)*)", makefile, re.MULTILINE)
+        for share in re.findall(r"\$\(or \$\(ACEP_CASES\),([\d.]+)\)", recipe)
+    }
+    whole, gate = re.findall(r"= all \]; then\n((?:    .*\n)+)else\n((?:    .*\n)+)fi\nstep demo", steps)[0]
+    return {
+        tier: {
+            name: float(share or usual[name])
+            for name, share in re.findall(r"^    step ([\w-]+)(?: .*?ACEP_CASES=([\d.]+))?", text, re.MULTILINE)
+            if share or name in usual
+        }
+        for tier, text in (("gate", gate), ("whole", whole))
+    }
+
+
+def test_the_shares_of_cases_are_those_of_the_commands() -> None:
+    shares = shares_of_cases()
+    spoken = re.search(r"run (a \w+) of the cases of each random test, the sanitizers (a \w+)", " ".join(TEXT.split()))
+    assert spoken is not None
+    usual, sanitized = (SHARES[words] for words in spoken.groups())
+    assert shares["gate"] == {
+        "test": usual, "test-long": usual, "test-lower-bounds": usual, "sanitize": sanitized
+    }  # fmt: skip
+    page = " ".join((ROOT / "docs/internals/tests.md").read_text(encoding="utf-8").split())
+    assert f"{spoken[1]} of the cases of each random test, the sanitizers {spoken[2]} |" in page
+    assert "the sanitizers with five times the cases" in page
+    assert shares["whole"] == {"test-whole": 1, "test-lower-bounds": usual, "sanitize": pytest.approx(5 * sanitized)}
+
+
 def test_files_exist_unless_a_recipe_makes_them() -> None:
     assert sorted(path for path in PATHS - TO_BE_MADE if not (ROOT / path).exists()) == []
     assert sorted(path for path in TO_BE_MADE if (ROOT / path).exists()) == []

@@ -6,42 +6,48 @@ from pathlib import Path
 
 import pytest
 
-from tests.durations import main, read_durations
+from tests.durations import main, read_durations, settings_of_run
 
 ROOT = Path(__file__).resolve().parents[1]
-TESTS = """
+TESTS = '''
 import time
 import pytest
+
+def work():
+    """Take 0.3 s of processor time, however busy the machine is."""
+    end = time.process_time() + 0.3
+    while time.process_time() < end:
+        pass
 
 def test_quick():
     pass
 
 def test_slow():
-    time.sleep(0.3)
+    work()
 
 @pytest.mark.long
 @pytest.mark.xdist_group("slow")
 def test_slow_and_says_so():
-    time.sleep(0.3)
+    work()
 
 @pytest.fixture
 def slow_to_make():
-    time.sleep(0.3)
+    work()
 
 def test_of_what_is_slow_to_make(slow_to_make):
     pass
-"""
+'''
 
 
 def run_tests(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, limit: str, processes: int = 0
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, limit: str, processes: int = 0, source: str = TESTS
 ) -> pytest.RunResult:
     """Run a few tests in processes of their own, under this repository's hooks and a limit of seconds."""
     monkeypatch.setenv("ACEP_SLOWEST", limit)
     monkeypatch.setenv("ACEP_DURATIONS", str(pytester.path / "durations.tsv"))
     monkeypatch.setenv("ACEP_STEP", "some")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    pytester.makepyfile(test_of_them=TESTS)
+    pytester.makepyfile(test_of_them=source)
     return pytester.runpytest_subprocess("-p", "tests.conftest", "-n", str(processes), "--dist", "loadgroup", "-q")
 
 
@@ -51,7 +57,7 @@ def test_a_test_that_takes_long_fails_unless_it_is_marked(
     result = run_tests(pytester, monkeypatch, "0.2")
     # What is too slow to make fails as an error of the setup.
     result.assert_outcomes(passed=2, failed=1, errors=1)
-    result.stdout.fnmatch_lines(["*test_slow: call took 0.3 s, and a test that is not marked long may take 0.2 s*"])
+    result.stdout.fnmatch_lines(["*test_slow: it took 0.? s (setup 0.0 s, call 0.? s), and a test of `make test`*"])
 
 
 def test_a_run_that_was_stopped_goes_on_with_what_did_not_pass(
@@ -59,10 +65,59 @@ def test_a_run_that_was_stopped_goes_on_with_what_did_not_pass(
 ) -> None:
     monkeypatch.setenv("ACEP_RESUME", "1")
     run_tests(pytester, monkeypatch, "0.2", 2).assert_outcomes(passed=2, failed=1, errors=1)
-    run_tests(pytester, monkeypatch, "0").assert_outcomes(passed=2)
-    durations = read_durations(pytester.path / "durations.tsv")
-    assert [duration.passed for duration in durations[:4]] == [True] * 4
-    assert run_tests(pytester, monkeypatch, "0").ret == 0  # though there is no test
+    # What failed fails again, and nothing else runs.
+    run_tests(pytester, monkeypatch, "0.2").assert_outcomes(failed=1, errors=1)
+    outcomes = {duration.test: duration.outcome for duration in read_durations(pytester.path / "durations.tsv")}
+    assert sorted(outcomes.values()) == ["failed", "failed", "passed", "passed"]
+
+
+def test_a_run_with_no_test_left_passes(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACEP_RESUME", "1")
+    run_tests(pytester, monkeypatch, "0").assert_outcomes(passed=4)
+    result = run_tests(pytester, monkeypatch, "0")
+    result.assert_outcomes()
+    assert result.ret == 0
+    result.stdout.no_fnmatch_line("*runs again*")
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+@pytest.mark.parametrize("name", ["ACEP_CASES", "ACEP_DATA", "ACEP_SLOWEST", "CI"])
+def test_under_other_settings_a_step_runs_again_and_says_why(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, name: str, processes: int
+) -> None:
+    values = {"ACEP_CASES": ("0.05", "1"), "ACEP_DATA": ("here", "there"), "CI": ("", "true")}
+    before, now = values.get(name, ("0", "30"))
+    for folder in values["ACEP_DATA"]:
+        pytester.mkdir(folder)
+    monkeypatch.setenv("ACEP_RESUME", "1")
+    monkeypatch.setenv(name, before)
+    run_tests(pytester, monkeypatch, before if name == "ACEP_SLOWEST" else "0").assert_outcomes(passed=4)
+    monkeypatch.setenv(name, now)
+    result = run_tests(pytester, monkeypatch, now if name == "ACEP_SLOWEST" else "0", processes)
+    result.assert_outcomes(passed=4)
+    was = before or "not set"
+    result.stdout.fnmatch_lines([f"some runs again, as settings differ: {name} is {now} and was {was}"])
+    # What passed under the first settings need not run under them again.
+    monkeypatch.setenv(name, before)
+    run_tests(pytester, monkeypatch, before if name == "ACEP_SLOWEST" else "0").assert_outcomes()
+
+
+def test_what_was_skipped_runs_again(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = "import pathlib, pytest\n"
+    source += "def test_of_file():\n  if not pathlib.Path('rows').exists(): pytest.skip()\n"
+    source += "@pytest.mark.xfail\ndef test_wrong():\n  assert False\n"
+    monkeypatch.setenv("ACEP_RESUME", "1")
+    run_tests(pytester, monkeypatch, "0", source=source).assert_outcomes(skipped=1, xfailed=1)
+    (pytester.path / "rows").touch()
+    run_tests(pytester, monkeypatch, "0", source=source).assert_outcomes(passed=1)
+
+
+def test_streams_that_came_are_other_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACEP_DATA", str(tmp_path))
+    before = settings_of_run()
+    (tmp_path / "ticks.parquet").write_bytes(b"1234")
+    assert before["streams"] == "those in the repository"
+    assert settings_of_run()["streams"] == f"{tmp_path.resolve()} (4 bytes)"
 
 
 def test_without_a_limit_a_test_may_take_long_and_durations_are_written(
@@ -70,7 +125,7 @@ def test_without_a_limit_a_test_may_take_long_and_durations_are_written(
 ) -> None:
     run_tests(pytester, monkeypatch, "0", 2).assert_outcomes(passed=4)
     durations = read_durations(pytester.path / "durations.tsv")
-    assert [(duration.step, duration.passed) for duration in durations] == [("some", True)] * 4
+    assert [(duration.step, duration.outcome) for duration in durations] == [("some", "passed")] * 4
     seconds = {duration.test: duration.seconds for duration in durations}
     assert seconds["test_of_them.py::test_of_what_is_slow_to_make"] > 0.2 > seconds["test_of_them.py::test_quick"]
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 import acep
+from tests.case_counts import CaseCounts
 from tests.test_docs import blocks
 
 HOWTO = Path(__file__).resolve().parents[1] / "docs/howto"
@@ -172,9 +173,9 @@ def test_the_query_of_a_construct_finds_the_same_on_both_engines(page: str, cons
     assert told[0]
 
 
-def test_every_in_esper_starts_again_behind_a_match() -> None:
+def test_every_in_esper_starts_again_behind_a_match(cases: CaseCounts) -> None:
     draw = random.Random(3)
-    for _ in range(50):
+    for _ in range(cases(50)):
         types = draw.choices("AABC", k=draw.randint(4, 12))
         pairs, begun = [], None
         for place, type in enumerate(types):

@@ -21,7 +21,7 @@ from acep.plan.compile import compile_query
 
 __all__ = ["condition_unasked", "equality_no_partition", "errors_lack"]
 
-MANY = 0.5  # share of the matches that lack an event, from which on it is a warning
+WARNED_SHARE = 0.5  # share of the matches that lack an event, from which on it is a warning
 LISTED = 3  # variables and conditions that are named
 
 
@@ -76,7 +76,7 @@ def errors_lack(view: LintView) -> Iterator[Hit]:
         for var, count in lacking.most_common(LISTED)
     ]
     yield Hit(
-        "warning" if share >= MANY else "note",
+        "warning" if share >= WARNED_SHARE else "note",
         f"with errors={float(query.errors):g}, of {_matches(view)} {', '.join(parts)}",
         f'what must be there has an infinite weight: weights={{"{lacking.most_common(1)[0][0]}": math.inf}}',
         view.place(lacking.most_common(1)[0][0]),

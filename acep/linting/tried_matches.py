@@ -13,7 +13,7 @@ from acep.runtime.bounded import BoundedRun
 __all__ = ["TriedMatches", "match_number", "tried_matches"]
 
 EFFORT = 1_000_000  # touches, and matches that are made
-MOST = 20_000  # matches that are looked at
+MATCH_LIMIT = 20_000  # matches that are looked at
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,12 @@ class TriedMatches:
 
 
 def tried_matches(plan: Plan, batch: Batch) -> TriedMatches:
-    """Return the matches of the first events, of as many as :data:`EFFORT` permits, and :data:`MOST` at most."""
+    """Return the matches of the first events, of as many as :data:`EFFORT` permits, and :data:`MATCH_LIMIT` at most."""
     run = BoundedRun(plan, EFFORT, EFFORT)
     so_far: list[Found] = []
     for matches in run.parts(batch):
-        so_far += matches[: MOST - len(so_far)]
-        if len(so_far) >= MOST:
+        so_far += matches[: MATCH_LIMIT - len(so_far)]
+        if len(so_far) >= MATCH_LIMIT:
             return TriedMatches(so_far, False)
     return TriedMatches(so_far, run.is_whole)
 

@@ -13,12 +13,13 @@ from acep.budget.cost import EVENT, MATCH, TOUCH, CostModel
 from acep.budget.pace import Pace, pace_of
 from acep.errors import QueryError
 from acep.learning.policies.baselines import RULES
+from tests.case_counts import CASES
 from tests.thinned import thinned
 
 SECOND = 1000  # ticks
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(CASES(20)))
 def test_the_model_finds_all_costs_in_noise_and_follows_a_change(seed: int) -> None:
     random = Random(seed)
     model = CostModel()
@@ -94,7 +95,7 @@ class Machine:
         return self.now - began
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(CASES(10)))
 @pytest.mark.parametrize("speed", [1.0, 20.0])
 def test_an_overloaded_query_keeps_its_share_of_a_core(
     monkeypatch: pytest.MonkeyPatch, seed: int, speed: float
@@ -138,7 +139,7 @@ def test_what_a_quiet_hour_left_over_is_bounded(monkeypatch: pytest.MonkeyPatch)
     assert 0.5 * 0.1 * module.CARRIED < burst < 1.5 * 0.1 * module.CARRIED
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(CASES(10)))
 def test_a_batch_takes_no_longer_than_its_latency(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     random = Random(seed)
     machine = Machine(monkeypatch, random.uniform(1e-7, 1e-6), random.uniform(1e-9, 1e-7), seed)
@@ -152,7 +153,7 @@ def test_a_batch_takes_no_longer_than_its_latency(monkeypatch: pytest.MonkeyPatc
     assert sum(took[10:]) / len(took[10:]) >= 0.05 * 0.75
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(CASES(20)))
 def test_the_first_batches_keep_to_their_latency_before_anything_is_known_of_costs(
     monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
@@ -171,7 +172,7 @@ def test_the_first_batches_keep_to_their_latency_before_anything_is_known_of_cos
     assert sum(made[10:]) * match >= 0.25 * 20 * 0.02  # what there is is used
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(CASES(10)))
 def test_an_ample_latency_keeps_nothing_back_from_the_first_batch_on(
     monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from experiments.ages import digest_sources, note_age, read_origin
+from experiments.ages import note_age, read_origin
 from experiments.machine import described
+from experiments.measured_code import PAGES as MEASURED
+from experiments.measured_code import Sources, digest_code, digest_files, measured_files, read_sources
 from experiments.results import RESULTS, compact, update_ages, write, write_page
 
 PAGES = sorted(RESULTS.glob("*.md"))
@@ -48,27 +50,35 @@ def test_rows_without_seeds_are_all_kept() -> None:
 
 
 @pytest.fixture(scope="module")
-def sources() -> str:
-    return digest_sources()
+def sources() -> Sources:
+    return read_sources()
+
+
+def test_each_page_says_what_it_measures(sources: Sources) -> None:
+    assert [page.stem for page in PAGES] == sorted(MEASURED)
+    for page, parts in MEASURED.items():
+        files = [part if part.endswith("/") else part.replace(".", "/") + ".py" for part in parts]
+        assert all(any(name.startswith(file) for name in measured_files(page, sources)) for file in files), page
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
-def test_a_page_says_whether_it_is_older_than_the_sources(page: Path, sources: str) -> None:
+def test_a_page_says_whether_it_is_older_than_what_it_measures(page: Path, sources: Sources) -> None:
     text = page.read_text(encoding="utf-8")
     (machine_line,) = [line for line in text.splitlines() if line.startswith("Machine: ")]
-    is_up_to_date = f", sources {sources}" in machine_line
+    digest = digest_code(page.stem, sources)
+    is_up_to_date = f", sources {digest}" in machine_line
     assert ("older than the sources.**" in text.split("\n\n")[1].lower()) != is_up_to_date, COMMAND
-    assert note_age(text, sources) == text, COMMAND
+    assert note_age(text, digest) == text, COMMAND
 
 
 def test_a_page_is_older_as_soon_as_the_sources_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    digest = "experiments.results.digest_sources"
-    monkeypatch.setattr(digest, lambda: ORIGIN["sources"])
+    digest = "experiments.results.digest_code"
+    monkeypatch.setattr(digest, lambda *_: ORIGIN["sources"])
     page = write_page(tmp_path, "some", title="Some", words="Of them.", machine=ORIGIN, body="A body.")
     fresh = "# Some\n\nOf them.\n\nMachine: date 2020-02-03, sources 12ab.\n\nA body.\n"
     assert page.read_text(encoding="utf-8") == fresh
     assert update_ages(tmp_path) == []
-    monkeypatch.setattr(digest, lambda: "34cd")
+    monkeypatch.setattr(digest, lambda *_: "34cd")
     assert update_ages(tmp_path) == [page]
     older = page.read_text(encoding="utf-8")
     assert older.startswith("# Some\n\n**Older than the sources.** Measured on 2020-02-03. ")
@@ -76,7 +86,7 @@ def test_a_page_is_older_as_soon_as_the_sources_change(tmp_path: Path, monkeypat
     assert update_ages(tmp_path) == []
     assert write_page(tmp_path, "some", title="Some", words="Of them.", machine=ORIGIN, body="A body.") == page
     assert page.read_text(encoding="utf-8") == older
-    monkeypatch.setattr(digest, lambda: ORIGIN["sources"])
+    monkeypatch.setattr(digest, lambda *_: ORIGIN["sources"])
     assert update_ages(tmp_path) == [page]
     assert page.read_text(encoding="utf-8") == fresh
 
@@ -94,24 +104,93 @@ def test_a_page_without_a_machine_has_no_age() -> None:
     assert note_age("# Some\n\nOf them.\n", "12ab") == "# Some\n\nOf them.\n"
 
 
-def test_a_process_names_the_sources_that_it_began_with(monkeypatch: pytest.MonkeyPatch, sources: str) -> None:
-    assert len(described()["sources"]) == len(sources) > 8
-    monkeypatch.setattr("experiments.machine.SOURCES", "12ab")
-    assert described()["sources"] == "12ab"
+def test_a_page_names_the_code_with_which_its_process_began(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sources: Sources
+) -> None:
+    assert described()["sources"] == digest_files(sources)
+    as_begun = {name: b"" if name == "acep/spark/matching.py" else text for name, text in sources.items()}
+    monkeypatch.setattr("experiments.ages.AS_BEGUN", as_begun)
+    for name, is_older in (("keys", True), ("bench", False)):
+        page = write_page(tmp_path, name, title="Some", words="Of them.", machine=described(), body="")
+        text = page.read_text(encoding="utf-8")
+        assert f", sources {digest_code(name, as_begun)}." in text
+        assert ("**Older than the sources.**" in text) == is_older
 
 
-def test_the_digest_is_that_of_sources_alone(tmp_path: Path) -> None:
-    def write_file(name: str, text: str) -> str:
-        file = tmp_path / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-        return digest_sources(tmp_path)
+SPARK_PAGES = ("first_batch", "keys", "long_run", "shedding", "spark")
+EVERY = tuple(MEASURED)
 
-    names = ("acep/native/src/nodes/a.cpp", "acep/native/src/CMakeLists.txt", "learning/a.py", "sketches/b.py")
-    digests = [write_file(name, text) for name in names for text in ("", "changed")]
-    assert len(set(digests)) == len(digests)
-    for name in ("learning/README.md", "learning/__pycache__/a.pyc", "docs/a.py"):
-        assert write_file(name, "changed") == digests[-1]
+
+@pytest.mark.parametrize(
+    ("file", "pages"),
+    [
+        ("acep/native/src/nodes/nodes.cpp", EVERY),
+        ("acep/native/src/CMakeLists.txt", EVERY),
+        ("acep/runtime/api.py", EVERY),
+        ("acep/spark/matching.py", SPARK_PAGES),
+        ("acep/runner/following.py", ("device",)),
+        ("acep/plots/canvas.py", ()),
+        ("experiments/charts.py", ()),
+        ("experiments/results.py", ()),
+        ("experiments/peers/java/common/Event.java", ("peers",)),
+        ("experiments/disorder.py", ("disorder",)),
+    ],
+)
+def test_which_pages_a_change_makes_older(file: str, pages: tuple[str, ...], sources: Sources) -> None:
+    changed = {**sources, file: sources[file] + b"\nx = 2"}
+    assert [page for page in sorted(MEASURED) if digest_code(page, changed) != digest_code(page, sources)] == sorted(
+        pages
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "is_older"),
+    [
+        ("a.py", "x = 1", "x = 2", True),
+        ("a.py", "x = 1", "x = 1  # one", False),
+        ("a.py", "x = 1", "\n# one\n\nx = 1\n", False),
+        ("a.py", "x = '#1'", "x = '#2'", True),
+        ("a.py", "def f():\n  'Do it.'\n  x = 1", 'def f():\n  """Do it.\n\n  At once."""\n  x = 1', False),
+        ("a.py", "x = ['one']", "x = ['two']", True),
+        ("a.cpp", "int x = 1;", "int x = 1;  // one", False),
+        ("a.cpp", "int x = 1;", "/* one\n two */\nint x = 1;", False),
+        ("a.cpp", "int x = 1'000'000;  // one", "int x = 1'000'000;  // two", False),
+        ("a.cpp", 'auto x = "// 1";', 'auto x = "// 2";', True),
+        ("a.hpp", "int x = 1;", "int x = 2;", True),
+        ("a.txt", "# one", "# two", True),
+    ],
+)
+def test_comments_and_docstrings_make_no_page_older(file: str, before: str, after: str, is_older: bool) -> None:
+    first, second = ({f"acep/native/src/{file}": text.encode()} for text in (before, after))
+    assert (digest_code("any", first) != digest_code("any", second)) == is_older
+
+
+def test_imports_lead_to_what_is_measured() -> None:
+    sources = {
+        "experiments/disorder.py": "import acep\ndef f():\n  from acep.budget import pace\n  acep.tune()",
+        "acep/__init__.py": "import acep.explain",
+        "acep/explain/__init__.py": "",
+        "acep/budget/__init__.py": "",
+        "acep/budget/pace.py": "if TYPE_CHECKING:\n  import acep.plots\nfrom . import cost",
+        "acep/budget/cost.py": "from ..plan.choice import x",
+        "acep/plan/choice.py": "",
+        "acep/plots/__init__.py": "",
+        "acep/runtime/api.py": "import acep.learning.history",
+        "acep/tuning/tune.py": "",
+        "learning/history/__init__.py": "",
+        "acep/native/src/a.cpp": "",
+    }
+    unused = {"acep/__init__.py", "acep/explain/__init__.py", "acep/plots/__init__.py"}
+    texts = {name: text.encode() for name, text in sources.items()}
+    assert measured_files("disorder", texts) == sorted(sources.keys() - unused)
+
+
+def test_sources_are_files_of_code_alone(tmp_path: Path) -> None:
+    names = ("acep/native/src/nodes/a.cpp", "acep/native/src/CMakeLists.txt", "learning/a.py", "experiments/b.py")
+    for name in (*names, "learning/README.md", "learning/__pycache__/a.pyc", "docs/a.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert read_sources(tmp_path) == dict.fromkeys(sorted(names), b"")
 
 
 def test_a_page_with_rows_of_other_sources_is_as_old_as_these(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +213,7 @@ def test_a_page_with_rows_of_other_sources_is_as_old_as_these(tmp_path: Path, mo
 
     today = {"date": "2020-02-05", "sources": "34cd"}
     monkeypatch.setattr(recall, "measured", rows)
-    monkeypatch.setattr("experiments.results.digest_sources", lambda: today["sources"])
+    monkeypatch.setattr("experiments.results.digest_code", lambda *_: today["sources"])
     measure(ORIGIN, "random")
     assert "**Older than the sources.** Measured on 2020-02-03." in measure(today, "history")
     page = measure(today, "random", "history")

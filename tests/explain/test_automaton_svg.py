@@ -12,6 +12,7 @@ import pytest
 import acep
 from acep.explain.automaton_svg import query_svg
 from acep.explain.layers import Box, Link, place
+from tests.case_counts import CASES
 from tests.random_cases import random_case
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -80,7 +81,7 @@ def random_graph(seed: int) -> tuple[list[Box], list[Link]]:
     return boxes, links
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(CASES(40)))
 def test_boxes_and_labels_do_not_overlap(seed: int) -> None:
     boxes, links = random_graph(seed)
     drawing = place(boxes, links)
@@ -103,7 +104,7 @@ def test_boxes_and_labels_do_not_overlap(seed: int) -> None:
         assert beside or above, (one, two)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(CASES(40)))
 def test_links_run_from_border_to_border(seed: int) -> None:
     boxes, links = random_graph(seed)
     drawing = place(boxes, links)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from acep.errors import SnapshotError
 from acep.learning.trajectories.targets import NONE, Targets, walk
 from acep.learning.trajectories.trajectories import CompleteRuns, Made, Trajectories, roots, split_finished
+from tests.case_counts import CASES
 from tests.learning.streams import children, dice, joined
 
 MADE = {"trajectory": [3, 5], "parent": [-1, 3], "partition": [0, 0], "state": [1, 2], "error": [0, 0]}
@@ -75,7 +76,7 @@ def rows(table: Any) -> list[tuple[Any, ...]]:
     return sorted(zip(*(getattr(table, f.name).tolist() for f in fields(table)), strict=True))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(CASES(20)))
 def test_each_tree_is_settled_once_when_it_has_ended(seed: int) -> None:
     logs = dice(seed, epochs=Random(seed).randint(1, 12), span=(None, 5, 40)[seed % 3])
     finished, open_, whole = Trajectories(), Trajectories(), Trajectories()

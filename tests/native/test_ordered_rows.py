@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from acep.events.ordered_rows import BUCKETS, HASH, NUMBER, ORDER, TIME, OrderedRows
+from tests.case_counts import CaseCounts
 
 native = pytest.importorskip("acep.native._native")
 
@@ -54,8 +55,8 @@ def listed(found: Any) -> Any:
 
 
 @pytest.mark.parametrize("tied", [False, True])
-def test_both_classes_do_the_same(tied: bool) -> None:
-    for seed in range(60):
+def test_both_classes_do_the_same(tied: bool, cases: CaseCounts) -> None:
+    for seed in range(cases(60)):
         rng = np.random.default_rng(seed)
         words, flags = 3 + tied + int(rng.integers(0, 3)), 0
         one, other = OrderedRows(words, tied), native.OrderedRows(words, tied)

@@ -11,6 +11,7 @@ import acep
 from acep.events.batch import Batch
 from acep.events.ordered_rows import BUCKETS
 from acep.native.session import NativeSession
+from tests.case_counts import CaseCounts
 from tests.native.harness import ANY, NEXT, plan_of, session_of, shown, stream, take, whole
 from tests.native.test_order import random_trails
 
@@ -50,8 +51,8 @@ def late(session: NativeSession, batch: Batch, rng: Random) -> tuple[list[str], 
 
 
 @pytest.mark.parametrize(("text", "engine"), [*((text, "nodes") for text in TEXTS), (MERGED, "merged")])
-def test_partitions_matched_again_are_as_if_all_had_come_in_order(text: str, engine: str) -> None:
-    for seed in range(40):
+def test_partitions_matched_again_are_as_if_all_had_come_in_order(text: str, engine: str, cases: CaseCounts) -> None:
+    for seed in range(cases(40)):
         rng, table = Random(seed), stream(60, seed, k=3, x=4)
         plan = plan_of(f"PATTERN {text}", table)
         batch, session, straight = whole(plan, table), session_of(plan, engine), session_of(plan, engine)
@@ -80,8 +81,8 @@ def test_a_partition_whose_events_are_all_gone_holds_nothing() -> None:
     assert take(session) == []
 
 
-def test_equal_matches_have_equal_hashes_and_others_do_not() -> None:
-    for seed in range(100):
+def test_equal_matches_have_equal_hashes_and_others_do_not(cases: CaseCounts) -> None:
+    for seed in range(cases(100)):
         end, offsets, ids, codes, _ = random_trails(seed)
         column = np.arange(len(end)) % 2
         hashes = native.contents(end, offsets, ids, codes, [column])
@@ -93,8 +94,8 @@ def test_equal_matches_have_equal_hashes_and_others_do_not() -> None:
         assert native.contents(end, offsets, ids, codes, [column]).tolist() == hashes.tolist()
 
 
-def test_changes_of_matches_are_those_of_numpy() -> None:
-    for seed in range(200):
+def test_changes_of_matches_are_those_of_numpy(cases: CaseCounts) -> None:
+    for seed in range(cases(200)):
         rng = np.random.default_rng(seed)
         given, now = (rng.integers(-50, 50, rng.integers(0, 80)) for _ in range(2))
         start, bucket = rng.integers(0, 10, len(given)), rng.integers(0, 4, len(given)).astype(np.uint16)
@@ -107,8 +108,8 @@ def test_changes_of_matches_are_those_of_numpy() -> None:
             assert gone.tolist() == np.flatnonzero(there & ~np.isin(given, now)).tolist()
 
 
-def test_gathered_matches_are_those_of_numpy_in_output_order() -> None:
-    for seed in range(200):
+def test_gathered_matches_are_those_of_numpy_in_output_order(cases: CaseCounts) -> None:
+    for seed in range(cases(200)):
         rng = np.random.default_rng(seed)
         parts, ranks = [], rng.permutation(3).astype(np.uint16)
         for number in range(int(rng.integers(1, 5))):
@@ -173,8 +174,8 @@ def test_hostile_arrays_are_refused() -> None:
 
 
 @pytest.mark.parametrize("text", [*TEXTS, MERGED])
-def test_a_late_event_gives_what_the_stream_in_order_gives(text: str) -> None:
-    for seed in range(10):
+def test_a_late_event_gives_what_the_stream_in_order_gives(text: str, cases: CaseCounts) -> None:
+    for seed in range(cases(10)):
         rng, table = Random(seed), stream(80, seed, k=3, x=4, id=list(range(80)))
         order = sorted(range(80), key=lambda i: i + rng.randrange(12))
         query = acep.parse(f"PATTERN {text}")

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import acep
+from tests.case_counts import CASES
 from tests.types.typed_queries import random_case
 from tests.types.typed_tables import random_table
 
@@ -14,7 +15,7 @@ pytest.importorskip("acep.native._native")
 
 
 @pytest.mark.filterwarnings("ignore::acep.errors.DataWarning")
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(CASES(300)))
 def test_typed_events_in_any_order_give_the_matches_of_exact_arithmetic(seed: int) -> None:
     rng = Random(seed)
     drawn = random_table(rng)

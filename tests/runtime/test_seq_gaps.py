@@ -145,10 +145,12 @@ def test_each_push_gives_the_matches_of_what_came_without_gaps(chunk: int, engin
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("lateness", [None, 100])
-def test_whatever_the_arrival_the_matches_are_those_of_the_sorted_stream(engine: str, lateness: int | None) -> None:
+def test_whatever_the_arrival_the_matches_are_those_of_the_sorted_stream(
+    engine: str, lateness: int | None, cases: CaseCounts
+) -> None:
     query = acep.parse("PATTERN SEQ(a p, ~b n, a q) WHERE skip_till_next_match(p, q) { [k] } WITHIN 6")
     options: dict[str, Any] = {} if lateness is None else {"lateness": lateness}
-    for seed in range(20):
+    for seed in range(cases(20)):
         rng = Random(seed)
         times = sorted(rng.randrange(40) for _ in range(60))
         rows = [{"ts": ts, "type": rng.choice("ab"), "k": rng.randrange(2), "id": i} for i, ts in enumerate(times)]

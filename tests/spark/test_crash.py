@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import acep
-from tests.conftest import CASES
+from tests.case_counts import CASES
 from tests.runtime.test_revisions import Arriving
 from tests.spark.by_hand import as_rows, same
 from tests.spark.streams import as_dicts
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.long
 KILLS = {"files": 2, "store": 1}
 """How often a driver is killed on each route; ``ACEP_CASES`` multiplies it, and below 1 only the first route is tried:
 each kill takes a driver that starts anew."""
-ROUTES = [*KILLS][: None if CASES >= 1 else 1]
+ROUTES = [*KILLS][: None if CASES.share >= 1 else 1]
 WORKERS = 10
 """How many workers are killed on each route, times ``ACEP_CASES``."""
 PAUSE = 0.5
@@ -152,18 +152,18 @@ def test_matches_are_taken_back_once_whatever_is_killed(
     (tmp_path / "versions" / "2.sase").write_text(f"-- since: {MIDDLE}\n{LATER}")
     folders = [str(tmp_path / name) for name in ("events", "run")]
     command = [sys.executable, "-c", REVISING, *folders, EARLIER, str(tmp_path / "versions")]
-    kills = done = 0
-    for trajectory in range(cases(5) + 3):
+    kills, done, n_kills = 0, 0, cases(5)
+    for trajectory in range(n_kills + 1):
         errors = tmp_path / f"stderr-{trajectory}"
         with driving(command, errors) as driver:
-            if kills < cases(5) and killed(driver, tmp_path / "run", rng):
+            if kills < n_kills and killed(driver, tmp_path / "run", rng):
                 kills += 1
                 continue
             driver.communicate(timeout=300)
         assert driver.returncode == 0, errors.read_text()[-3000:]
         done += 1
         break
-    assert (kills, done) == (cases(5), 1), "the stream was over too soon"
+    assert (kills, done) == (n_kills, 1), "the stream was over too soon"
     rows = as_dicts(spark.read.parquet(str(tmp_path / "run" / "matches")))
     assert net(rows) == replaced(as_it_came(arrived, tmp_path / "run" / "checkpoint" / "offsets"))
     assert any(row["op"] < 0 for row in rows)

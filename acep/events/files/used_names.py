@@ -26,7 +26,7 @@ class Used:
     def __init__(self, names: Iterable[str] | None) -> None:
         """Use some names, or everything (``None``)."""
         self.everything = names is None
-        rests: dict[str, list[str]] = {}
+        paths: dict[str, list[str]] = {}
         for name in names or ():
             part = list_part(name)
             for label in {name, name if part is None else part.name}:
@@ -34,8 +34,8 @@ class Used:
                     path = label[place:]
                     while (index := INDEX.match(path)) is not None:
                         path = path[index.end() :]
-                    rests.setdefault(label[:place], []).append(path.removeprefix("."))
-        self._below = {label: Used(None if "" in inner else inner) for label, inner in rests.items()}
+                    paths.setdefault(label[:place], []).append(path.removeprefix("."))
+        self._below = {label: Used(None if "" in inner else inner) for label, inner in paths.items()}
 
     def below(self, label: str) -> Used | None:
         """Return what is used of an attribute or a field; ``None``: nothing. A list stands for its elements."""

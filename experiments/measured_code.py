@@ -1,0 +1,170 @@
+"""The code that the figures of a page come from: its experiment, what that imports, and the native core."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator, Mapping
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+__all__ = ["PAGES", "Sources", "digest_code", "digest_files", "measured_files", "read_sources"]
+
+Sources = Mapping[str, bytes]
+"""The text of each source file, by its path in the repository."""
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = {"acep": "acep", "learning": "acep.learning", "sketches": "acep.sketches", "experiments": "experiments"}
+"""The folders with modules, and the package of each."""
+CORE = "acep/native/src/"
+SUFFIXES = {".cpp", ".hpp", ".cmake", ".java", ".txt", ".py"}
+DIGITS = 12
+RUN_BY_ALL = ("acep.runtime.api",)
+"""What runs in each experiment, whatever it imports: ``acep.match`` and ``acep.Matcher``."""
+WRITE_PAGES = {"experiments.ages", "experiments.charts", "experiments.measured_code", "experiments.results"}
+"""What writes pages down, which no figure depends on."""
+PAGES = {
+    "ablation": ("experiments.overload.ablation",),
+    "automata": ("experiments.automata",),
+    "bench": ("experiments.bench",),
+    "device": ("experiments.device", "acep.cli.follow"),
+    "disorder": ("experiments.disorder",),
+    "drift": ("experiments.overload.drift",),
+    "first_batch": ("experiments.spark.first_batch",),
+    "generalisation": ("experiments.overload.generalise",),
+    "keys": ("experiments.spark.keys",),
+    "long_run": ("experiments.spark.long_run",),
+    "match_windows": ("experiments.gain",),
+    "memory": ("experiments.memory",),
+    "overhead": ("experiments.overload.overhead",),
+    "peers": ("experiments.peers.__main__", "experiments/peers/"),
+    "profiles": ("experiments.profile",),
+    "proxy": ("experiments.overload.proxy",),
+    "recall": ("experiments.overload.recall",),
+    "recall_by_errors": ("experiments.overload.sweeps",),
+    "recall_by_memory": ("experiments.overload.sketched",),
+    "recall_by_rate": ("experiments.overload.sweeps",),
+    "recall_by_window": ("experiments.overload.sweeps",),
+    "shedding": ("experiments.spark.shedding",),
+    "single_events": ("experiments.spark.single_events",),
+    "spark": ("experiments.spark.__main__",),
+    "units": ("experiments.spark.units",),
+    "workloads": ("experiments.overload.survey",),
+}
+"""The module that writes each page, and what it starts in processes of its own: a module, or a folder."""
+
+CPP_PARTS = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+
+
+def read_sources(root: Path = ROOT) -> dict[str, bytes]:
+    """Read all source files that any page may depend on, as they are now."""
+    files = sorted(file for folder in FOLDERS for file in (root / folder).rglob("*") if file.suffix in SUFFIXES)
+    return {file.relative_to(root).as_posix(): file.read_bytes() for file in files}
+
+
+def digest_files(sources: Sources) -> str:
+    """Return a short digest of the text of all files."""
+    return _digest({name: text.hex() for name, text in sources.items()})
+
+
+def digest_code(page: str, sources: Sources) -> str:
+    """Return a short digest of the code that a page measures, without comments and docstrings. A page that is not in
+    :data:`PAGES` measures everything."""
+    return _digest({name: _code(name, sources[name]) for name in measured_files(page, sources)})
+
+
+def measured_files(page: str, sources: Sources) -> list[str]:
+    """Return the files that a page measures: the modules that write it and those that they import, inside functions
+    too, with what these import, and so on; and the sources of the native core."""
+    modules = {_module(name): name for name in sources if name.endswith(".py")}
+    if page not in PAGES:
+        return sorted(sources)
+    pending, reached = [*PAGES[page], *RUN_BY_ALL], set[str]()
+    while pending:
+        module = pending.pop()
+        # The front page only hands on what is asked of it, and its parts import each other by their full names.
+        if module in modules and module not in reached and module not in WRITE_PAGES and module != "acep":
+            reached.add(module)
+            pending += _imports(module, modules[module].endswith("/__init__.py"), sources[modules[module]])
+    folders = (CORE, *(folder for folder in PAGES[page] if folder.endswith("/")))
+    return sorted({modules[module] for module in reached} | {name for name in sources if name.startswith(folders)})
+
+
+def _digest(texts: Mapping[str, str]) -> str:
+    lines = (f"{name} {sha256(text.encode()).hexdigest()}\n" for name, text in sorted(texts.items()))
+    return sha256("".join(lines).encode()).hexdigest()[:DIGITS]
+
+
+def _module(name: str) -> str:
+    folder, _, inside = name.partition("/")
+    parts = inside.removesuffix(".py").split("/")
+    return ".".join([FOLDERS[folder], *(part for part in parts if part != "__init__")])
+
+
+@cache
+def _imports(module: str, is_package: bool, text: bytes) -> tuple[str, ...]:
+    """Return the full names of what a module imports to run, and of the packages that these are in."""
+    package = module.split(".") if is_package else module.split(".")[:-1]
+    imported: list[str] = []
+    pending: list[ast.AST] = [ast.parse(text)]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.Import):
+            imported += (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) - node.level + 1] if node.level else []
+            source = ".".join([*start, *filter(None, [node.module])])
+            imported += (source, *(f"{source}.{alias.name}" for alias in node.names))
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "acep":
+            imported.append(_home(node.attr))
+        pending += ast.iter_child_nodes(node)
+    parts = [name.split(".") for name in (*imported, module)]
+    return tuple(dict.fromkeys(".".join(part[:size]) for part in parts for size in range(1, len(part) + 1)))
+
+
+def _home(name: str) -> str:
+    """Return the module of a name of the front page, such as ``acep.tune``."""
+    import acep
+
+    return acep._WHERE.get(name, f"acep.{name}")
+
+
+@cache
+def _code(name: str, text: bytes) -> str:
+    r"""Return the lines of a source without comments, docstrings, blank lines and blanks at their ends.
+
+    >>> _code("a.py", b"'Say it.'\n\n# why\nx = '#'  # what\n")
+    "x = '#'"
+    >>> _code("a.cpp", b'int x = 1;  // what\n/* why\n*/ auto y = "//";')
+    'int x = 1;\n auto y = "//";'
+    """
+    lines = text.decode().splitlines()
+    if name.endswith(".py"):
+        lines = _without_comments(text, lines)
+    elif name.endswith((".cpp", ".hpp", ".java")):
+        lines = CPP_PARTS.sub(lambda part: part[0] if part[0][0] == '"' else "", text.decode()).splitlines()
+    return "\n".join(line for line in map(str.rstrip, lines) if line)
+
+
+def _without_comments(text: bytes, lines: list[str]) -> list[str]:
+    for docstring in _docstrings(ast.parse(text)):
+        for number in range(docstring.lineno, (docstring.end_lineno or docstring.lineno) + 1):
+            lines[number - 1] = ""
+    for token in tokenize.tokenize(io.BytesIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            number, column = token.start
+            lines[number - 1] = lines[number - 1][:column]
+    return lines
+
+
+def _docstrings(tree: ast.Module) -> Iterator[ast.Expr]:
+    """Yield the texts that are statements: docstrings of modules, classes, functions and values."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str())):
+                yield node
