@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
+from collections import Counter
+from datetime import date, datetime
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tests import complaints
+import acep
+from acep.errors import AcepError
+from tests import complaints, corpus
+from tests.case_counts import CaseCounts
 from tests.complaints import (
     fail_if_different,
     fail_if_different_on_rows,
     fail_if_wrong,
     fail_if_wrong_on_rows,
 )
+from tests.corpus_text import corpus_text
 from tests.random_cases import Case, random_case
+from tests.test_corpus import ENGINES, compare, whole
 
 
 def types_of(case: Case) -> list[str]:
@@ -40,7 +52,7 @@ def test_a_different_answer_is_shown_with_its_shrunk_case() -> None:
         fail_if_different(case_with_c(), types_but_c, types_of, ("without C", "all"))
     text = str(failure.value)
     assert "[[case]]" in text
-    assert text.endswith("all only: 'C'")
+    assert text.endswith("# all only: 'C'")
     assert text.partition('events = """')[2].count("C0") == 1
     assert "C1" not in text
 
@@ -53,10 +65,10 @@ def test_needed_rows_are_shown() -> None:
 
     with pytest.raises(pytest.fail.Exception) as failure:
         fail_if_different_on_rows(rows, "PATTERN A a", largest_sum, lambda fewer: min(largest_sum(fewer), 5))
-    assert str(failure.value) == "PATTERN A a\nts x\n48 6\n\nfound: 6\nwanted: 5"
+    assert str(failure.value) == "PATTERN A a\nts x\n48 6\n# found: 6\n# wanted: 5"
 
 
-def test_an_exception_says_its_input_and_ends_no_shrinking() -> None:
+def test_an_exception_says_its_shrunk_input_and_ends_no_shrinking() -> None:
     def refuse(case: Case) -> str:
         if len(case.events) < 3:
             raise ValueError("too few")
@@ -65,16 +77,200 @@ def test_an_exception_says_its_input_and_ends_no_shrinking() -> None:
     case = case_with_c()
     with pytest.raises(pytest.fail.Exception) as failure:
         fail_if_wrong(case, refuse)
-    assert str(failure.value).endswith("\n\nwrong")
+    assert str(failure.value).endswith("\n# wrong")
+    assert events_shown(str(failure.value)) == 3
     with pytest.raises(ValueError, match="too few") as error:
         fail_if_wrong(Case(1, False, case.text, {}, case.events[:2]), refuse)
     assert error.value.__notes__[0].startswith("# seed 1\n[[case]]")
+    assert events_shown(error.value.__notes__[0]) == 0
     with pytest.raises(ZeroDivisionError) as division:
-        fail_if_wrong_on_rows([{"x": 0}], "title", lambda rows: str(1 // rows[0]["x"]))
+        fail_if_wrong_on_rows([{"x": 1}, {"x": 0}], "title", lambda rows: str([1 // row["x"] for row in rows][2:]))
     assert division.value.__notes__ == ["title\nx\n0"]
 
 
-def test_shrinking_ends_after_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def events_shown(text: str) -> int:
+    """How many events a printed case has."""
+    events = tomllib.loads(text)["case"][0]["events"]
+    return len(events.strip().splitlines()) - 1 if events else 0
+
+
+def test_what_is_asserted_is_a_complaint() -> None:
+    def check(case: Case) -> None:
+        assert types_of(case)
+        assert "C" not in types_of(case), "no C is wanted"
+
+    with pytest.raises(pytest.fail.Exception) as failure:
+        fail_if_wrong(case_with_c(), check)
+    assert "\n# test_complaints.py, line " in str(failure.value)
+    assert ": no C is wanted\n" in str(failure.value)
+    assert events_shown(str(failure.value)) == 1
+
+
+def test_a_smaller_case_fails_in_the_same_way() -> None:
+    """Without rows it fails, too, in another way: that is not what is looked for."""
+
+    def complaint_of(rows: list[Any]) -> str:
+        return "found only: 'a'" if len(rows) > 2 else f"wanted only: {len(rows)}"
+
+    def check(rows: list[Any]) -> None:
+        assert len(rows) > 2
+        assert len(rows) > 9
+
+    for wrong in (complaint_of, check):
+        with pytest.raises(pytest.fail.Exception, match="x\n1\n1\n1\n# "):
+            fail_if_wrong_on_rows([{"x": 1}] * 5, "", wrong)
+
+
+def test_shrinking_ends_after_a_time_and_some_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = Counter[int]()
+
+    def count(rows: list[Any]) -> str:
+        runs[len(rows)] += 1
+        return "wrong"
+
     monkeypatch.setattr(complaints, "SECONDS", -1.0)
-    with pytest.raises(pytest.fail.Exception, match="x\n1\n2\n\nwrong"):
-        fail_if_wrong_on_rows([{"x": 1}, {"x": 2}], "", lambda _: "wrong")
+    with pytest.raises(pytest.fail.Exception, match="x\n1\n2\n# wrong"):
+        fail_if_wrong_on_rows([{"x": 1}, {"x": 2}], "", count)
+    assert runs == {2: 2}
+    monkeypatch.setattr(complaints, "SECONDS", 60.0)
+    monkeypatch.setattr(complaints, "RUNS", 3)
+    with pytest.raises(pytest.fail.Exception, match="wrong"):
+        fail_if_wrong_on_rows([{"x": 1}] * 1000, "", lambda rows: count(rows) if len(rows) == 1000 else "")
+    assert runs.total() == 2 + 2
+
+
+def test_what_fails_only_once_is_said_to() -> None:
+    answers = iter(["wrong", ""])
+    with pytest.raises(pytest.fail.Exception) as failure:
+        fail_if_wrong_on_rows([{"x": 1}], "title", lambda _: next(answers, ""))
+    assert str(failure.value) == "title\nx\n1\n# When it was run again, it did not fail.\n# wrong"
+
+
+# Text for the corpus
+
+
+def test_what_is_printed_is_a_case_of_the_corpus(cases: CaseCounts, tmp_path: Path) -> None:
+    """The corpus reads the text of random cases, and the engines give the matches that stand in it."""
+    for seed in range(cases(200)):
+        loaded = loaded_case(random_case(seed).paste(), tmp_path)
+        assert loaded.why == loaded.rulings[0] == "fill in"
+        for engine in ENGINES:
+            compare(loaded, whole(loaded, engine))
+
+
+def loaded_case(text: str, folder: Path) -> corpus.Case:
+    """The only case of a file of the corpus with a text."""
+    (folder / "pasted.toml").write_text(text)
+    (loaded,) = corpus.load_all(folder)
+    return loaded
+
+
+def test_a_shrunk_case_is_one_of_the_corpus(tmp_path: Path) -> None:
+    with pytest.raises(pytest.fail.Exception) as failure:
+        fail_if_different(case_with_c(), types_but_c, types_of, ('"""', "all"))
+    loaded = loaded_case(str(failure.value), tmp_path)
+    assert loaded.column("type") == ("C",)
+
+
+@pytest.mark.parametrize(
+    ("text", "events", "options", "shown_text"),
+    [
+        ("PATTERN A a WHERE a.s = '1'", [{"ts": 1, "type": "A", "s": "1"}], {}, "'1'"),
+        ("PATTERN A a WHERE a.s = 'a b'", [{"ts": 1, "type": "A", "s": "a b"}], {}, 's = "a b"'),
+        ('PATTERN "A\\B" a', [{"ts": 1, "type": "A\\B"}], {}, 'matches = ["a=0"]'),
+        ("PATTERN A a WHERE a.s = '\\n'\nWITHIN 1", [{"ts": 1, "type": "A", "s": "\\n"}], {}, 'matches = ["a=0"]'),
+        ("PATTERN A a WHERE a.u < 2", [{"ts": 1, "type": "A", "u": None}], {}, "the corpus has no type null"),
+        (
+            "PATTERN A a WHERE a.t > DATE '2020-01-01'",
+            [{"ts": 1, "type": "A", "t": date(2020, 1, 2)}],
+            {},
+            "2020-01-02",
+        ),
+        ("PATTERN A a", [{"ts": datetime(2020, 1, 2, 3), "type": "A"}], {}, "2020-01-02T03:00:00"),
+        ("PATTERN A a", [{"ts": 1, "type": None}, {"ts": 2, "type": "A"}], {}, 'matches = ["a=A1"]'),
+        ("PATTERN A a", [{"ts": 1, "type": "A"}], {"unit": "s"}, 'unit = "s"'),
+        ("PATTERN A a WITHIN 1 second", [{"ts": 1, "type": "A"}], {"errors": 1}, 'raises = { error = "query"'),
+        ("PATTERN A a", [{"ts": None, "type": "A"}], {}, 'raises = { error = "data"'),
+        ("PATTERN A a WHERE", [{"ts": 1, "type": "A"}], {}, 'raises = { error = "query"'),
+        ("PATTERN A+ a[]", [{"ts": ts, "type": "A"} for ts in range(7)], {}, "count = 127"),
+        ("PATTERN A a", [], {}, "matches = []"),
+    ],
+)
+def test_each_kind_of_cell_and_option_is_read_back(
+    text: str, events: list[Any], options: dict[str, Any], shown_text: str, tmp_path: Path
+) -> None:
+    stream = {name: value for name, value in options.items() if name != "errors"}
+    errors = {name: value for name, value in options.items() if name == "errors"}
+    case_text = corpus_text("pasted", text, events, options=errors, stream=stream)
+    assert shown_text in case_text
+    loaded = loaded_case(case_text, tmp_path)
+    if loaded.raises:
+        with pytest.raises(AcepError, match=re.escape(loaded.raises.message)):
+            whole(loaded, "auto")
+    else:
+        compare(loaded, whole(loaded, "auto"))
+
+
+def test_an_option_that_the_corpus_lacks_is_a_comment(tmp_path: Path) -> None:
+    case_text = corpus_text("pasted", "PATTERN A a", [{"ts": 1, "type": "A"}], stream={"budget": 3})
+    assert "# the corpus has no option budget = 3" in case_text
+    assert len(loaded_case(case_text, tmp_path)) == 1
+
+
+def test_a_reference_that_fails_is_a_comment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def crash(*_: Any, **__: Any) -> None:
+        raise IndexError("out of\nrange")
+
+    monkeypatch.setattr(acep, "match", crash)
+    case_text = corpus_text("pasted", "PATTERN A a", [{"ts": 1, "type": "A"}])
+    assert "# the reference runtime fails: IndexError" in case_text
+    assert loaded_case(case_text, tmp_path).matches == ()
+
+
+# What was drawn
+
+
+def test_a_random_test_that_fails_says_what_it_had_drawn() -> None:
+    def check(rows: list[dict[str, Any]], query: Any) -> None:
+        assert query is None, rows
+
+    def draw_and_check() -> None:
+        for seed in range(3, 9):
+            rng = Random(seed)
+            text, wide = "PATTERN A a", {"x": object()}
+            check([{"ts": rng.randint(seed, seed), "wide": None} for _ in range(50)], acep.parse(text))
+            raise AssertionError(wide)
+
+    with pytest.raises(AssertionError) as failure:
+        draw_and_check()
+    lines = complaints.drawn_values(failure.value).splitlines()
+    assert lines[:5] == ["seed = 3", "text = PATTERN A a", "rows:", "ts wide", "3  -"]
+    assert lines[-2:] == ["... (50 rows)", f"query = {acep.parse('PATTERN A a')}"]
+    assert len(lines) == 4 + 40 + 2
+
+
+def test_a_test_that_draws_nothing_says_nothing() -> None:
+    text = "PATTERN A a"
+    with pytest.raises(AssertionError) as failure:
+        assert not text
+    assert complaints.drawn_values(failure.value) == ""
+
+
+def test_the_report_of_a_random_test_has_what_it_had_drawn(pytestconfig: pytest.Config) -> None:
+    (conftest,) = [
+        plugin
+        for plugin in pytestconfig.pluginmanager.get_plugins()
+        if getattr(plugin, "__file__", None) == str(Path(__file__).with_name("conftest.py"))
+    ]
+    sections: list[tuple[str, ...]] = []
+    call = conftest.pytest_runtest_call(SimpleNamespace(add_report_section=lambda *section: sections.append(section)))
+    next(call)
+    with pytest.raises(AssertionError) as failure:
+        check_drawn(5)
+    with pytest.raises(AssertionError):
+        call.throw(failure.value)
+    assert sections == [("call", "values drawn in the", "seed = 5")]
+
+
+def check_drawn(seed: int) -> None:
+    assert seed == 4
