@@ -15,7 +15,7 @@ import re
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from fractions import Fraction
 from pathlib import Path
 from random import Random
 from time import monotonic
@@ -25,7 +25,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from acep.pattern.automata import Automaton
 from acep.pattern.tree import Query
+from tests.case_counts import CaseCounts
 from tests.corpus_text import table_of_rows, to_comment
 from tests.random_cases import Case, shrink
 
@@ -212,7 +214,7 @@ def _without(items: list[Any], taken: list[Any]) -> list[Any]:
 # What was drawn ----------------------------------------------------------------------------------
 
 
-DRAWS = (Random, np.random.Generator, Case)
+DRAWS = (Random, np.random.Generator, Case, CaseCounts)
 MOST_ROWS = 40
 LONGEST = 400
 """Of more rows, or of longer texts, only the first ones are shown."""
@@ -221,8 +223,8 @@ LONGEST = 400
 def drawn_values(error: BaseException) -> str:
     """Return the variables of a random test that failed, as text: numbers, texts, queries, rows and cases.
 
-    "" if no function of the test draws, that is, has a generator of random numbers, a seed, or a random case; and if
-    the case was shrunk and printed by the functions above.
+    "" if no function of the test draws, that is, has a generator of random numbers, a seed, a number of cases, or a
+    random case; and if the case was shrunk and printed by the functions above.
     """
     values: dict[str, Any] = {}
     for frame, _ in traceback.walk_tb(error.__traceback__):
@@ -245,11 +247,36 @@ def _value_text(value: Any) -> str:
     if isinstance(value, pa.Table | pa.RecordBatch):
         return _first_rows(value.slice(0, MOST_ROWS).to_pylist(), value.num_rows)
     if isinstance(value, list | tuple) and value and all(isinstance(item, dict) for item in value):
-        return _first_rows([*islice(value, MOST_ROWS)], len(value))
-    if isinstance(value, bool | int | float | str | Query | np.generic):
-        text = repr(value) if not isinstance(value, str | Query) else str(value)
-        return text if len(text) <= LONGEST else f"{text[:LONGEST]} ... ({len(text)} characters)"
-    return ""
+        return _first_rows([*value[:MOST_ROWS]], len(value))
+    if isinstance(value, dict) and value and all(isinstance(column, list) for column in value.values()):
+        first_cells = ({name: column[row : row + 1] for name, column in value.items()} for row in range(MOST_ROWS))
+        rows = [{name: cells[0] for name, cells in row.items() if cells} for row in first_cells]
+        return _first_rows([row for row in rows if row], max(map(len, value.values())))
+    if isinstance(value, dict) and value and all(isinstance(item, ASKED) for item in value.values()):
+        return "\n".join(f"{name}: {_value_text(item)}" for name, item in value.items())
+    if isinstance(query := getattr(value, "query", None), Query):  # of a plan, or an automaton
+        return _shortened(query.text or str(query))
+    if isinstance(text := getattr(value, "text", None), str):
+        return _shortened(text)
+    if isinstance(table := getattr(value, "arrow", None), pa.Table):
+        return _value_text(table)
+    if isinstance(value, bool | int | float | Fraction | np.generic | np.ndarray | list | tuple):
+        return _shortened(repr(value)) if _is_flat(value) else ""
+    return _shortened(value) if isinstance(value, str) else ""
+
+
+ASKED = (Query, Automaton)
+
+
+def _is_flat(value: Any) -> bool:
+    """Whether a value is a number or a list of numbers and texts."""
+    return not isinstance(value, list | tuple) or (
+        len(value) > 0 and all(isinstance(item, bool | int | float | str) for item in value)
+    )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ... ({len(text)} characters)"
 
 
 def _first_rows(rows: list[dict[str, Any]], count: int) -> str:

@@ -49,6 +49,7 @@ def corpus_text(
     A0    1  A
     B1    2  B
     \"\"\"
+    # by the reference runtime: check it
     matches = ["a=A0 b=B1"]
     """
     table = events if isinstance(events, pa.Table) else pa.Table.from_pylist([*events])
@@ -80,8 +81,8 @@ def corpus_text(
         kind = "query" if isinstance(error, QueryError) else "data"
         matches = f"raises = {to_toml({'error': kind, 'message': error.message})}"
     except Exception as error:  # noqa: BLE001
-        matches = f"{to_comment(f'the reference runtime fails: {error!r}')}\nmatches = []"
-    return "\n".join([*lines, f"events = {event_text}", matches])
+        matches = f"{to_comment(f'it fails: {error!r}')}\nmatches = []"
+    return "\n".join([*lines, f"events = {event_text}", "# by the reference runtime: check it", matches])
 
 
 def table_of_rows(rows: Iterable[Mapping[str, Any]]) -> str:

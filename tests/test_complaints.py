@@ -223,7 +223,7 @@ def test_a_reference_that_fails_is_a_comment(monkeypatch: pytest.MonkeyPatch, tm
 
     monkeypatch.setattr(acep, "match", crash)
     case_text = corpus_text("pasted", "PATTERN A a", [{"ts": 1, "type": "A"}])
-    assert "# the reference runtime fails: IndexError" in case_text
+    assert "# it fails: IndexError" in case_text
     assert loaded_case(case_text, tmp_path).matches == ()
 
 

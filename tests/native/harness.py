@@ -232,7 +232,7 @@ def compare(plan: Plan, batch: Batch, engines: Sequence[str], rng: Random, truth
                 reprs = shown(new[number])
                 seen[number].update(reprs)
                 missing = [match for match in map(repr, due) if match not in seen[number]]
-                assert not missing, "\n".join([f"{engine} finds a match too late", *missing])
+                assert not missing, "\n".join([f"{engine} finds a match too late, or never", *missing])
                 assert at_once.setdefault(kind, reprs) == reprs, (
                     f"{engine} does not find at the same time what {kind} does\n"
                     f"{difference(reprs, at_once[kind], (engine, kind))}"
