@@ -28,10 +28,11 @@ import pytest
 from acep.pattern.automata import Automaton
 from acep.pattern.tree import Query
 from tests.case_counts import CaseCounts
-from tests.corpus_text import table_of_rows, to_comment
+from tests.corpus_text import corpus_text, table_of_rows, to_comment
 from tests.random_cases import Case, shrink
 
 __all__ = [
+    "case_text",
     "difference",
     "drawn_values",
     "fail_if_different",
@@ -99,6 +100,14 @@ def fail_if_wrong_on_rows(
     if failure := _failure_of(complaint_of, [*rows]):
         fewer = _fewer_rows([*rows], _fails_alike(complaint_of, failure))
         _fail(lambda some_rows: f"{title}\n{text_of(some_rows)}", [*rows], fewer, complaint_of, failure)
+
+
+def case_text(name: str, text: str, schema: pa.Schema | None = None, **options: Any) -> Callable[[list[Any]], str]:
+    """Return the ``text_of`` of rows that a query reads: both as a case of the corpus.
+
+    The title is then a comment, "# seed 1", that says what else is drawn.
+    """
+    return lambda rows: corpus_text(name, text, pa.Table.from_pylist(rows, schema), options=options)
 
 
 def difference(answer: Any, wanted: Any, names: tuple[str, str] = NAMES) -> str:
