@@ -495,7 +495,7 @@ def test_the_preference_is_that_of_regular_expressions() -> None:
         for at in range(len(word)):
             theirs = re.compile(text).match(word, at)
             ours = next(part(Seen(rows, at, (), define)), None)
-            assert (ours and ours.at) == (theirs and theirs.end())
+            assert (ours and ours.at) == (theirs and theirs.end()), f"{text} on {word} from {at}"
             found += ours is not None
     assert found > 300
 

@@ -224,4 +224,4 @@ def test_letters_by_definition(expression: str, errors: int, strategy: Strategy)
             least = min((cost(at, w, rows, strategy) for w in long for at in places(part, w)), default=errors + 1)
             if least <= errors:
                 expected[rows] = least
-    assert found == expected
+    assert found == expected, text
