@@ -243,7 +243,7 @@ def drawn_values(error: BaseException) -> str:
             values |= frame.f_locals
     if not any(name == "seed" or isinstance(value, DRAWS) for name, value in values.items()):
         return ""
-    texts = {name: _value_text(value) for name, value in values.items() if not name.startswith("@")}
+    texts = {name: _value_text(value) for name, value in values.items() if not name.startswith(("@", "_"))}
     texts = {"seed": texts.pop("seed", ""), **texts}
     lines = [f"{name} = {text}" if "\n" not in text else f"{name}:\n{text}" for name, text in texts.items() if text]
     return "\n".join(lines)

@@ -88,6 +88,8 @@ def corpus_text(
 def table_of_rows(rows: Iterable[Mapping[str, Any]]) -> str:
     """Return rows as ``events`` of the corpus: a line of names, then a line a row, ``-`` for null.
 
+    Texts that would be read as something else stand in quotes; the corpus cannot read those with blanks.
+
     >>> print(table_of_rows([{"ts": 1, "type": "A"}, {"ts": 2, "type": None, "op": -1}]))
     ts type op
     1  A    -
@@ -156,7 +158,7 @@ def _cell_text(cell: Any) -> str:
     if cell is None:
         return "-"
     if isinstance(cell, str):
-        return cell if corpus.cell_of(cell) == cell else f"'{cell}'"
+        return cell if cell.split() == [cell] and corpus.cell_of(cell) == cell else f"'{cell}'"
     return to_toml(cell) if isinstance(cell, bool | dt.date) else str(cell)
 
 
