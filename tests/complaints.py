@@ -6,7 +6,7 @@ use ``fail_if_different_on_rows`` and ``fail_if_wrong_on_rows``, which drop rows
 everything else. What is called must depend on its argument alone: a test that draws while it runs begins with
 ``Random(case.seed)`` each time.
 
-``drawn_values`` says what any other test had drawn when it failed; tests/conftest.py adds it to each failure.
+Of all other random tests tests/drawn_values.py says what they had drawn when they failed.
 """
 
 from __future__ import annotations
@@ -15,26 +15,19 @@ import re
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
-from random import Random
 from time import monotonic
 from typing import Any, NoReturn, TypeVar
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
-from acep.pattern.automata import Automaton
-from acep.pattern.tree import Query
-from tests.case_counts import CaseCounts
 from tests.corpus_text import corpus_text, table_of_rows, to_comment
 from tests.random_cases import Case, shrink
 
 __all__ = [
     "case_text",
     "difference",
-    "drawn_values",
     "fail_if_different",
     "fail_if_different_on_rows",
     "fail_if_wrong",
@@ -137,7 +130,7 @@ def difference(answer: Any, wanted: Any, names: tuple[str, str] = NAMES) -> str:
 class Failure:
     """How something fails: what is said of it, and the kinds of complaint, of which a smaller input must have one.
 
-    Kinds are the heads of the lines of a complaint without numbers, or the place where an exception was raised.
+    Kinds are the heads of the lines of a complaint without values, or the place where an exception was raised.
     """
 
     text: str
@@ -160,7 +153,19 @@ def _failure_of(complaint_of: Callable[[T], str | None], argument: T) -> Failure
         return Failure(repr(error), frozenset({(type(error), frame.filename, frame.lineno)}), error)
     if not complaint:
         return None
-    return Failure(complaint, frozenset(re.sub(r"\d+", "", line.partition(":")[0]) for line in complaint.splitlines()))
+    return Failure(complaint, frozenset(map(_kind_of, complaint.splitlines())))
+
+
+def _kind_of(line: str) -> str:
+    """Return what stands in a line before a colon, without values: numbers, and what is in quotes or brackets.
+
+    >>> _kind_of("native only: {'a': 1}"), _kind_of("given [(1, 'a')], not {}: late")
+    ('native only', 'given not')
+    """
+    line, values = re.sub(r"'[^']*'|\"[^\"]*\"", "", line), 1
+    while values:
+        line, values = re.subn(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}", "", line)
+    return " ".join(re.findall(r"[a-zA-Z_+]+", line.partition(":")[0]))
 
 
 def _fails_alike(complaint_of: Callable[[T], str | None], failure: Failure) -> Callable[[T], bool]:
@@ -218,75 +223,3 @@ def _without(items: list[Any], taken: list[Any]) -> list[Any]:
         if item in left:
             left.remove(item)
     return left
-
-
-# What was drawn ----------------------------------------------------------------------------------
-
-
-DRAWS = (Random, np.random.Generator, Case, CaseCounts)
-MOST_ROWS = 40
-LONGEST = 400
-"""Of more rows, or of longer texts, only the first ones are shown."""
-
-
-def drawn_values(error: BaseException) -> str:
-    """Return the variables of a random test that failed, as text: numbers, texts, queries, rows and cases.
-
-    "" if no function of the test draws, that is, has a generator of random numbers, a seed, a number of cases, or a
-    random case; and if the case was shrunk and printed by the functions above.
-    """
-    values: dict[str, Any] = {}
-    for frame, _ in traceback.walk_tb(error.__traceback__):
-        if (path := frame.f_code.co_filename) == __file__:
-            return ""
-        if path.startswith(TESTS) and frame.f_code.co_name != "<module>" and not path.endswith("conftest.py"):
-            values |= frame.f_locals
-    if not any(name == "seed" or isinstance(value, DRAWS) for name, value in values.items()):
-        return ""
-    texts = {name: _value_text(value) for name, value in values.items() if not name.startswith(("@", "_"))}
-    texts = {"seed": texts.pop("seed", ""), **texts}
-    lines = [f"{name} = {text}" if "\n" not in text else f"{name}:\n{text}" for name, text in texts.items() if text]
-    return "\n".join(lines)
-
-
-def _value_text(value: Any) -> str:
-    """Return a value that may have been drawn as text; "" for all others."""
-    if isinstance(value, Case):
-        return value.paste()
-    if isinstance(value, pa.Table | pa.RecordBatch):
-        return _first_rows(value.slice(0, MOST_ROWS).to_pylist(), value.num_rows)
-    if isinstance(value, list | tuple) and value and all(isinstance(item, dict) for item in value):
-        return _first_rows([*value[:MOST_ROWS]], len(value))
-    if isinstance(value, dict) and value and all(isinstance(column, list) for column in value.values()):
-        first_cells = ({name: column[row : row + 1] for name, column in value.items()} for row in range(MOST_ROWS))
-        rows = [{name: cells[0] for name, cells in row.items() if cells} for row in first_cells]
-        return _first_rows([row for row in rows if row], max(map(len, value.values())))
-    if isinstance(value, dict) and value and all(isinstance(item, ASKED) for item in value.values()):
-        return "\n".join(f"{name}: {_value_text(item)}" for name, item in value.items())
-    if isinstance(query := getattr(value, "query", None), Query):  # of a plan, or an automaton
-        return _shortened(query.text or str(query))
-    if isinstance(text := getattr(value, "text", None), str):
-        return _shortened(text)
-    if isinstance(table := getattr(value, "arrow", None), pa.Table):
-        return _value_text(table)
-    if isinstance(value, bool | int | float | Fraction | np.generic | np.ndarray | list | tuple):
-        return _shortened(repr(value)) if _is_flat(value) else ""
-    return _shortened(value) if isinstance(value, str) else ""
-
-
-ASKED = (Query, Automaton)
-
-
-def _is_flat(value: Any) -> bool:
-    """Whether a value is a number or a list of numbers and texts."""
-    return not isinstance(value, list | tuple) or (
-        len(value) > 0 and all(isinstance(item, bool | int | float | str) for item in value)
-    )
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ... ({len(text)} characters)"
-
-
-def _first_rows(rows: list[dict[str, Any]], count: int) -> str:
-    return table_of_rows(rows) + (f"\n... ({count} rows)" if count > len(rows) else "")

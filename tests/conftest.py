@@ -129,7 +129,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     try:
         return (yield)
     except Exception as error:
-        from tests.complaints import drawn_values
+        from tests.drawn_values import drawn_values
 
         if values := drawn_values(error):
             item.add_report_section("call", "values drawn in the", values)

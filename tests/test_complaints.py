@@ -21,6 +21,7 @@ from tests.complaints import (
     fail_if_wrong,
     fail_if_wrong_on_rows,
 )
+from tests.drawn_values import drawn_values
 from tests.random_cases import Case, random_case
 
 
@@ -158,7 +159,7 @@ def test_a_random_test_that_fails_says_what_it_had_drawn() -> None:
 
     with pytest.raises(AssertionError) as failure:
         draw_and_check()
-    lines = complaints.drawn_values(failure.value).splitlines()
+    lines = drawn_values(failure.value).splitlines()
     assert lines[:5] == ["seed = 3", "text = PATTERN A a", "rows:", "ts wide", "3  -"]
     assert lines[-2:] == ["... (50 rows)", f"query = {acep.parse('PATTERN A a')}"]
     assert len(lines) == 4 + 40 + 2
@@ -168,7 +169,7 @@ def test_a_test_that_draws_nothing_says_nothing() -> None:
     text = "PATTERN A a"
     with pytest.raises(AssertionError) as failure:
         assert not text
-    assert complaints.drawn_values(failure.value) == ""
+    assert drawn_values(failure.value) == ""
 
 
 def test_the_report_of_a_random_test_has_what_it_had_drawn(pytestconfig: pytest.Config) -> None:
