@@ -35,11 +35,8 @@ def drawn_values(error: BaseException) -> str:
     for frame, _ in traceback.walk_tb(error.__traceback__):
         if (path := frame.f_code.co_filename) == complaints.__file__:
             return ""
-        if (
-            path.startswith(complaints.TESTS)
-            and frame.f_code.co_name != "<module>"
-            and path != f"{complaints.TESTS}/conftest.py"
-        ):
+        is_of_test = path.startswith(complaints.TESTS) and path != f"{complaints.TESTS}/conftest.py"
+        if is_of_test and frame.f_code.co_name != "<module>":
             values |= frame.f_locals
     if not any(name == "seed" or isinstance(value, DRAWS) for name, value in values.items()):
         return ""
