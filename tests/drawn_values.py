@@ -40,10 +40,18 @@ def drawn_values(error: BaseException) -> str:
             values |= frame.f_locals
     if not any(name == "seed" or isinstance(value, DRAWS) for name, value in values.items()):
         return ""
-    texts = {name: _value_text(value) for name, value in values.items() if not name.startswith(("@", "_"))}
+    texts = {name: _safe_value_text(value) for name, value in values.items() if not name.startswith(("@", "_"))}
     texts = {"seed": texts.pop("seed", ""), **texts}
     lines = [f"{name} = {text}" if "\n" not in text else f"{name}:\n{text}" for name, text in texts.items() if text]
     return "\n".join(lines)
+
+
+def _safe_value_text(value: Any) -> str:
+    """Return a value as text; "" if it cannot be shown, as nothing may hide the failure itself."""
+    try:
+        return _value_text(value)
+    except Exception:  # noqa: BLE001
+        return ""
 
 
 def _value_text(value: Any) -> str:

@@ -165,6 +165,22 @@ def test_a_random_test_that_fails_says_what_it_had_drawn() -> None:
     assert len(lines) == 4 + 40 + 2
 
 
+def test_a_value_that_cannot_be_shown_is_left_out() -> None:
+    class Broken:
+        @property
+        def text(self) -> str:
+            raise ValueError("no text")
+
+    def draw_and_check() -> None:
+        for seed in range(3, 5):
+            broken, columns = Broken(), {1: [seed]}
+            assert not columns, broken
+
+    with pytest.raises(AssertionError) as failure:
+        draw_and_check()
+    assert drawn_values(failure.value) == "seed = 3"
+
+
 def test_a_test_that_draws_nothing_says_nothing() -> None:
     text = "PATTERN A a"
     with pytest.raises(AssertionError) as failure:

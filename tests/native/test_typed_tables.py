@@ -31,7 +31,7 @@ def test_typed_events_in_any_order_give_the_matches_of_exact_arithmetic(seed: in
 
 def complaint_of_any_order(seed: int, speculation: Any, events: pa.Table, cases: list[Case]) -> str:
     """Say what is found of one query in another order, where one event is taken back and given again."""
-    rng, rows, counts = Random(seed), range(events.num_rows), Counter[tuple[str, ...]]()
+    rng, rows, counts = Random(seed), range(events.num_rows), Counter[tuple[Any, ...]]()
     if not cases or not rows:
         return ""
     table = events.append_column("n", pa.array([f"n{row}" for row in rows]))
