@@ -115,3 +115,16 @@ def spark() -> Iterator[SparkSession]:
     session = get_session()
     yield session
     session.stop()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Let a random test that fails say what it had drawn."""
+    try:
+        return (yield)
+    except Exception as error:
+        from tests.drawn_values import drawn_values
+
+        if values := drawn_values(error):
+            item.add_report_section("call", "values drawn in the", values)
+        raise

@@ -36,7 +36,7 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["FOLDER", "Case", "CorpusError", "Match", "Raises", "load", "load_all"]
+__all__ = ["FOLDER", "Case", "CorpusError", "Match", "Raises", "cell_of", "load", "load_all"]
 
 FOLDER = Path(__file__).with_name("corpus")
 
@@ -254,7 +254,7 @@ def _events(where: str, raw: Any, timed: bool) -> tuple[tuple[tuple[str, tuple[C
         for number, line in enumerate(lines):
             if len(line) != len(header):
                 raise CorpusError(f"{where}: row {number} of `events` has {len(line)} cells, not {len(header)}")
-        table = {head: [_cell(line[c]) for line in lines] for c, head in enumerate(header)}
+        table = {head: [cell_of(line[c]) for line in lines] for c, head in enumerate(header)}
     else:
         words = [_WORD.fullmatch(word) for word in raw.split()]
         if None in words:
@@ -280,7 +280,8 @@ def _events(where: str, raw: Any, timed: bool) -> tuple[tuple[tuple[str, tuple[C
     return tuple((head, tuple(values)) for head, values in table.items()), names
 
 
-def _cell(text: str) -> Cell:
+def cell_of(text: str) -> Cell:
+    """Return the value that a word of a corpus file stands for."""
     if text == "-":
         return None
     if text in ("true", "false"):
@@ -335,13 +336,13 @@ def _match(where: str, raw: Any, names: Mapping[str, int], letters: bool, size: 
             if word.startswith("!"):
                 error = word[1:]
             elif word.startswith("@"):
-                bundle = _cell(word[1:])
+                bundle = cell_of(word[1:])
             elif left == "key" and not equals:
                 has_key = True
             elif left.startswith("key."):
-                key[left[4:]], has_key = _cell(right), True
+                key[left[4:]], has_key = cell_of(right), True
             elif left.startswith("ret."):
-                ret[left[4:]], has_ret = _cell(right), True
+                ret[left[4:]], has_ret = cell_of(right), True
             elif equals:
                 bind.setdefault(left, []).extend(right.split(","))
             elif letters:

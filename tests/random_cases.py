@@ -19,6 +19,7 @@ import pyarrow as pa
 import acep
 from acep.errors import AcepError
 from acep.pattern import tree
+from tests.corpus_text import corpus_text
 
 __all__ = ["Case", "events_of", "random_case", "shrink"]
 
@@ -52,35 +53,26 @@ class Case:
         return events_of(self.events[start:end])
 
     def paste(self) -> str:
-        """The case as it would stand in the corpus, but for its matches."""
-        said = re.findall(r"[a-z]+", f"{self.text} {self.options.get('by')}")
-        used = [
+        """The case as it would stand in the corpus, with the matches that the reference runtime gives."""
+        words = re.findall(r"[a-z]+", f"{self.text} {self.options.get('by')}")
+        words += ["ts", "type", *map(str, self.stream.values())]
+        names = [
             name
             for name in COLUMNS
-            if name in ("ts", "type", *said) or any(row[name] is not None for row in self.events)
+            if name in words or (name not in ("seq", "id") and any(row[name] is not None for row in self.events))
         ]
-        lines = [" ".join(["label", *used])]
-        for i, row in enumerate(self.events):
-            cells = ["-" if row[name] is None else str(row[name]) for name in used]
-            lines.append(" ".join([f"{row['type']}{i}", *cells]))
-        given = {**self.options, **self.stream}
-        options = [f"{name} = {toml(value)}" for name, value in given.items() if value is not None]
-        head = f"{'regex' if self.letters else 'query'} = {toml(self.text)}"
-        events = 'events = """\n' + "\n".join(lines) + '\n"""'
-        return "\n".join([f"# seed {self.seed}", "[[case]]", f'name = "seed_{self.seed}"', head, *options, events])
+        table = self.table().select(names)
+        for name in dict.fromkeys(name for row in self.events for name in row if name not in COLUMNS):
+            table = table.append_column(name, pa.array([row.get(name) for row in self.events]))
+        case_text = corpus_text(
+            f"seed_{self.seed}", self.text, table, letters=self.letters, options=self.options, stream=self.stream
+        )
+        return f"# seed {self.seed}\n{case_text}"
 
 
 def events_of(rows: Sequence[Row]) -> pa.Table:
     """Return rows as a table of the columns of random cases."""
     return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()})
-
-
-def toml(given: Any) -> str:
-    if isinstance(given, dict):
-        return "{ " + ", ".join(f"{key} = {toml(v)}" for key, v in given.items()) + " }"
-    if isinstance(given, str):
-        return f'"""{given}"""' if "\n" in given else f'"{given}"'
-    return str(given)
 
 
 # Patterns

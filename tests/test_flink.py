@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 import acep
+from tests.corpus_text import table_of_rows
 from tests.flink import Bound, Event, Step, matches
 from tests.flink_cases import CASES, PUBLISHED, SKIPPED, TASKS, UNTIL, Case
 from tests.test_other_languages import HOWTO, table_of
@@ -52,8 +53,7 @@ def different(ours: list[set[Bound]], theirs: list[set[Bound]], made: list[list[
     """Return the first stream whose matches are not the same, as text; "" if there is none."""
     for mine, flinks, events in zip(ours, theirs, made, strict=True):
         if mine != flinks:
-            types = " ".join(event["type"] for event in events)
-            return f"{types}: only acep {sorted(mine - flinks)}, only Flink {sorted(flinks - mine)}"
+            return f"{table_of_rows(events)}\nonly acep {sorted(mine - flinks)}, only Flink {sorted(flinks - mine)}"
     return ""
 
 

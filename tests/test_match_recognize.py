@@ -496,7 +496,7 @@ def test_the_preference_is_that_of_regular_expressions(cases: CaseCounts) -> Non
         for at in range(len(word)):
             theirs = re.compile(text).match(word, at)
             ours = next(part(Seen(rows, at, (), define)), None)
-            assert (ours and ours.at) == (theirs and theirs.end())
+            assert (ours and ours.at) == (theirs and theirs.end()), f"{text} on {word} from {at}"
             found += ours is not None
     cases.expect({"matches": found}, "matches", least=301)
 

@@ -251,7 +251,7 @@ def test_letters_by_definition(expression: str, errors: int) -> None:
             least = min((len(w) - n for w in long for _ in places(part, w)), default=errors + 1)
             if least <= errors:
                 expected[rows] = least
-    assert found_in(text, acep.regex(expression, within=None, errors=errors)) == expected
+    assert found_in(text, acep.regex(expression, within=None, errors=errors)) == expected, text
 
 
 @pytest.mark.parametrize("surplus", [None, 1, 2])
@@ -275,7 +275,7 @@ def test_letters_that_follow_each_other_by_definition(expression: str, errors: i
             least = min((number for number in costs if number is not None), default=errors + 1)
             if least <= errors:
                 expected[rows] = least
-    assert found_in(text, query) == expected
+    assert found_in(text, query) == expected, text
 
 
 def text_for(expression: str, errors: int) -> str:

@@ -13,6 +13,7 @@ import pytest
 
 import acep
 from tests.case_counts import CaseCounts
+from tests.complaints import case_text, fail_if_different_on_rows
 from tests.test_docs import blocks
 
 HOWTO = Path(__file__).resolve().parents[1] / "docs/howto"
@@ -177,13 +178,24 @@ def test_every_in_esper_starts_again_behind_a_match(cases: CaseCounts) -> None:
     draw = random.Random(3)
     for _ in range(cases(50)):
         types = draw.choices("AABC", k=draw.randint(4, 12))
-        pairs, begun = [], None
-        for place, type in enumerate(types):
-            if begun is None and type == "A":
-                begun = place
-            elif begun is not None and type == "B":
-                pairs.append((begun, place))
-                begun = None
-        query = f"PATTERN SEQ(A a, B b) WHERE {PAID}(a, b) OUTPUT LONGEST NON OVERLAP"
-        found = acep.match({"ts": list(range(len(types))), "type": types}, query)
-        assert [(match.start, match.end) for match in found] == pairs
+        rows = [{"ts": place, "type": type} for place, type in enumerate(types)]
+        text_of = case_text("every_in_esper", EVERY)
+        fail_if_different_on_rows(rows, "#", spans_of_acep, spans_of_esper, ("acep", "Esper"), text_of)
+
+
+EVERY = f"PATTERN SEQ(A a, B b) WHERE {PAID}(a, b) OUTPUT LONGEST NON OVERLAP"
+
+
+def spans_of_acep(rows: list[Any]) -> list[tuple[int, int]]:
+    return [(match.start, match.end) for match in acep.match(pa.Table.from_pylist(rows), EVERY)] if rows else []
+
+
+def spans_of_esper(rows: list[Any]) -> list[tuple[int, int]]:
+    pairs, begun = [], None
+    for row in rows:
+        if begun is None and row["type"] == "A":
+            begun = row["ts"]
+        elif begun is not None and row["type"] == "B":
+            pairs.append((begun, row["ts"]))
+            begun = None
+    return pairs

@@ -6,22 +6,23 @@ shrunk and printed in the form of a case of ``tests/corpus/``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import acep
 from acep.pattern.tree import Negation, Output, Query, Strategy
 from acep.pattern.walk import nodes
+from tests.case_counts import CaseCounts
+from tests.complaints import difference, fail_if_different, fail_if_wrong
 from tests.oracle import TooManyStepsError, oracle
-from tests.random_cases import Case, random_case, shrink
+from tests.random_cases import Case, random_case
 
 ENGINES = ("reference", "auto")
 """The engines that must agree with the oracle."""
@@ -29,8 +30,6 @@ ENGINES = ("reference", "auto")
 CHUNKS = 100
 LIMIT = 5_000
 """How many steps the oracle may take before a stream is cut."""
-
-SEEDS = st.integers(min_value=10**6, max_value=2 * 10**6)
 
 
 def told(matches: Iterable[Any]) -> list[tuple[Any, ...]]:
@@ -71,25 +70,6 @@ def drawn(seed: int) -> Case:
     return manageable(random_case(seed))[0]
 
 
-def complaint(case: Case, engine: str) -> str:
-    """What to say of a case on which an engine and the oracle differ."""
-
-    def differs(smaller: Case) -> bool:
-        try:
-            return found(smaller, engine) != judged(smaller)
-        except TooManyStepsError:
-            return False
-
-    small = shrink(case, differs)
-    ours, theirs = found(small, engine), judged(small)
-    lines = [small.paste(), ""]
-    lines += [f"oracle only: {shown(one)}" for one in theirs if one not in ours]
-    lines += [f"{engine} only: {shown(one)}" for one in ours if one not in theirs]
-    if len(lines) == 2:
-        lines += [f"another order: {[shown(one) for one in ours]}, not {[shown(one) for one in theirs]}"]
-    return "\n".join(lines)
-
-
 def shown(one: tuple[Any, ...]) -> str:
     key, start, end, error, bindings, bundle, values = one
     bound = " ".join(f"{var}={','.join(map(str, ids))}" for var, ids in bindings.items())
@@ -97,17 +77,19 @@ def shown(one: tuple[Any, ...]) -> str:
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_engines_agree_with_oracle(chunk: int, cases: Callable[[int], int]) -> None:
+def test_engines_agree_with_oracle(chunk: int, cases: CaseCounts) -> None:
     for seed in range(chunk, chunk + CHUNKS * cases(100), CHUNKS):
         case, wanted = manageable(random_case(seed))
         for engine in ENGINES:
-            try:
-                agree = found(case, engine) == wanted
-            except Exception as error:
-                error.add_note(f"engine: {engine}\n{case.paste()}")
-                raise
-            if not agree:
-                pytest.fail(complaint(case, engine), pytrace=False)
+            fail_if_wrong(case, partial(complaint_of_engine, engine, case, wanted))
+
+
+def complaint_of_engine(engine: str, judged_case: Case, wanted: list[tuple[Any, ...]], case: Case) -> str:
+    """Say how an engine and the oracle differ on a case; what the oracle says of one is given."""
+    if case is not judged_case:
+        wanted = judged(case)
+    answer = found(case, engine)
+    return "" if answer == wanted else difference([*map(shown, answer)], [*map(shown, wanted)], (engine, "oracle"))
 
 
 def test_most_cases_have_matches() -> None:
@@ -118,6 +100,15 @@ def test_most_cases_have_matches() -> None:
 # Properties
 
 
+SEEDS = 100
+"""How many cases each property is tried on; they are not those above."""
+
+
+def cases_from(first: int, count: int) -> Iterator[Case]:
+    """So many cases from a seed on."""
+    return map(drawn, range(first, first + count))
+
+
 def bindings(case: Case, query: Query, engine: str) -> dict[Any, Any]:
     """The error of each match, by what it binds."""
     matches = acep.match(case.table(), query, engine=engine, **case.stream)
@@ -125,25 +116,38 @@ def bindings(case: Case, query: Query, engine: str) -> dict[Any, Any]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@given(seed=SEEDS, more=st.sampled_from([Fraction(1, 2), Fraction(1), Fraction(2)]))
-def test_found_with_less_is_found_with_more(seed: int, more: Fraction, engine: str) -> None:
-    case = drawn(seed)
+def test_found_with_less_is_found_with_more(engine: str, cases: CaseCounts) -> None:
+    for case in cases_from(1_000_000, cases(SEEDS)):
+        fail_if_wrong(case, partial(changes_with_more, engine))
+
+
+def changes_with_more(engine: str, case: Case) -> str:
+    """Say which matches are not found with more errors, or with another error."""
     query = replace(case.query(), output=Output.ALL)
     if query.sources:
-        return
+        return ""
+    more = Random(case.seed).choice((Fraction(1, 2), Fraction(1), Fraction(2)))
     few = bindings(case, query, engine)
     many = bindings(case, replace(query, errors=query.errors + more), engine)
-    assert all(many.get(binding) == error for binding, error in few.items()), case.paste()
+    return "\n".join(
+        f"with {more} more errors: {binding} has the error {many.get(binding)}, not {error}"
+        for binding, error in few.items()
+        if many.get(binding) != error
+    )
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@given(seed=SEEDS)
-def test_each_strategy_finds_what_a_stricter_one_does(seed: int, engine: str) -> None:
-    """Without errors and negations: an event that need not be ignored was not ignored."""
-    case = drawn(seed)
+def test_each_strategy_finds_what_a_stricter_one_does(engine: str, cases: CaseCounts) -> None:
+    for case in cases_from(1_200_000, cases(SEEDS)):
+        fail_if_wrong(case, partial(lost_with_a_looser_strategy, engine))
+
+
+def lost_with_a_looser_strategy(engine: str, case: Case) -> str:
+    """Say which matches a looser strategy does not find, without errors and negations: there an event that need not be
+    ignored was not ignored."""
     query = replace(case.query(), output=Output.ALL, errors=Fraction(0))
     if query.sources or any(isinstance(node, Negation) for node in nodes(query.pattern)):
-        return
+        return ""
     strategies = (
         Strategy.STRICT_CONTIGUITY,
         Strategy.PARTITION_CONTIGUITY,
@@ -151,8 +155,11 @@ def test_each_strategy_finds_what_a_stricter_one_does(seed: int, engine: str) ->
         Strategy.SKIP_TILL_ANY_MATCH,
     )
     sets = [set(bindings(case, replace(query, strategy=strategy), engine)) for strategy in strategies]
-    for stricter, looser in pairwise(sets):
-        assert stricter <= looser, case.paste()
+    return "\n".join(
+        f"{looser.value} lacks what {stricter.value} finds: {binding}"
+        for (stricter, few), (looser, many) in pairwise(zip(strategies, sets, strict=True))
+        for binding in sorted(few - many)
+    )
 
 
 def in_order(case: Case) -> Case:
@@ -175,34 +182,38 @@ def pieces(case: Case, rng: Random) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@given(seed=SEEDS)
-def test_batches_do_not_matter(seed: int, engine: str) -> None:
-    case = in_order(drawn(seed))
-    matcher = acep.Matcher(case.query(), engine=engine, **case.stream)
-    given_: list[Any] = []
-    for start, end in pieces(case, Random(seed)):
-        given_ += matcher.push(case.table(start, end))
-    given_ += matcher.finish()
-    whole = acep.match(case.table(), case.query(), engine=engine, **case.stream)
-    assert by_binding(given_) == by_binding(whole), case.paste()
+def test_batches_do_not_matter(engine: str, cases: CaseCounts) -> None:
+    for case in map(in_order, cases_from(1_400_000, cases(SEEDS))):
+        fail_if_different(case, partial(matches_in_pieces, engine), partial(matches_at_once, engine), PIECES)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@given(seed=SEEDS)
-def test_a_restored_matcher_goes_on(seed: int, engine: str) -> None:
-    case = in_order(drawn(seed))
-    rng = Random(seed)
+def test_a_restored_matcher_goes_on(engine: str, cases: CaseCounts) -> None:
+    for case in map(in_order, cases_from(1_600_000, cases(SEEDS))):
+        restored = partial(matches_in_pieces, engine, restored=True)
+        fail_if_different(case, restored, partial(matches_at_once, engine), PIECES)
+
+
+PIECES = ("in pieces", "at once")
+
+
+def matches_at_once(engine: str, case: Case) -> list[tuple[Any, ...]]:
+    return by_binding(acep.match(case.table(), case.query(), engine=engine, **case.stream))
+
+
+def matches_in_pieces(engine: str, case: Case, *, restored: bool = False) -> list[tuple[Any, ...]]:
+    """What a matcher gives for pieces of the stream; ``restored``: another one goes on after each."""
 
     def matcher() -> Any:
         return acep.Matcher(case.query(), engine=engine, **case.stream)
 
     running = matcher()
-    given_: list[Any] = []
-    for start, end in pieces(case, rng):
-        given_ += running.push(case.table(start, end))
-        state = running.snapshot()
-        running = matcher()
-        running.restore(state)
-    given_ += running.finish()
-    whole = acep.match(case.table(), case.query(), engine=engine, **case.stream)
-    assert by_binding(given_) == by_binding(whole), case.paste()
+    matches: list[Any] = []
+    for start, end in pieces(case, Random(case.seed)):
+        matches += running.push(case.table(start, end))
+        if restored:
+            state = running.snapshot()
+            running = matcher()
+            running.restore(state)
+    matches += running.finish()
+    return by_binding(matches)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import acep
 from acep.automaton.registers import Check, Program, Register, Step
 from acep.pattern.walk import leaves_of
 from acep.plan.assume import assumed_plan
 from acep.plan.compile import Plan
+from tests.complaints import fail_if_wrong
 from tests.random_cases import random_case
 
 
-def plans(number: int) -> Iterator[tuple[str, Plan]]:
+def check_plans(number: int, check: Callable[[Plan], None]) -> None:
+    """Check the plan of each of so many random cases."""
     for seed in range(number):
-        case = random_case(seed)
-        yield case.text, assumed_plan(case.query())
+        fail_if_wrong(random_case(seed), lambda case: check(assumed_plan(case.query())))
 
 
 def plan_of(where: str, pattern: str = "SEQ(A+ a[], B b)", **options: object) -> Plan:
@@ -90,55 +91,67 @@ def may_hold(plan: Plan) -> list[set[str]]:
 
 
 def test_a_state_keeps_what_is_read_later_and_nothing_else(cases: Callable[[int], int]) -> None:
-    for text, plan in plans(cases(300)):
-        program, bound = plan.program, may_hold(plan)
-        needed = live(program)
-        for state, layout in enumerate(program.layouts):
-            wanted = {r for s, r in needed if s == state and r.var in bound[state]}
-            assert set(layout) == wanted, (text, state)
-            assert list(layout) == sorted(set(layout))
+    check_plans(cases(300), check_registers)
+
+
+def check_registers(plan: Plan) -> None:
+    program, bound = plan.program, may_hold(plan)
+    needed = live(program)
+    for state, layout in enumerate(program.layouts):
+        wanted = {r for s, r in needed if s == state and r.var in bound[state]}
+        assert set(layout) == wanted
+        assert list(layout) == sorted(set(layout))
 
 
 # Where predicates stand -------------------------------------------------------------------------
 
 
 def test_predicates_stand_where_one_of_their_variables_is_bound_or_left(cases: Callable[[int], int]) -> None:
-    for text, plan in plans(cases(300)):
-        variables = [{leaf.var for leaf in leaves_of(p.expr)} for p in plan.predicates]
-        bound = may_hold(plan)
-        for state, here in enumerate(plan.program.steps):
-            for step in here:
-                for check in step.binding:
-                    assert step.arc.var in variables[check.predicate], text
-                for check in step.leaving:
-                    assert set(step.arc.closes) & variables[check.predicate], text
-                    assert variables[check.predicate] <= bound[state], text
-                assert set(step.forgets) == {v for g in step.arc.resets for v in plan.automaton.groups[g]}
-                for frame in step.frames:
-                    assert frame.register in plan.program.layouts[step.arc.target]
-        for state, checks in enumerate(plan.program.ending):
-            assert plan.arcs.states[state].accepts or not checks
+    check_plans(cases(300), check_places_of_predicates)
+
+
+def check_places_of_predicates(plan: Plan) -> None:
+    variables = [{leaf.var for leaf in leaves_of(p.expr)} for p in plan.predicates]
+    bound = may_hold(plan)
+    for state, here in enumerate(plan.program.steps):
+        for step in here:
+            for check in step.binding:
+                assert step.arc.var in variables[check.predicate]
+            for check in step.leaving:
+                assert set(step.arc.closes) & variables[check.predicate]
+                assert variables[check.predicate] <= bound[state]
+            assert set(step.forgets) == {v for g in step.arc.resets for v in plan.automaton.groups[g]}
+            for frame in step.frames:
+                assert frame.register in plan.program.layouts[step.arc.target]
+    for state, checks in enumerate(plan.program.ending):
+        assert plan.arcs.states[state].accepts or not checks
 
 
 def test_predicates_of_one_event_are_checked_wherever_it_is_bound(cases: Callable[[int], int]) -> None:
-    for text, plan in plans(cases(300)):
-        for number, predicate in enumerate(plan.predicates):
-            leaves = leaves_of(predicate.expr)
-            names = {leaf.var for leaf in leaves}
-            if len(names) > 1 or names & plan.kleene:
-                continue
-            for here in plan.program.steps:
-                for step in here:
-                    checked = number in {check.predicate for check in step.binding}
-                    assert checked == (step.arc.var in names), text
+    check_plans(cases(300), check_predicates_of_one_event)
+
+
+def check_predicates_of_one_event(plan: Plan) -> None:
+    for number, predicate in enumerate(plan.predicates):
+        leaves = leaves_of(predicate.expr)
+        names = {leaf.var for leaf in leaves}
+        if len(names) > 1 or names & plan.kleene:
+            continue
+        for here in plan.program.steps:
+            for step in here:
+                checked = number in {check.predicate for check in step.binding}
+                assert checked == (step.arc.var in names)
 
 
 def test_cheap_checks_come_first(cases: Callable[[int], int]) -> None:
-    for _, plan in plans(cases(100)):
-        for here in plan.program.steps:
-            for step in here:
-                costs = [(bool(read_by(check)), len(check.loops)) for check in step.binding]
-                assert costs == sorted(costs)
+    check_plans(cases(100), check_costs)
+
+
+def check_costs(plan: Plan) -> None:
+    for here in plan.program.steps:
+        for step in here:
+            costs = [(bool(read_by(check)), len(check.loops)) for check in step.binding]
+            assert costs == sorted(costs)
 
 
 # Examples ---------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from acep.plan.compile import Plan, compile_query
 from experiments.two_phase import ALGORITHMS, two_phase
 from experiments.zstream import pattern_of
 from tests.case_counts import CaseCounts
-from tests.complaints import difference, fail_if_wrong_on_rows
+from tests.complaints import case_text, difference, fail_if_wrong_on_rows
 
 PATTERNS = (
     "SEQ(A a, B b, C c) WITHIN 6",
@@ -72,7 +72,8 @@ def test_both_algorithms_find_what_the_reference_finds(text: str, cases: CaseCou
         return ""
 
     for seed in range(cases(8)):
-        fail_if_wrong_on_rows(stream(seed, 30).to_pylist(), f"seed {seed}: PATTERN {text}", complaint_of)
+        text_of = case_text("two_phases", f"PATTERN {text}", SCHEMA)
+        fail_if_wrong_on_rows(stream(seed, 30).to_pylist(), f"# seed {seed}", complaint_of, text_of)
     cases.expect(seen, "matches")
 
 

@@ -62,9 +62,10 @@ def test_colours_for_dark_backgrounds() -> None:
 
 def test_random_queries_can_be_drawn(cases: Callable[[int], int]) -> None:
     for seed in range(cases(150)):
-        picture = query_svg(random_case(seed).query())
+        case = random_case(seed)
+        picture = query_svg(case.query())
         assert read(picture).get("viewBox")
-        assert picture == query_svg(random_case(seed).query())
+        assert picture == query_svg(case.query())
 
 
 def random_graph(seed: int) -> tuple[list[Box], list[Link]]:

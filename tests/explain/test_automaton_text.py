@@ -9,7 +9,8 @@ from acep.automaton.arcs import compose
 from acep.automaton.thompson import build
 from acep.explain.automaton_text import arcs_lines, program_lines, thompson_lines
 from acep.plan.assume import assumed_plan
-from tests.random_cases import random_case
+from tests.complaints import fail_if_wrong
+from tests.random_cases import Case, random_case
 
 
 def program(where: str, pattern: str = "SEQ(A+ a[], B b)") -> list[str]:
@@ -24,20 +25,22 @@ def arcs(text: str, **options: object) -> list[str]:
 
 def test_every_edge_arc_and_check_has_a_line(cases: Callable[[int], int]) -> None:
     for seed in range(cases(200)):
-        plan = assumed_plan(random_case(seed).query())
-        automaton = plan.automaton
-        lines = thompson_lines(automaton)
-        parts = (automaton.places, automaton.edges, automaton.letters, automaton.negations, automaton.groups)
-        assert len(lines) == 1 + sum(map(len, parts))
-        lines = arcs_lines(plan.arcs, automaton)
-        accepts = sum(len(state.accepts) for state in plan.arcs.states)
-        assert len(lines) == len(plan.arcs.states) + sum(map(len, plan.arcs.arcs)) + accepts
-        lines = program_lines(plan.program, [p.expr for p in plan.predicates])
-        steps = [step for here in plan.program.steps for step in here]
-        checks = sum(len(step.leaving) + len(step.binding) for step in steps) + sum(map(len, plan.program.ending))
-        assert (
-            sum(line.lstrip().startswith(("checks", "drops", "on leaving", "at the end")) for line in lines) == checks
-        )
+        fail_if_wrong(random_case(seed), check_lines)
+
+
+def check_lines(case: Case) -> None:
+    plan = assumed_plan(case.query())
+    automaton = plan.automaton
+    lines = thompson_lines(automaton)
+    parts = (automaton.places, automaton.edges, automaton.letters, automaton.negations, automaton.groups)
+    assert len(lines) == 1 + sum(map(len, parts))
+    lines = arcs_lines(plan.arcs, automaton)
+    accepts = sum(len(state.accepts) for state in plan.arcs.states)
+    assert len(lines) == len(plan.arcs.states) + sum(map(len, plan.arcs.arcs)) + accepts
+    lines = program_lines(plan.program, [p.expr for p in plan.predicates])
+    steps = [step for here in plan.program.steps for step in here]
+    checks = sum(len(step.leaving) + len(step.binding) for step in steps) + sum(map(len, plan.program.ending))
+    assert sum(line.lstrip().startswith(("checks", "drops", "on leaving", "at the end")) for line in lines) == checks
 
 
 def test_costs_are_those_of_the_user() -> None:

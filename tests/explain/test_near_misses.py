@@ -16,7 +16,7 @@ import acep
 from acep.errors import DataError
 from acep.explain.recorder import MOST_LOOKS
 from tests.case_counts import CaseCounts
-from tests.complaints import fail_if_wrong, fail_if_wrong_on_rows
+from tests.complaints import case_text, fail_if_wrong, fail_if_wrong_on_rows
 from tests.random_cases import Case, random_case
 
 # Repetitions ------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def test_the_nearest_miss_is_that_of_the_definition(cases: CaseCounts) -> None:
             {"ts": 2 * place, "type": rng.choice("aabbc"), "x": rng.randrange(10), "y": rng.randrange(4)}
             for place in range(rng.randrange(1, 9))
         ]
-        fail_if_wrong_on_rows(rows, f"seed {seed}: {CHAIN}", partial(complaint_of_nearest))
+        fail_if_wrong_on_rows(rows, f"# seed {seed}", complaint_of_nearest, case_text("nearest_miss", CHAIN))
 
 
 # Types ------------------------------------------------------------------------------------------

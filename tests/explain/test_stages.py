@@ -120,8 +120,8 @@ def test_a_query_without_a_text_of_ours() -> None:
 
 def test_random_queries_are_explained(cases: Callable[[int], int]) -> None:
     for seed in range(cases(100)):
-        query = random_case(seed).query()
-        assert explain(query) == explain(query)
+        case = random_case(seed)
+        assert explain(case.query()) == explain(case.query())
 
 
 def test_only_queries_are_explained() -> None:

@@ -26,6 +26,7 @@ from acep.plan.schema import Kind, Schema
 from acep.reference.runtime import ReferenceRuntime
 from acep.shedding.controller import SheddingController
 from acep.shedding.recovery.bundles import Recovery
+from tests.complaints import difference
 
 __all__ = [
     "ANY",
@@ -230,9 +231,11 @@ def compare(plan: Plan, batch: Batch, engines: Sequence[str], rng: Random, truth
             if truth == "reference" and (kind := alone(engine)) in ("nodes", "merged"):
                 reprs = shown(new[number])
                 seen[number].update(reprs)
-                assert seen[number].issuperset(map(repr, due)), f"{engine} finds a match too late"
+                missing = [match for match in map(repr, due) if match not in seen[number]]
+                assert not missing, "\n".join([f"{engine} finds a match too late, or never", *missing])
                 assert at_once.setdefault(kind, reprs) == reprs, (
-                    f"{engine} does not find at the same time what {kind} does"
+                    f"{engine} does not find at the same time what {kind} does\n"
+                    f"{difference(reprs, at_once[kind], (engine, kind))}"
                 )
 
     session, core = begin(), ReferenceRuntime(plan)
@@ -256,7 +259,12 @@ def compare(plan: Plan, batch: Batch, engines: Sequence[str], rng: Random, truth
         if kind == "count":
             assert one == [len(expected)], f"{engine} counts {one}, not {len(expected)}"
         elif kind in ("nodes", "merged", "compressed"):
-            assert shown(one) == shown(expected), f"{engine} finds other matches"
+            assert shown(one) == shown(expected), (
+                f"{engine} finds other matches\n{difference(shown(one), shown(expected), (engine, truth))}"
+            )
         else:
-            assert summed(one, kind) == summed(rows, kind), f"{engine} gives other rows"
+            sums, expected_sums = summed(one, kind), summed(rows, kind)
+            assert sums == expected_sums, (
+                f"{engine} gives other rows\n{difference(sums, expected_sums, (engine, truth))}"
+            )
     return session

@@ -17,7 +17,7 @@ from acep.budget.policies import POLICIES
 from acep.runtime.options import StreamOptions
 from acep.runtime.table_stream import TableStream
 from tests.case_counts import CaseCounts
-from tests.complaints import fail_if_different_on_rows
+from tests.complaints import case_text, fail_if_different_on_rows
 from tests.native import harness
 from tests.native.harness import ANY, NEXT
 
@@ -128,11 +128,12 @@ def test_batches_restarts_and_dictionaries_make_no_difference(policy: str, cases
         ways[f"other dictionaries, batches of {shuffled_size}"] = {"size": shuffled_size, "dictionaries": seed}
         if budget:  # restarts as between the batches of a stream on Spark
             ways["batches of 101 and restarts"] = {"size": 101, "restarts": 0.2}
-        title = f"seed {seed}, output {output}, {budget}: {text}"
+        title, text_of = f"# seed {seed}, output {output}, {budget}", case_text(f"seed_{seed}", text, table.schema)
         answer_of = partial(answer_of_rows, query, output, table.schema, budget)
         for name, way in ways.items():
             answer_this_way = partial(answer_of_rows, query, output, table.schema, budget, **way)
-            fail_if_different_on_rows(table.to_pylist(), title, answer_this_way, answer_of, (name, "at once"))
+            names = (name, "at once")
+            fail_if_different_on_rows(table.to_pylist(), title, answer_this_way, answer_of, names, text_of)
     cases.expect(seen, "an engine of these")
 
 

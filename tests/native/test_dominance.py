@@ -19,7 +19,7 @@ from acep.native.session import NativeSession
 from acep.plan.compile import Plan
 from acep.plan.dominance import demands, reason_against
 from tests.case_counts import CaseCounts
-from tests.complaints import fail_if_wrong_on_rows
+from tests.complaints import case_text, fail_if_wrong_on_rows
 from tests.native.harness import compare, engines_of, plan_of, session_of, stream, whole
 
 pytest.importorskip("acep.native._native")
@@ -108,8 +108,9 @@ def test_points_are_those_of_all_matches(chunk: int, cases: CaseCounts) -> None:
         signs = [demand.sign for demands_of_state in demands(plan) for demand in demands_of_state.values()]
         seen["ordered"] += any(signs)
         seen["equal"] += 0 in signs
-        title = f"seed {seed}, errors {errors}: {text}"
-        fail_if_wrong_on_rows(table.to_pylist(), title, partial(complaint_of_points, plan, seed, seen))
+        text_of = case_text(f"seed_{seed}", text, table.schema, errors=errors)
+        complaint_of = partial(complaint_of_points, plan, seed, seen)
+        fail_if_wrong_on_rows(table.to_pylist(), f"# seed {seed}", complaint_of, text_of)
     for kind, share in LEAST.items():
         cases.expect(seen, kind, least=share * len(seeds))
 

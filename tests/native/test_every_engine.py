@@ -18,9 +18,10 @@ from acep.plan.choice import choose
 from acep.plan.compile import Plan
 from tests import corpus
 from tests.case_counts import CaseCounts
+from tests.complaints import fail_if_wrong
 from tests.native.harness import compare, engines_of, planned, whole
 from tests.native.merged_cases import merged_case
-from tests.random_cases import Case, random_case, shrink
+from tests.random_cases import Case, random_case
 from tests.test_corpus import query_of, stream_rows
 
 pytest.importorskip("acep.native._native")
@@ -56,28 +57,24 @@ def engines_for(plan: Plan) -> list[str]:
     return engines_of(plan, *(MERGED if choose(plan).alone == "merged" else ()))
 
 
-def difference(case: Case) -> tuple[list[str], str]:
-    """The engines that ran a case and its output; and which engine does not find what the reference runtime does, and
-    how: empty if there is none."""
+def compare_engines(case: Case) -> list[str]:
+    """Check that all engines that can run a case find what the reference runtime does; return them and its output."""
     plan = planned(case.query(), table := table_of(case), **case.stream)
-    engines, wrong = engines_for(plan), ""
-    try:
-        compare(plan, whole(plan, table), engines, Random(case.seed))
-    except AssertionError as error:
-        wrong = str(error) or repr(error)
-    return [*engines, plan.query.output.name], wrong
+    engines = engines_for(plan)
+    compare(plan, whole(plan, table), engines, Random(case.seed))
+    return [*engines, plan.query.output.name]
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_every_engine_finds_what_the_reference_does(chunk: int, cases: CaseCounts) -> None:
     ran: Counter[str] = Counter()
+
+    def check(case: Case) -> None:
+        ran.update(compare_engines(case))
+
     seeds = range(chunk, cases(SEEDS), CHUNKS)
     for case in filter(None, map(in_order, seeds)):
-        names, wrong = difference(case)
-        ran.update(names)
-        if wrong:
-            small = shrink(case, lambda one: bool(difference(one)[1]))
-            pytest.fail(f"{difference(small)[1]}\n{small.paste()}", pytrace=False)
+        fail_if_wrong(case, check)
     for kind, least in (LEAST | {output.name: 100 for output in Output}).items():
         cases.expect(ran, kind, least=least * len(seeds) / SEEDS)
 

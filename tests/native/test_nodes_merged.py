@@ -18,7 +18,7 @@ from acep.plan.compile import Plan
 from acep.reference.runtime import ReferenceRuntime
 from experiments import counting, streams
 from tests.case_counts import CaseCounts
-from tests.complaints import difference, fail_if_wrong_on_rows
+from tests.complaints import case_text, difference, fail_if_wrong_on_rows
 from tests.native.harness import ANY, NEXT, Run, letters, pieces, plan_of, reference, session_of, shown, whole
 
 pytest.importorskip("acep.native._native")
@@ -62,9 +62,9 @@ def test_matches_are_those_of_runs_kept_apart(text: str, errors: int, cases: Cas
         rng = Random(seed)
         n = 110 if "WITHIN" in text and not errors else 50
         table, size = drawn(rng, n, rng.choice([2, 4, 12, 40])), rng.choice([7, 40, n])
-        title = f"seed {seed}, errors {errors}, in batches of {size}: {text}"
+        text_of = case_text(f"seed_{seed}", text, table.schema, errors=errors)
         complaint_of = partial(complaint_of_batches, plan, table.schema, size, seen)
-        fail_if_wrong_on_rows(table.to_pylist(), title, complaint_of)
+        fail_if_wrong_on_rows(table.to_pylist(), f"# seed {seed}, in batches of {size}", complaint_of, text_of)
     cases.expect(seen, "matches")
     assert seen["touches of merged ones"] < seen["touches"] or plan.query.output is not Output.ALL
 

@@ -9,7 +9,9 @@ import pytest
 import acep
 from acep.errors import QueryError
 from acep.plan.assume import assumed_plan, assumed_schema
+from tests.complaints import fail_if_wrong
 from tests.corpus import Case, load_all
+from tests.random_cases import Case as RandomCase
 from tests.random_cases import random_case
 
 CASES = [case for case in load_all() if case.raises is None]
@@ -24,7 +26,12 @@ def test_queries_of_the_corpus_can_be_compiled(case: Case) -> None:
 
 def test_random_queries_can_be_compiled(cases: Callable[[int], int]) -> None:
     for seed in range(cases(300)):
-        assumed_plan(random_case(seed).query())
+        fail_if_wrong(random_case(seed), check_plan)
+
+
+def check_plan(case: RandomCase) -> None:
+    query = case.query()
+    assert assumed_plan(query).query is query
 
 
 @pytest.mark.parametrize(

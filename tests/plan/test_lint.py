@@ -12,7 +12,8 @@ from acep.errors import QueryError
 from acep.pattern.tree import Query
 from acep.plan.lint.rules import RULES, Finding, lint
 from acep.plan.schema import Kind, Schema
-from tests.random_cases import random_case
+from tests.complaints import fail_if_wrong
+from tests.random_cases import Case, random_case
 
 NEXT = "skip_till_next_match"
 
@@ -233,7 +234,11 @@ def test_every_rule_says_what_it_is_for() -> None:
 
 def test_random_queries_are_looked_at(cases: Callable[[int], int]) -> None:
     for seed in range(cases(200)):
-        for found in lint(random_case(seed).query()):
-            assert found.rule in {rule.__name__ for rule in RULES}
-            assert found.message
-            assert found.hint
+        fail_if_wrong(random_case(seed), check_findings)
+
+
+def check_findings(case: Case) -> None:
+    for finding in lint(case.query()):
+        assert finding.rule in {rule.__name__ for rule in RULES}
+        assert finding.message
+        assert finding.hint

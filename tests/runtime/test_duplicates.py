@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ import acep
 from acep.cli import main
 from acep.errors import DataError, QueryError
 from tests.case_counts import CaseCounts
+from tests.complaints import difference, fail_if_wrong_on_rows
 
 QUERY = "PATTERN SEQ(a x, b y) WHERE [k] AND y.v > x.v WITHIN 9"
 ORDERED = "PATTERN SEQ(a x, b y) WHERE partition_contiguity(x, y) { [k] } WITHIN 3 EVENTS"
@@ -356,25 +360,32 @@ def test_a_stream_whose_events_come_again_gives_what_it_gives_without(cases: Cas
         ]
         query = rng.choice([QUERY, ORDERED])
         way = rng.choice([{}, {"speculation": 3}, {"speculation": "inf"}])
-        pushes = deliver(rng, rows)
-        matcher = acep.Matcher(query, id="id", lateness="inf", duplicates="drop", **way)
-        net = Counter[tuple[Any, ...]]()
-        came, taken = list[Row](), set[str]()
-        for push in pushes:
-            for one in push:
-                if one["id"] not in taken:
-                    taken.add(one["id"])
-                    came.append(one)
-            for match in matcher.push(table(push)):
-                net[(*match.bindings.values(), match.end)] += match.op if way else 1
-        for match in matcher.finish():
-            net[(*match.bindings.values(), match.end)] += match.op if way else 1
-        # Events of one time stand in the order in which they first came.
-        want = Counter((*one.bindings.values(), one.end) for one in acep.match(table(came), query, id="id"))
-        assert +net == want, f"seed {seed}"
-        repeated = sum(map(len, pushes)) - len(came)
-        assert matcher.report.duplicates == repeated, f"seed {seed}"
-        seen["repeated"] += repeated > 0
-        seen["matches"] += len(want) > 0
-        seen["several pushes"] += len(pushes) > 1
+        title = f"seed {seed}, {way}\n{query}"
+        pushed_rows = [{"push": number, **one} for number, push in enumerate(deliver(rng, rows)) for one in push]
+        fail_if_wrong_on_rows(pushed_rows, title, partial(complaint_of_pushes, query, way, seen))
     cases.expect(seen, "repeated", "matches", "several pushes")
+
+
+def complaint_of_pushes(query: str, way: dict[str, Any], seen: Counter[str], pushed_rows: list[Row]) -> str:
+    """Say how what is given of events, some of which come again, differs from the matches of the events alone."""
+    matcher = acep.Matcher(query, id="id", lateness="inf", duplicates="drop", **way)
+    pushes = [[*push] for _, push in groupby(pushed_rows, itemgetter("push"))]
+    net, first_rows = Counter[tuple[Any, ...]](), dict[str, Row]()
+    for push in pushes:
+        for one in push:
+            first_rows.setdefault(one["id"], one)
+        for match in matcher.push(table(push)):
+            net[(*match.bindings.values(), match.end)] += match.op if way else 1
+    for match in matcher.finish():
+        net[(*match.bindings.values(), match.end)] += match.op if way else 1
+    # Events of one time stand in the order in which they first came.
+    rows = [*first_rows.values()]
+    if not rows:
+        return ""
+    wanted = Counter((*one.bindings.values(), one.end) for one in acep.match(table(rows), query, id="id"))
+    n_repeated = sum(map(len, pushes)) - len(rows)
+    seen["repeated"] += n_repeated > 0
+    seen["matches"] += len(wanted) > 0
+    seen["several pushes"] += len(pushes) > 1
+    complaint = difference(dict(+net), dict(wanted), ("given", "without what came again"))
+    return complaint or difference(matcher.report.duplicates, n_repeated, ("duplicates counted", "came again"))

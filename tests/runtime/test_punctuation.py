@@ -18,7 +18,7 @@ import pytest
 import acep
 from acep.pattern.tree import Query
 from tests.case_counts import CaseCounts
-from tests.complaints import fail_if_wrong, fail_if_wrong_on_rows
+from tests.complaints import difference, fail_if_wrong, fail_if_wrong_on_rows
 from tests.random_automata import few_matches, random_automaton, random_rows
 from tests.random_cases import TYPES, Case
 from tests.runtime.test_revisions import Arriving, Row, by_id, net, table, until
@@ -165,13 +165,13 @@ def checked(
     want = net(acep.match(events, query, **columns, id="number", engine="reference"))
     seen["matches"] += len(want)
     if net(given) != want:
-        return f"given {net(given)}, not {want}", seen
+        return difference(net(given), want, ("given", "exact")), seen
     many = matcher.report.late, matcher.report.matches, matcher.report.events
     if many != (stream.refused, sum(want.values()), len(stream.live)):
         return f"late, matches, events: {many}, with {stream.refused} late of {stream.came}", seen
     for time, number in promises:
-        if until(net(given[:number]), time) != until(want, time):
-            return f"up to {time} was given {until(net(given[:number]), time)}, not {until(want, time)}", seen
+        if complaint := difference(until(net(given[:number]), time), until(want, time), ("given", "exact")):
+            return f"up to {time}:\n{complaint}", seen
     return "", seen
 
 

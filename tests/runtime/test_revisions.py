@@ -25,7 +25,7 @@ from acep.errors import DataError, QueryError, SnapshotError
 from acep.pattern.tree import Query
 from acep.runtime.revised_plan import SELDOM
 from tests.case_counts import CaseCounts
-from tests.complaints import fail_if_wrong, fail_if_wrong_on_rows
+from tests.complaints import difference, fail_if_wrong, fail_if_wrong_on_rows
 from tests.random_automata import few_matches, random_automaton, random_rows
 from tests.random_cases import COLUMNS, Case
 from tests.test_random import drawn
@@ -182,12 +182,12 @@ def differs(stream: Arriving, query: Query, asked: dict[str, Any], want: Net, rn
     if rng.random() < 0.3 and (wrong := by_id(given)):
         return wrong
     if net(given) != want:
-        return f"given {net(given)}, not {want}"
+        return difference(net(given), want, ("given", "exact"))
     if matcher.report.late != stream.refused or matcher.report.matches != sum(want.values()):
         return f"{matcher.report.late} late, {matcher.report.matches} matches"
     for time, many in promises:
         if until(net(given[:many]), time) != until(want, time):
-            return f"up to {time} was given {until(net(given[:many]), time)}, not {until(want, time)}"
+            return f"up to {time}:\n{difference(until(net(given[:many]), time), until(want, time), ('given', 'exact'))}"
     return ""
 
 

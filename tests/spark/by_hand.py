@@ -31,6 +31,7 @@ from acep.streaming.job import EXACT
 from acep.streaming.step import BUCKET
 from acep.streaming.times import passed
 from acep.streaming.totals import TOLD
+from tests.complaints import difference
 
 __all__ = [
     "COUNTED",
@@ -40,6 +41,7 @@ __all__ = [
     "batch",
     "numbered",
     "rows_of",
+    "rows_that_differ",
     "same",
     "spread",
     "stream",
@@ -229,10 +231,22 @@ def as_rows(matches: Iterable[Match]) -> list[dict[str, Any]]:
 
 
 def same(ours: list[dict[str, Any]], exact: list[dict[str, Any]]) -> bool:
-    """Whether two lists hold the same rows, in whatever order; errors may be doubles, and zones UTC by any name.
+    """Whether two lists hold the same rows, as ``rows_that_differ`` compares them."""
+    return _bare(ours) == _bare(exact)
+
+
+def rows_that_differ(
+    ours: list[dict[str, Any]], exact: list[dict[str, Any]], names: tuple[str, str] = ("found", "wanted")
+) -> str:
+    """Say which rows only one of two lists holds, in whatever order; errors may be doubles, and zones UTC by any name.
 
     Whether a row is ``exact`` does not count: on a stream that is told as of the micro-batch in which it is given.
     """
+    return difference(_bare(ours), _bare(exact), names)
+
+
+def _bare(rows: list[dict[str, Any]]) -> list[str]:
+    """Return rows in a form in which those that are the same are equal, in order."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
@@ -241,10 +255,7 @@ def same(ours: list[dict[str, Any]], exact: list[dict[str, Any]]) -> bool:
             return value.astimezone(dt.UTC)
         return float(value) if isinstance(value, int) else value
 
-    def bare(rows: list[dict[str, Any]]) -> list[str]:
-        return sorted(repr(plain({name: v for name, v in row.items() if name != EXACT})) for row in rows)
-
-    return bare(ours) == bare(exact)
+    return sorted(repr(plain({name: v for name, v in row.items() if name != EXACT})) for row in rows)
 
 
 def rows_of(table: pa.Table, order: Iterable[int], sizes: Iterable[int]) -> list[pa.Table]:

@@ -15,7 +15,7 @@ from tests.complaints import difference
 from tests.corpus import Case, load_all
 from tests.random_cases import Case as RandomCase
 from tests.runner.streams import final
-from tests.spark.by_hand import as_rows, numbered, rows_of, same, the_job
+from tests.spark.by_hand import as_rows, numbered, rows_of, rows_that_differ, the_job
 
 __all__ = ["GOOD", "Streamed", "complaint_of_stream", "of_corpus", "of_random", "shuffled_within", "split"]
 
@@ -75,9 +75,8 @@ def complaint_of_stream(streamed: Streamed, rows: list[dict[str, Any]], totals: 
     wanted = {"late": 0, "matches": len(streamed.exact)}
     checked = {name: totals[name] for name in wanted if name in totals}
     complaint = difference(checked, {name: wanted[name] for name in checked}, ("run", "exact"))
-    if complaint or same(rows, streamed.exact):
-        return complaint
-    return difference(rows, streamed.exact, ("run", "exact")) + f"\ndelay {streamed.delay}"
+    complaint = complaint or rows_that_differ(rows, streamed.exact, ("run", "exact"))
+    return f"{complaint}\ndelay {streamed.delay}" if complaint else ""
 
 
 def shuffled_within(table: pa.Table, ts: str, delay: int, rng: random.Random) -> list[int]:

@@ -14,7 +14,7 @@ import acep
 from acep.spark.chunks import ORDER, ROW
 from tests.random_automata import random_automaton, random_rows
 from tests.random_cases import COLUMNS
-from tests.spark.by_hand import as_rows, numbered, same
+from tests.spark.by_hand import as_rows, numbered, rows_that_differ
 from tests.spark.streams import Folder, as_dicts, quiet_match
 from tests.spark.test_streaming import of_query
 
@@ -54,6 +54,6 @@ def test_automata_in_a_batch_and_in_a_stream(spark: Any, tmp_path: Path, cases: 
         )
         for name in asked:
             rows = [{**row, "key": row["key"] or {}} for row in of_query(batch, name)]
-            assert same(rows, of_query([row | {"query": name} for row in as_rows(exact[name])], name))
-            assert same(of_query(found, name), of_query(batch, name))
+            assert rows_that_differ(rows, of_query([row | {"query": name} for row in as_rows(exact[name])], name)) == ""
+            assert rows_that_differ(of_query(found, name), of_query(batch, name)) == ""
         assert sum(map(len, exact.values()))

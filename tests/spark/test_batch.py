@@ -17,7 +17,7 @@ from acep.spark import match
 from acep.streaming.job import OUTPUTS
 from tests.corpus import load_all
 from tests.runner.streams import final
-from tests.spark.by_hand import as_rows, numbered, same, the_job
+from tests.spark.by_hand import as_rows, numbered, rows_that_differ, the_job
 from tests.spark.streams import as_dicts, quiet_match
 
 SAMPLE = (
@@ -39,7 +39,7 @@ def test_a_case_of_the_corpus(spark: Any, file: str) -> None:
     options = dict(case.stream_options)
     table = numbered(case.table(), **options)
     found = quiet_match(spark.createDataFrame(table), query, **{k: v for k, v in options.items() if k != "seq"})
-    assert same(as_dicts(found), as_rows(acep.match(case.table(), query, **options)))
+    assert rows_that_differ(as_dicts(found), as_rows(acep.match(case.table(), query, **options))) == ""
 
 
 def test_columns_of_every_type(spark: Any) -> None:
@@ -85,7 +85,7 @@ def test_outputs(spark: Any) -> None:
     query = acep.regex("ab", within=5, by="k")
     for output in ("points", "bundles"):
         exact = [final(one) for one in acep.match(table, query, output=output)]
-        assert same(as_dicts(quiet_match(frame, query, output=output)), exact)
+        assert rows_that_differ(as_dicts(quiet_match(frame, query, output=output)), exact) == ""
     exact_count = acep.match(table, query, output="count")
     assert as_dicts(quiet_match(frame, query, output="count")) == [{"count": exact_count}]
     none = acep.regex("zz", within=5, by="k")

@@ -33,7 +33,18 @@ from acep.streaming.buckets import Bucket
 from acep.streaming.job import Job
 from acep.streaming.results import match_rows
 from acep.streaming.totals import TOLD
-from tests.spark.by_hand import State, as_rows, batch, numbered, rows_of, same, spread, stream, the_job
+from tests.spark.by_hand import (
+    State,
+    as_rows,
+    batch,
+    numbered,
+    rows_of,
+    rows_that_differ,
+    same,
+    spread,
+    stream,
+    the_job,
+)
 from tests.spark.streams import Folder, as_dicts, quiet_match
 
 pytestmark = pytest.mark.long
@@ -92,11 +103,11 @@ def test_a_batch_and_a_stream_give_what_one_process_gives(policy: str) -> None:
     exact = as_rows(acep.match(table, QUERY, id="__row"))
     assert 0 < len(ours) < len(exact) / 2
     assert {repr(row) for row in map(without_bundle, ours)} <= {repr(row) for row in map(without_bundle, exact)}
-    assert same(batch(job, table), ours)
+    assert rows_that_differ(batch(job, table), ours) == ""
     sizes = [700, 1, 900, 1300, 400]
     # Some micro-batches are tried twice, and workers forget: what is learned is in the state.
     found, _, totals = stream(job, rows_of(table, range(len(table)), sizes), delay=2, rng=random.Random(3))
-    assert same(found, ours)
+    assert rows_that_differ(found, ours) == ""
     assert totals["matches"] == len(ours)
 
 
@@ -108,7 +119,7 @@ def test_one_bucket_gives_what_one_call_gives() -> None:
     table = events()
     ours = batch(the_job(table, QUERY, budget=BUDGET, policy="random", seed=1, buckets=1), table)
     whole = acep.match(table, QUERY, budget=BUDGET, policy="random", seed=1, seq="__order", id="__row")
-    assert same(ours, as_rows(whole))
+    assert rows_that_differ(ours, as_rows(whole)) == ""
 
 
 OUTPUTS = ("matches", "points", "bundles", "count")
@@ -125,7 +136,7 @@ def test_what_may_be_incomplete_says_so(output: str) -> None:
     assert "exact" not in the_job(table, QUERY, output=output, budget=acep.Budget(errors=1)).result.names
     truth = batch(unbounded, table)
     enough = batch(the_job(table, QUERY, **sufficient, buckets=BUCKETS), table)
-    assert same(enough, truth)
+    assert rows_that_differ(enough, truth) == ""
     assert {row["exact"] for row in enough} == {True}
     # Of a batch all rows of a bucket say the same: whether anything was given up in it.
     job = the_job(table, QUERY, **some, buckets=BUCKETS)
@@ -150,7 +161,7 @@ def test_what_may_be_incomplete_says_so(output: str) -> None:
         alone = batch(the_job(table, QUERY, output=output, buckets=1), table)
         when = "point" if output == "points" else "end"
         latest = max(row[when] for row in rows if row["exact"])
-        assert same([r for r in rows if r["exact"]], [r for r in alone if r[when] <= latest])
+        assert rows_that_differ([r for r in rows if r["exact"]], [r for r in alone if r[when] <= latest]) == ""
 
 
 def test_a_count_of_nothing_says_that_it_may_be_more() -> None:
@@ -209,7 +220,7 @@ def test_texts_in_micro_batches_of_any_size(output: str, policy: str) -> None:
         return
     assert runs[0]
     for run in runs[1:]:
-        assert same(run, runs[0])
+        assert rows_that_differ(run, runs[0]) == ""
 
 
 @pytest.mark.whole
@@ -223,7 +234,7 @@ def test_texts_in_micro_batches_on_spark(spark: Any) -> None:
         folder = Folder(spark, table, size)
         rows, told = folder.run(quiet_match(folder.frame(), TEXTS, watermark=1, **options))
         assert len(told) > 1_000 // size
-        assert same(rows, exact), size
+        assert rows_that_differ(rows, exact) == "", size
 
 
 def test_a_checkpoint_belongs_to_its_work_and_its_policy() -> None:
@@ -260,7 +271,7 @@ def test_on_spark_too(spark: Any) -> None:
     ours, counts = in_one_process(job, wide)
     assert ours
     seen = Observation()
-    assert same(as_dicts(quiet_match(frame, QUERY, **options, observation=seen)), ours)
+    assert rows_that_differ(as_dicts(quiet_match(frame, QUERY, **options, observation=seen)), ours) == ""
     report = report_of(seen)
     assert_told(report, counts)
     # The stream stops in its middle and is taken up again.
@@ -273,7 +284,7 @@ def test_on_spark_too(spark: Any) -> None:
     (folder.path / "later").rename(last)
     folder.end()
     rows, told = folder.run(quiet_match(folder.frame(), QUERY, watermark=1, **options))
-    assert same(rows, ours)
+    assert rows_that_differ(rows, ours) == ""
     assert told[-1].matches == len(ours)
     # Of the last bundles more is known there: the watermark has passed the last event of each bucket.
     streamed = told[-1].report

@@ -21,7 +21,7 @@ from acep.spark.metrics import Progress
 from acep.streaming import live
 from tests.case_counts import CaseCounts
 from tests.complaints import difference
-from tests.spark.by_hand import as_rows, batch, same, stream, the_job
+from tests.spark.by_hand import as_rows, batch, rows_that_differ, stream, the_job
 from tests.spark.by_hand_files import FileStream
 from tests.spark.streams import Folder, as_dicts, events_table, quiet_match
 
@@ -121,16 +121,16 @@ def test_rows_with_other_partition_attributes_are_other_events(route: str, tmp_p
     found, totals = run(route, job, [rows[::2], rows], tmp_path, delay=9)
     assert totals["duplicates"] == 6
     parts = [row for k in (1, 2) for row in wanted([one for one in rows if one["k"] == k])]
-    assert same(found, parts)
+    assert rows_that_differ(found, parts) == ""
 
 
 def test_the_row_that_stands_first_is_the_event(route: str, tmp_path: Path) -> None:
     job = the_job(table([]), QUERY, **options_of(None))
     rows = [row(1, 5, v=0), row(2, 6, "b"), row(1, 3, v=9)]
     found, _ = run(route, job, [rows], tmp_path, delay=9)
-    assert same(found, wanted(rows[1:]))
+    assert rows_that_differ(found, wanted(rows[1:])) == ""
     found, _ = run(route, job, [rows[:2], rows[2:]], tmp_path / "again", delay=9)
-    assert same(found, wanted(rows[:2]))
+    assert rows_that_differ(found, wanted(rows[:2])) == ""
 
 
 # A batch --------------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def test_a_batch_knows_the_rows_of_one_time() -> None:
     with pytest.raises(DataError, match=r"the id 2 of column `id` came before"):
         batch(the_job(table([]), QUERY, **ROLES), table(FOUR + again))
     job = the_job(table([]), QUERY, **options_of(None))
-    assert same(batch(job, table(FOUR + again * 30)), wanted(FOUR))
+    assert rows_that_differ(batch(job, table(FOUR + again * 30)), wanted(FOUR)) == ""
     assert len(batch(job, table([*FOUR, row(2, 3, "b")]))) == len(wanted([*FOUR, row(9, 3, "b")]))
 
 
@@ -152,7 +152,7 @@ def test_the_cuts_of_a_batch_do_not_matter(seed: int) -> None:
     every = rows + rng.choices(rows, k=50)
     rng.shuffle(every)
     job = the_job(table([]), QUERY, **options_of(None))
-    assert same(batch(job, table(every)), wanted(rows))
+    assert rows_that_differ(batch(job, table(every)), wanted(rows)) == ""
 
 
 # Rows that take events back -------------------------------------------------------------------------
@@ -230,7 +230,7 @@ def test_spark_leaves_out_what_comes_twice(spark: Any, route: str) -> None:
     else:
         own = {} if route == "store" else {"state": stream.path / "state"}
         found, told = stream.run(quiet_match(stream.frame(), letters, **options, **own, duplicates="drop"))
-    assert same(found, exact)
+    assert rows_that_differ(found, exact) == ""
     if told:
         again = once.slice(20, 20).filter(once.slice(20, 20).column("k").is_valid())
         if route == "each":  # other rows do not travel

@@ -28,7 +28,7 @@ from tests.complaints import difference, fail_if_wrong
 from tests.corpus import Case
 from tests.random_cases import Case as RandomCase
 from tests.random_cases import random_case
-from tests.spark.by_hand import as_rows, numbered, rows_of, same, stream, the_job
+from tests.spark.by_hand import as_rows, numbered, rows_of, rows_that_differ, stream, the_job
 from tests.spark.by_hand_files import FileStream, coded
 from tests.spark.cases import GOOD, complaint_of_stream, of_corpus, of_random
 from tests.test_random import manageable
@@ -41,7 +41,7 @@ def test_a_stream_is_one_process(case: Case, tmp_path: Path) -> None:
     one = of_corpus(case)
     found, totals = FileStream(one.job, tmp_path, one.delay_ms, rng=one.rng).stream(one.batches)
     assert totals["late"] == 0
-    assert same(found, one.exact)
+    assert rows_that_differ(found, one.exact) == ""
 
 
 def test_random_streams_in_disorder_are_one_process(cases: Callable[[int], int], tmp_path: Path) -> None:
@@ -123,14 +123,14 @@ def test_a_budget_of_work_keeps_what_the_other_route_keeps(policy: str, tmp_path
         files = FileStream(job, tmp_path / str(work), 2, rng=rng)
         found, totals = files.stream(batches)
         by_state, _, _ = stream(job, batches, delay=2, rng=rng)
-        assert same(found, by_state)
+        assert rows_that_differ(found, by_state) == ""
         shed = sum(query["shed"] for one in files.told.values() for query in one["queries"])
         assert (shed > 0) == sheds
         assert (len(found) < len(exact)) == sheds
         assert totals["matches"] == len(found)
         assert all(row["exact"] for row in found) != sheds
         if not sheds:
-            assert same(found, exact)
+            assert rows_that_differ(found, exact) == ""
 
 
 # The rule of release, on both routes -------------------------------------------------------------
@@ -366,7 +366,7 @@ def test_two_streams_share_a_folder(tmp_path: Path) -> None:
             mine.extend(run.push(rows.slice(start, 2)))
     for rows, run, mine in zip(tables, runs, found, strict=True):
         mine.extend(run.end())
-        assert same(mine, as_rows(acep.match(rows, acep.regex("ab", within=50, by="k"), id="__row")))
+        assert rows_that_differ(mine, as_rows(acep.match(rows, acep.regex("ab", within=50, by="k"), id="__row"))) == ""
 
 
 def test_two_calls_in_one_stream_whose_rows_differ_are_refused(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from acep.spark.session import SIZES, UNBOUNDED
 from acep.streaming.admission import ALL, Admission
 from acep.streaming.batch_log import Carried, Decision
 from acep.streaming.utility import cell_of
-from tests.spark.by_hand import as_rows, same
+from tests.spark.by_hand import as_rows, rows_that_differ, same
 from tests.spark.streams import Folder, as_dicts, events_table, quiet_match, shuffled
 from tests.thinned import thinned
 
@@ -127,7 +127,7 @@ def test_types_that_no_query_names_stay_where_they_are_but_count(spark: Any) -> 
     step = quiet(stream, lambda found, _: out.extend(as_dicts(found)), progress=told.append)
     run(stream, step)
     wanted, other = stream.run(quiet_match(stream.frame(), QUERY, **OPTIONS, state=stream.path / "whole"))
-    assert same(out, wanted)
+    assert rows_that_differ(out, wanted) == ""
     assert len(out) > 9
     assert (told[-1].events, told[-1].late) == (other[-1].events, other[-1].late)
     assert (told[-1].report.events, told[-1].report.late) == (told[-1].events, told[-1].late)
@@ -173,7 +173,7 @@ def test_events_that_no_query_can_use_stay_where_they_are(spark: Any, query: Any
     for name, matches in wanted.items() if isinstance(query, dict) else [(None, wanted)]:
         rows = [row for row in out if row.get("query") == name]
         found = [{key: value for key, value in row.items() if key != "query"} for row in rows]
-        assert same(found, as_rows(matches))
+        assert rows_that_differ(found, as_rows(matches)) == ""
         assert len(matches) > 9
     keyed = [kind for kind, key in zip(*(table.column(n).to_pylist() for n in ("type", "k")), strict=True) if key]
     assert (told[-1].events, told[-1].late) == (len(keyed), 0)
@@ -186,7 +186,7 @@ def test_under_a_budget_of_work_the_answer_is_that_of_every_route(spark: Any) ->
     run(stream, quiet(stream, lambda found, _: out.extend(as_dicts(found)), budget=budget, progress=told.append))
     whole = quiet_match(stream.frame(), QUERY, **OPTIONS, state=stream.path / "whole", budget=budget)
     wanted, other = stream.run(whole)
-    assert same(out, wanted)
+    assert rows_that_differ(out, wanted) == ""
     assert told[-1].shed == other[-1].shed > 0
     assert idle_in(stream) == 0
 
@@ -218,7 +218,7 @@ def beside(found: Any) -> None:
     """Use it in threads of the sink's own."""
     with ThreadPoolExecutor(2) as pool:
         one, other = pool.map(as_dicts, [found, found.filter("true")])
-    assert same(one, other)
+    assert rows_that_differ(one, other) == ""
 
 
 def kept(found: Any) -> None:
@@ -488,7 +488,7 @@ def test_where_a_query_does_not_allow_it_events_are_shed_behind_the_shuffle(spar
     )
     with pytest.warns(UserWarning, match="shed behind the shuffle, which saves less time: a negation stands"):
         run(stream, step)
-    assert same([{n: v for n, v in row.items() if n != "exact"} for row in out], exact(table, query))
+    assert rows_that_differ([{n: v for n, v in row.items() if n != "exact"} for row in out], exact(table, query)) == ""
 
 
 def test_a_query_of_counted_events_gets_all_of_them(spark: Any) -> None:

@@ -15,7 +15,7 @@ import acep
 from acep.errors import DataError, SnapshotError
 from acep.spark import error_in, match, punctuation
 from acep.spark.metrics import Progress, listener
-from tests.spark.by_hand import as_rows, numbered, same
+from tests.spark.by_hand import as_rows, numbered, rows_that_differ
 from tests.spark.streams import Folder, as_dicts, events_table, quiet_match
 from tests.thinned import thinned
 
@@ -76,7 +76,7 @@ def test_several_queries_over_batch_and_stream_in_disorder(spark: Any, route: di
     streamed, told = folder.run(stream)
     for rows in (as_dicts(batch), streamed):
         for name, expected in exact.items():
-            assert same(of_query(rows, name), expected), name
+            assert rows_that_differ(of_query(rows, name), expected) == "", name
     assert told[-1].late == 0
     assert told[-1].held == 0
     assert told[-1].matches == sum(map(len, exact.values()))
@@ -103,7 +103,7 @@ def test_late_events_are_counted(spark: Any, route: dict[str, Any]) -> None:
     # The second file lets go what is older than the watermark of the first; of that, all comes too late in the third.
     assert progress[-1].late == 20
     assert progress[-1].events == 200
-    assert same(rows, as_rows(acep.match(table, QUERIES["alone"])))
+    assert rows_that_differ(rows, as_rows(acep.match(table, QUERIES["alone"]))) == ""
     assert [one.batch for one in told] == [one.batch for one in progress]
     assert told[-1] == progress[-1]
 
@@ -138,7 +138,7 @@ def test_times_of_every_kind(spark: Any, kind: str) -> None:
     zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "Europe/Paris")
     try:
-        assert same(as_dicts(quiet_match(table, query, **options)), exact)
+        assert rows_that_differ(as_dicts(quiet_match(table, query, **options)), exact) == ""
         folder = Folder(spark, table.take([1, 0, 2, 3, 4, 6, 5, 7]), 4)
         ways = [{}, {"state": folder.path / "state"}]
         runs = [
@@ -148,7 +148,7 @@ def test_times_of_every_kind(spark: Any, kind: str) -> None:
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)
     for rows, told in runs:
-        assert same(rows, exact)
+        assert rows_that_differ(rows, exact) == ""
         assert told[-1].late == 0
         assert told[-2].held < len(table), "events are let go before the end"
 
@@ -159,7 +159,7 @@ def test_a_watermark_of_ones_own(spark: Any) -> None:
     folder = Folder(spark, table, 30)
     stream = folder.frame().withWatermark("ts", "5 seconds").filter("x is null or x > 0")
     rows, told = folder.run(quiet_match(stream, QUERIES["kleene"], buckets=2))
-    assert same(without_nulls(rows), without_nulls(as_rows(acep.match(table, QUERIES["kleene"]))))
+    assert rows_that_differ(without_nulls(rows), without_nulls(as_rows(acep.match(table, QUERIES["kleene"])))) == ""
     assert told[0].matches < told[-1].matches
     with pytest.raises(DataError, match="has a watermark already"):
         quiet_match(stream, QUERIES["kleene"], watermark="5 seconds")
@@ -174,7 +174,8 @@ def test_a_source_that_delivers_events_twice_is_cleared_before(spark: Any, route
     once = stream.frame().withWatermark("ts", "30 seconds").dropDuplicatesWithinWatermark(["number"])
     rows, _ = stream.run(quiet_match(once, QUERIES["kleene"], id="number", buckets=2, **route))
     assert rows
-    assert same(without_nulls(rows), without_nulls(as_rows(acep.match(table, QUERIES["kleene"], id="number"))))
+    exact = as_rows(acep.match(table, QUERIES["kleene"], id="number"))
+    assert rows_that_differ(without_nulls(rows), without_nulls(exact)) == ""
 
 
 @pytest.mark.long
@@ -191,7 +192,7 @@ def test_a_stream_without_an_end_holds_the_last_events_until_it_goes_on(spark: A
         "append"
     ).parquet(str(folder.path / "events"))
     rows, told = folder.run(quiet_match(folder.frame(), query, watermark="10 seconds", **route))
-    assert same(rows, exact)
+    assert rows_that_differ(rows, exact) == ""
     assert (told[-1].held, told[-1].events) == (0, 100)
 
 
@@ -212,7 +213,7 @@ def test_another_query_on_an_old_checkpoint(spark: Any) -> None:
     assert told.hint is not None
     assert "nothing was lost" in told.hint
     rows, _ = folder.run(quiet_match(folder.frame(), query, watermark="5 seconds"))
-    assert same(rows, as_rows(acep.match(table, query)))
+    assert rows_that_differ(rows, as_rows(acep.match(table, query))) == ""
 
 
 @pytest.mark.long
@@ -240,7 +241,7 @@ def test_a_batch_that_is_run_again_gives_the_same(spark: Any, route: dict[str, A
     assert len(given[last]) == 2
     first, again = given[last]
     assert first
-    assert same(first, again)
+    assert rows_that_differ(first, again) == ""
 
 
 @pytest.mark.long
@@ -285,7 +286,7 @@ def test_another_query_or_another_folder_is_refused(spark: Any, tmp_path: Path) 
         assert "has not the state of all 8 buckets after micro-batch 1" in told.message
         assert hint in (told.hint or "")
     rows, _ = folder.run(quiet_match(folder.frame(), query, **options))
-    assert same(rows, as_rows(acep.match(table, query)))
+    assert rows_that_differ(rows, as_rows(acep.match(table, query))) == ""
 
 
 @pytest.mark.long
@@ -299,9 +300,9 @@ def test_what_stands_behind_the_match(spark: Any, tmp_path: Path) -> None:
         return quiet_match(folder.frame(), query, watermark="5 seconds", state=tmp_path / name, buckets=4)
 
     rows, _ = folder.run(found("one").repartition(1), "one")
-    assert same(rows, exact)
+    assert rows_that_differ(rows, exact) == ""
     rows, _ = folder.run(found("two").where("error = 0").select("*"), "two")
-    assert same(rows, exact)
+    assert rows_that_differ(rows, exact) == ""
     other = quiet_match(folder.frame(), acep.regex("ba", within="9 seconds", by="k"), watermark="5 seconds", buckets=4)
     for bad, name in ((found("three").coalesce(1), "three"), (other.union(found("four")), "four")):
         with pytest.raises(Exception, match="STREAM_FAILED") as failed:

@@ -17,7 +17,7 @@ from tests.complaints import fail_if_wrong
 from tests.corpus import Case
 from tests.random_cases import Case as RandomCase
 from tests.random_cases import random_case
-from tests.spark.by_hand import as_rows, batch, numbered, rows_of, same, stream, the_job
+from tests.spark.by_hand import as_rows, batch, numbered, rows_of, rows_that_differ, stream, the_job
 from tests.spark.cases import GOOD, complaint_of_stream, of_corpus, of_random, split
 from tests.thinned import thinned
 
@@ -25,7 +25,7 @@ from tests.thinned import thinned
 @pytest.mark.parametrize("case", GOOD, ids=lambda case: case.id)
 def test_a_batch_is_one_process(case: Case) -> None:
     one = of_corpus(case)
-    assert same(batch(one.job, one.table), one.exact)
+    assert rows_that_differ(batch(one.job, one.table), one.exact) == ""
 
 
 @pytest.mark.parametrize("case", thinned(GOOD, 3), ids=lambda case: case.id)
@@ -33,7 +33,7 @@ def test_a_stream_is_one_process(case: Case) -> None:
     one = of_corpus(case)
     found, _, totals = stream(one.job, one.batches, rng=one.rng)
     assert totals["late"] == 0
-    assert same(found, one.exact)
+    assert rows_that_differ(found, one.exact) == ""
 
 
 def test_random_streams_in_disorder_are_one_process(cases: Callable[[int], int]) -> None:
@@ -99,7 +99,7 @@ def test_late_events_are_counted_whatever_bucket_they_fall_into() -> None:
     found, states, totals = stream(job, [table.slice(0, 90), table.slice(90), again], delay=3)
     assert totals["late"] == 10
     assert totals["events"] == 100
-    assert same(found, as_rows(acep.match(table, query)))
+    assert rows_that_differ(found, as_rows(acep.match(table, query))) == ""
     # After the end all is late.
     _, _, totals = stream(job, [table.slice(95)], states=states)
     assert totals["late"] == 15
@@ -136,7 +136,7 @@ def test_ties_do_not_depend_on_arrival() -> None:
         mixed = table.take(pa.array(order))
         found = batch(job, mixed)
         again, _, _ = stream(job, rows_of(mixed, range(5), split(5, rng)), delay=3, rng=rng)
-        assert same(found, again)
+        assert rows_that_differ(found, again) == ""
         answers.add(repr(sorted(map(repr, found))))
     assert len(answers) == 1
 
@@ -269,4 +269,4 @@ def test_several_queries_at_once_give_what_each_gives() -> None:
                 row["key"] = {n: v for n, v in row["key"].items() if v is not None}
                 row["values"] = {n: v for n, v in (row["values"] or {}).items() if v is not None}
             ours = [{n: v for n, v in row.items() if v or n not in ("key", "values")} for row in ours]
-            assert same(ours, exact), name
+            assert rows_that_differ(ours, exact) == "", name

@@ -16,7 +16,7 @@ import acep
 from acep.cli import main
 from acep.tuning.many import why_many
 from tests.case_counts import CaseCounts
-from tests.complaints import difference, fail_if_wrong_on_rows
+from tests.complaints import case_text, difference, fail_if_wrong_on_rows
 
 
 def stream(seed: int, events: int = 400) -> dict[str, list[Any]]:
@@ -49,7 +49,8 @@ def test_all_numbers_are_those_of_match(cases: CaseCounts) -> None:
     seen = Counter[str]()
     for seed in range(cases(20)):
         rows = pa.table(stream(seed, 200)).to_pylist()
-        fail_if_wrong_on_rows(rows, f"seed {seed}: {TEXT}", partial(complaint_of_numbers, seen))
+        complaint_of = partial(complaint_of_numbers, seen)
+        fail_if_wrong_on_rows(rows, f"# seed {seed}", complaint_of, case_text("many", TEXT))
     assert set(seen) <= set(CHANGES)
     cases.expect(seen, *CHANGES)
 
