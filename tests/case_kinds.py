@@ -9,9 +9,10 @@ from itertools import pairwise
 from typing import Any
 
 import acep
+from acep.pattern import expressions as ex
 from acep.pattern import tree
 from acep.pattern.closure import tied_attributes
-from acep.pattern.walk import leaves_of, nodes
+from acep.pattern.walk import kleene_variables, leaves_of, negated_variables, nodes
 from tests.random_cases import Case
 from tests.random_versions import Chain
 from tests.runtime.version_steps import Change, Setting
@@ -58,6 +59,7 @@ WORDS = {
 def kinds_of_query(query: tree.Query) -> set[str]:
     """Name the features of a query."""
     kinds = {f"strategy {query.strategy.value}", f"output {query.output.value}", *_kinds_of_pattern(query.pattern)}
+    kinds |= {*_kinds_of_negated_conditions(query)}
     kinds |= {name for name, form in WORDS.items() if re.search(form, query.text)}
     kinds.add(
         "no window" if query.within is None else "window of events" if query.within.unit == "events" else "window"
@@ -102,6 +104,25 @@ def _kinds_of_pattern(pattern: tree.Node) -> Iterator[str]:
                 yield f"negation {place}"
             if any(negated[1:-1]):
                 yield "negation between"
+
+
+def _kinds_of_negated_conditions(query: tree.Query) -> Iterator[str]:
+    """Name the references to a repetition in the conditions of negations."""
+    negated, repeated = negated_variables(query.pattern), kleene_variables(query.pattern)
+    for condition in query.where:
+        leaves = [*leaves_of(condition)]
+        if not any(leaf.var in negated for leaf in leaves):
+            continue
+        for leaf in leaves:
+            match leaf:
+                case ex.Aggregate(scope="before"):
+                    yield "negation with an aggregate so far"
+                case ex.Aggregate() | ex.Length() | ex.Attribute(index="last"):
+                    yield "negation with a value of a repetition"
+                case ex.Attribute(index=int()):
+                    yield "negation with a[1]"
+                case ex.Attribute(var=var, index=index) if var in repeated:
+                    yield f"negation with a{f'[{index}]' if index else ''}"
 
 
 def kinds_of_rows(rows: Sequence[Row]) -> set[str]:

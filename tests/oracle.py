@@ -762,6 +762,10 @@ class Runs:
         conjuncts = [c for c in self.reading.of_negations if negated.node.var in c.vars]
         if not all(env.get(var) for c in conjuncts for var in c.vars - {negated.node.var}):
             return 0  # a conjunct mentions a variable with no bound event
+        for leaf in (leaf for c in conjuncts for leaf in leaves(c.expr)):
+            count = 1 if leaf.var == negated.node.var else len(env[leaf.var])
+            if isinstance(leaf, x.Attribute) and isinstance(leaf.index, int) and leaf.index > count:
+                return 0  # one mentions an event that is not bound
         types = negated.node.types
         return sum(
             (not types or event.type in types) and all(c.holds({**env, negated.node.var: [event]}) for c in conjuncts)

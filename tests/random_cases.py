@@ -323,10 +323,33 @@ class Predicates:
 
     def about(self, var: Var) -> str:
         """A conjunct of a negation."""
-        others = self.bound
-        if others and chance(self.rng, 0.65):
-            return self.pair(var, self.rng.choice(others))
+        rng = self.rng
+        if self.bound and chance(rng, 0.65):
+            if self.kleene and chance(rng, 0.6):
+                return self.about_kleene(var, rng.choice(self.kleene))
+            return self.pair(var, rng.choice(self.bound))
         return self.single(var)
+
+    def about_kleene(self, negated: Var, var: Var) -> str:
+        """A conjunct of a negation with the events of a repetition, perhaps with those of another variable."""
+        rng, n, a, c, d, op = self.rng, negated.name, var.name, self.column(), self.column(), self.compare()
+        bound = [v.name for v in self.bound if v is not var]
+        b = f"{rng.choice(bound)}.{self.column()}" if bound else f"{n}.y"
+        function = rng.choice(("avg", "sum", "min", "max", "count", "first", "last"))
+        return pick(
+            rng,
+            {
+                f"{n}.{c} {op} {a}[i-1].{d}": 3,
+                f"{n}.{c} {op} {a}[i].{d} + {a}[i-1].{d}": 1,
+                f"{n}.{c} + {b} {op} {a}[i-1].{d}": 1,
+                f"{n}.{c} {op} {function}({a}[..i-1].{d})": 1,
+                f"{n}.{c} {op} {function}({a}[].{d})": 1,
+                f"{n}.{c} {op} {a}[{a}.LEN].{d}": 1,
+                f"{n}.{c} {op} {a}[{rng.randint(1, 2)}].{d}": 1,
+                f"{n}.{c} {op} {a}[i].{d} + {a}[2].{d}": 0.7,
+                f"{n}.{c} {op} {a}.LEN": 0.5,
+            },
+        )
 
     def single(self, var: Var) -> str:
         rng, v, column = self.rng, var.name, self.column()
@@ -447,9 +470,10 @@ class Predicates:
 
 
 def sase(rng: Random, seed: int) -> Case:
-    if chance(rng, 0.03):
+    kind = rng.random()
+    if kind < 0.03:
         return composed(rng, seed)
-    text, options, pattern = sase_text(rng)
+    text, options, pattern = sase_text(rng) if kind > 0.08 else repetition_before_negation(rng)
     heavy = "any_match" in text or bool(options.get("errors"))
     size = rng.randint(4, 10 if heavy else 14)
     return with_stream_options(rng, Case(seed, False, text, options, random_stream(rng, pattern, size, TYPES + "X")))
@@ -480,6 +504,27 @@ def sase_text(rng: Random, size: int | None = None) -> tuple[str, dict[str, Any]
         text += f"\nOUTPUT {output}"
     options = random_errors(rng, [var.name for var in bound], [v.name for v in patterns.vars if v.negated])
     return text, options | random_surplus(rng, strategy, options), pattern
+
+
+def repetition_before_negation(rng: Random) -> tuple[str, dict[str, Any], Part]:
+    """A query's text, its options, and its pattern, in whose runs the negated event mostly stands where it may not."""
+    patterns = Patterns(rng, 4)
+    parts = [patterns.component("kleene", False)]
+    if chance(rng, 0.4):
+        parts.append(patterns.component(pick(rng, {"component": 2, "kleene": 1, "optional": 1}), False))
+        rng.shuffle(parts)
+    negation = patterns.negation(False)
+    negated, kind = patterns.vars[-1], negation.text.partition(" ")[0].removeprefix("~").replace("ANY", "X")
+    behind = patterns.component(pick(rng, {"component": 4, "kleene": 1}), False)
+    predicates = Predicates(rng, patterns.vars)
+    conjuncts = ["[k]"] if chance(rng, 0.3) else []
+    conjuncts += [predicates.about_kleene(negated, rng.choice(predicates.kleene)) for _ in range(rng.choice((1, 1, 2)))]
+    strategy = pick(rng, {"skip_till_any_match": 3, "skip_till_next_match": 2, "partition_contiguity": 0.5})
+    text = f"PATTERN SEQ({sequence([*parts, negation, behind]).text})\nWHERE {strategy} {{ {' AND '.join(conjuncts)} }}"
+    text += pick(rng, {"": 1, "\nWITHIN 6": 1, "\nWITHIN 10": 2, "\nWITHIN 7 EVENTS": 1})
+    planted = Part(negation.text, lambda rng: [kind] if chance(rng, 0.7) else [])
+    options = random_errors(rng, [var.name for var in predicates.bound], [negated.name]) if chance(rng, 0.5) else {}
+    return text, options, sequence([*parts, planted, behind])
 
 
 def composed(rng: Random, seed: int) -> Case:

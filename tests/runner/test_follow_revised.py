@@ -13,7 +13,7 @@ import pytest
 
 import acep
 from acep.cli import main
-from tests.runner.streams import put
+from tests.runner.streams import Stream, put
 from tests.runtime.test_revisions import Row, arriving
 from tests.spark.test_revised import late_of, net
 
@@ -57,6 +57,23 @@ def test_results_less_those_taken_back_are_those_of_the_corrected_stream(specula
     whole = acep.match(arrived.table(), QUERY, id="number")
     assert net(found) == net(whole.to_arrow().to_pylist(maps_as_pydicts="strict"))
     assert any(row["op"] < 0 for row in found) == (speculation == "inf")
+
+
+@pytest.mark.parametrize("files", [1, 2])
+@pytest.mark.parametrize(("speculation", "duplicates"), [(0, "refuse"), ("inf", "refuse"), ("inf", "drop")])
+def test_of_rows_with_one_seq_those_that_take_back_come_first(
+    speculation: Any, duplicates: str, files: int, tmp_path: Path
+) -> None:
+    """A transaction takes an event back and gives it with another time: its rows have one ``seq``, and any order."""
+    first, correction = "1,a,1,1,1\n5,b,2,2,1\n", "6,b,2,3,1\n5,b,2,3,-1\n"
+    roles = {"id": "number", "seq": "change", "op": "op"}
+    options = {"watermark": 9, "speculation": speculation, "duplicates": duplicates, "max_files": 1}
+    stream = Stream(tmp_path, "PATTERN SEQ(a p, b q) WITHIN 9", **roles, **options)
+    for number, rows in enumerate([first, correction] if files == 2 else [first + correction]):
+        stream.put(f"{number}.csv", f"ts,type,number,change,op\n{rows}")
+    stream.follow(end=True)
+    changes = [(line["op"], line["end"]) for line in stream.lines()]
+    assert changes == ([(1, 5), (-1, 5), (1, 6)] if (speculation, files) == ("inf", 2) else [(1, 6)])
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])

@@ -9,6 +9,7 @@ import os
 import warnings
 from collections import Counter
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from tempfile import mkdtemp
@@ -45,11 +46,15 @@ LETTERS = acep.regex("ab", within=10, by="k")
 Row = dict[str, Any]
 
 
-def numbered(pushes: list[list[Row]]) -> list[pa.Table]:
-    """Micro-batches whose rows are counted in the order in which they came."""
+def numbered(pushes: list[list[Row]], corrections_as_one: bool = False) -> list[pa.Table]:
+    """Micro-batches whose rows are counted in the order in which they came. With ``corrections_as_one`` an event that
+    follows its retraction has the number of that, and stands before it in the table."""
     tables, came = [], 0
     for rows in pushes:
         counted = [row | {"came": came + n} for n, row in enumerate(rows)]
+        for n, (back, row) in enumerate(pairwise([*counted])):
+            if corrections_as_one and (back["op"], row["op"], back["number"]) == (-1, 1, row["number"]):
+                counted[n : n + 2] = [row | {"came": back["came"]}, back]
         tables.append(pa.Table.from_pylist(counted, SCHEMA))
         came += len(rows)
     return tables
@@ -100,7 +105,7 @@ def complaint_of_matches(route: str, folder: Path, seen: Counter[str], case: Cas
     options: dict[str, Any] = {"op": "op"} if ops else {}
     options |= ROLES | {"speculation": rng.choice((0, 1, 3, "inf", "inf")), "buckets": rng.choice((1, 2))}
     options |= {"late": rng.random() < 0.5}
-    tables = numbered(arrived.pushes)
+    tables = numbered(arrived.pushes, corrections_as_one=case.seed % 2 == 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         job = the_job(tables[0] if tables else SCHEMA.empty_table(), query, **options)
@@ -145,7 +150,7 @@ def complaint_of_differences(output: str, route: str, folder: Path, seen: Counte
         return ""  # a watermark of 0 is none, so that events before it are never late
     options: dict[str, Any] = ROLES | {"speculation": "inf", "buckets": rng.choice((1, 2)), "output": output}
     options |= {"op": "op"} if ops else {}
-    tables = numbered(arrived.pushes)
+    tables = numbered(arrived.pushes, corrections_as_one=case.seed % 2 == 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         job = the_job(tables[0], query, **options)

@@ -292,6 +292,24 @@ def _candidates_of(text: str) -> list[tuple[str, str, Any]]:
     return list(_candidates(table, plan, columns, exact, None))
 
 
+def test_an_attribute_that_is_null_in_matches_is_not_proposed_as_shared() -> None:
+    """Null equals nothing: of the matches without a value, a partition attribute would leave none."""
+    pairs = range(300)
+    rows = {
+        "ts": [10 * n + at for n in pairs for at in (0, 2)],
+        "type": ["a", "b"] * len(pairs),
+        "number": [n for n in pairs for _ in range(2)],
+        "who": [None if n % 3 else f"u{n % 2}" for n in pairs for _ in range(2)],
+    }
+    text = "PATTERN SEQ(a p, b q) WHERE q.number <= p.number AND q.number >= p.number WITHIN 100"
+    matches, tied = acep.match(rows, text), acep.match(rows, text.replace("WHERE", "WHERE [who] AND"))
+    assert (len(matches), len(tied)) == (300, 100)
+    proposed = {change.change for change in acep.tune(rows, text).changes}
+    assert "[number]" in proposed
+    assert "[who]" not in proposed
+    assert "[who]" not in {fewer.change for fewer in why_many(rows, text).fewer}
+
+
 @pytest.mark.parametrize(
     "options",
     [{"sample": 0}, {"sample": 1.5}, {"sample": True}, {"target_recall": 0}, {"of": "matches"}, {"cpu": "0.5"},
