@@ -112,8 +112,8 @@ def test_a_replay_reaches_fields_of_structs(spark: Any) -> None:
     names = {"ts": "dev.at", "type": "dev.what"}
     exact = acep.match(table, query, **names)
     assert len(exact) > 3
-    rows = as_dicts(replay(query, table, **names, chunk=5, session=spark).frame())
-    assert rows_that_differ(rows, as_rows(exact)) == ""
+    done = replay(query, table, **names, chunk=5, session=spark)
+    assert rows_that_differ(as_dicts(done.frame()), as_rows(exact)) == ""
 
 
 def test_no_events_are_no_matches(spark: Any) -> None:
