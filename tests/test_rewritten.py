@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import count, islice
 from random import Random
 from typing import Any
@@ -20,7 +21,7 @@ from tests.case_counts import CaseCounts
 from tests.complaints import difference, fail_if_wrong
 from tests.random_cases import Case, random_case
 from tests.test_census import hold
-from tests.test_random import ENGINES, complaint, found, manageable
+from tests.test_random import ENGINES, complaint_of_engine, manageable
 
 _BEFORE = re.compile(r"\[i-1\]")
 _PREVIOUS = re.compile(r"prev\(([\w.]+)\)")
@@ -114,8 +115,7 @@ def compare(changed_cases: Iterable[Case], plain: Callable[[Case], Case]) -> Cou
     for changed_case in changed_cases:
         case, wanted = manageable(changed_case)
         for engine in ENGINES:
-            if found(case, engine) != wanted:
-                pytest.fail(complaint(case, engine), pytrace=False)
+            fail_if_wrong(case, partial(complaint_of_engine, engine, case, wanted))
         seen["matches"] += bool(wanted)
         seen["native"] += runs_natively(case)
         seen["decided by the change"] += manageable(plain(case))[1] != wanted
