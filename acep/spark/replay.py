@@ -144,10 +144,10 @@ def replay(
     replay begins come with the first events, so each of them gives the time from which on it holds.
 
     ``checkpoint`` is a folder from which the run can be restarted after a crash, with the same arguments; no match is
-    found twice. Without it a temporary folder is used, which exists as long as the result. ``progress``: whether to
-    write the progress to stderr (``None``: if that is a terminal). ``tell`` is called with the progress of each
-    micro-batch soon after it. ``engine``, ``budget``, ``policy``, ``seed`` and
-    ``history`` are those of :func:`acep.spark.match`.
+    found twice. Without it a temporary folder is used, of which the matches stay as long as the Spark session.
+    ``progress``: whether to write the progress to stderr (``None``: if that is a terminal). ``tell`` is called with the
+    progress of each micro-batch soon after it. ``engine``, ``budget``, ``policy``, ``seed`` and ``history`` are those
+    of :func:`acep.spark.match`.
 
     Raises :class:`QueryError`, :class:`DataError`, :class:`EngineError`, or :class:`SnapshotError` if the checkpoint is
     of other events, another query or another engine.
@@ -219,8 +219,18 @@ def replay(
             shutil.rmtree(folder, ignore_errors=True)
         raise
     if checkpoint is None:
-        weakref.finalize(done, shutil.rmtree, folder, ignore_errors=True)
+        _keep_matches(folder, spark)
     return done
+
+
+def _keep_matches(folder: Path, session: Any) -> None:
+    """Remove what a replay needs no more, and its matches with the session: frames are read when the result is gone."""
+    for part in folder.iterdir():
+        if part.is_file():
+            part.unlink()
+        elif part.name != "matches":
+            shutil.rmtree(part, ignore_errors=True)
+    weakref.finalize(session, shutil.rmtree, folder, ignore_errors=True)
 
 
 def _table_of(path: Any, query: Query, options: StreamOptions, *, every: bool) -> pa.Table:

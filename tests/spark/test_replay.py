@@ -15,7 +15,7 @@ import pytest
 
 import acep
 from acep.errors import DataError, QueryError, SnapshotError
-from acep.spark.replay import replay
+from acep.spark.replay import _keep_matches, replay
 from acep.streaming.progress import Progress
 from tests.spark.by_hand import as_rows, rows_that_differ
 from tests.spark.streams import as_dicts, events_table
@@ -50,10 +50,22 @@ def test_a_replay_finds_what_one_process_finds(spark: Any, capsys: pytest.Captur
     ends = done.table(5)["end"].to_pylist()
     assert ends == sorted(m.end for m in exact)[:5]
     folder = done.folder
-    assert folder.exists()
-    del done
+    assert [part.name for part in folder.parent.iterdir()] == ["matches"]
+
+
+def test_the_matches_of_a_replay_are_removed_with_their_session(tmp_path: Path) -> None:
+    class Session:
+        """What can be referred to weakly."""
+
+    for name in ("matches", "state"):
+        (tmp_path / "replay" / name).mkdir(parents=True)
+    (tmp_path / "replay" / "events.json").touch()
+    session = Session()
+    _keep_matches(tmp_path / "replay", session)
+    assert [part.name for part in (tmp_path / "replay").iterdir()] == ["matches"]
+    del session
     gc.collect()
-    assert not folder.exists(), "a temporary folder is left behind"
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_a_replay_in_the_order_of_the_file(spark: Any, tmp_path: Path) -> None:
@@ -112,8 +124,9 @@ def test_a_replay_reaches_fields_of_structs(spark: Any) -> None:
     names = {"ts": "dev.at", "type": "dev.what"}
     exact = acep.match(table, query, **names)
     assert len(exact) > 3
-    done = replay(query, table, **names, chunk=5, session=spark)
-    assert rows_that_differ(as_dicts(done.frame()), as_rows(exact)) == ""
+    frame = replay(query, table, **names, chunk=5, session=spark).frame()
+    gc.collect()  # the files of the frame stay when the result is gone
+    assert rows_that_differ(as_dicts(frame), as_rows(exact)) == ""
 
 
 def test_no_events_are_no_matches(spark: Any) -> None:
