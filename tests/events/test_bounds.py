@@ -93,7 +93,7 @@ def test_a_parquet_file_of_many_rows_in_few_bytes_is_refused() -> None:
         for _ in range(12):
             writer.write_table(rows)
     assert "when it is read" in refused("x.parquet").message
-    assert acep.read_events("x.parquet", ["ts"], max_expansion=10_000).num_rows == 12_000_000
+    assert acep.read_events("x.parquet", ["ts"], max_expansion=1e6).num_rows == 12_000_000
 
 
 def zeros(number: int) -> pa.Array:
