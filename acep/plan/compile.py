@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -20,6 +20,7 @@ from acep.pattern.automata import STATE
 from acep.pattern.casts import cast_type
 from acep.pattern.closure import as_equality, close_equalities, of_first_event, tied_attributes
 from acep.pattern.evaluation import Compiled, compile_expression
+from acep.pattern.negation_equalities import always_bound, repeated_equalities
 from acep.pattern.state_text import state_text
 from acep.pattern.tree import GraphRegister, Output, Query, StateGraph, Strategy
 from acep.pattern.walk import attributes, children, leaves_of, levels, steps_back, variables
@@ -214,11 +215,15 @@ def _compile(query: Query, schema: Schema, of: Plan | None = None) -> Plan:
     positive: list[Compiled] = []
     against: list[Compiled] = []
     closed = close_equalities(query)
-    for written, conjunct in zip(closed, of_first_event(query, closed), strict=True):
+    bound, repeated = always_bound(query), repeated_equalities(query, closed)
+    for place, (written, conjunct) in enumerate(zip(closed, of_first_event(query, closed), strict=True)):
+        if place in repeated:
+            continue
         resolved = settled(conjunct, condition=True).expr
-        # A negation cannot be broken while a variable in its equality is missing, so that the equality is kept.
+        # A negation cannot be broken while an event in its equality is missing, so that the equality is kept.
         speaks = any(leaf.var in negative for leaf in leaves_of(resolved))
-        if _implied_by_partition(resolved, keys if speaks else alike) and not (speaks and _looks_back(resolved)):
+        decided = not speaks or _has_its_event(resolved, bound, negative)
+        if _implied_by_partition(resolved, alike if decided else keys) and not (speaks and _looks_back(resolved)):
             continue
         shown = written if schema.scales or written is not conjunct or _is_rewritten(conjunct) else None
         made = compile_expression(resolved, schema.tick_ns, shown)
@@ -343,6 +348,14 @@ def _implied_by_partition(expr: ex.Expr, keys: tuple[str, ...]) -> bool:
         case ex.Binary(left=ex.Attribute(name=x), right=ex.Attribute(name=y)):
             return x == y and x in keys
     return False
+
+
+def _has_its_event(expr: ex.Expr, bound: Container[str], negative: Container[str]) -> bool:
+    """Return whether each match binds the event that an equality of a negation refers to."""
+    leaves = [leaf for leaf in leaves_of(expr) if leaf.var not in negative]
+    return len(leaves) == 1 and all(
+        isinstance(leaf, ex.Attribute) and leaf.var in bound and leaf.index in (None, "i", 1, "last") for leaf in leaves
+    )
 
 
 def _looks_back(expr: ex.Expr) -> bool:

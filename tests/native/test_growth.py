@@ -55,6 +55,10 @@ def work(query: str, events: pa.Table, engine: str) -> tuple[int, int, int]:
 NEGATED = {
     "any": "PATTERN SEQ(quote q, ~quote n, trade t)",
     "by key": "PATTERN SEQ(quote q, ~quote n, trade t) WHERE [sym]",
+    "by equalities": "PATTERN SEQ(quote q, ~quote n, trade t) WHERE n.sym = q.sym AND t.sym = q.sym",
+    "by equalities of the end": "PATTERN SEQ(quote q, ~quote n, trade t) WHERE t.sym = n.sym AND NOT t.sym != q.sym",
+    "by equalities, apart": "PATTERN SEQ(quote q, ~quote n, trade t) WHERE n.sym = q.sym AND t.sym = q.sym"
+    " OUTPUT NON OVERLAP",
     "next": "PATTERN SEQ(quote q, ~quote n, trade t) WHERE skip_till_next_match(q, t) { [sym] }",
     "within a million": "PATTERN SEQ(quote q, ~quote n, trade t) WHERE [sym] WITHIN 1000000",
     "an event alone": "PATTERN SEQ(quote q, ~quote n, trade t) WHERE n.price > 4 AND t.price >= q.price",
