@@ -109,6 +109,14 @@ def test_a_match_that_does_not_overlap_ends_those_that_would(name: str, users: i
         assert all(last <= STEP * first for first, last in zip(before, after, strict=True))
 
 
+def test_a_spray_of_too_few_users_takes_the_square_of_a_window() -> None:
+    """As docs/howto/recipes.md says: with a window the work grows as the stream."""
+    bounded = [work(SPRAY.replace("100000", "50"), failures(size, 2), "native")[0] for size in (400, 800)]
+    whole = [work(SPRAY, failures(size, 2), "native")[0] for size in (400, 800)]
+    assert bounded[1] <= STEP * bounded[0] < whole[0]
+    assert 3.5 * whole[0] <= whole[1] <= 4.5 * whole[0]
+
+
 @pytest.mark.parametrize("output", ["", "OUTPUT NON OVERLAP", "OUTPUT LONGEST NON OVERLAP", "OUTPUT EARLIEST MAXIMAL"])
 def test_whether_there_is_a_match_is_known_at_the_first_one(output: str) -> None:
     query = SPRAY.replace("OUTPUT NON OVERLAP", output)
