@@ -80,8 +80,13 @@ def test_a_run_with_no_test_left_passes(pytester: pytest.Pytester, monkeypatch: 
     result.stdout.no_fnmatch_line("*runs again*")
 
 
-@pytest.mark.parametrize("processes", [0, 2])
-@pytest.mark.parametrize("name", ["ACEP_CASES", "ACEP_DATA", "ACEP_SLOWEST", "CI"])
+@pytest.mark.parametrize(
+    ("name", "processes"),
+    [
+        ("ACEP_CASES", 2),
+        *(pytest.param(name, 0, marks=pytest.mark.long) for name in ("ACEP_CASES", "ACEP_DATA", "ACEP_SLOWEST", "CI")),
+    ],
+)
 def test_under_other_settings_a_step_runs_again_and_says_why(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, name: str, processes: int
 ) -> None:
