@@ -99,14 +99,16 @@ def condition_unasked(view: LintView) -> Iterator[Hit]:
         asked = absent.pop("", 0)
         if len(names) < 2 or not absent or _ties_more(query, condition, names):
             continue
-        missing = " or ".join(f"`{var}`" for var in sorted(absent, key=order.index))
+        lacking = sorted(absent, key=order.index)
+        missing = " or ".join(f"`{var}`" for var in lacking)
+        weights = ", ".join(f'"{var}": math.inf' for var in lacking)
         what = next((f"the negation `{var}` cannot be broken" for var in names if var in negated), "")
         yield Hit(
             "note",
             f"`{expression_text(condition)}` is not asked where {missing} is missing"
             f"{f', so that {what} there' if what else ''}: in {_share(len(matches) - asked, len(matches))} of "
             f"{_matches(view)}",
-            f'a condition that must hold needs its events: weights={{"{absent.most_common(1)[0][0]}": math.inf}}',
+            f"a condition that must hold needs its events: weights={{{weights}}}",
             condition.span,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import math
 import re
 from collections import Counter
 from contextlib import suppress
@@ -339,6 +340,16 @@ def test_what_an_error_budget_does_on_the_events_is_said_with_shares() -> None:
     asked = [one.message for one in found if one.code == "condition_unasked"]
     assert f"`s.x > p[1].x` is not asked where `s` is missing: in {lack[0]:.0%} of {len(matches)} matches" in asked
     assert any("so that the negation `n` cannot be broken there" in one for one in asked)
+
+
+def test_the_hint_of_a_condition_that_is_not_asked_removes_it() -> None:
+    text = "PATTERN SEQ(A a, B b, A c) WHERE b.x > a.x AND c.x > b.x WITHIN 30"
+    (finding, *_) = [f for f in acep.lint(rows(), acep.parse(text, errors=1)) if f.code == "condition_unasked"]
+    assert finding.hint is not None
+    assert finding.hint.endswith('weights={"a": math.inf, "b": math.inf}')
+    needed = acep.parse(text, errors=1, weights={"a": math.inf, "b": math.inf})
+    asked = [f.message for f in acep.lint(rows(), needed) if f.code == "condition_unasked"]
+    assert not any("`b.x > a.x`" in message for message in asked)
 
 
 @pytest.mark.parametrize(
