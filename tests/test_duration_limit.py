@@ -110,6 +110,8 @@ def test_examples_of_every_room_are_seen(pytester: pytest.Pytester, monkeypatch:
     (pytester.mkdir("acep") / "room.py").write_text(f'"""A room.\n\n>>> import time\n>>> {BUSY}\n"""\n')
     monkeypatch.setenv("ACEP_SLOWEST", "0.2")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    for name in ("ACEP_DURATIONS", "ACEP_RESUME", "ACEP_STEP"):  # those of the run around this test
+        monkeypatch.delenv(name, raising=False)
     result = pytester.runpytest_subprocess("-p", "tests.conftest", "--doctest-modules", "-q", "acep")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["acep/room.py::room: it took *"])
