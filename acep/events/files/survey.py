@@ -19,7 +19,6 @@ from acep.events.files.csv_files import CsvFile, marked
 from acep.events.files.finding import EventFile
 from acep.events.files.json_lines import JsonFile
 from acep.events.files.json_shapes import AttributeLimit, JsonShape
-from acep.events.files.long_numbers import refuse, refuse_beyond
 from acep.events.files.options import BadLines, Options
 from acep.events.files.parquet_files import ParquetFile
 from acep.events.files.stream_types import casts_to_come, check_stream, types_of_stream
@@ -246,16 +245,14 @@ def survey(sources: list[EventFile], options: Options) -> Survey:
     looking.bad.check_share(looking.rows, options)
     files = [part.file for part in parts]
     check_stream(files, looking.shapes, options)
+    looking.text_columns.check_times()
     types = types_of_stream(files, looking.shapes, options, looking.type_of)
-    for cells, error in ((looking.text_columns.long, refuse), (looking.text_columns.beyond, refuse_beyond)):
-        for name, cell in cells.items():
-            if types.get(name) == pa.float64():
-                raise error(cell.place, name, cell.text)
+    looking.text_columns.check_numbers(types)
     for name, shape in looking.shapes.items():
         if not shape.unread:
             shape.check(name, options.casts, castable=True, fields_castable=options.columns is not None)
     ordered = None if size <= SMALL else looking.back < 0
-    remarks = looking.text_columns.remarks(types)
+    remarks = [*looking.text_columns.remarks(types).values()]
     if options.casts_are_there:
         remarks += [
             f"no event has `{name}`, which is cast: it is null"
