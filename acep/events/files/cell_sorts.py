@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from acep.events.buffers import nulls
 from acep.events.files.casts import bad_rows
+from acep.events.files.csv_values import typed
 from acep.events.files.far_times import in_reach
 
 __all__ = [
@@ -174,8 +175,12 @@ def _beyond_64_bits(numbers: pa.Array) -> npt.NDArray[np.bool_]:
 
 def _unread(cells: pa.Array, wanted: pa.DataType) -> list[int]:
     """Return the rows of cells that Arrow does not read as values of a type."""
-    if not pa.types.is_timestamp(wanted):
+    if pa.types.is_floating(wanted):
         return bad_rows(pa.chunked_array([cells]), _reads_as(wanted))
+    if pa.types.is_time(wanted):
+        clocks = cells.dictionary_encode()
+        no_clocks = bad_rows(pa.chunked_array([clocks.dictionary]), lambda texts: typed(texts, wanted))
+        return np.flatnonzero(np.isin(clocks.indices.to_numpy(), no_clocks)).tolist()
     days = pa.array([text[:10] for text in cells.to_pylist()]).dictionary_encode()
     no_days = bad_rows(pa.chunked_array([days.dictionary]), _reads_as(pa.date32()))
     unread = np.isin(days.indices.to_numpy(), no_days)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -109,7 +107,7 @@ def remark(name: str, mixture: Mixture, unreached: Unreached | None) -> str | No
     if cell is not None and usual is not None:
         why = f", and {mixture.counts[usual]:,} values of the column are {usual}"
         if cell.text in NO_VALUE:
-            settings = f", nulls=[{_quoted(cell.text)}] that it stands for null"
+            settings = f', nulls=["{cell.text}"] that it stands for null'
     elif unreached is not None:
         cell, why = unreached.far, f"; {unreached}"
     elif usual == COMMAS:
@@ -130,7 +128,7 @@ def remark(name: str, mixture: Mixture, unreached: Unreached | None) -> str | No
 def no_time(name: str, mixture: Mixture, unreached: Unreached | None) -> DataError:
     """Return the error for a time column of which a text is no time, or a time of another kind."""
     usual = mixture.usual
-    cell = mixture.odd or mixture.firsts.get(TEXTS) or unreached and unreached.far or list(mixture.firsts.values())[-1]
+    cell = mixture.odd or mixture.firsts.get(TEXTS) or (unreached and unreached.far) or list(mixture.firsts.values())[-1]
     is_integer = usual == NUMBERS
     cast, what = ("int", "integers") if is_integer else ("timestamp", "times")
     hint = f"{TIMES_OF_ONE_KIND}; {as_cast(name, cast)} says that they are {what}, and then skip_bad_lines=True skips"
@@ -153,7 +151,3 @@ def no_integer(name: str, cell: Cell) -> DataError:
         f" others; {as_cast(name, 'int')} says that they are integers, and then skip_bad_lines=True skips others",
         code="data_value",
     )
-
-
-def _quoted(text: str) -> str:
-    return f'"{text}"'

@@ -17,6 +17,7 @@ from acep.errors import DataError, DataWarning, warn_caller
 from acep.events.fields import again_error, check_names, column_at, fields_of, null_error
 from acep.events.files.casts import as_cast, bad_rows, cast_column
 from acep.events.files.csv_files import CsvFile
+from acep.events.files.csv_values import typed
 from acep.events.files.disk_sort import sorted_on_disk
 from acep.events.files.finding import Paths, sources_of
 from acep.events.files.formats import reason_of
@@ -24,7 +25,6 @@ from acep.events.files.json_lines import JsonFile, columns_of
 from acep.events.files.options import BadLines, Options
 from acep.events.files.survey import Part, Survey, survey, without
 from acep.events.files.text_columns import values_of
-from acep.events.files.text_types import typed
 from acep.events.nested import place_of
 
 __all__ = ["ROW", "EventStream", "open_events"]

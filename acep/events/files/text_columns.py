@@ -20,13 +20,27 @@ from acep.events.files.cell_sorts import (
     zero_rows,
 )
 from acep.events.files.csv_files import CsvFile
+from acep.events.files.csv_values import typed
 from acep.events.files.exponents import first_beyond
 from acep.events.files.far_times import in_reach
 from acep.events.files.json_lines import JsonFile
 from acep.events.files.long_numbers import first_inexact, first_long, refuse, refuse_beyond, refuse_inexact
 from acep.events.files.odd_values import Cell, Mixture, Unreached, no_integer, no_time, remark
 from acep.events.files.options import Options
-from acep.events.files.text_types import BIG, FAR, NUMBERS as NUMBER_LOOKS, TIMES, ZEROS, Block, block_of, far_rows, resolved, typed
+from acep.events.files.text_types import (
+    BIG,
+    FAR,
+    PADDED,
+    TIMES,
+    ZEROS,
+    Block,
+    block_of,
+    far_rows,
+    resolved,
+)
+from acep.events.files.text_types import (
+    NUMBERS as NUMBER_LOOKS,
+)
 
 __all__ = ["TextColumns", "values_of"]
 
@@ -82,7 +96,7 @@ class TextColumns:
         if is_order and ZEROS in looks and values is not None and pa.types.is_integer(values.type):
             # A leading zero does not change a time.
             looks = looks if len(zero_rows(column, hexadecimal=True)) > len(zero_rows(column)) else {"int"}
-        if values is None or looks & {ZEROS, BIG}:
+        if values is None or looks & {ZEROS, BIG, PADDED}:
             sorts = cell_sorts(texts, only_times=family == "jsonl", zeros_count=not is_order)
             if values is None and len(sorts) == 1 and (sort := next(iter(sorts))).startswith("times"):
                 looks = looks_of_times(texts, zoned=sort != "times") or looks

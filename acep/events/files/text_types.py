@@ -3,7 +3,6 @@ place where a block ends."""
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -14,17 +13,32 @@ import pyarrow as pa
 from acep.events.buffers import joined
 from acep.events.columns import UNIT_NS
 from acep.events.files.cell_sorts import INTEGER, Rows, zero_rows
+from acep.events.files.csv_values import inferred, typed
 from acep.events.files.far_times import in_reach
 
-__all__ = ["BIG", "FAR", "NUMBERS", "TIMES", "ZEROS", "Block", "block_of", "far_rows", "first_odd", "resolved", "typed"]
+__all__ = [
+    "BIG",
+    "FAR",
+    "NUMBERS",
+    "PADDED",
+    "TIMES",
+    "ZEROS",
+    "Block",
+    "block_of",
+    "far_rows",
+    "first_odd",
+    "resolved",
+]
 
 ZEROS, BIG = "zeros", "big"  # integers with a leading zero or a plus sign, and those of more than 64 bits
+PADDED = "padded"  # dates with blanks beside them, which Arrow reads; it does not read such times
 NUMBERS = {"int", "float", ZEROS, BIG}
 TIMES = ("date", "s", "us", "ns", "s+", "us+", "ns+")  # a plus sign: with a zone
 FAR = {"ns": "far", "ns+": "far+"}
 """The look of times that nanoseconds do not reach, beside that of times that need nanoseconds."""
 WHOLE = re.compile(INTEGER)
 MOST_NS = 2**63 - 1
+DAY = len("2024-01-31")
 TYPES: dict[str, pa.DataType] = {
     "int": pa.int64(),
     "float": pa.float64(),
@@ -57,6 +71,8 @@ def resolved(seen: AbstractSet[str]) -> pa.DataType:
         if ZEROS in seen:
             return pa.string()
         return pa.float64() if "float" in seen else pa.string() if BIG in seen else pa.int64()
+    if PADDED in seen:
+        return pa.date32() if seen <= {PADDED, "date", FAR["ns"]} else pa.string()
     for order in (TIMES[:4], TIMES[4:]):
         finest = order[-1]
         if seen <= {*order, FAR[finest]}:
@@ -73,7 +89,7 @@ def block_of(texts: pa.ChunkedArray, seen: AbstractSet[str] = frozenset()) -> Bl
     """
     values = _as_before(texts, seen)
     if values is None:
-        values = _inferred(texts)
+        values = inferred(texts)
     column_type = values.type
     if pa.types.is_null(column_type):
         return Block(set())
@@ -89,7 +105,10 @@ def block_of(texts: pa.ChunkedArray, seen: AbstractSet[str] = frozenset()) -> Bl
     if not pa.types.is_temporal(column_type) or pa.types.is_time(column_type):
         return Block({next(look for look, look_type in TYPES.items() if look_type == column_type)}, values)
     zone = "+" if getattr(column_type, "tz", None) else ""
-    look = "date" if pa.types.is_date(column_type) else column_type.unit + zone
+    if pa.types.is_date(column_type):
+        look = PADDED if any(text is not None and len(text) > DAY for text in texts.to_pylist()) else "date"
+    else:
+        look = column_type.unit + zone
     if look.startswith("ns") and _in_microseconds(texts, column_type.tz):
         look = f"us{zone}"
     return Block({look} | ({f"far{zone}"} if len(far_rows(values)) else set()), values)
@@ -143,41 +162,3 @@ def first_odd(texts: pa.ChunkedArray) -> int | None:
         return None
     rows = zero_rows(texts)
     return int(rows[0]) if len(rows) else None
-
-
-# Through Arrow's CSV reader ---------------------------------------------------------------------
-
-
-def _inferred(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the values that Arrow's CSV reader makes of a column of texts."""
-    values = _read_back(texts, None)
-    try:
-        return in_reach(texts, values)
-    except pa.ArrowInvalid:
-        return texts
-
-
-def typed(texts: pa.Array | pa.ChunkedArray, value_type: pa.DataType) -> pa.ChunkedArray:
-    """Convert texts to values as cells of CSV are read. Raises :class:`pyarrow.ArrowInvalid`."""
-    return in_reach(texts, _read_back(texts, value_type))
-
-
-def _read_back(texts: pa.Array | pa.ChunkedArray, value_type: pa.DataType | None) -> pa.ChunkedArray:
-    """Write texts as CSV and read them; only null is null, and not an empty text."""
-    from pyarrow import csv
-
-    if not len(texts):
-        return pa.chunked_array([], value_type or pa.null())
-    sink = io.BytesIO()
-    csv.write_csv(pa.table({"x": texts}), sink, csv.WriteOptions(include_header=False))
-    table = csv.read_csv(
-        io.BytesIO(sink.getbuffer()),
-        read_options=csv.ReadOptions(column_names=["x"], use_threads=False, block_size=max(len(sink.getbuffer()), 1)),
-        parse_options=csv.ParseOptions(ignore_empty_lines=False, newlines_in_values=True),
-        convert_options=csv.ConvertOptions(
-            column_types={} if value_type is None else {"x": value_type},
-            null_values=[""],
-            quoted_strings_can_be_null=False,
-        ),
-    )
-    return table.column(0)
