@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+import random
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import acep
-from acep.errors import DataError, DataWarning
+from acep.cli import main
+from acep.errors import AcepError, DataError, DataWarning
+from acep.events.files.cell_sorts import cell_sorts
+from acep.events.files.text_types import block_of, resolved
+from tests.case_counts import CASES
 from tests.events.test_streams import make_tiny
 
 LESS = "PATTERN SEQ(a p, b q) WHERE p.x < q.x WITHIN 1"
@@ -141,3 +147,153 @@ def test_the_type_of_a_column(monkeypatch: pytest.MonkeyPatch, form: str, in_blo
         if not is_expected or (place not in warning if odd else warning):
             wrong.append((cells[:5], options, str(result), warning))
     assert wrong == []
+
+
+# A cell of the time column, other cells, the place and the cell of the error, and the cast of the hint, which works.
+ROLES = [
+    ("never", [str(i) for i in range(200)], "is not a time: 'never'", "int"),
+    ("NA", [str(i) for i in range(9)], "is not a time: 'NA'", "int"),
+    ("never", [f"2024-01-{i + 1:02}" for i in range(9)], "is not a time: 'never'", "timestamp"),
+    ("2024-02-30", [f"2024-01-{i + 1:02}" for i in range(9)], "is not a time: '2024-02-30'", "timestamp"),
+    ("٧", [str(i) for i in range(9)], "is not a time: '٧'", "int"),
+    ("+7", [str(i) for i in range(9)], "is not a time: '+7'", ""),
+    ("0x7", [str(i) for i in range(9)], "is not a time: '0x7'", ""),
+    ("1e3", [str(i) for i in range(9)], "is '1e3', which is not written as an integer, and no time", "int"),
+    ("nan", [str(i) for i in range(9)], "is 'nan', which is not written as an integer, and no time", "int"),
+    (FAR, [FINE, FINE], f"is {FAR!r}; nanoseconds do not reach it, and {FINE!r} needs them", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("in_blocks", [False, True], ids=["whole", "in blocks"])
+@pytest.mark.parametrize(("odd", "times", "what", "cast"), ROLES)
+def test_an_odd_time_is_named_and_its_hint_works(
+    monkeypatch: pytest.MonkeyPatch, odd: str, times: list[str], what: str, cast: str, in_blocks: bool
+) -> None:
+    if in_blocks:
+        make_tiny(monkeypatch)
+    cells = [*times[:-1], odd, times[-1]]
+    Path("x.csv").write_text("ts,type\n" + "".join(f"{cell},a\n" for cell in cells))
+    with pytest.raises(DataError) as wrong:
+        acep.read_events("x.csv")
+    assert wrong.value.message == f"`x.csv`, line {len(cells)}: `ts` {what}"
+    if cast:
+        assert f'cast={{"ts": "{cast}"}} says' in str(wrong.value.hint)
+        rows = acep.read_events("x.csv", cast={"ts": cast}, skip_bad_lines=True, max_skipped=0.5)
+        assert len(rows) == len(times)
+    if odd == "NA":
+        rows = acep.read_events("x.csv", nulls=["NA"], skip_bad_lines=True, max_skipped=0.5)
+        assert len(rows) == len(times)
+        with pytest.raises(DataError, match=f"line {len(cells)}: `ts` is null"):
+            acep.read_events("x.csv", nulls=["NA"])
+
+
+def test_a_null_id_has_a_line_and_can_be_skipped(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("x.csv").write_text("ts,type,k\n1,a,7\n2,b,NA\n3,b,8\n")
+    command = ["match", "PATTERN SEQ(a p, b q) WITHIN 9", "x.csv", "--count", "--id", "k", "--null", "NA"]
+    assert main(command) == 2
+    assert "`x.csv`, line 3: `k` is null" in capsys.readouterr().err
+    assert main([*command, "--skip-bad-lines", "--max-skipped", "50%"]) == 0
+    assert capsys.readouterr().out == "1\n"
+
+
+def test_the_hint_of_a_text_for_null_is_typed_as_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["match", LESS, write("csv", ["1", "2", "3", "#N/A"]), "--delimiter", SIGN, "--count"]
+    assert main(command) == 0
+    assert "--null '#N/A' that it stands for null" in capsys.readouterr().err
+    assert main([*command, "--null", "#N/A", "--null", "-"]) == 0
+    streams = capsys.readouterr()
+    assert (streams.out, streams.err) == ("1\n", "")
+
+
+@pytest.mark.parametrize("nulls", ["NA", [1], None, b"NA"])
+def test_nulls_are_a_list_of_texts(nulls: Any) -> None:
+    with pytest.raises(DataError, match="nulls= takes a list of texts"):
+        acep.read_events(write("csv", ["1"]), nulls=nulls)
+
+
+ALPHABET = ["7", "0", "-", "+", ".", "e", "1", " ", ":", "2024-01-31", "2024-02-30", "T", "10:00", "Z", "+02:00", ".5", "x",
+            "true", "False", "inf", "nan", "0x", "٧", "9999-12-31", ".123456789", "99999999999999999999", ","]  # fmt: skip
+
+
+def test_a_cell_is_of_the_sort_that_the_reader_makes_of_it() -> None:
+    """Each cell by itself, read by Arrow's CSV reader, against what whole-column operations say of all."""
+    chance = random.Random(7)
+    cells = sorted({"".join(chance.choices(ALPHABET, k=chance.randint(1, 3))) for _ in range(2_000)})
+    sort_of = {cells[row]: sort for sort, rows in cell_sorts(pa.array(cells)).items() for row in rows}
+    chosen = chance.sample(cells, 100 + CASES(300))
+    wrong = []
+    for cell in chosen:
+        looks = block_of(pa.chunked_array([[cell]])).looks
+        column_type, sort = resolved(looks), sort_of[cell]
+        is_number = pa.types.is_integer(column_type) or pa.types.is_floating(column_type)
+        if looks & {"padded", "text", "zeros", "big"}:
+            is_right = not is_number and sort in ("texts", "digits that are no plain numbers", "numbers with a comma")
+            # Arrow tries nanoseconds only for fractions.
+            is_right = is_right or (looks == {"text"} and cell.startswith("9999-12-31") and sort.startswith("times"))
+        elif pa.types.is_time(column_type):
+            is_right = sort == "times of day" or cell != cell.strip()
+        else:
+            kinds = {"numbers": is_number, "truth values": pa.types.is_boolean(column_type)}
+            is_zoned = getattr(column_type, "tz", None) is not None
+            is_time = pa.types.is_date(column_type) or pa.types.is_timestamp(column_type)
+            kinds |= {"times": is_time and not is_zoned, "times with a zone": is_time and is_zoned}
+            is_right = kinds.get(sort, False)
+        if not is_right:
+            wrong.append((cell, str(column_type), sort))
+    assert wrong == []
+
+
+def drawn_value(chance: random.Random, kind: str) -> Any:
+    """A value as Parquet has it."""
+    if kind == "integers":
+        return chance.choice([chance.randint(0, 5), chance.randint(0, 5), 2**53, 2**53 + 1])
+    if kind == "numbers":
+        return chance.choice([1.0, 1.5, 2.0, -0.0, 0.1, 1e300])
+    if kind == "truth values":
+        return chance.random() < 0.5
+    day = dt.datetime(2024, 1, chance.randint(1, 4), chance.choice([0, 10]))
+    return day if kind == "times" else day.replace(tzinfo=dt.UTC)
+
+
+ODD_CELLS = ["never", "NA", "", "-", "007", "2024-02-30", "10:00", "TRUE ", "7\u00a0", "٧", "2024-01-01T25:00", "x1"]
+
+
+def text_of(value: Any) -> str:
+    """A value as CSV has it."""
+    if isinstance(value, dt.datetime):
+        return value.isoformat()
+    return str(value).lower() if isinstance(value, bool) else repr(value) if not isinstance(value, str) else value
+
+
+def test_all_forms_give_the_same_matches_or_refuse() -> None:
+    """Random columns with odd cells: Parquet has what each column ought to be, and the others the texts of its cells."""
+    chance = random.Random(11)
+    for _ in range(CASES(60)):
+        kind = chance.choice(["integers", "numbers", "truth values", "times", "zoned times"])
+        values: list[Any] = [drawn_value(chance, kind) for _ in range(chance.randint(4, 9))]
+        n_odd = chance.choice([0, 0, 1, 1, 2])
+        for row in chance.sample(range(len(values)), n_odd):
+            values[row] = chance.choice(ODD_CELLS)
+        odd = [value for value in values if isinstance(value, str) and value]
+        cells = [text_of(value) for value in values]
+        values = [None if value == "" else value for value in values]
+        n_usual = sum(value is not None and not isinstance(value, str) for value in values)
+        query = EQUAL if kind == "truth values" or chance.random() < 0.5 else LESS
+        write("parquet", [None if value is None else text_of(value) for value in values] if odd else values)
+        expected = acep.match("x.parquet", query, output="count")
+        for form in ("csv", "tsv", "jsonl"):
+            is_json = form == "jsonl"
+            of_json = [text_of(v) if isinstance(v, dt.datetime) else v for v in values]
+            path = write(form, of_json if is_json else cells)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                try:
+                    table = acep.read_events(path, **({"delimiter": SIGN} if form == "csv" else {}))
+                    n_matches = acep.match(table, query, output="count")
+                except AcepError:
+                    # A mixture of numbers and texts in JSON, or of no column.
+                    assert is_json, (form, cells)
+                    continue
+            assert n_matches == expected, (form, query, cells)
+            if odd and 2 * n_usual >= n_usual + len(odd):
+                assert any(f"`x` is {text!r}" in str(warning.message) for warning in caught for text in odd), cells

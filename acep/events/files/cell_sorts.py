@@ -1,4 +1,4 @@
-"""Say of each cell of a column of texts how Arrow's CSV reader would read it by itself: as a number, a time, or a text."""
+"""Say how Arrow's CSV reader would read each cell of a column by itself: as a number, a time, or a text."""
 
 from __future__ import annotations
 
