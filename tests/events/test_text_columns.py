@@ -27,6 +27,7 @@ EQUAL = "PATTERN SEQ(a p, b q) WHERE p.x = q.x WITHIN 1"
 SECOND, MICRO, NANO = (pa.timestamp(unit) for unit in ("s", "us", "ns"))
 ZONED = pa.timestamp("s", "UTC")
 TEXT = pa.string()
+ARABIC, WIDE = "\u0667", "\uff17"  # digits that are not ASCII
 SIGN = ";"  # stands between cells of CSV, as these have commas
 
 
@@ -78,17 +79,19 @@ TABLE: list[tuple[list[str], dict[str, Any], pa.DataType | str, tuple[int, str] 
     *(
         ([*DAYS, odd], {}, TEXT, (4, odd))
         for odd in (
-            "2024-02-30", "2024-13-01", "2024-01-01T25:00", "2024-01-01T24:00:00", "2024-01-01T23:59:60", "2024-01-01T00:00:00.1234567890", "1600-01-01T00:00:00.123456789", "2024-01-01T10:00:00Z",
+            "2024-02-30", "2024-13-01", "2024-01-01T25:00", "2024-01-01T24:00:00", "2024-01-01T23:59:60",
+            "2024-01-01T00:00:00.1234567890", "1600-01-01T00:00:00.123456789", "2024-01-01T10:00:00Z",
             "never", "10:00", "7", "true", "2024-01-01T1000",
         )
     ),
-    *(([*TIMES, odd], {}, TEXT, (4, odd)) for odd in ("2024-02-30T00:00:00Z", "2024-01-01T10:00:00+25:00", "2024-01-01")),
+    *(([*TIMES, odd], {}, TEXT, (4, odd)) for odd in ("2024-02-30T00:00:00Z", "2024-01-01T10:00+25:00", "2024-01-01")),
     # A blank beside a date does not count, and beside a time it does.
     ([*DAYS, " 2024-01-03", "2024-01-04 "], {}, pa.date32(), ""),
     (["2024-01-01T10:00", "2024-01-02", " 2024-01-03"], {}, TEXT, (4, " 2024-01-03")),
     (["2024-01-01T10:00", "2024-01-02", " 2024-01-03T10:00"], {}, TEXT, (4, " 2024-01-03T10:00")),
     # One odd cell among numbers, and among truth values.
-    *((["1", "2", odd], {}, TEXT, (4, odd)) for odd in ("７", "٧", "7\u00a0", "NA", "null", "N/A", "-", "0x1F", "1_000", "1,000")),
+    *((["1", "2", odd], {}, TEXT, (4, odd)) for odd in (WIDE, ARABIC, "7\u00a0", "NA", "null", "N/A", "-", "0x1F", "1_0")),
+    (["1", "2", "1,000"], {}, TEXT, (4, "1,000")),
     *((["1", "2.5", odd], {}, TEXT, (4, odd)) for odd in ("NULL", "#N/A", "12 ms", "1e", "--1")),
     *((["true", "FALSE", odd], {}, TEXT, (4, odd)) for odd in ("TRUE ", " true", "yes", "tRue", "1")),
     # Blanks beside a number do not count; nan and inf are doubles.
@@ -109,7 +112,7 @@ TABLE: list[tuple[list[str], dict[str, Any], pa.DataType | str, tuple[int, str] 
     (["01234", "00001"], {}, TEXT, ""),
     (["1", "99999999999999999999", "2"], {}, TEXT, (3, "99999999999999999999")),
     # An integer that no double equals is refused beside decimals.
-    *(([*BIG, odd], {}, f"line 3: `x` is {BIG[1]}, an integer that no float is equal to", "") for odd in ("inf", "1.5", "7.", "1e3", "-0.0", "nan")),
+    *(([*BIG, odd], {}, f"line 3: `x` is {BIG[1]}, an integer that no float", "") for odd in ("inf", "1.5", "7.", "1e3", "-0.0", "nan")),
     (["1.5", *BIG], {}, "line 4", ""),
     (["12345678901234567", "0.5"], {}, "line 2: `x` is 12345678901234567, an integer", ""),
     ([BIG[0], "0.5"], {}, pa.float64(), ""),
@@ -155,7 +158,7 @@ ROLES = [
     ("NA", [str(i) for i in range(9)], "is not a time: 'NA'", "int"),
     ("never", [f"2024-01-{i + 1:02}" for i in range(9)], "is not a time: 'never'", "timestamp"),
     ("2024-02-30", [f"2024-01-{i + 1:02}" for i in range(9)], "is not a time: '2024-02-30'", "timestamp"),
-    ("٧", [str(i) for i in range(9)], "is not a time: '٧'", "int"),
+    (ARABIC, [str(i) for i in range(9)], f"is not a time: {ARABIC!r}", "int"),
     ("+7", [str(i) for i in range(9)], "is not a time: '+7'", ""),
     ("0x7", [str(i) for i in range(9)], "is not a time: '0x7'", ""),
     ("1e3", [str(i) for i in range(9)], "is '1e3', which is not written as an integer, and no time", "int"),
@@ -196,6 +199,7 @@ def test_a_null_id_has_a_line_and_can_be_skipped(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out == "1\n"
 
 
+@pytest.mark.filterwarnings("always::acep.errors.DataWarning")
 def test_the_hint_of_a_text_for_null_is_typed_as_an_option(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["match", LESS, write("csv", ["1", "2", "3", "#N/A"]), "--delimiter", SIGN, "--count"]
     assert main(command) == 0
@@ -211,8 +215,9 @@ def test_nulls_are_a_list_of_texts(nulls: Any) -> None:
         acep.read_events(write("csv", ["1"]), nulls=nulls)
 
 
-ALPHABET = ["7", "0", "-", "+", ".", "e", "1", " ", ":", "2024-01-31", "2024-02-30", "T", "10:00", "Z", "+02:00", ".5", "x",
-            "true", "False", "inf", "nan", "0x", "٧", "9999-12-31", ".123456789", "99999999999999999999", ","]  # fmt: skip
+ALPHABET = ["7", "0", "-", "+", ".", "e", "1", " ", ":", "2024-01-31", "2024-02-30", "T", "10:00", "Z", "+02:00", ".5",
+            "x", "true", "False", "inf", "nan", "0x", ARABIC, "9999-12-31", ".123456789",
+            "99999999999999999999", ","]  # fmt: skip
 
 
 def test_a_cell_is_of_the_sort_that_the_reader_makes_of_it() -> None:
@@ -255,7 +260,7 @@ def drawn_value(chance: random.Random, kind: str) -> Any:
     return day if kind == "times" else day.replace(tzinfo=dt.UTC)
 
 
-ODD_CELLS = ["never", "NA", "", "-", "007", "2024-02-30", "10:00", "TRUE ", "7\u00a0", "٧", "2024-01-01T25:00", "x1"]
+ODD_CELLS = ["never", "NA", "", "-", "007", "2024-02-30", "10:00", "TRUE ", "7\u00a0", ARABIC, "2024-01-01T25:00", "x1"]
 
 
 def text_of(value: Any) -> str:
@@ -266,7 +271,7 @@ def text_of(value: Any) -> str:
 
 
 def test_all_forms_give_the_same_matches_or_refuse() -> None:
-    """Random columns with odd cells: Parquet has what each column ought to be, and the others the texts of its cells."""
+    """Random columns with odd cells: Parquet has what a column ought to be, and the others the texts of its cells."""
     chance = random.Random(11)
     for _ in range(CASES(60)):
         kind = chance.choice(["integers", "numbers", "truth values", "times", "zoned times"])
@@ -297,3 +302,16 @@ def test_all_forms_give_the_same_matches_or_refuse() -> None:
             assert n_matches == expected, (form, query, cells)
             if odd and 2 * n_usual >= n_usual + len(odd):
                 assert any(f"`x` is {text!r}" in str(warning.message) for warning in caught for text in odd), cells
+
+
+@pytest.mark.filterwarnings("always::acep.errors.DataWarning")
+def test_a_refused_comparison_names_the_odd_cell(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("x.csv").write_text("ts,type,x\n1,a,5\n2,b,7\n3,a,NA\n")
+    query = "PATTERN SEQ(a p, b q) WHERE p.x < 7 WITHIN 9"
+    assert main(["match", query, "x.csv", "--count"]) == 2
+    error = capsys.readouterr().err.partition("acep: a string cannot be compared with an int")[2]
+    assert "hint: `x.csv`, line 4: `x` is 'NA', and 2 values of the column are numbers" in error
+    assert main(["match", query, "x.csv", "--count", "--null", "NA"]) == 0
+    assert capsys.readouterr().out == "1\n"
+    assert main(["lint", query, "x.csv"]) == 0
+    assert "`x.csv`, line 4: `x` is 'NA'" in capsys.readouterr().err

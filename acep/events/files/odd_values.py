@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -14,7 +15,7 @@ from acep.events.files.cell_sorts import COMMA, COMMAS, DIGITS, NUMBERS, TEXTS, 
 from acep.events.files.csv_files import CsvFile
 from acep.events.files.json_lines import JsonFile
 
-__all__ = ["Cell", "Mixture", "Unreached", "no_integer", "no_time", "remark"]
+__all__ = ["Cell", "Mixture", "OddColumn", "Unreached", "no_integer", "no_time", "odd_column"]
 
 FEW_VALUES = 3
 """So many values of a column, all unlike, are no names of kinds."""
@@ -99,8 +100,19 @@ class Unreached:
         return f"nanoseconds do not reach it, and {self.fine.text!r} needs them"
 
 
-def remark(name: str, mixture: Mixture, unreached: Unreached | None) -> str | None:
-    """Return the warning of a column of texts that would be one of values but for few of them; ``None``: it would
+class OddColumn(NamedTuple):
+    """What is said of a column of texts that would be one of values but for few of them: its odd ``value`` with the
+    place, and what can be done."""
+
+    value: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.value}; so all of them are read as texts, and compared as such; {self.advice}"
+
+
+def odd_column(name: str, mixture: Mixture, unreached: Unreached | None) -> OddColumn | None:
+    """Return what is said of a column of texts that would be one of values but for few of them; ``None``: it would
     not."""
     usual, cell = mixture.usual, mixture.odd
     settings = ""
@@ -118,29 +130,26 @@ def remark(name: str, mixture: Mixture, unreached: Unreached | None) -> str | No
         settings += ', decimal="," that a comma stands before decimals'
     elif usual == COMMAS:
         settings += ', decimal="." that a point stands before decimals'
-    return (
-        f"{cell.place}: `{name}` is {cell.shown!r}{why}; so all of them are read as texts, and compared as such;"
-        f" {as_cast(name, 'string')} says that they are texts{settings}, another cast with skip_bad_lines=True leaves"
-        " such rows out"
-    )
+    advice = f"{as_cast(name, 'string')} says that they are texts{settings}, another cast with skip_bad_lines=True"
+    return OddColumn(f"{cell.place}: `{name}` is {cell.shown!r}{why}", f"{advice} leaves such rows out")
 
 
 def no_time(name: str, mixture: Mixture, unreached: Unreached | None) -> DataError:
     """Return the error for a time column of which a text is no time, or a time of another kind."""
     usual = mixture.usual
-    cell = mixture.odd or mixture.firsts.get(TEXTS) or (unreached and unreached.far) or list(mixture.firsts.values())[-1]
-    is_integer = usual == NUMBERS
-    cast, what = ("int", "integers") if is_integer else ("timestamp", "times")
-    hint = f"{TIMES_OF_ONE_KIND}; {as_cast(name, cast)} says that they are {what}, and then skip_bad_lines=True skips"
-    why = ""
-    if unreached is not None and cell is unreached.far:
-        hint, why = "write all of them with six digits behind the second at most", f"; {unreached}"
-        return DataError(f"{cell.place}: `{name}` is {cell.shown!r}{why}", hint=hint, code="data_value")
-    if usual not in (NUMBERS, "times", "times with a zone"):
+    cell = mixture.odd or mixture.firsts.get(TEXTS)
+    if cell is None and unreached is not None:
         return DataError(
-            f"{cell.place}: `{name}` is not a time: {cell.shown!r}", hint=TIMES_OF_ONE_KIND, code="data_value"
+            f"{unreached.far.place}: `{name}` is {unreached.far.shown!r}; {unreached}",
+            hint="write all of them with six digits behind the second at most",
+            code="data_value",
         )
-    return DataError(f"{cell.place}: `{name}` is not a time: {cell.shown!r}", hint=f"{hint} others", code="data_value")
+    cell = cell or list(mixture.firsts.values())[-1]
+    hint = TIMES_OF_ONE_KIND
+    if usual in (NUMBERS, "times", "times with a zone"):
+        cast, what = ("int", "integers") if usual == NUMBERS else ("timestamp", "times")
+        hint += f"; {as_cast(name, cast)} says that they are {what}, and then skip_bad_lines=True skips others"
+    return DataError(f"{cell.place}: `{name}` is not a time: {cell.shown!r}", hint=hint, code="data_value")
 
 
 def no_integer(name: str, cell: Cell) -> DataError:

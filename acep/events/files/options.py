@@ -35,8 +35,8 @@ class Options:
 
     Of CSV: the ``delimiter`` between cells (``None``: by the name of the file), whether cells may stand in ``quotes``,
     the sign before ``decimal`` places, the texts that are ``nulls`` beside the empty one, and whether cells may hold
-    lines that look like rows (``multiline_cells``). The bounds: ``max_line`` bytes of a line or row, ``max_expansion`` times the size of a compressed file, and
-    ``max_columns``."""
+    lines that look like rows (``multiline_cells``). The bounds: ``max_line`` bytes of a line or row, ``max_expansion``
+    times the size of a compressed file, and ``max_columns``."""
 
     columns: tuple[str, ...] | None = None
     ts: str = "ts"

@@ -25,7 +25,7 @@ from acep.events.files.exponents import first_beyond
 from acep.events.files.far_times import in_reach
 from acep.events.files.json_lines import JsonFile
 from acep.events.files.long_numbers import first_inexact, first_long, refuse, refuse_beyond, refuse_inexact
-from acep.events.files.odd_values import Cell, Mixture, Unreached, no_integer, no_time, remark
+from acep.events.files.odd_values import Cell, Mixture, OddColumn, Unreached, no_integer, no_time, odd_column
 from acep.events.files.options import Options
 from acep.events.files.text_types import (
     BIG,
@@ -158,17 +158,17 @@ class TextColumns:
                 if types.get(name) == pa.float64():
                     raise error(cell.place, name, cell.text)
 
-    def remarks(self, types: Mapping[str, pa.DataType]) -> dict[str, str]:
-        """Return a warning for each column that is used and is read as texts because of few values: of ``types`` it
-        would have had another one without them."""
-        texts = {}
+    def odd_columns(self, types: Mapping[str, pa.DataType]) -> dict[str, OddColumn]:
+        """Return the columns that are used and are read as texts because of few values: of ``types`` they would have
+        had others without them."""
+        columns = {}
         for (family, name), mixture in self._mixtures.items():
             if name in self.options.casts or not pa.types.is_string(types.get(name, pa.null())):
                 continue
-            warning = remark(name, mixture, self._unreached((family, name)))
-            if warning is not None:
-                texts[name] = warning
-        return texts
+            column = odd_column(name, mixture, self._unreached((family, name)))
+            if column is not None:
+                columns[name] = column
+        return columns
 
     def _unreached(self, key: tuple[str, str]) -> Unreached | None:
         return Unreached(self._far[key], self._fine[key]) if key in self._far and key in self._fine else None
