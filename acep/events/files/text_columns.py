@@ -108,7 +108,11 @@ class TextColumns:
             mixture.add(sort, rows, column, file, before)
         self._note_extremes((family, name), looks, column, file, before)
         seen |= looks
-        if family == "csv" and seen <= NUMBER_LOOKS:
+        if is_order and "float" in looks and name not in self.decimals:
+            row = first_match(column, INTEGER, inverse=True)
+            if row is not None:
+                self.decimals[name] = Cell(file, before + row, column[row].as_py())
+        if family == "csv" and seen <= NUMBER_LOOKS and not is_order and name != self.options.id:
             self._note_numbers(name, column, values, file, before)
 
     def _note_extremes(
@@ -126,10 +130,6 @@ class TextColumns:
         self, name: str, column: pa.ChunkedArray, values: pa.ChunkedArray | None, file: TextFile, before: int
     ) -> None:
         """Record the first numbers that a double would not hold."""
-        if name in (self.options.ts, self.options.seq, self.options.id):  # these are never doubles
-            if name not in self.decimals and (row := first_match(column, INTEGER, inverse=True)) is not None:
-                self.decimals[name] = Cell(file, before + row, column[row].as_py())
-            return
         for cells, first_of in ((self.long, first_long), (self.beyond, first_beyond)):
             if name not in cells and (number := first_of(column)) is not None:
                 cells[name] = Cell(file, before + number[0], number[1])
