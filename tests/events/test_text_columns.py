@@ -319,3 +319,10 @@ def test_a_refused_comparison_names_the_odd_cell(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out == "1\n"
     assert main(["lint", query, "x.csv"]) == 0
     assert "`x.csv`, line 4: `x` is 'NA'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("role", "cell"), [("seq", "1e3"), ("seq", "nan"), ("id", "1.5"), ("id", "nan")])
+def test_an_order_and_ids_with_decimals_name_the_cell(capsys: pytest.CaptureFixture[str], role: str, cell: str) -> None:
+    Path("x.csv").write_text(f"ts,type,k\n1,a,7\n2,b,{cell}\n3,b,8\n")
+    assert main(["match", "PATTERN SEQ(a p, b q) WITHIN 9", "x.csv", "--count", f"--{role}", "k"]) == 2
+    assert f"`x.csv`, line 3: `k` is '{cell}', which is not written as an integer" in capsys.readouterr().err

@@ -23,6 +23,8 @@ __all__ = [
     "INTEGER",
     "NUMBERS",
     "TEXTS",
+    "UNZONED",
+    "ZONED",
     "Rows",
     "cell_sorts",
     "first_match",
@@ -31,6 +33,7 @@ __all__ = [
 ]
 
 TEXTS, DIGITS, COMMAS, NUMBERS = "texts", "digits that are no plain numbers", "numbers with a comma", "numbers"
+UNZONED, ZONED = "times", "times with a zone"
 FEW = 1_000  # texts for which Arrow's functions are not imported
 BLANKS = r"[ \t]*"
 INTEGER = rf"{BLANKS}[+-]?[0-9]+{BLANKS}"
@@ -50,8 +53,8 @@ FINE = r".*\.[0-9]{7,9}(Z|[+-][0-9:]+)?"  # only nanoseconds hold it
 KINDS: tuple[tuple[str, str, pa.DataType | None], ...] = (
     (NUMBERS, f"{NUMBER}|{WORD}", pa.float64()),
     ("truth values", TRUTH, None),
-    ("times", f"{DAY}({CLOCK_OF_DAY})?", pa.timestamp("us")),
-    ("times with a zone", f"{DAY}{CLOCK_OF_DAY}{ZONE}", pa.timestamp("us", "UTC")),
+    (UNZONED, f"{DAY}({CLOCK_OF_DAY})?", pa.timestamp("us")),
+    (ZONED, f"{DAY}{CLOCK_OF_DAY}{ZONE}", pa.timestamp("us", "UTC")),
     ("times of day", CLOCK, pa.time32("s")),
     (COMMAS, COMMA, None),
 )

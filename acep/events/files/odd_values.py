@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from acep.errors import DataError
 from acep.events.files.casts import as_cast
-from acep.events.files.cell_sorts import COMMA, COMMAS, DIGITS, NUMBERS, TEXTS, Rows
+from acep.events.files.cell_sorts import COMMA, COMMAS, DIGITS, NUMBERS, TEXTS, UNZONED, ZONED, Rows
 from acep.events.files.csv_files import CsvFile
 from acep.events.files.json_lines import JsonFile
 
@@ -146,17 +146,20 @@ def no_time(name: str, mixture: Mixture, unreached: Unreached | None) -> DataErr
         )
     cell = cell or list(mixture.firsts.values())[-1]
     hint = TIMES_OF_ONE_KIND
-    if usual in (NUMBERS, "times", "times with a zone"):
+    if usual in (NUMBERS, UNZONED, ZONED):
         cast, what = ("int", "integers") if usual == NUMBERS else ("timestamp", "times")
         hint += f"; {as_cast(name, cast)} says that they are {what}, and then skip_bad_lines=True skips others"
     return DataError(f"{cell.place}: `{name}` is not a time: {cell.shown!r}", hint=hint, code="data_value")
 
 
-def no_integer(name: str, cell: Cell) -> DataError:
-    """Return the error for a column of times or of the order that has a number with decimals, or an exponent."""
+def no_integer(name: str, cell: Cell, *, is_id: bool) -> DataError:
+    """Return the error for times, an order or ids that have a number with decimals, or an exponent."""
     return DataError(
-        f"{cell.place}: `{name}` is {cell.shown!r}, which is not written as an integer, and no time",
-        hint=f"{as_cast(name, 'timestamp(s)')} is for seconds since 1970, with decimals, and (ms), (us), (ns) for"
+        f"{cell.place}: `{name}` is {cell.shown!r}, which is not written as an integer"
+        + ("" if is_id else ", and no time"),
+        hint=f"{as_cast(name, 'string')} takes ids as texts"
+        if is_id
+        else f"{as_cast(name, 'timestamp(s)')} is for seconds since 1970, with decimals, and (ms), (us), (ns) for"
         f" others; {as_cast(name, 'int')} says that they are integers, and then skip_bad_lines=True skips others",
         code="data_value",
     )

@@ -190,8 +190,7 @@ def _decimal(decimal: object, delimiter: str | None) -> str:
 
 
 def _nulls(nulls: object) -> tuple[str, ...]:
-    is_list = isinstance(nulls, Sequence) and not isinstance(nulls, str | bytes)
-    if not is_list or not all(isinstance(text, str) for text in nulls):
+    if not isinstance(nulls, Sequence) or isinstance(nulls, str) or not all(isinstance(text, str) for text in nulls):
         raise DataError("nulls= takes a list of texts", hint='nulls=["NA"]', code="option_invalid")
     return tuple(dict.fromkeys(nulls))
 

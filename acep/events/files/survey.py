@@ -248,7 +248,7 @@ def survey(sources: list[EventFile], options: Options) -> Survey:
     looking.bad.check_share(looking.rows, options)
     files = [part.file for part in parts]
     check_stream(files, looking.shapes, options)
-    looking.text_columns.check_times()
+    looking.text_columns.check_roles()
     types = types_of_stream(files, looking.shapes, options, looking.type_of)
     looking.text_columns.check_numbers(types)
     for name, shape in looking.shapes.items():

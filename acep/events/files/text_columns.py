@@ -13,6 +13,8 @@ from acep.events.files.cell_sorts import (
     FINE,
     INTEGER,
     NUMBERS,
+    UNZONED,
+    ZONED,
     Rows,
     cell_sorts,
     first_match,
@@ -51,7 +53,8 @@ SORTS = {
     **dict.fromkeys((ZEROS, BIG), DIGITS),
     "bool": "truth values",
     "time": "times of day",
-    **{look: "times with a zone" if look.endswith("+") else "times" for look in TIMES},
+    PADDED: UNZONED,
+    **{look: ZONED if look.endswith("+") else UNZONED for look in TIMES},
 }
 """What values of each look are called."""
 
@@ -88,7 +91,8 @@ class TextColumns:
     def _see_column(self, name: str, texts: pa.StringArray, seen: set[str], file: TextFile, before: int) -> None:
         """Record what a block of a column looks like, and what is to be known of its values."""
         family, column = FAMILY[file.source.form], pa.chunked_array([texts])
-        is_order = name in (self.options.ts, self.options.seq)
+        options = self.options
+        is_order = name in (options.ts, options.seq)
         block = Block({"text"}) if "text" in seen else block_of(column, seen)
         if family == "jsonl" and not block.looks <= {*TIMES, *FAR.values()}:
             block = Block({"text"})
@@ -98,8 +102,8 @@ class TextColumns:
             looks = looks if len(zero_rows(column, hexadecimal=True)) > len(zero_rows(column)) else {"int"}
         if values is None or looks & {ZEROS, BIG, PADDED}:
             sorts = cell_sorts(texts, only_times=family == "jsonl", zeros_count=not is_order)
-            if values is None and len(sorts) == 1 and (sort := next(iter(sorts))).startswith("times"):
-                looks = looks_of_times(texts, zoned=sort != "times") or looks
+            if values is None and len(sorts) == 1 and (sort := next(iter(sorts))) in (UNZONED, ZONED):
+                looks = looks_of_times(texts, zoned=sort == ZONED)
         else:
             rows = np.flatnonzero(~nulls(texts))
             sorts = {SORTS[next(look for look in looks if look in SORTS)]: rows}
@@ -108,11 +112,12 @@ class TextColumns:
             mixture.add(sort, rows, column, file, before)
         self._note_extremes((family, name), looks, column, file, before)
         seen |= looks
-        if is_order and "float" in looks and name not in self.decimals:
+        is_role = is_order or name == options.id  # these are never doubles
+        if is_role and "float" in looks and name not in self.decimals:
             row = first_match(column, INTEGER, inverse=True)
             if row is not None:
                 self.decimals[name] = Cell(file, before + row, column[row].as_py())
-        if family == "csv" and seen <= NUMBER_LOOKS and not is_order and name != self.options.id:
+        if family == "csv" and seen <= NUMBER_LOOKS and not is_role:
             self._note_numbers(name, column, values, file, before)
 
     def _note_extremes(
@@ -141,15 +146,16 @@ class TextColumns:
         seen = self.looks[FAMILY[form]].get(name)
         return value_type if seen is None else resolved(seen)
 
-    def check_times(self) -> None:
-        """Raise :class:`DataError` for a time column that is not one of times, with the value that is none."""
+    def check_roles(self) -> None:
+        """Raise :class:`DataError` for a time column that is not one of times, and for times, an order or ids that have
+        decimals, with the first value that is wrong."""
+        ts = self.options.ts
         for family, columns in self.looks.items():
-            name = self.options.ts
-            column_type = resolved(columns.get(name, set()))
-            if pa.types.is_string(column_type):
-                raise no_time(name, self._mixtures[family, name], self._unreached((family, name)))
-            if pa.types.is_floating(column_type) and name in self.decimals:
-                raise no_integer(name, self.decimals[name])
+            if pa.types.is_string(resolved(columns.get(ts, set()))):
+                raise no_time(ts, self._mixtures[family, ts], self._unreached((family, ts)))
+            for name, cell in self.decimals.items():
+                if pa.types.is_floating(resolved(columns.get(name, set()))):
+                    raise no_integer(name, cell, is_id=name == self.options.id)
 
     def check_numbers(self, types: Mapping[str, pa.DataType]) -> None:
         """Raise :class:`DataError` for a column of doubles with a number that no double holds."""
