@@ -52,7 +52,8 @@ class Inbox:
         about = {"cast": casts, "format": options.format, "skip_bad_lines": options.skip_bad_lines}
         # States from before there were these options have none of them.
         usual = Options()
-        names = ("delimiter", "quotes", "decimal", "nulls", "multiline_cells")
+        names = ("delimiter", "quotes", "decimal", "multiline_cells")
+        about |= {"nulls": list(options.nulls)} if options.nulls else {}
         return about | {
             name: getattr(options, name) for name in names if getattr(options, name) != getattr(usual, name)
         }

@@ -326,3 +326,27 @@ def test_an_order_and_ids_with_decimals_name_the_cell(capsys: pytest.CaptureFixt
     Path("x.csv").write_text(f"ts,type,k\n1,a,7\n2,b,{cell}\n3,b,8\n")
     assert main(["match", "PATTERN SEQ(a p, b q) WITHIN 9", "x.csv", "--count", f"--{role}", "k"]) == 2
     assert f"`x.csv`, line 3: `k` is '{cell}', which is not written as an integer" in capsys.readouterr().err
+
+
+def test_a_followed_folder_takes_texts_for_null_and_goes_on_with_them(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("in").mkdir()
+    Path("in/1.csv").write_text("ts,type,x\n1,a,5\n2,b,NA\n")
+    query = "PATTERN SEQ(a p, b q) WHERE q.x IS NULL WITHIN 9"
+    command = ["follow", query, "in", "--state", "state", "--output", "out"]
+    assert main([*command, "--null", "NA", "--once"]) == 0
+    Path("in/2.csv").write_text("ts,type,x\n3,a,NA\n4,b,NA\n5,a,1\n")
+    assert main([*command, "--null", "NA", "--end"]) == 0
+    lines = [line for path in sorted(Path("out").iterdir()) for line in path.read_text().splitlines()]
+    assert len(lines) == 3
+    assert main([*command, "--null", "N", "--once"]) == 2
+    assert "other options of reading" in capsys.readouterr().err
+
+
+def test_logs_of_zeek_have_their_own_text_for_null_and_take_more() -> None:
+    header = "#separator \\x09\n#set_separator\t,\n#empty_field\t(empty)\n#unset_field\t-\n#path\tconn\n"
+    rows = "#fields\tts\tuid\tx\n#types\ttime\tstring\tcount\n1.5\ta\t-\n2.5\tNA\t7\n3.5\tb\tNA\n"
+    Path("x.tsv").write_text(header + rows)
+    assert acep.read_events("x.tsv", type=None, nulls=["NA"]).column("x").to_pylist() == [None, 7, None]
+    assert acep.read_events("x.tsv", type=None, nulls=["NA"]).column("uid").to_pylist() == ["a", None, "b"]
+    with pytest.raises(DataError, match="line 10: `x` is no int: 'NA'"):
+        acep.read_events("x.tsv", type=None)
