@@ -188,7 +188,7 @@ CALLS: tuple[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]], ...] =
     (acep.Budget, (), ("errors", "weights", "cpu", "memory", "latency", "work", "speed", "estimate", "recover")),
     (acep.read_events, ("nowhere.csv",), ("columns", "ts", "type", "cast", "unit", "format", "skip_bad_lines")),
     (acep.read_events, ("nowhere.csv",), ("max_skipped", "max_line", "max_expansion", "max_columns")),
-    (acep.read_events, ("nowhere.csv",), ("delimiter", "quote", "decimal", "multiline_cells")),
+    (acep.read_events, ("nowhere.csv",), ("delimiter", "quote", "decimal", "nulls", "multiline_cells")),
     (acep.why, (EVENTS, QUERY), ("key", "rows", "rows", "ts", "type", "seq", "id", "unit")),
     (explain, (QUERY,), ()),
     (error_in, (ValueError("x"),), ()),

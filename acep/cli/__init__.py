@@ -233,6 +233,8 @@ def _add_column_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--quote", metavar="Q", help="none: quotation marks are text, and cells never stand in them")
     group.add_argument("--decimal", metavar="S", help="the sign before decimal places: , (default .)")
+    text = "a text that stands for null in CSV, such as NA; may be given several times"
+    group.add_argument("--null", action="append", metavar="TEXT", help=text)
     text = "let cells of CSV hold lines that look like rows; else a mark that is not closed is suspected"
     group.add_argument("--multiline-cells", action="store_true", help=text)
     group.add_argument("--max-line", metavar="SIZE", help="the longest line or row (default 16 MB)")

@@ -271,6 +271,8 @@ def file_options(args: argparse.Namespace) -> dict[str, Any]:
     for name in ("max_skipped", "delimiter", "quote", "decimal", "max_line", "max_expansion", "max_columns"):
         if getattr(args, name) is not None:
             options[name] = getattr(args, name)
+    if args.null is not None:
+        options["nulls"] = args.null
     return options
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Callable
 
 __all__ = ["as_typed"]
 
@@ -12,12 +14,14 @@ OPTIONS = (
     "sample|effort|duplicates|rows|delimiter|quote|decimal|max-skipped|max-line|max-expansion|max-columns"
 )
 # Arguments that are not simply an option of the same name with the same value.
-OTHERS = (
+OTHERS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"\b(\w+)= or --\1\b"), r"--\1"),
     (re.compile(r"(?<![\w.])counts=False\b"), "--no-counts"),
     (re.compile(r"(?<![\w.])skip_bad_lines=True\b"), "--skip-bad-lines"),
     (re.compile(r"(?<![\w.])multiline_cells=True\b"), "--multiline-cells"),
     (re.compile(r"(?<![\w.])quote=None\b"), "--quote none"),
+    (re.compile(r"""(?<![\w.])nulls=\["([^"]*)"\]"""), lambda match: f"--null {shlex.quote(match[1])}"),
+    (re.compile(r"(?<![\w.])nulls="), "--null"),
     (re.compile(r"(?<![\w.])max_(files|skipped|line|expansion|columns)="), r"max-\1="),
     (re.compile(r"(?<![\w.])recover=True\b"), "--recover"),
     (re.compile(r"(?<![\w.])rows=\[(\d+), (\d+)\]"), r"--rows \1,\2"),

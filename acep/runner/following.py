@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -51,6 +51,7 @@ def follow(
     delimiter: str | None = None,
     quote: str | None = '"',
     decimal: str = ".",
+    nulls: Sequence[str] = (),
     multiline_cells: bool = False,
     max_line: int | str = MAX_LINE,
     max_expansion: float = MAX_EXPANSION,
@@ -133,7 +134,7 @@ def follow(
     used += [name for one in asked_for(query).queries for name in columns_read(one)]
     files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines}
     files |= {"max_skipped": max_skipped, "delimiter": delimiter, "quote": quote, "decimal": decimal}
-    files |= {"multiline_cells": multiline_cells, "max_line": max_line}
+    files |= {"nulls": nulls, "multiline_cells": multiline_cells, "max_line": max_line}
     files |= {"max_expansion": max_expansion, "max_columns": max_columns}
     files["drop_duplicates"] = given.duplicates == "drop" and given.op is None
     reading = options_of(columns=None if versions is not None else list(dict.fromkeys(used)), **columns, **files)

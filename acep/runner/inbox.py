@@ -49,10 +49,11 @@ class Inbox:
         """The reading options that determine the rows of the files, as JSON."""
         options = self.options
         casts = {name: [one.text, one.counts] for name, one in sorted(options.casts.items())}
-        about = {"cast": casts, "format": options.format, "skip_bad_lines": options.skip_bad_lines}
+        about: dict[str, Any] = {"cast": casts, "format": options.format, "skip_bad_lines": options.skip_bad_lines}
         # States from before there were these options have none of them.
         usual = Options()
         names = ("delimiter", "quotes", "decimal", "multiline_cells")
+        about |= {"nulls": list(options.nulls)} if options.nulls else {}
         return about | {
             name: getattr(options, name) for name in names if getattr(options, name) != getattr(usual, name)
         }

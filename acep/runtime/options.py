@@ -217,7 +217,7 @@ ELSEWHERE = {
     "acep.parse(text, {name}=...)": ("errors", "weights", "surplus", "parameters", "functions"),
     "acep.read_events(path, {name}=...)": (
         *("cast", "format", "skip_bad_lines", "max_skipped", "max_line", "max_expansion", "max_columns"),
-        *("delimiter", "quote", "decimal", "multiline_cells"),
+        *("delimiter", "quote", "decimal", "nulls", "multiline_cells"),
     ),
     "acep.Matcher(query, {name}=...)": ("lateness", "speculation", "op", "dynamic", "seq_gaps"),
 }

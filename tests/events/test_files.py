@@ -75,8 +75,13 @@ def test_the_type_column_of_csv_is_text(put: Any) -> None:
 
 
 def test_empty_cells_are_null_and_names_are_not(put: Any) -> None:
-    table = read_events(put("x.csv", "ts,type,who,price\n1,a,,NA\n2,b,NA,1\n3,c,Al,nan\n"))
+    path = put("x.csv", "ts,type,who,price\n1,a,,NA\n2,b,NA,1\n3,c,Al,nan\n")
+    with pytest.warns(DataWarning, match="line 2: `price` is 'NA'"):
+        table = read_events(path)
     assert table.column("who").to_pylist() == [None, "NA", "Al"]
+    assert table.column("price").to_pylist() == ["NA", "1", "nan"]
+    table = read_events(path, nulls=["NA"])
+    assert table.column("who").to_pylist() == [None, None, "Al"]
     assert table.column("price").to_pylist()[:2] == [None, 1]
 
 

@@ -106,7 +106,7 @@ def test_each_odd_cell_of_csv_is_named(usual: str, odd: str, sort: str, at: int)
     [
         ["a", "b", "7", "c"],  # most are texts
         ["01234", "00007", "12345"],  # most are digits that are no plain numbers
-        ["7", None, "NA", "8"],  # these stand for null
+        ["7", None, "nan", "8"],  # these are null
         ["2024-01-31", "2024-01-31T10:00:00"],  # both are times
         ["1", "1.5"],  # both are numbers
         [None, None],

@@ -141,7 +141,7 @@ class CsvFile:
 
         # Arrow passes rows to the handler as text, so the bytes must be valid UTF-8.
         data = _as_utf8(piece.data) if skips else piece.data
-        nulls = {"strings_can_be_null": True, "null_values": ["", *([] if null is None else [null])]}
+        nulls = [*self.options.nulls, *([] if null is None else [null])]
         try:
             table = csv.read_csv(
                 pa.BufferReader(data),
@@ -156,7 +156,8 @@ class CsvFile:
                     include_columns=self.wanted,
                     column_types=types,
                     decimal_point=self.options.decimal,
-                    **(nulls if is_first or null is not None else {}),
+                    null_values=["", *nulls],
+                    strings_can_be_null=is_first or bool(nulls),
                 ),
             )
         except (pa.ArrowException, OSError, UnicodeDecodeError) as wrong:

@@ -11,14 +11,28 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep.errors import DataError
+from acep.events.buffers import joined
 from acep.events.files.casts import as_cast
 
-__all__ = ["DIGITS", "first_long", "is_long", "long_runs", "refuse", "refuse_beyond"]
+__all__ = [
+    "DIGITS",
+    "first_inexact",
+    "first_long",
+    "is_exact",
+    "is_long",
+    "long_runs",
+    "refuse",
+    "refuse_beyond",
+    "refuse_inexact",
+]
 
 DIGITS = 17  # enough to distinguish every double from any other
 # Numbers with more significant digits and no exponent; zeros at both ends do not count.
 PATTERN = rf"^\s*[+-]?[0.]*[1-9](\.?\d){{{DIGITS - 1}}}[\d.]*[1-9][0.]*\s*$"
 LONG = re.compile(PATTERN)
+EXACT = 2**53
+MOST_DIGITS = 400  # of more there are no doubles
+INTEGER = re.compile(r"[+-]?[0-9]+")
 FEW = 1_000
 PLACES = bytes(ord("0") if chr(byte) in "0123456789." else ord(" ") for byte in range(256))
 
@@ -50,6 +64,49 @@ def first_long(texts: pa.ChunkedArray) -> tuple[int, str] | None:
                 return row + at, text
         row += len(chunk)
     return None
+
+
+def is_exact(number: int) -> bool:
+    """Return whether a double is equal to an integer.
+
+    >>> is_exact(2**53), is_exact(2**53 + 1), is_exact(10**400)
+    (True, False, False)
+    """
+    try:
+        return int(float(number)) == number
+    except OverflowError:
+        return False
+
+
+def first_inexact(texts: pa.ChunkedArray, values: pa.ChunkedArray | None) -> int | None:
+    """Return the row of the first integer that no double equals; ``values`` are those of the texts.
+
+    >>> texts = pa.chunked_array([["9007199254740992", "0.5", "9007199254740993"]])
+    >>> first_inexact(texts, None), first_inexact(texts.slice(0, 1), None)
+    (2, None)
+    """
+    if values is not None and pa.types.is_integer(values.type):
+        numbers, is_null = joined(values)
+        is_large = np.abs(numbers) > EXACT
+        rows = np.flatnonzero(is_large if is_null is None else is_large & ~is_null)
+    else:
+        rows = _of_length(texts, len(str(EXACT)))
+    for row in rows.tolist():
+        digits = (texts[row].as_py() or "").strip(" \t")
+        if INTEGER.fullmatch(digits) and (len(digits) > MOST_DIGITS or not is_exact(int(digits))):
+            return int(row)
+    return None
+
+
+def _of_length(texts: pa.ChunkedArray, size: int) -> npt.NDArray[np.int64]:
+    """Return the rows of texts with so many bytes at least."""
+    before, rows = 0, [np.empty(0, np.int64)]
+    for chunk in texts.chunks:
+        if len(chunk):
+            places = np.frombuffer(chunk.buffers()[1], np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
+            rows.append(before + np.flatnonzero(np.diff(places) >= size))
+        before += len(chunk)
+    return np.concatenate(rows)
 
 
 def _candidates(chunk: pa.StringArray) -> npt.NDArray[np.int64]:
@@ -112,6 +169,18 @@ def refuse(where: str, name: str, text: str, *, castable: bool = True) -> DataEr
     return DataError(
         f"{where}: `{name}` is {text.strip()}, and a double tells numbers of {DIGITS} digits apart, not of more",
         hint=hint,
+        code="data_value",
+    )
+
+
+def refuse_inexact(where: str, name: str, text: str) -> DataError:
+    """Return the error for an integer that no double equals, in a column of doubles."""
+    number = int(text) if len(text) <= MOST_DIGITS else 0
+    places = next((places for places in (3, 2, 1) if abs(number) * 10**places < 2**63), 0)
+    exact = f", {as_cast(name, f'decimal(19,{places})')} holds up to {places} decimals" if number and places else ""
+    return DataError(
+        f"{where}: `{name}` is {text.strip()}, an integer that no float is equal to, and other cells have decimals",
+        hint=f"{as_cast(name, 'string')} takes all of them as texts{exact}",
         code="data_value",
     )
 

@@ -34,9 +34,9 @@ class Options:
     left to whoever matches the events.
 
     Of CSV: the ``delimiter`` between cells (``None``: by the name of the file), whether cells may stand in ``quotes``,
-    the sign before ``decimal`` places, and whether cells may hold lines that look like rows (``multiline_cells``). The
-    bounds: ``max_line`` bytes of a line or row, ``max_expansion`` times the size of a compressed file, and
-    ``max_columns``."""
+    the sign before ``decimal`` places, the texts that are ``nulls`` beside the empty one, and whether cells may hold
+    lines that look like rows (``multiline_cells``). The bounds: ``max_line`` bytes of a line or row, ``max_expansion``
+    times the size of a compressed file, and ``max_columns``."""
 
     columns: tuple[str, ...] | None = None
     ts: str = "ts"
@@ -50,6 +50,7 @@ class Options:
     delimiter: str | None = None
     quotes: bool = True
     decimal: str = "."
+    nulls: tuple[str, ...] = ()
     multiline_cells: bool = False
     max_line: int = MAX_LINE
     max_expansion: float = MAX_EXPANSION
@@ -96,6 +97,7 @@ def options_of(
     delimiter: str | None = None,
     quote: str | None = '"',
     decimal: str = ".",
+    nulls: Sequence[str] = (),
     multiline_cells: bool = False,
     max_line: int | str = MAX_LINE,
     max_expansion: float = MAX_EXPANSION,
@@ -137,6 +139,7 @@ def options_of(
         _delimiter(delimiter),
         _quote(quote),
         _decimal(decimal, delimiter),
+        _nulls(nulls),
         multiline_cells,
         _size("max_line", max_line),
         _number("max_expansion", max_expansion, least=1, greatest=10**12),
@@ -184,6 +187,12 @@ def _decimal(decimal: object, delimiter: str | None) -> str:
             "a comma cannot stand between cells and before decimals", hint='delimiter=";"', code="option_invalid"
         )
     return str(decimal)
+
+
+def _nulls(nulls: object) -> tuple[str, ...]:
+    if not isinstance(nulls, Sequence) or isinstance(nulls, str) or not all(isinstance(text, str) for text in nulls):
+        raise DataError("nulls= takes a list of texts", hint='nulls=["NA"]', code="option_invalid")
+    return tuple(dict.fromkeys(nulls))
 
 
 def _rounded_up(share: float) -> float:

@@ -27,6 +27,7 @@ def read_events(
     delimiter: str | None = None,
     quote: str | None = '"',
     decimal: str = ".",
+    nulls: Sequence[str] = (),
     multiline_cells: bool = False,
     max_line: int | str = MAX_LINE,
     max_expansion: float = MAX_EXPANSION,
@@ -41,26 +42,29 @@ def read_events(
     (``dev.id``) and parts of lists (``tags[1]``); if a file lacks one of them, all are read, so that the error can be
     explained.
 
-    In CSV the column ``type`` is text, an empty cell is null, and a column of integers is text if one of them has a
-    leading zero, a plus sign or more than 64 bits. ISO 8601 texts are times if all texts of the column are. ``cast``
-    gives a column another type: ``int``, ``float``, ``string``, ``bool``, ``date``, ``timestamp``, ``timestamptz``
-    (with a zone), ``timestamp(s)`` (or ``ms``, ``us``, ``ns``, ``100ns``: the unit of its numbers) or ``decimal(p,s)``;
-    ``string`` makes of a list or an object its JSON. ``unit`` is the unit of numbers in ``ts`` if that is cast to
-    ``timestamp``.
+    In CSV the column ``type`` is text, and an empty cell is null. A column of numbers is text if an integer among them
+    has a leading zero or a plus sign, and one of integers if one of them has more than 64 bits. ISO 8601
+    texts are times if all texts of the column are. ``cast`` gives a column another type: ``int``, ``float``,
+    ``string``, ``bool``, ``date``, ``timestamp``, ``timestamptz`` (with a zone), ``timestamp(s)`` (or ``ms``, ``us``,
+    ``ns``, ``100ns``: the unit of its numbers) or ``decimal(p,s)``; ``string`` makes of a list or an object its JSON.
+    ``unit`` is the unit of numbers in ``ts`` if that is cast to ``timestamp``.
 
     With ``skip_bad_lines`` lines that cannot be read are skipped, up to the share ``max_skipped`` of all lines.
 
     CSV: ``delimiter`` stands between cells (``None``: a tabulator in ``.tsv`` files, else a comma). ``quote=None``
-    takes quotation marks as text. ``decimal=","`` is for numbers such as ``1,5``. A cell in quotation marks with a line
-    that looks like a row is refused, as a mark may be missing, unless there are ``multiline_cells``.
+    takes quotation marks as text. ``decimal=","`` is for numbers such as ``1,5``. Cells with one of the texts
+    ``nulls=["NA"]`` are null, in each column, and in quotation marks, too; without it only an empty cell is. A cell in
+    quotation marks with a line that looks like a row is refused, as a mark may be missing, unless there are
+    ``multiline_cells``.
 
     ``max_line`` is the longest line in bytes, or a text such as ``"64 MB"``. ``max_expansion`` is how many times its
     size a compressed file may have (64 MB are always allowed), ``max_columns`` how many columns, or attributes of JSON,
     a file may have.
 
-    Warns (:class:`DataWarning`) of a column that is read as texts because of few values, with the first of them. Raises
-    :class:`DataError` for a file that is missing, truncated, or not of its format, for files that do not fit together,
-    for a value that a cast cannot represent, and for more than the bounds allow. A file without a byte has no events.
+    Warns (:class:`DataWarning`) of a column that is read as texts although half of its values or more are of another
+    type, with the first that is not. Raises :class:`DataError` for a file that is missing, truncated, or not of its
+    format, for files that do not fit together, for a value that a cast cannot represent, and for more than the bounds
+    allow. A file without a byte has no events.
 
     >>> import acep, tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
@@ -81,6 +85,7 @@ def read_events(
         delimiter=delimiter,
         quote=quote,
         decimal=decimal,
+        nulls=nulls,
         multiline_cells=multiline_cells,
         max_line=max_line,
         max_expansion=max_expansion,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,18 +14,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep.errors import DataError, DataWarning, warn_caller
+from acep.errors import DataError, DataWarning, QueryError, warn_caller
 from acep.events.fields import again_error, check_names, column_at, fields_of, null_error
 from acep.events.files.casts import as_cast, bad_rows, cast_column
 from acep.events.files.csv_files import CsvFile
+from acep.events.files.csv_values import typed
 from acep.events.files.disk_sort import sorted_on_disk
 from acep.events.files.finding import Paths, sources_of
 from acep.events.files.formats import reason_of
 from acep.events.files.json_lines import JsonFile, columns_of
+from acep.events.files.odd_values import OddColumn
 from acep.events.files.options import BadLines, Options
 from acep.events.files.survey import Part, Survey, survey, without
 from acep.events.files.text_columns import values_of
-from acep.events.files.text_types import typed
 from acep.events.nested import place_of
 
 __all__ = ["ROW", "EventStream", "open_events"]
@@ -154,14 +156,17 @@ class EventStream:
 def open_events(paths: Paths, options: Options) -> Iterator[EventStream]:
     """Open files of events: make a first pass over them, so that their batches can be read.
 
-    Raises :class:`DataError` for files that are missing, damaged or do not fit together.
+    Raises :class:`DataError` for files that are missing, damaged or do not fit together. An error of types of a query
+    that is raised inside names the odd values of the columns in the query.
     """
+    odd_columns: dict[str, OddColumn] = {}
     check_names(ts=options.ts, type=options.type, seq=options.seq, id=options.id)
     try:
         with tempfile.TemporaryDirectory(prefix="acep-events-") as name:
             folder = Path(name)
             options = replace(options, casts=dict(options.casts))  # reading may add to them
             first_pass = survey(sources_of(paths, options.format, folder), options)
+            odd_columns = first_pass.odd_columns
             for remark in first_pass.remarks if options.remarks else ():
                 warn_caller(remark, DataWarning)
             disorder = first_pass.ordered is False
@@ -190,6 +195,12 @@ def open_events(paths: Paths, options: Options) -> Iterator[EventStream]:
             if has_ids and (options.drop_duplicates if small else not first_pass.rising):
                 events = events.once()
             yield events
+    except QueryError as wrong:
+        names = [name for name in odd_columns if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", wrong.text or "")]
+        if wrong.code == "query_type" and names:
+            cells = "; ".join(f"{odd_columns[name].value}; so it is a column of texts" for name in names[:2])
+            wrong.hint = cells if wrong.hint is None else f"{wrong.hint}; {cells}"
+        raise
     except OSError as wrong:
         if isinstance(wrong, BrokenPipeError):
             raise

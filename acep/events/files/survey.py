@@ -19,7 +19,7 @@ from acep.events.files.csv_files import CsvFile, marked
 from acep.events.files.finding import EventFile
 from acep.events.files.json_lines import JsonFile
 from acep.events.files.json_shapes import AttributeLimit, JsonShape
-from acep.events.files.long_numbers import refuse, refuse_beyond
+from acep.events.files.odd_values import OddColumn
 from acep.events.files.options import BadLines, Options
 from acep.events.files.parquet_files import ParquetFile
 from acep.events.files.stream_types import casts_to_come, check_stream, types_of_stream
@@ -52,7 +52,8 @@ class Part:
 class Survey:
     """The result of the first pass: the ``parts``, the ``types`` of all columns, whether the rows are ``ordered`` by
     time (``None`` for a small stream, for which this is not checked), the first row that goes ``back`` in time, the
-    number of ``rows``, the ``bad`` lines, and whether the ids are ``rising`` integers. ``remarks`` are warnings."""
+    number of ``rows``, the ``bad`` lines, and whether the ids are ``rising`` integers. ``remarks`` are warnings.
+    ``odd_columns`` are columns of texts that would have another type but for few of them."""
 
     parts: list[Part]
     types: dict[str, pa.DataType]
@@ -62,6 +63,7 @@ class Survey:
     bad: BadLines
     rising: bool
     remarks: list[str]
+    odd_columns: dict[str, OddColumn]
 
 
 class _Looking:
@@ -246,22 +248,21 @@ def survey(sources: list[EventFile], options: Options) -> Survey:
     looking.bad.check_share(looking.rows, options)
     files = [part.file for part in parts]
     check_stream(files, looking.shapes, options)
+    looking.text_columns.check_roles()
     types = types_of_stream(files, looking.shapes, options, looking.type_of)
-    for cells, error in ((looking.text_columns.long, refuse), (looking.text_columns.beyond, refuse_beyond)):
-        for name, cell in cells.items():
-            if types.get(name) == pa.float64():
-                raise error(cell.place, name, cell.text)
+    looking.text_columns.check_numbers(types)
     for name, shape in looking.shapes.items():
         if not shape.unread:
             shape.check(name, options.casts, castable=True, fields_castable=options.columns is not None)
     ordered = None if size <= SMALL else looking.back < 0
-    remarks = looking.text_columns.remarks(types)
+    odd_columns = looking.text_columns.odd_columns(types)
+    remarks = [*map(str, odd_columns.values())]
     if options.casts_are_there:
         remarks += [
             f"no event has `{name}`, which is cast: it is null"
             for name in casts_to_come(files, looking.shapes, options)
         ]
-    return Survey(parts, types, ordered, looking.back, looking.rows, looking.bad, looking.rising, remarks)
+    return Survey(parts, types, ordered, looking.back, looking.rows, looking.bad, looking.rising, remarks, odd_columns)
 
 
 def _tables(sources: list[EventFile], looking: _Looking, parts: list[Part]) -> Iterator[tuple[Part, pa.Table]]:

@@ -3,25 +3,42 @@ place where a block ends."""
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from acep.events.buffers import joined
+from acep.events.columns import UNIT_NS
+from acep.events.files.cell_sorts import INTEGER, Rows, zero_rows
+from acep.events.files.csv_values import inferred, typed
 from acep.events.files.far_times import in_reach
 
-__all__ = ["NUMBERS", "TIMES", "first_odd", "fits", "inferred", "looks", "resolved", "typed"]
+__all__ = [
+    "BIG",
+    "FAR",
+    "NUMBERS",
+    "PADDED",
+    "TIMES",
+    "ZEROS",
+    "Block",
+    "block_of",
+    "far_rows",
+    "first_odd",
+    "resolved",
+]
 
-ODD = "odd"  # digits that are not a plain integer: a leading zero, a plus sign, more than 64 bits
-NUMBERS = {"int", "float", ODD}
+ZEROS, BIG = "zeros", "big"  # integers with a leading zero or a plus sign, and those of more than 64 bits
+PADDED = "padded"  # dates with blanks beside them, which Arrow reads; it does not read such times
+NUMBERS = {"int", "float", ZEROS, BIG}
 TIMES = ("date", "s", "us", "ns", "s+", "us+", "ns+")  # a plus sign: with a zone
-NULLS = {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "N/A", "NA", "NULL",
-         "NaN", "n/a", "nan", "null"}  # fmt: skip
-WHOLE = re.compile(r"\s*[+-]?\d+\s*")
-DAY = re.compile(r"\s*\d{4}-\d\d-\d\d[T ]")
+FAR = {"ns": "far", "ns+": "far+"}
+"""The look of times that nanoseconds do not reach, beside that of times that need nanoseconds."""
+WHOLE = re.compile(INTEGER)
+MOST_NS = 2**63 - 1
+DAY = len("2024-01-31")
 TYPES: dict[str, pa.DataType] = {
     "int": pa.int64(),
     "float": pa.float64(),
@@ -34,151 +51,114 @@ TYPES: dict[str, pa.DataType] = {
 }
 
 
+@dataclass(frozen=True)
+class Block:
+    """What a block of a column of texts looks like: its ``looks``, and its ``values`` unless it is of texts."""
+
+    looks: set[str]
+    values: pa.ChunkedArray | None = None
+
+
 def resolved(seen: AbstractSet[str]) -> pa.DataType:
     """Return the type that represents all looks in ``seen``.
 
-    >>> resolved({"int", "float"}), resolved({"int", "odd"}), resolved({"date", "us"}), resolved({"s", "s+"})
+    >>> resolved({"int", "float"}), resolved({"float", "zeros"}), resolved({"date", "us"}), resolved({"s", "s+"})
     (DataType(double), DataType(string), TimestampType(timestamp[us]), DataType(string))
     """
     if not seen:
         return pa.null()
     if seen <= NUMBERS:
-        return pa.float64() if "float" in seen else pa.string() if ODD in seen else pa.int64()
+        if ZEROS in seen:
+            return pa.string()
+        return pa.float64() if "float" in seen else pa.string() if BIG in seen else pa.int64()
+    if PADDED in seen:
+        return pa.date32() if seen <= {PADDED, "date", FAR["ns"]} else pa.string()
     for order in (TIMES[:4], TIMES[4:]):
-        if seen <= set(order):
-            return TYPES[max(seen, key=order.index)]
+        finest = order[-1]
+        if seen <= {*order, FAR[finest]}:
+            look = max(seen - {FAR[finest]}, key=order.index)
+            return pa.string() if look == finest and FAR[finest] in seen else TYPES[look]
     return TYPES[next(iter(seen))] if len(seen) == 1 else pa.string()
 
 
-def looks(texts: pa.Array | pa.ChunkedArray, known: AbstractSet[str] = frozenset()) -> set[str]:
-    """Return what the values of a column of texts look like, beyond what is ``known`` from earlier ones.
+def block_of(texts: pa.ChunkedArray, seen: AbstractSet[str] = frozenset()) -> Block:
+    """Return what the texts of a block look like; ``seen`` is what earlier blocks look like.
 
-    >>> [looks(pa.array(texts)) for texts in (["1", None, "007"], ["2024-01-31", "NA"], ["true", "x"])]
-    [{'odd'}, {'date'}, {'text'}]
+    >>> [block_of(pa.chunked_array([texts])).looks for texts in (["1", None, "007"], ["2024-01-31"], ["true", "x"])]
+    [{'zeros'}, {'date'}, {'text'}]
     """
-    if "text" in known or (known and fits(texts, known)):
-        return set()
-    held = inferred(texts)
-    if pa.types.is_string(held):
-        return {_far_times(texts) or "text"}
-    if pa.types.is_null(held):
-        return set()
-    if pa.types.is_integer(held):
-        return {ODD} if any_odd(texts) else {"int"}
-    if pa.types.is_floating(held):
-        values = (v for v in texts.to_pylist() if v is not None and v.strip() not in NULLS)
-        return {ODD} if all(map(WHOLE.fullmatch, values)) else {"float"}
-    if pa.types.is_boolean(held):
-        digits = any(v is not None and len(v.strip()) == 1 for v in texts.to_pylist())
-        return {"text"} if digits else {"bool"}
-    if pa.types.is_timestamp(held):
-        unit = held.unit if held.unit == "s" else "us" if _in_microseconds(texts, held) else "ns"
-        return {unit + ("+" if held.tz else "")}
-    return {next(name for name, one in TYPES.items() if one == held)}
-
-
-def fits(texts: pa.Array | pa.ChunkedArray, known: AbstractSet[str]) -> bool:
-    """Return whether texts are of the type of earlier ones, as far as a quick check can show it."""
-    held = resolved(known)
-    if "float" in known or pa.types.is_timestamp(held) or pa.types.is_date(held):
-        wanted = held
-    elif known == {"int"} and not any_odd(texts):
-        wanted = pa.int64()
+    values = _as_before(texts, seen)
+    if values is None:
+        values = inferred(texts)
+    column_type = values.type
+    if pa.types.is_null(column_type):
+        return Block(set())
+    if pa.types.is_string(column_type):
+        return Block({"text"})
+    if pa.types.is_integer(column_type):
+        return Block({ZEROS if len(zero_rows(texts, hexadecimal=True)) else "int"}, values)
+    if pa.types.is_floating(column_type):
+        return Block(_looks_of_floats(texts, seen), values)
+    if pa.types.is_boolean(column_type):
+        has_digits = any(text is not None and len(text.strip()) == 1 for text in texts.to_pylist())
+        return Block({"text"}) if has_digits else Block({"bool"}, values)
+    if not pa.types.is_temporal(column_type) or pa.types.is_time(column_type):
+        return Block({next(look for look, look_type in TYPES.items() if look_type == column_type)}, values)
+    zone = "+" if getattr(column_type, "tz", None) else ""
+    if pa.types.is_date(column_type):
+        look = PADDED if any(text is not None and len(text) > DAY for text in texts.to_pylist()) else "date"
     else:
-        return False
+        look = column_type.unit + zone
+    if look.startswith("ns") and _in_microseconds(texts, column_type.tz):
+        look = f"us{zone}"
+    return Block({look} | ({f"far{zone}"} if len(far_rows(values)) else set()), values)
+
+
+def far_rows(times: pa.ChunkedArray) -> Rows:
+    """Return the rows of dates and times that nanoseconds do not reach.
+
+    >>> far_rows(pa.chunked_array([["2024-01-01", "9999-01-01"]]).cast(pa.timestamp("s"))).tolist()
+    [1]
+    """
+    unit = "d" if pa.types.is_date(times.type) else times.type.unit
+    ticks, is_null = joined(times)
+    is_far = np.abs(ticks) > MOST_NS // UNIT_NS[unit]
+    return np.flatnonzero(is_far if is_null is None else is_far & ~is_null)
+
+
+def _in_microseconds(texts: pa.ChunkedArray, zone: str | None) -> bool:
+    """Return whether Arrow reads all texts as times in microseconds; it does not for more than six digits."""
     try:
-        in_reach(texts, texts.cast(wanted))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return False
-    return True
-
-
-def _far_times(texts: pa.Array | pa.ChunkedArray) -> str | None:
-    """Return the look of times with fractions that nanoseconds do not reach, such as the year 9999; ``None`` if the
-    texts are not all times. Arrow tries nanoseconds for fractions, and nothing else."""
-    values = (value.as_py() for value in texts)
-    first = next((text for text in values if text is not None and text.strip() not in NULLS), "")
-    if not DAY.match(first):
-        return None
-    for look in ("us", "us+"):
-        with suppress(pa.ArrowInvalid):
-            typed(texts, TYPES[look])
-            return look
-    return None
-
-
-def _in_microseconds(texts: pa.Array | pa.ChunkedArray, held: pa.DataType) -> bool:
-    try:
-        typed(texts, held).cast(pa.timestamp("us", held.tz))
+        typed(texts, pa.timestamp("us", zone))
     except pa.ArrowInvalid:
         return False
     return True
+
+
+def _looks_of_floats(texts: pa.ChunkedArray, seen: AbstractSet[str]) -> set[str]:
+    looks = {ZEROS} if len(zero_rows(texts)) else set[str]()
+    values = (text for text in texts.to_pylist() if text is not None)
+    if "float" in seen or not all(map(WHOLE.fullmatch, values)):
+        return looks | {"float"}
+    return looks or {BIG}
+
+
+def _as_before(texts: pa.ChunkedArray, seen: AbstractSet[str]) -> pa.ChunkedArray | None:
+    """Return the values of the type of earlier blocks; ``None`` if a quick check does not show that they are."""
+    value_type = resolved(seen)
+    if not (pa.types.is_date(value_type) or pa.types.is_timestamp(value_type) or seen <= {"int", "float"}) or not seen:
+        return None
+    if seen == {"int"} and len(zero_rows(texts, hexadecimal=True)):
+        return None
+    try:
+        return in_reach(texts, texts.cast(value_type))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
 
 
 def first_odd(texts: pa.ChunkedArray) -> int | None:
-    """Return the row of the first text with a leading zero or a plus sign that is followed by more."""
+    """Return the row of the first text that is an integer with a leading zero or a plus sign."""
     if not pa.types.is_string(texts.type):
         return None
-    return next((row for row, text in enumerate(texts.to_pylist()) if text is not None and _is_odd(text.strip())), None)
-
-
-def any_odd(texts: pa.Array | pa.ChunkedArray) -> bool:
-    """Return whether any text has a leading zero or a plus sign that is followed by more."""
-    chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
-    return any(_odd(chunk) for chunk in chunks)
-
-
-def _odd(chunk: pa.Array) -> bool:
-    _, places, data = chunk.buffers()
-    if not len(chunk) or data is None or not data.size:
-        return False
-    offsets = np.frombuffer(places, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1].astype(np.int64)
-    lengths = np.diff(offsets)
-    starts = offsets[:-1][lengths > 1]
-    if not len(starts):
-        return False
-    letters = np.frombuffer(data, np.uint8)
-    first, second = letters[starts], letters[starts + 1]
-    if (first <= ord(" ")).any():
-        return any(v is not None and _is_odd(v.strip()) for v in chunk.to_pylist())
-    long = lengths[lengths > 1] > 2
-    odd = (first == ord("0")) | (first == ord("+")) | ((first == ord("-")) & (second == ord("0")) & long)
-    return bool(odd.any())
-
-
-def _is_odd(text: str) -> bool:
-    digits = text.removeprefix("-")
-    return len(digits) > 1 and digits[0] in "0+"
-
-
-# Through Arrow's CSV reader ---------------------------------------------------------------------
-
-
-def inferred(texts: pa.Array | pa.ChunkedArray) -> pa.DataType:
-    """Return the type that Arrow's CSV reader infers for a column of texts."""
-    values = _read_back(texts, None)
-    try:
-        return in_reach(texts, values).type
-    except pa.ArrowInvalid:
-        return pa.string()
-
-
-def typed(texts: pa.Array | pa.ChunkedArray, held: pa.DataType) -> pa.ChunkedArray:
-    """Convert texts to values as cells of CSV are read. Raises :class:`pyarrow.ArrowInvalid`."""
-    return in_reach(texts, _read_back(texts, held))
-
-
-def _read_back(texts: pa.Array | pa.ChunkedArray, held: pa.DataType | None) -> pa.ChunkedArray:
-    from pyarrow import csv
-
-    if not len(texts):
-        return pa.chunked_array([], held or pa.null())
-    sink = io.BytesIO()
-    csv.write_csv(pa.table({"x": texts}), sink, csv.WriteOptions(include_header=False))
-    table = csv.read_csv(
-        io.BytesIO(sink.getbuffer()),
-        read_options=csv.ReadOptions(column_names=["x"], use_threads=False, block_size=max(len(sink.getbuffer()), 1)),
-        parse_options=csv.ParseOptions(ignore_empty_lines=False, newlines_in_values=True),
-        convert_options=csv.ConvertOptions(column_types={} if held is None else {"x": held}),
-    )
-    return table.column(0)
+    rows = zero_rows(texts)
+    return int(rows[0]) if len(rows) else None
