@@ -162,6 +162,7 @@ def polars(table: pa.Table) -> Any:
         ("CAST(x.when AS text) = ''", "a predicate needs single values|it has no text", None),
         ("x.tags[0] = 'a'", "the first element of a list is number 1", "a.tags[1]"),
         ("x.tags[1.5] = 'a'", "the first element of a list is number 1", "a.tags[1]"),
+        ("x.tags[1000000000] = 'a'", "the number of an element of a list is less than 1,000,000,000", None),
         ("contains(x.tags)", "takes a list and a constant, not 1", "contains(a.tags, 'x')"),
         ("contains(x.tags, x.note)", "needs a text, a number or a truth value", "constant|before matching"),
         ("contains(x.tags, NULL)", "needs a text, a number or a truth value", "contains"),
