@@ -314,6 +314,19 @@ def test_a_link_to_a_file_that_is_taken_anyway_is_left_out_with_a_warning(tmp_pa
         assert stream.follow().report.events == 3
 
 
+@pytest.mark.parametrize("is_taken", [False, True], ids=["new", "taken"])
+def test_a_file_of_two_names_by_a_hard_link_is_refused(is_taken: bool, tmp_path: Path) -> None:
+    stream = Stream(tmp_path, AB)
+    path = stream.put("1.csv", "ts,type\n1,a\n2,b\n3,x\n")
+    if is_taken:
+        assert stream.follow().report.events == 3
+    (stream.events / "2.csv").hardlink_to(path)
+    with pytest.raises(DataError, match=r"1\.csv` and `.*2\.csv` are one file, by a hard link"):
+        stream.follow()
+    (stream.events / "2.csv").rename(stream.events / "2.csv.tmp")
+    assert stream.follow().report.matches == 1
+
+
 @pytest.mark.parametrize("hidden", ["_data", "../elsewhere"])
 def test_a_link_to_what_is_not_taken_otherwise_is_followed(hidden: str, tmp_path: Path) -> None:
     stream = Stream(tmp_path, AB)
