@@ -186,8 +186,11 @@ def _end_marks(
     """Return which rows of a file end the stream.
 
     In such a row all columns of the file are null but its time, also those that no query reads. These are read for a
-    row that may be one alone. ``besides``: see :func:`acep.runner.end_rows.end_markers`.
+    row that may be one alone. ``besides``: see :func:`acep.runner.end_rows.end_markers`. Without a column of types no row
+    ends the stream, as nothing tells one from an event with nulls.
     """
+    if options.type is None:
+        return np.zeros(table.num_rows, bool)
     marks = end_markers(table, options.ts, besides, schema.names)
     if marks.any():
         with open_events(path, dataclasses.replace(options, columns=None)) as events:
