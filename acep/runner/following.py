@@ -12,6 +12,7 @@ from typing import Any, Unpack
 import pyarrow as pa
 
 from acep.errors import DataError
+from acep.events.files.casts import check_time_cast
 from acep.events.files.options import MAX_COLUMNS, MAX_EXPANSION, MAX_LINE, MAX_SKIPPED, options_of
 from acep.events.tables import schema_of
 from acep.matches.flat import Layout, check_flat, flat_table
@@ -137,6 +138,7 @@ def follow(
     files |= {"max_expansion": max_expansion, "max_columns": max_columns}
     files["drop_duplicates"] = given.duplicates == "drop" and given.op is None
     reading = options_of(columns=None if versions is not None else list(dict.fromkeys(used)), **columns, **files)
+    check_time_cast(given.ts, reading.casts)
     if cast and cast.get(given.ts, "").lower().startswith(("timestamp", "date")):
         columns["unit"] = None  # the cast has used it already
 

@@ -16,7 +16,7 @@ from acep.events.files.exponents import first_beyond
 from acep.events.files.far_times import in_reach
 from acep.events.nested import has_text, is_list, json_text
 
-__all__ = ["Cast", "as_cast", "bad_rows", "cast_column", "cast_of", "casts_of", "finer", "finest_time"]
+__all__ = ["Cast", "as_cast", "bad_rows", "cast_column", "cast_of", "casts_of", "check_time_cast", "finer", "finest_time"]
 
 TYPES = {
     "int": pa.int64(),
@@ -92,6 +92,18 @@ def casts_of(cast: object, ts: str = "ts", unit: str | None = None) -> dict[str,
             f"cast= takes a dict of columns and types, not {cast.__class__.__name__}", code="option_invalid"
         )
     return {name: cast_of(name, text, unit if name == ts else None) for name, text in (cast or {}).items()}
+
+
+def check_time_cast(ts: str, casts: Mapping[str, Cast]) -> None:
+    """Raise :class:`DataError` if the time column of a stream is cast to what is neither times nor integers."""
+    cast = casts.get(ts)
+    if cast is None or pa.types.is_integer(cast.type) or pa.types.is_temporal(cast.type):
+        return
+    raise DataError(
+        f"the time column `{ts}` must hold integers, timestamps or dates, and it is cast to {cast.text}",
+        hint=f"{as_cast(ts, 'timestamp')}, or (s), (ms), (us) or (ns) for numbers that count these; or to int",
+        code="data_type",
+    )
 
 
 def finer(cast: Cast) -> Cast | None:
