@@ -9,6 +9,7 @@ import pyarrow as pa
 from acep.errors import DataError
 from acep.events.buffers import decoded
 from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, finer
+from acep.events.files.whole_numbers import cast_that_holds
 from acep.events.nested import place_of
 
 __all__ = ["with_casts"]
@@ -43,6 +44,7 @@ def _cast(name: str, column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
         if nanoseconds is not None and not bad_rows(column, lambda values: cast_column(values, nanoseconds)):
             hint = f"it has nanoseconds: {as_cast(name, 'timestamp(ns)')}"
         else:
-            hint = f"mend it, or cast to another type: {as_cast(name, 'string')}"
+            exact = cast_that_holds(column[rows[0]].as_py()) if rows and pa.types.is_floating(cast.type) else None
+            hint = f"mend it, or cast to another type: {as_cast(name, exact or 'string')}"
         value = f"{column[rows[0]].as_py()!r} in row {rows[0]} (rows count from 0)" if rows else "of several kinds"
         raise DataError(f"`{name}` is {value}, which is no {cast.text}", hint=hint, code="data_value") from None

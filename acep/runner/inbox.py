@@ -22,6 +22,7 @@ from acep.events.files.options import BadLines, Options
 from acep.events.files.stream import open_events
 from acep.events.files.survey import without
 from acep.events.files.text_types import first_odd
+from acep.events.files.whole_numbers import cast_that_holds
 from acep.events.nested import is_list
 from acep.runner.arrivals import Arrival, Listing, arrivals
 from acep.runner.end_rows import end_markers
@@ -239,16 +240,16 @@ def _fitted(column: pa.ChunkedArray, field: pa.Field, place_of: PlaceOf) -> pa.C
         hint="give all times a zone, or none"
         if zones
         else "mend the file, or begin a new state and output with a type that holds all values:"
-        f" {as_cast(field.name, _for_both(held, field.type))}",
+        f" {as_cast(field.name, _for_both(held, field.type, column[row].as_py()))}",
         code="data_type",
     )
 
 
-def _for_both(held: pa.DataType, wanted: pa.DataType) -> str:
-    """Return the cast to a type that can represent the values of both types."""
+def _for_both(held: pa.DataType, wanted: pa.DataType, value: Any) -> str:
+    """Return the cast to a type that can represent the values of both types, and a ``value`` that is of one only."""
     is_ = pa.types
     if _number(held) and _number(wanted):
-        return "float"
+        return cast_that_holds(value) or "float"
     if is_.is_temporal(held) and is_.is_temporal(wanted):
         return "timestamp(ns)" if is_.is_timestamp(held) and held.unit == "ns" else "timestamp"
     if not is_.is_null(wanted):

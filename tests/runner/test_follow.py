@@ -383,6 +383,17 @@ def test_values_that_do_not_fit_are_refused_with_file_and_row(
     assert stream.follow(end=True).ended
 
 
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_the_cast_that_the_refusal_names_holds_an_integer_that_no_double_equals(form: str, tmp_path: Path) -> None:
+    texts = {"csv": "ts,type,x\n{},{},{}\n", "jsonl": '{{"ts":{},"type":"{}","x":{}}}\n'}
+    first, then = (texts[form].format(*row) for row in ((1, "a", "1.5"), (2, "b", 2**53 + 1)))
+    (tmp_path / "refused").mkdir()
+    with pytest.raises(DataError, match="`x` is int64, as 9007199254740993 is") as wrong:
+        after(tmp_path / "refused", first, then, f"2.{form}")
+    assert str(wrong.value.hint).endswith('cast={"x": "decimal(19,3)"}')
+    assert after(tmp_path, first, then, f"2.{form}", cast={"x": "decimal(19,3)"}) == [{"p": [0], "q": [1]}]
+
+
 def test_a_cast_holds_for_all_files(tmp_path: Path) -> None:
     first, then = "ts,type,x\n1,a,1\n", "ts,type,x\n2,b,2.5\n"
     assert after(tmp_path, first, then, cast={"x": "float"}) == [{"p": [0], "q": [1]}]

@@ -14,6 +14,7 @@ from acep.errors import DataError, suggest
 from acep.events.columns import TICKS_NS, UNIT_NS
 from acep.events.files.exponents import first_beyond
 from acep.events.files.far_times import in_reach
+from acep.events.files.whole_numbers import WHY, equals_no_double
 from acep.events.nested import has_text, is_list, json_text
 
 __all__ = ["Cast", "as_cast", "bad_rows", "cast_column", "cast_of", "casts_of", "check_time_cast", "finer", "finest_time"]
@@ -153,6 +154,8 @@ def cast_column(column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
         if not has_text(held):
             _refuse("a value that JSON has not")
         return pa.chunked_array([[json_text(value) for value in column.to_pylist()]], pa.string())
+    if pa.types.is_string_view(held):
+        return cast_column(column.cast(pa.string()), cast)
     text = pa.types.is_string(held) or pa.types.is_large_string(held)
     if pa.types.is_timestamp(wanted):
         return _times(column, cast, text=text)
@@ -164,7 +167,9 @@ def cast_column(column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
         raise ValueError("a truth value is made of a text")
     if pa.types.is_floating(wanted) and pa.types.is_integer(held):
         made = column.cast(wanted)
-        return made if made.cast(held).equals(column) else _refuse("an integer that no float is equal to")
+        return made if made.cast(held).equals(column) else _refuse(WHY)
+    if pa.types.is_floating(wanted) and pa.types.is_decimal(held) and equals_no_double(column):
+        _refuse(WHY)
     return column.cast(wanted)
 
 
@@ -179,6 +184,8 @@ def _from_text(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
         trimmed = pc.utf8_lower(trimmed)
     if pa.types.is_floating(wanted) and first_beyond(trimmed) is not None:
         _refuse("a number to which no double is near")
+    if pa.types.is_floating(wanted) and equals_no_double(trimmed):
+        _refuse(WHY)
     return trimmed.cast(wanted)
 
 

@@ -192,9 +192,10 @@ class JsonFile:
         return True
 
     def _leaves(self, name: str, shape: JsonShape, array: Any) -> Iterator[tuple[JsonShape, Any]]:
-        """Yield the shapes and values of an attribute that is not cast, and of what is inside it."""
+        """Yield the shapes and values of an attribute that is not cast, or to doubles, and of what is inside it."""
         held = array.type
-        if name in self.options.casts or pa.types.is_null(held):
+        cast = self.options.casts.get(name)
+        if (cast is not None and not pa.types.is_floating(cast.type)) or pa.types.is_null(held):
             return
         if pa.types.is_struct(held):
             for field, inner in zip(held, array.flatten(), strict=True):

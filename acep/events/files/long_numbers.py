@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from acep.errors import DataError
 from acep.events.files.casts import as_cast
+from acep.events.files.whole_numbers import is_inexact
 
 __all__ = ["DIGITS", "first_long", "is_long", "long_runs", "refuse", "refuse_beyond"]
 
@@ -108,7 +109,7 @@ def refuse(where: str, name: str, text: str, *, castable: bool = True) -> DataEr
     hint = "write it as a text, or with an exponent for the nearest double"
     if castable:
         exact = f"decimal(19,{places})" if places <= 18 and abs(Fraction(number) * 10**places) < 2**63 else "string"
-        hint = f"cast it: {as_cast(name, exact)}, or to float for the nearest double"
+        hint = f"cast it: {as_cast(name, exact)}" + ("" if is_inexact(text) else ", or to float for the nearest double")
     return DataError(
         f"{where}: `{name}` is {text.strip()}, and a double tells numbers of {DIGITS} digits apart, not of more",
         hint=hint,
