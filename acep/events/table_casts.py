@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from acep.errors import DataError
 from acep.events.buffers import decoded
-from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, finer
+from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, finer, no_elements
 from acep.events.files.whole_numbers import cast_that_holds
 from acep.events.nested import place_of
 
@@ -26,6 +26,8 @@ def with_casts(table: pa.Table, casts: Mapping[str, Cast]) -> pa.Table:
     """
     for name, cast in casts.items() if table.num_columns else ():
         place = place_of(table.schema, name)
+        if "[]" in name and place is None:
+            raise no_elements(name)
         if place is None:
             table = table.append_column(name, pa.nulls(table.num_rows, cast.type))
         else:

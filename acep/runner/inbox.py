@@ -187,8 +187,8 @@ def _end_marks(
     """Return which rows of a file end the stream.
 
     In such a row all columns of the file are null but its time, also those that no query reads. These are read for a
-    row that may be one alone. ``besides``: see :func:`acep.runner.end_rows.end_markers`. Without a column of types no row
-    ends the stream, as nothing tells one from an event with nulls.
+    row that may be one alone. ``besides``: see :func:`acep.runner.end_rows.end_markers`. Without a column of types no
+    row ends the stream, as nothing tells one from an event with nulls.
     """
     if options.type is None:
         return np.zeros(table.num_rows, bool)

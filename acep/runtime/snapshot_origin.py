@@ -66,8 +66,8 @@ def difference_of(current: Mapping[str, Any], payload: Any) -> SnapshotError | N
 
 
 def difference_of_casts(current: Mapping[str, Any], payload: Any) -> SnapshotError | None:
-    """Return the error that says that a snapshot was taken with other casts of columns than those of a stream; ``None``:
-    with the same, or it does not say, as an earlier acep wrote it."""
+    """Return the error that says that a snapshot was taken with other casts of columns than those of a stream;
+    ``None``: with the same, or it does not say, as an earlier acep wrote it."""
     earlier = _origin_in(payload)
     casts = current["options"]["cast"]
     if earlier is None or earlier["options"].get("cast", casts) == casts:

@@ -545,8 +545,8 @@ class TableStream:
     def restored(self, data: bytes) -> TableStream:
         """Return a stream with the state of :meth:`snapshot`. Raises :class:`SnapshotError` for other bytes."""
         payload = unseal(data, self.fingerprint, partial(difference_of, self.origin))
-        if (error := difference_of_casts(self.origin, payload)) is not None:
-            raise error
+        if (other_casts := difference_of_casts(self.origin, payload)) is not None:
+            raise other_casts
         other = self.anew()
         other.limits, other.budget = self.limits, self.budget
         try:

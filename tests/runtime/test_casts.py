@@ -111,7 +111,7 @@ def test_a_value_that_a_cast_cannot_hold_is_refused_with_its_row() -> None:
 def test_a_cast_is_checked_when_it_is_given() -> None:
     with pytest.raises(DataError, match="`v` cannot be cast to 'number'"):
         Matcher(LATER, cast={"v": "number"})
-    with pytest.raises(DataError, match="the time column `ts` must hold .* cast to string") as wrong:
+    with pytest.raises(DataError, match=r"the time column `ts` must hold .* cast to string") as wrong:
         Matcher(LATER, cast={"ts": "string"})
     assert cast_of_hint(wrong) == {"ts": "timestamp"}
     with pytest.raises(DataError, match="cast= takes a dict"):

@@ -17,7 +17,18 @@ from acep.events.files.far_times import in_reach
 from acep.events.files.whole_numbers import WHY, equals_no_double
 from acep.events.nested import has_text, is_list, json_text
 
-__all__ = ["Cast", "as_cast", "bad_rows", "cast_column", "cast_of", "casts_of", "check_time_cast", "finer", "finest_time"]
+__all__ = [
+    "Cast",
+    "as_cast",
+    "bad_rows",
+    "cast_column",
+    "cast_of",
+    "casts_of",
+    "check_time_cast",
+    "finer",
+    "finest_time",
+    "no_elements",
+]
 
 TYPES = {
     "int": pa.int64(),
@@ -83,7 +94,8 @@ def cast_of(name: str, text: str, unit: str | None = None) -> Cast:
 def casts_of(cast: object, ts: str = "ts", unit: str | None = None) -> dict[str, Cast]:
     """Parse the casts of columns as a user writes them; ``unit`` is that of numbers in ``ts``.
 
-    Raises :class:`DataError` for an unknown type, and for what is no dict.
+    Raises :class:`DataError` for an unknown type, for one that all elements of a list (``tags[]``) cannot have, and for
+    what is no dict.
 
     >>> casts_of({"zip": "string"})["zip"].type
     DataType(string)
@@ -92,7 +104,24 @@ def casts_of(cast: object, ts: str = "ts", unit: str | None = None) -> dict[str,
         raise DataError(
             f"cast= takes a dict of columns and types, not {cast.__class__.__name__}", code="option_invalid"
         )
-    return {name: cast_of(name, text, unit if name == ts else None) for name, text in (cast or {}).items()}
+    casts = {name: cast_of(name, text, unit if name == ts else None) for name, text in (cast or {}).items()}
+    for name, wanted in casts.items():
+        if "[]" in name and not (pa.types.is_string(wanted.type) or pa.types.is_decimal(wanted.type)):
+            raise DataError(
+                f"all elements of a list can be cast to string or decimal, and `{name}` is cast to {wanted.text}",
+                hint=f"cast one of them: {as_cast(name.replace('[]', '[1]'), wanted.text)}",
+                code="option_invalid",
+            )
+    return casts
+
+
+def no_elements(name: str) -> DataError:
+    """Return the error for a cast of all elements of a list where they have a type already."""
+    return DataError(
+        f"cast: the elements of a list, `{name}`, are cast in JSON Lines only",
+        hint="in a table they have a type: make the list of another one before",
+        code="option_invalid",
+    )
 
 
 def check_time_cast(ts: str, casts: Mapping[str, Cast]) -> None:

@@ -41,7 +41,8 @@ def sources_of(paths: Paths, form: str | None, folder: Path) -> list[EventFile]:
     """Return the files that the paths mean. Pipes and standard input (``"-"``) are copied to ``folder`` first, because
     a stream may have to be read twice. ``form`` is the format of files whose names do not have a known suffix.
 
-    Files without a byte are left out. Raises :class:`DataError` for files that are missing, of no known format, or the same under two names.
+    Files without a byte are left out. Raises :class:`DataError` for files that are missing, of no known format, or
+    the same under two names.
     """
     named_paths = paths if isinstance(paths, list | tuple) else [paths]
     if not named_paths:

@@ -86,8 +86,8 @@ class FolderWalk:
 
 
 def check_hard_links(states: Iterable[tuple[str, os.stat_result]]) -> None:
-    """Raise :class:`DataError` if two names are of one file on the disk, as hard links are. A file without a byte has no
-    events that could come twice."""
+    """Raise :class:`DataError` if two names are of one file on the disk, as hard links are. A file without a byte has
+    no events that could come twice."""
     names: dict[tuple[int, int], str] = {}
     for name, state in states:
         if not state.st_ino or not state.st_size:

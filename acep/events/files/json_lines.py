@@ -264,9 +264,13 @@ class JsonFile:
                 shape.see(name, value, place, used, self.limit)
         except KindError as wrong:
             name = str(wrong).split("`")[1]
-            raise DataError(
-                f"{place}: {wrong}", hint=f"give it one type, or cast it: {as_cast(name, 'string')}", code="data_value"
-            ) from None
+            hint = f"give it one type, or cast it: {as_cast(name, 'string')}"
+            if wrong.is_of_element:
+                hint = (
+                    f"give all elements one type, or make texts of them: {as_cast(f'{name}[]', 'string')};"
+                    f" {as_cast(name, 'string')} makes one text of the list, which has no elements"
+                )
+            raise DataError(f"{place}: {wrong}", hint=hint, code="data_value") from None
         if len(attributes) < len(row) and len(self.shapes) < self.options.max_columns:
             for name in row:
                 if self._used.below(name) is None:

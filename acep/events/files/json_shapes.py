@@ -23,7 +23,12 @@ LARGEST = 2**63
 
 
 class KindError(ValueError):
-    """An error for a value of another kind than earlier ones; the message does not name the value's line."""
+    """An error for a value of another kind than earlier ones; the message does not name the value's line.
+    ``is_of_element``: the value is an element of a list."""
+
+    def __init__(self, message: str, *, is_of_element: bool) -> None:
+        super().__init__(message)
+        self.is_of_element = is_of_element
 
 
 class Raw(float):
@@ -104,8 +109,9 @@ class JsonShape:
             return
         if kind != self.kind and not (cast is not None and {kind, self.kind} == {"number", "text"}):
             before = f"line {self.since.line}" if self.since.file == place.file else str(self.since)
-            what = f"an element of `{name[:-2]}`" if name.endswith("[]") else f"`{name}`"
-            raise KindError(f"{what} is {WORDS[kind]}, but {WORDS[self.kind]} in {before}")
+            is_element = name.endswith("[]")
+            what = f"an element of `{name[:-2]}`" if is_element else f"`{name}`"
+            raise KindError(f"{what} is {WORDS[kind]}, but {WORDS[self.kind]} in {before}", is_of_element=is_element)
         if isinstance(value, Mapping):
             for label, inner in value.items():
                 below, shape = used.below(label), self.fields.get(label)

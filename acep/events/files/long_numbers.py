@@ -121,6 +121,6 @@ def refuse_beyond(where: str, name: str, text: str) -> DataError:
     """Return the error for a number to which no double is near."""
     return DataError(
         f"{where}: `{name}` is {text.strip()[:40]}, and no double is near it",
-        hint=f"is it right? {as_cast(name, 'string')} takes it as a text",
+        hint=f"is it right? {as_cast(name, 'string')} takes all of them as texts, and compares them as such",
         code="data_value",
     )
