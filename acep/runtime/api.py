@@ -410,7 +410,7 @@ class Matcher(Generic[Result]):
         return self._tables.snapshot()
 
     def restore(self, data: bytes) -> None:
-        """Continue from a snapshot of a Matcher with the same query and column names.
+        """Continue from a snapshot of a Matcher with the same query, column names and casts.
 
         Raises :class:`SnapshotError`, and keeps the present state, if the bytes are damaged or of another query.
         """
