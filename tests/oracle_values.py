@@ -208,7 +208,7 @@ def part_of(name: str, row: dict[str, Any]) -> Any:
         wanted = constant[1:-1] if constant.startswith("'") else float(constant) if "." in constant else int(constant)
         if items is None or wanted in items:
             return None if items is None else True
-        return None if None in items else False
+        return None if any(item is None or item != item for item in items) else False  # NaN is null
     found: Any = row
     for step in re.findall(r"[^.\[\]]+", name):
         if found is None:

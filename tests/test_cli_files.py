@@ -85,6 +85,16 @@ def test_zip_codes_are_two_keys(capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys, *ask, "--cast", "zip=int") == ("1\n", "")
 
 
+@pytest.mark.parametrize("command", ["match", "lint", "why"])
+def test_a_cast_of_times_to_texts_is_refused_as_such(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("x.csv").write_text("ts,type\n1,a\n2,b\n")
+    assert main([command, "PATTERN SEQ(a x, b y) WITHIN 5", "x.csv", "--cast", "ts=string"]) != 0
+    message = capsys.readouterr().err
+    assert "must hold integers, timestamps or dates, and it is cast to string" in message
+    assert "--cast ts=timestamp" in message
+    assert "pandas" not in message
+
+
 def test_casts_and_streams_without_types(capsys: pytest.CaptureFixture[str]) -> None:
     Path("e.csv").write_text("ts,type\n0.5,7\n2.25,8\n")
     query = "PATTERN SEQ(ANY a, ANY b) WITHIN 2 seconds RETURN b.type AS t"

@@ -248,21 +248,24 @@ def reading_options(
     """Return the options for reading events: the columns that the query uses (and an ``other``; ``every``: all), casts,
     the format, and bad lines.
 
-    Raises :class:`DataError` for an unknown cast or format.
+    Raises :class:`DataError` for an unknown cast or format, and for a cast of the times to what is none.
     """
+    from acep.events.files.casts import check_time_cast
     from acep.events.files.options import options_of
     from acep.pattern.asked import columns_read
 
     names = column_names(args)
     roles = [names[role] for role in ("ts", "type", "seq", "id") if names[role] is not None]
     others = [] if other is None else [other]
-    return options_of(
+    options = options_of(
         columns=None if every else [*dict.fromkeys([*roles, *columns_read(query), *others])],
         **{role: names[role] for role in ("ts", "type", "seq", "id")},
         cast=casts_of(args),
         unit=args.unit,
         **file_options(args),
     )
+    check_time_cast(options.ts, options.casts)
+    return options
 
 
 def file_options(args: argparse.Namespace) -> dict[str, Any]:

@@ -44,7 +44,7 @@ QUOTED = re.compile(r"(`[^`]*`)")  # names and texts of the user
 
 
 def as_typed(text: str) -> str:
-    """Write arguments as they are typed on the command line; text in backquotes is unchanged.
+    r"""Write arguments as they are typed on the command line; text in backquotes is unchanged.
 
     >>> as_typed("recover= takes a share of an allowance; set work=, cpu= or latency=")
     '--recover takes a share of an allowance; set --work, --cpu or --latency'
@@ -54,6 +54,8 @@ def as_typed(text: str) -> str:
     '--cast type=string'
     >>> as_typed('cast={"ts": "timestamp(s)"}')
     "--cast 'ts=timestamp(s)'"
+    >>> as_typed("cast={\"contains(x, 'u')\": \"bool\"}")
+    '--cast "contains(x, \'u\')=bool"'
     >>> as_typed('duplicates="drop" leaves out; such as rows=[0, 3]')
     '--duplicates drop leaves out; such as --rows 0,3'
     """
@@ -71,7 +73,9 @@ def _typed(text: str) -> str:
 
 def _pairs(found: re.Match[str]) -> str:
     pairs = ",".join(f"{name}={''.join(value)}" for name, *value in PAIR.findall(found[2]))
-    return f"--{found[1]} '{pairs}'" if "(" in pairs else f"--{found[1]} {pairs}"
+    if "'" in pairs and not set(pairs) & set('"$`\\!'):
+        return f'--{found[1]} "{pairs}"'
+    return f"--{found[1]} {shlex.quote(pairs) if set(pairs) & set('([') else pairs}"
 
 
 def _option(found: re.Match[str]) -> str:

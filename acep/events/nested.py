@@ -237,10 +237,12 @@ def _spans(array: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64], npt.NDArra
 def _contains(
     array: pa.Array, values: pa.Array, starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64], part: ListPart
 ) -> pa.Array:
-    """Return whether each list has an element equal to a value; null if it has not, but has nulls."""
+    """Return whether each list has an element equal to a value; null if it has not, but has nulls, or NaN."""
     values = decoded(pa.chunked_array([values])).combine_chunks()
     values = values if isinstance(values, pa.Array) else pa.concat_arrays(values.chunks)
-    equal, null = _is_equal(values, part), np.asarray(values.is_null())
+    if pa.types.is_floating(values.type):
+        values = values.cast(pa.float64())
+    equal, null = _is_equal(values, part), np.asarray(values.is_null(nan_is_null=True))
     n_equal, n_null = (np.concatenate(([0], np.cumsum(mask))) for mask in (equal & ~null, null))
     has_value = n_equal[stops] > n_equal[starts]
     unknown = ~has_value & (n_null[stops] > n_null[starts])
@@ -262,7 +264,6 @@ def _is_equal(values: pa.Array, part: ListPart) -> npt.NDArray[np.bool_]:
         if pa.types.is_integer(value_type) and (exact.denominator != 1 or not _fits(int(exact), value_type)):
             return np.zeros(len(values), bool)
         value = int(exact) if pa.types.is_integer(value_type) else float(exact)
-        values = values if pa.types.is_integer(value_type) else values.cast(pa.float64())
     return np.asarray(pc.fill_null(pc.equal(values, pa.scalar(value, values.type)), False))
 
 

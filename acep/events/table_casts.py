@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from acep.errors import DataError
 from acep.events.buffers import decoded
-from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, finer
+from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, finer, no_elements
+from acep.events.files.whole_numbers import cast_that_holds
 from acep.events.nested import place_of
 
 __all__ = ["with_casts"]
@@ -25,6 +26,8 @@ def with_casts(table: pa.Table, casts: Mapping[str, Cast]) -> pa.Table:
     """
     for name, cast in casts.items() if table.num_columns else ():
         place = place_of(table.schema, name)
+        if "[]" in name and place is None:
+            raise no_elements(name)
         if place is None:
             table = table.append_column(name, pa.nulls(table.num_rows, cast.type))
         else:
@@ -43,6 +46,7 @@ def _cast(name: str, column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
         if nanoseconds is not None and not bad_rows(column, lambda values: cast_column(values, nanoseconds)):
             hint = f"it has nanoseconds: {as_cast(name, 'timestamp(ns)')}"
         else:
-            hint = f"mend it, or cast to another type: {as_cast(name, 'string')}"
+            exact = cast_that_holds(column[rows[0]].as_py()) if rows and pa.types.is_floating(cast.type) else None
+            hint = f"mend it, or cast to another type: {as_cast(name, exact or 'string')}"
         value = f"{column[rows[0]].as_py()!r} in row {rows[0]} (rows count from 0)" if rows else "of several kinds"
         raise DataError(f"`{name}` is {value}, which is no {cast.text}", hint=hint, code="data_value") from None

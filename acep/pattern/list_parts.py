@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["CONTAINS", "ListPart", "contains_name", "list_part", "text_name"]
+__all__ = ["CONTAINS", "ListPart", "contains_name", "list_of", "list_part", "text_name"]
 
 CONTAINS = "contains"
 _LITERAL = r"'(?:[^']|'')*'|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|TRUE|FALSE"
@@ -64,3 +64,14 @@ def list_part(name: str) -> ListPart | None:
     if (match := _TEXT.fullmatch(name)) is not None:
         return ListPart(match[1], None)
     return None
+
+
+def list_of(name: str) -> str | None:
+    """Return the list of which an attribute is a part, ``None`` if it is none of a list.
+
+    >>> list_of("contains(dev.tags, 'x')"), list_of("answers[1].id"), list_of("tags")
+    ('dev.tags', 'answers', None)
+    """
+    if (part := list_part(name)) is not None:
+        return part.name
+    return name[: name.rindex("[")] if "[" in name else None

@@ -50,7 +50,9 @@ def _step(branch: Branch) -> str:
 def _number(element: Branch) -> int:
     """Return the number of an element of a list."""
     (number,) = tokens(element)
-    if not number.isdecimal() or not 1 <= int(number[:10]) < 10**9:
+    if number.isdecimal() and int(number[:10]) >= 10**9:
+        raise fail("the number of an element of a list is less than 1,000,000,000", element)
+    if not number.isdecimal() or int(number[:10]) < 1:
         raise fail("the first element of a list is number 1", element, "a whole number, as in a.tags[1]")
     return int(number)
 

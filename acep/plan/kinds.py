@@ -56,9 +56,10 @@ def column(name: str, expr: ex.Expr, schema: Schema) -> tuple[str, str]:
             raise ex.error_at(f"column `{name}` {what}", expr, hint or None, code="query_name")
         if (wrong := _no_part(name, schema)) is not None:
             raise ex.error_at(wrong[0], expr, wrong[1], code="query_type")
-        raise ex.error_at(
-            f"unknown column `{name}`", expr, suggest(name, [n for n, _ in schema.kinds]), code="query_name"
-        )
+        # Columns that acep adds to tell rows apart are not the user's.
+        added = {role for role in (schema.seq, schema.id) if role is not None and role.startswith((" ", "__"))}
+        names = [label for label, _ in schema.kinds if label not in added]
+        raise ex.error_at(f"unknown column `{name}`", expr, suggest(name, names), code="query_name")
     return name, kind.value
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from acep.errors import DataError, DataWarning, warn_caller
-from acep.events.files.folders import walk_folder
+from acep.events.files.folders import check_hard_links, walk_folder
 from acep.events.files.formats import reason_of, split_format
 from acep.runner.file_identity import born_ns, digest_of
 
@@ -62,7 +62,7 @@ def arrivals(folder: Path, form: str | None) -> Listing:
     modification, then of name. Empty files are left out. Files whose format is not known by their names are none of
     events, unless ``form`` is given.
 
-    Raises :class:`DataError` if the folder cannot be read, or two links lead to one place.
+    Raises :class:`DataError` if the folder cannot be read, or two links lead to one place, or are of one file.
     """
     try:
         walk = walk_folder(folder)
@@ -71,6 +71,7 @@ def arrivals(folder: Path, form: str | None) -> Listing:
     files = [Arrival.of(name, state) for name, state in walk.files.items() if state.st_size]
     known = {file.name for file in files if form is not None or split_format(file.name)[0] is not None}
     listed = sorted((file for file in files if file.name in known), key=lambda file: (file.mtime_ns, file.name))
+    check_hard_links((str(folder / file.name), walk.files[file.name]) for file in listed)
     return Listing(listed, {*walk.files}, sorted({file.name for file in files} - known), walk.refused)
 
 

@@ -11,7 +11,8 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from acep.errors import DataError
+from acep.errors import DataError, QueryError
+from acep.events.files.casts import check_time_cast
 from acep.events.files.options import MAX_COLUMNS, MAX_EXPANSION, MAX_LINE, MAX_SKIPPED, options_of
 from acep.events.tables import schema_of
 from acep.matches.flat import Layout, check_flat, flat_table
@@ -20,6 +21,7 @@ from acep.pattern.asked import asked_for, columns_read
 from acep.runner.followed import Followed
 from acep.runner.follower import Follower
 from acep.runner.inbox import ROW, Inbox
+from acep.runner.later_columns import explain_unknown
 from acep.runner.outbox import Outbox
 from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
 from acep.streaming.folders import LocalFolder, state_folder
@@ -138,6 +140,7 @@ def follow(
     files |= {"max_expansion": max_expansion, "max_columns": max_columns}
     files["drop_duplicates"] = given.duplicates == "drop" and given.op is None
     reading = options_of(columns=None if versions is not None else list(dict.fromkeys(used)), **columns, **files)
+    check_time_cast(given.ts, reading.casts)
     if cast and cast.get(given.ts, "").lower().startswith(("timestamp", "date")):
         columns["unit"] = None  # the cast has used it already
 
@@ -145,18 +148,22 @@ def follow(
         numbered = schema.append(pa.field(ROW, pa.int64()))
         known = schema_of(numbered, **columns | {"seq": given.seq or ROW, "id": given.id or ROW})
         last = first_end_tick(schema.field(given.ts).type, known)
-        made = job_of(
-            query,
-            known,
-            given,
-            end=last,
-            ties=(ROW,),
-            output=output,
-            spread=False,
-            latest=latest,
-            late=late,
-            dynamic=versions is not None,
-        )
+        try:
+            made = job_of(
+                query,
+                known,
+                given,
+                end=last,
+                ties=(ROW,),
+                output=output,
+                spread=False,
+                latest=latest,
+                late=late,
+                dynamic=versions is not None,
+            )
+        except QueryError as wrong:
+            explain_unknown(wrong, schema, reading)
+            raise
         result = result_schema(made, made.plans)
         if flat:
             outbox.flat = Layout.of(made.plans)

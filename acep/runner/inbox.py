@@ -22,6 +22,7 @@ from acep.events.files.options import BadLines, Options
 from acep.events.files.stream import open_events
 from acep.events.files.survey import without
 from acep.events.files.text_types import first_odd
+from acep.events.files.whole_numbers import cast_that_holds
 from acep.events.nested import is_list
 from acep.runner.arrivals import Arrival, Listing, arrivals
 from acep.runner.end_rows import end_markers
@@ -167,7 +168,8 @@ def _read_rows(path: Path, options: Options, schema: pa.Schema, bad: BadLines) -
         def place_of(row: int) -> str:
             return events.place_of(int(places[row]))
 
-        rows = _in_schema(without(table, np.flatnonzero(marks).tolist()), schema, path, form, place_of)
+        events_of_file = without(table, np.flatnonzero(marks).tolist())
+        rows = _in_schema(events_of_file, schema, path, form, place_of, options.ts)
         for name in besides:
             nulls = np.flatnonzero(rows.column(name).is_null())
             if not len(nulls):
@@ -187,8 +189,11 @@ def _end_marks(
     """Return which rows of a file end the stream.
 
     In such a row all columns of the file are null but its time, also those that no query reads. These are read for a
-    row that may be one alone. ``besides``: see :func:`acep.runner.end_rows.end_markers`.
+    row that may be one alone. ``besides``: see :func:`acep.runner.end_rows.end_markers`. Without a column of types no
+    row ends the stream, as nothing tells one from an event with nulls.
     """
+    if options.type is None:
+        return np.zeros(table.num_rows, bool)
     marks = end_markers(table, options.ts, besides, schema.names)
     if marks.any():
         with open_events(path, dataclasses.replace(options, columns=None)) as events:
@@ -198,7 +203,7 @@ def _end_marks(
     return marks
 
 
-def _in_schema(table: pa.Table, schema: pa.Schema, path: Path, form: str, place_of: PlaceOf) -> pa.Table:
+def _in_schema(table: pa.Table, schema: pa.Schema, path: Path, form: str, place_of: PlaceOf, ts: str) -> pa.Table:
     """Return the rows of a file with the columns of the stream; lines of JSON may lack some."""
     columns = {}
     for field in schema:
@@ -209,11 +214,11 @@ def _in_schema(table: pa.Table, schema: pa.Schema, path: Path, form: str, place_
                     f"`{path}` has no column `{field.name}`, and the files before it have", code="data_column"
                 )
             column = pa.chunked_array([pa.nulls(table.num_rows, field.type)])
-        columns[field.name] = _fitted(column, field, place_of)
+        columns[field.name] = _fitted(column, field, place_of, ts)
     return pa.table(columns, schema=schema)
 
 
-def _fitted(column: pa.ChunkedArray, field: pa.Field, place_of: PlaceOf) -> pa.ChunkedArray:
+def _fitted(column: pa.ChunkedArray, field: pa.Field, place_of: PlaceOf, ts: str) -> pa.ChunkedArray:
     """Convert a column to its type in the stream. Raises :class:`DataError` with the first row that does not fit."""
     column = decoded(column)
     held = column.type
@@ -231,22 +236,23 @@ def _fitted(column: pa.ChunkedArray, field: pa.Field, place_of: PlaceOf) -> pa.C
         [0] if zones else bad_rows(column, lambda part: _cast(part, field.type)) if _may_hold(held, field.type) else [0]
     )
     row = wrong[0] if wrong else first_odd(column) or 0
+    both = _for_both(held, field.type, column[row].as_py())
+    hint = f"begin a new state and output with a type that holds all values: {as_cast(field.name, both)}"
+    if field.name == ts and both == "string":
+        hint = "write the times of all files as integers, or all as dates and times"
     raise DataError(
         f"{place_of(row)}: `{field.name}` is {held}, as {column[row].as_py()!r} is, and the files before it made"
         f" it {field.type}",
-        hint="give all times a zone, or none"
-        if zones
-        else "mend the file, or begin a new state and output with a type that holds all values:"
-        f" {as_cast(field.name, _for_both(held, field.type))}",
+        hint="give all times a zone, or none" if zones else f"mend the file, or {hint}",
         code="data_type",
     )
 
 
-def _for_both(held: pa.DataType, wanted: pa.DataType) -> str:
-    """Return the cast to a type that can represent the values of both types."""
+def _for_both(held: pa.DataType, wanted: pa.DataType, value: Any) -> str:
+    """Return the cast to a type that can represent the values of both types, and a ``value`` that is of one only."""
     is_ = pa.types
     if _number(held) and _number(wanted):
-        return "float"
+        return cast_that_holds(value) or "float"
     if is_.is_temporal(held) and is_.is_temporal(wanted):
         return "timestamp(ns)" if is_.is_timestamp(held) and held.unit == "ns" else "timestamp"
     if not is_.is_null(wanted):

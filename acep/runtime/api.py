@@ -9,7 +9,6 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, Generic, Literal, Unpack, overload
 
 from acep.errors import QueryError, memory_errors, suggest
-from acep.events.files.casts import casts_of
 from acep.events.given import given_table
 from acep.events.table_casts import with_casts
 from acep.events.tables import to_table
@@ -200,7 +199,6 @@ class Matcher(Generic[Result]):
     @lists_options(MatcherKeywords)
     def __init__(self, query: Queries, **options: Unpack[MatcherKeywords]) -> None:
         stream_options = StreamOptions.of("Matcher.__init__", options, MatcherKeywords)
-        self._casts = casts_of(stream_options.cast)
         self._tables = tables_of(query, stream_options)
         self.query = self._tables.asked.give(self._tables.asked.queries)
 
@@ -224,7 +222,7 @@ class Matcher(Generic[Result]):
         columns do not fit those of the first batch.
         """
         tables, started, processor = self._tables, time.perf_counter(), time.thread_time()
-        found: Result = tables.given(tables.push(with_casts(to_table(batch), self._casts)))
+        found: Result = tables.given(tables.push(with_casts(to_table(batch), tables.casts)))
         if (source := tables.stream or tables.revised) is not None:
             source.took(time.thread_time() - processor, time.perf_counter() - started)
         return found
@@ -388,7 +386,7 @@ class Matcher(Generic[Result]):
         >>> [len(some) for some in matcher.blocks({"ts": [1, 2, 3], "type": list("aab")})]
         [2]
         """
-        tables, table = self._tables, with_casts(to_table(batch), self._casts)
+        tables, table = self._tables, with_casts(to_table(batch), self._tables.casts)
         started = time.perf_counter()
         for found in tables.blocks(table):
             tables.seconds += time.perf_counter() - started
@@ -412,7 +410,7 @@ class Matcher(Generic[Result]):
         return self._tables.snapshot()
 
     def restore(self, data: bytes) -> None:
-        """Continue from a snapshot of a Matcher with the same query and column names.
+        """Continue from a snapshot of a Matcher with the same query, column names and casts.
 
         Raises :class:`SnapshotError`, and keeps the present state, if the bytes are damaged or of another query.
         """

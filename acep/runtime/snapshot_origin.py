@@ -12,7 +12,7 @@ from acep.errors import SnapshotError
 from acep.pattern.state_text import state_text
 from acep.pattern.tree import Query
 
-__all__ = ["difference_of", "origin_of"]
+__all__ = ["difference_of", "difference_of_casts", "origin_of"]
 
 BOUNDS = ("work", "cpu", "latency", "memory")
 """What a budget may bound."""
@@ -55,11 +55,7 @@ def difference_of(current: Mapping[str, Any], payload: Any) -> SnapshotError | N
         )
     options = [name for name, value in current["options"].items() if earlier["options"].get(name, value) != value]
     if options:
-        before, now = (", ".join(f"{name}={side['options'][name]}" for name in options) for side in (earlier, current))
-        return SnapshotError(
-            f"the snapshot was taken of this query with {before}, and here it has {now}",
-            hint="restore it with the options that it was taken with, or start without it",
-        )
+        return _other_options(options, current, earlier)
     if earlier["bounds"] != current["bounds"]:
         before, now = (" and ".join(map(str, side["bounds"])) or "nothing" for side in (earlier, current))
         return SnapshotError(
@@ -67,6 +63,25 @@ def difference_of(current: Mapping[str, Any], payload: Any) -> SnapshotError | N
             hint="restore it with a budget that bounds the same, or start without it",
         )
     return None
+
+
+def difference_of_casts(current: Mapping[str, Any], payload: Any) -> SnapshotError | None:
+    """Return the error that says that a snapshot was taken with other casts of columns than those of a stream;
+    ``None``: with the same, or it does not say, as an earlier acep wrote it."""
+    earlier = _origin_in(payload)
+    casts = current["options"]["cast"]
+    if earlier is None or earlier["options"].get("cast", casts) == casts:
+        return None
+    return _other_options(["cast"], current, earlier)
+
+
+def _other_options(names: Sequence[str], current: Mapping[str, Any], earlier: Mapping[str, Any]) -> SnapshotError:
+    """Return the error that says how options differ."""
+    before, now = (", ".join(f"{name}={side['options'][name]}" for name in names) for side in (earlier, current))
+    return SnapshotError(
+        f"the snapshot was taken of this query with {before}, and here it has {now}",
+        hint="restore it with the options that it was taken with, or start without it",
+    )
 
 
 def _origin_in(payload: Any) -> dict[str, Any] | None:

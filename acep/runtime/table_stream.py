@@ -23,6 +23,7 @@ from acep.events.columns import ticks_of
 from acep.events.computed_columns import with_computed
 from acep.events.empty_schema import told
 from acep.events.fields import again_error, column_at
+from acep.events.files.casts import casts_of, check_time_cast
 from acep.events.numbered_arrivals import NumberedArrivals
 from acep.events.own_rows import OwnRows
 from acep.events.punctuations import key_values, type_names
@@ -41,7 +42,7 @@ from acep.plan.schema import Schema
 from acep.runtime.absent import Absent
 from acep.runtime.options import StreamOptions
 from acep.runtime.revised_stream import RevisedStream
-from acep.runtime.snapshot_origin import difference_of, origin_of
+from acep.runtime.snapshot_origin import difference_of, difference_of_casts, origin_of
 from acep.runtime.stream import Stream, together
 from acep.storage.snapshot import seal, unseal
 
@@ -72,6 +73,8 @@ class TableStream:
         self.first, self.budget = self.asked.queries, options.budget
         self.lateness, self.op, self.speculation = options.lateness, options.op, options.speculation
         self.first_number, self.duplicates = options.first_number, options.duplicates
+        self.casts = casts_of(options.cast)
+        check_time_cast(options.ts, self.casts)
         if self.first_number is not None and self.lateness is None:
             self.lateness = "inf"  # events are final by their numbers alone
         self.arrivals: Arrivals | None = None
@@ -100,7 +103,7 @@ class TableStream:
         own["speculation"] = self.speculation
         own["seq_gaps"] = False if self.first_number is None else self.first_number
         other = type(self)(wanted, StreamOptions(**self.columns, **own))
-        other.own_rows = self.own_rows
+        other.own_rows, other.casts = self.own_rows, self.casts
         return other
 
     def prepare(self, arrow: pa.Schema, output: str = "matches", *, counts: bool = True) -> None:
@@ -504,6 +507,7 @@ class TableStream:
         """Return what a snapshot says of the queries and options with which it is taken."""
         options = {**self.columns, "lateness": self.lateness, "op": self.op, "speculation": self.speculation or 0}
         options |= {"dynamic": self.dynamic, "seq_gaps": False if self.first_number is None else self.first_number}
+        options["cast"] = {name: cast.text for name, cast in sorted(self.casts.items())}
         return origin_of(self.first, self.asked.names, options, self.budget)
 
     def snapshot(self) -> bytes:
@@ -541,6 +545,8 @@ class TableStream:
     def restored(self, data: bytes) -> TableStream:
         """Return a stream with the state of :meth:`snapshot`. Raises :class:`SnapshotError` for other bytes."""
         payload = unseal(data, self.fingerprint, partial(difference_of, self.origin))
+        if (other_casts := difference_of_casts(self.origin, payload)) is not None:
+            raise other_casts
         other = self.anew()
         other.limits, other.budget = self.limits, self.budget
         try:

@@ -99,7 +99,8 @@ def _asked(column: Column, column_type: DataType, part: ListPart) -> Column:
         return sf.array_contains(column, sf.lit(part.value))
     exact = Fraction(str(part.value))
     if kind in ("float", "double"):
-        return sf.array_contains(column.cast("array<double>"), sf.lit(float(exact)))
+        numbers = sf.transform(column.cast("array<double>"), lambda item: sf.nanvl(item, sf.lit(None).cast("double")))
+        return sf.array_contains(numbers, sf.lit(float(exact)))
     if exact.denominator == 1 and -(2**63) <= exact < 2**63:
         return sf.array_contains(column.cast("array<bigint>"), sf.lit(int(exact)).cast("bigint"))
     return sf.when(sf.forall(column, lambda item: item.isNotNull()), sf.lit(False))

@@ -233,6 +233,27 @@ def test_a_file_is_not_read_twice(put: Any, tmp_path: Path) -> None:
             read_events(paths)
 
 
+def test_a_file_of_two_names_by_a_hard_link_is_refused(put: Any, tmp_path: Path) -> None:
+    path = put("1.csv", CSV)
+    (tmp_path / "below").mkdir()
+    linked = tmp_path / "below" / "2.csv"
+    linked.hardlink_to(path)
+    for paths in (tmp_path, [path, linked], str(tmp_path / "**" / "*.csv"), [str(tmp_path / "*.csv"), linked]):
+        with pytest.raises(DataError, match=r"1\.csv` and `.*2\.csv` are one file, by a hard link") as wrong:
+            read_events(paths)
+        assert wrong.value.hint == "remove one of them"
+    assert read_events(path).to_pydict() == EXPECTED
+
+
+def test_a_hard_link_to_what_is_not_read_is_no_second_file(put: Any, tmp_path: Path) -> None:
+    path = put("1.csv", CSV)
+    for name in (".1.csv", "_1.csv", "1.csv.tmp"):
+        (tmp_path / name).hardlink_to(path)
+    put("2.csv", "")
+    (tmp_path / "3.csv").hardlink_to(tmp_path / "2.csv")
+    assert read_events(tmp_path).to_pydict() == EXPECTED
+
+
 def test_a_file_without_a_byte_among_others_has_no_events(put: Any, tmp_path: Path) -> None:
     put("1.csv", CSV)
     put("2.csv", "")

@@ -85,6 +85,37 @@ def test_lists_by_index_by_what_they_contain_and_as_text() -> None:
         bindings("x.jsonl", "PATTERN a x WHERE x.answers[1].ttl > 2", ts="@timestamp")
 
 
+@pytest.mark.parametrize("text", ["int", "float", "bool", "timestamp"])
+def test_all_elements_of_a_list_are_cast_to_texts_or_decimals_only(text: str) -> None:
+    write({"ts": 1, "type": "a", "t": [1.5, 2]})
+    with pytest.raises(DataError, match=f"can be cast to string or decimal, and `t\\[\\]` is cast to {text}") as wrong:
+        acep.read_events("x.jsonl", cast={"t[]": text})
+    assert wrong.value.hint == f'cast one of them: cast={{"t[1]": "{text}"}}'
+    assert acep.read_events("x.jsonl", cast={"t[]": "string"})["t"].to_pylist() == [["1.5", "2"]]
+    assert str(acep.read_events("x.jsonl", ["ts", "t[2]"], cast={"t[]": "decimal(9,1)"})["t[2]"][0]) == "2.0"
+
+
+def test_an_element_that_is_named_is_a_time_and_the_list_as_a_whole_has_texts() -> None:
+    """As docs/reference/types.md says it."""
+    early, late = "2024-01-15T00:00:00+02:00", "2024-01-14T23:00:00Z"  # as texts in the other order
+    write({"ts": 1, "type": "a", "t": [early]}, {"ts": 2, "type": "b", "t": [late]})
+    query = "PATTERN SEQ(a x, b y) WHERE x.t[1] < y.t[1] WITHIN 5"
+    assert acep.read_events("x.jsonl", ["ts", "t[1]"]).schema.field("t[1]").type == pa.timestamp("s", "UTC")
+    assert acep.match("x.jsonl", query).count() == 1
+    assert acep.read_events("x.jsonl").schema.field("t").type == pa.list_(pa.string())
+    assert acep.match(acep.read_events("x.jsonl"), query).count() == 0
+    assert acep.match("x.jsonl", f"PATTERN a x WHERE contains(x.t, '{early}')").count() == 1
+
+
+def test_elements_are_cast_in_json_lines_only() -> None:
+    table = pa.table({"ts": [1], "type": ["a"], "t": [[1]]})
+    pq.write_table(table, "x.parquet")
+    with pytest.raises(DataError, match=r"`t\[\]`, are cast in JSON Lines only"):
+        acep.read_events("x.parquet", cast={"t[]": "string"})
+    with pytest.raises(DataError, match=r"`t\[\]`, are cast in JSON Lines only"):
+        acep.Matcher("PATTERN a x", cast={"t[]": "string"}).push(table)
+
+
 @pytest.mark.usefixtures("_blocks")
 def test_a_list_of_several_kinds_is_refused_where_it_is_used() -> None:
     write(*ECS)
@@ -93,6 +124,11 @@ def test_a_list_of_several_kinds_is_refused_where_it_is_used() -> None:
     ) as wrong:
         acep.match("x.jsonl", "PATTERN a x WHERE x.process.args[1] = '/bin/sh'", ts="@timestamp")
     assert 'cast={"process.args": "string"}' in str(wrong.value.hint)
+    assert 'cast={"process.args[]": "string"}' in str(wrong.value.hint)
+    columns = ["@timestamp", "contains(process.args, '/bin/sh')", "process.args[3]"]
+    elements = acep.read_events("x.jsonl", columns, ts="@timestamp", cast={"process.args[]": "string"})
+    assert elements.column(1).to_pylist() == [True] * 5
+    assert elements.column(2).to_pylist() == ["0", "1", "2", "3", "4"]
     columns = ["@timestamp", "process.args", "process.pid"]
     table = acep.read_events("x.jsonl", columns, ts="@timestamp", cast={"process.args": "string"})
     assert table.column("process.args").to_pylist()[4] == '["/bin/sh","-c",4,null]'
@@ -162,6 +198,7 @@ def polars(table: pa.Table) -> Any:
         ("CAST(x.when AS text) = ''", "a predicate needs single values|it has no text", None),
         ("x.tags[0] = 'a'", "the first element of a list is number 1", "a.tags[1]"),
         ("x.tags[1.5] = 'a'", "the first element of a list is number 1", "a.tags[1]"),
+        ("x.tags[1000000000] = 'a'", "the number of an element of a list is less than 1,000,000,000", None),
         ("contains(x.tags)", "takes a list and a constant, not 1", "contains(a.tags, 'x')"),
         ("contains(x.tags, x.note)", "needs a text, a number or a truth value", "constant|before matching"),
         ("contains(x.tags, NULL)", "needs a text, a number or a truth value", "contains"),

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from acep import Matcher
 from acep.cli import main
 from acep.errors import DataError
 from acep.events.files.long_numbers import first_long, is_long, long_runs
@@ -43,6 +44,71 @@ def test_a_long_number_is_refused_with_its_cast(tmp_path: Path, name: str, where
     assert read_events(path, cast={"c": "string"}).column("c").to_pylist() == ["1.5", NEAR[1]]
     with pytest.raises(DataError, match=re.escape(f"{where}: `c`")):
         read_events(path, skip_bad_lines=True)
+
+
+EXACT = 2**53  # up to which all integers are doubles
+
+
+@pytest.mark.parametrize("name", ["e.csv", "e.jsonl"])
+@pytest.mark.parametrize("first", ["1.5", "1"])
+@pytest.mark.parametrize(
+    ("integer", "cast"),
+    [
+        (str(EXACT + 1), "decimal(19,3)"),
+        (str(-EXACT - 1), "decimal(19,3)"),
+        (str(2**63 - 1), "string"),
+        (str(2**70 + 1), "string"),
+        ("1" + "0" * 400, "string"),
+    ],
+    ids=lambda text: text[:20],
+)
+def test_a_cast_of_an_integer_that_no_double_equals_is_refused_with_its_line(
+    tmp_path: Path, name: str, first: str, integer: str, cast: str
+) -> None:
+    path = written(tmp_path, name, [first, integer, "2.5"])
+    where = f"line {3 if name == 'e.csv' else 2}: `c` is no float"
+    with pytest.raises(DataError, match=where) as caught:
+        read_events(path, cast={"c": "float"})
+    assert f"an integer that no double equals; {cast} holds it" in caught.value.message
+    assert str(read_events(path, cast={"c": cast}).column("c")[1].as_py()).partition(".")[0] == integer
+    kept = read_events(path, cast={"c": "float"}, skip_bad_lines=True, max_skipped=0.5)
+    assert kept.column("c").to_pylist() == [float(first), 2.5]
+
+
+@pytest.mark.parametrize("name", ["e.csv", "e.jsonl"])
+@pytest.mark.parametrize("number", [str(EXACT), str(-(2**63)), str(2**70), f"{EXACT + 1}.5", "0.1", "-0.0", "1e23"])
+def test_a_cast_takes_integers_that_doubles_equal_and_the_doubles_nearest_to_fractions(
+    tmp_path: Path, name: str, number: str
+) -> None:
+    path = written(tmp_path, name, ["1.5", number])
+    assert read_events(path, cast={"c": "float"}).column("c").to_pylist() == [1.5, float(number)]
+
+
+@pytest.mark.parametrize("name", ["e.csv", "e.jsonl"])
+def test_a_cast_of_an_integer_far_down_is_refused(tmp_path: Path, name: str) -> None:
+    path = written(tmp_path, name, ["1.5"] * ROWS + [str(EXACT + 1), "1"])
+    with pytest.raises(DataError, match=f"line {ROWS + 1 + (name == 'e.csv')}: `c` is no float"):
+        read_events(path, cast={"c": "float"})
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([str(EXACT + 1)]),
+        pa.array([f" +0{EXACT + 1} "]),
+        pa.array([EXACT + 1]),
+        pa.array([EXACT + 1], pa.uint64()),
+        pa.array([Decimal(EXACT + 1)]),
+        pa.array([str(EXACT + 1)], pa.string_view()),
+        pa.array([str(EXACT + 1)]).dictionary_encode(),
+    ],
+    ids=lambda column: str(column.type)[:12],
+)
+def test_a_cast_in_a_table_is_refused_by_the_same_rule(column: pa.Array) -> None:
+    matcher = Matcher("PATTERN SEQ(a x, b y) WHERE x.c = y.c", cast={"c": "float"})
+    with pytest.raises(DataError, match=r"in row 0 \(rows count from 0\), which is no float") as caught:
+        matcher.push(pa.table({"ts": [1], "type": ["a"], "c": column}))
+    assert caught.value.hint == 'mend it, or cast to another type: cast={"c": "decimal(19,3)"}'
 
 
 @pytest.mark.parametrize("name", ["e.csv", "e.jsonl"])

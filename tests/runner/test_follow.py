@@ -383,6 +383,24 @@ def test_values_that_do_not_fit_are_refused_with_file_and_row(
     assert stream.follow(end=True).ended
 
 
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_the_cast_that_the_refusal_names_holds_an_integer_that_no_double_equals(form: str, tmp_path: Path) -> None:
+    texts = {"csv": "ts,type,x\n{},{},{}\n", "jsonl": '{{"ts":{},"type":"{}","x":{}}}\n'}
+    first, then = (texts[form].format(*row) for row in ((1, "a", "1.5"), (2, "b", 2**53 + 1)))
+    (tmp_path / "refused").mkdir()
+    with pytest.raises(DataError, match="`x` is int64, as 9007199254740993 is") as wrong:
+        after(tmp_path / "refused", first, then, f"2.{form}")
+    assert str(wrong.value.hint).endswith('cast={"x": "decimal(19,3)"}')
+    assert after(tmp_path, first, then, f"2.{form}", cast={"x": "decimal(19,3)"}) == [{"p": [0], "q": [1]}]
+
+
+def test_times_of_another_kind_are_refused_without_a_cast_to_texts(tmp_path: Path) -> None:
+    first, then = '{"ts": 1, "type": "a", "x": 1}\n', '{"ts": "2024-01-01T00:00:00", "type": "b", "x": 2}\n'
+    with pytest.raises(DataError, match="the files before it made it int64") as wrong:
+        after(tmp_path, first, then, "2.jsonl")
+    assert wrong.value.hint == "mend the file, or write the times of all files as integers, or all as dates and times"
+
+
 def test_a_cast_holds_for_all_files(tmp_path: Path) -> None:
     first, then = "ts,type,x\n1,a,1\n", "ts,type,x\n2,b,2.5\n"
     assert after(tmp_path, first, then, cast={"x": "float"}) == [{"p": [0], "q": [1]}]

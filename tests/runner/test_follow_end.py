@@ -139,6 +139,19 @@ def test_without_another_column_nothing_tells_the_row_from_an_event(tmp_path: Pa
     assert stream.follow(end=True).report.matches == 1
 
 
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_without_types_no_row_ends_the_stream_as_an_event_may_have_nulls_only(form: str, tmp_path: Path) -> None:
+    stream = Stream(tmp_path, acep.parse("PATTERN SEQ(ANY a, ANY b) WHERE a.x < b.x WITHIN 5"), type=None)
+    table = pa.table({"ts": [1, 2, 2**63 - 1], "x": [1.5, 2.5, None]})
+    lines = {"csv": f"ts,x\n1,1.5\n2,2.5\n{2**63 - 1},\n"}
+    lines["jsonl"] = "".join(json.dumps(row) + "\n" for row in table.to_pylist())
+    stream.put(f"1.{form}", lines.get(form, table))
+    done = stream.follow()
+    assert (done.ended, done.report.events, done.report.ahead) == (False, 2, 1)
+    stream.put("2.csv", "ts,x\n3,3.5\n")
+    assert stream.follow(end=True).report.matches == 3
+
+
 def test_the_time_may_be_a_field(tmp_path: Path) -> None:
     stream = Stream(tmp_path, WAITS, ts="at.ts")
     table = pa.table(

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import acep
-from acep.errors import DataError, DataWarning, SnapshotError
+from acep.errors import DataError, DataWarning, QueryError, SnapshotError
 from acep.runner import arrivals
 from tests.case_counts import CaseCounts
 from tests.complaints import difference, fail_if_wrong_on_rows
@@ -314,6 +314,19 @@ def test_a_link_to_a_file_that_is_taken_anyway_is_left_out_with_a_warning(tmp_pa
         assert stream.follow().report.events == 3
 
 
+@pytest.mark.parametrize("is_taken", [False, True], ids=["new", "taken"])
+def test_a_file_of_two_names_by_a_hard_link_is_refused(is_taken: bool, tmp_path: Path) -> None:
+    stream = Stream(tmp_path, AB)
+    path = stream.put("1.csv", "ts,type\n1,a\n2,b\n3,x\n")
+    if is_taken:
+        assert stream.follow().report.events == 3
+    (stream.events / "2.csv").hardlink_to(path)
+    with pytest.raises(DataError, match=r"1\.csv` and `.*2\.csv` are one file, by a hard link"):
+        stream.follow()
+    (stream.events / "2.csv").rename(stream.events / "2.csv.tmp")
+    assert stream.follow().report.matches == 1
+
+
 @pytest.mark.parametrize("hidden", ["_data", "../elsewhere"])
 def test_a_link_to_what_is_not_taken_otherwise_is_followed(hidden: str, tmp_path: Path) -> None:
     stream = Stream(tmp_path, AB)
@@ -386,3 +399,44 @@ def test_an_object_deep_in_another_one_is_refused_if_it_is_of_another_kind(tmp_p
     stream.put("2.jsonl", '{"ts": 2, "type": "b", "at": {}}\n{"ts": 2, "type": "b", "at": {"host": "u"}}\n')
     with pytest.raises(DataError, match=r"2\.jsonl`, line 2: `at\.host` is text, not an object"):
         stream.follow(max_files=1)
+
+
+@pytest.mark.parametrize(
+    ("condition", "casts"),
+    [
+        ("contains(p.x, 'u')", {"contains(x, 'u')": "bool"}),
+        ("contains(p.x, 'u') AND NOT contains(p.x, 'v')", {"contains(x, 'u')": "bool", "contains(x, 'v')": "bool"}),
+        ("p.x[1] = 'u'", {"x[1]": "string"}),
+        ("CAST(p.x AS text) LIKE '%u%'", {"x": "string"}),
+        ("p.y = 'u'", {"y": "string"}),
+    ],
+)
+def test_an_attribute_that_comes_later_is_refused_with_the_cast_that_works(
+    condition: str, casts: dict[str, str], tmp_path: Path
+) -> None:
+    query = acep.parse(f"PATTERN a p WHERE {condition}")
+    (tmp_path / "refused").mkdir()
+    stream = Stream(tmp_path / "refused", query)
+    stream.put("1.jsonl", '{"ts":1,"type":"a"}\n')
+    with pytest.raises(QueryError, match="unknown column") as wrong:
+        stream.follow()
+    assert " row" not in str(wrong.value.hint)
+    assert f"cast={json.dumps(casts)}" in str(wrong.value.hint)
+    stream = Stream(tmp_path, query, cast=casts)
+    stream.put("1.jsonl", '{"ts":1,"type":"a"}\n')
+    with pytest.warns(DataWarning, match="which is cast: it is null"):
+        stream.follow()
+    stream.put("2.jsonl", '{"ts":2,"type":"a","x":["u"],"y":"u"}\n')
+    assert stream.follow(end=True).report.matches == 1
+
+
+def test_a_cast_of_a_list_that_the_query_uses_names_the_parts(tmp_path: Path) -> None:
+    stream = Stream(tmp_path, acep.parse("PATTERN a p WHERE contains(p.x, 'u')"), cast={"x": "string"})
+    path = stream.put("1.jsonl", '{"ts":1,"type":"a"}\n')
+    with pytest.raises(DataError, match="there is no column `x`") as missing:
+        stream.follow()
+    assert 'cast={"contains(x, \'u\')": "bool"}' in str(missing.value.hint)
+    path.write_text('{"ts":1,"type":"a","x":["u"]}\n')
+    with pytest.raises(QueryError, match="unknown column") as wrong:
+        stream.follow()
+    assert "leave the cast of `x` out" in str(wrong.value.hint)

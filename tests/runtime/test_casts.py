@@ -48,6 +48,21 @@ def test_a_column_that_is_null_or_missing_at_first_has_the_type_of_its_cast(
     assert len(again.push([{"ts": 2, "type": "b", "v": value}, {"ts": 3, "type": "b"}])) == 1
 
 
+@pytest.mark.parametrize(("before", "now"), [({"v": "float"}, {"v": "int"}), ({"v": "float"}, {}), ({}, {"v": "int"})])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_snapshot_of_other_casts_is_refused(before: dict[str, str], now: dict[str, str], dynamic: bool) -> None:
+    matcher = Matcher(LATER, cast=before, dynamic=dynamic)
+    matcher.push([{"ts": 1, "type": "a", "v": 1.5}])
+    restored = Matcher(LATER, cast=now, dynamic=dynamic)
+    with pytest.raises(acep.SnapshotError, match=re.escape(f"with cast={before}, and here it has cast={now}")):
+        restored.restore(matcher.snapshot())
+    same = Matcher(LATER, cast=before, dynamic=dynamic)
+    same.restore(matcher.snapshot())
+    again = Matcher(LATER, cast=before, dynamic=dynamic)
+    again.restore(same.snapshot())
+    assert len(again.push([{"ts": 2, "type": "b", "v": 2.5}])) == 1
+
+
 @pytest.mark.parametrize(
     "value", [7, 7.5, "7", True, dt.datetime(2024, 1, 31), dt.datetime(2024, 1, 31, tzinfo=dt.UTC)]
 )
@@ -96,6 +111,9 @@ def test_a_value_that_a_cast_cannot_hold_is_refused_with_its_row() -> None:
 def test_a_cast_is_checked_when_it_is_given() -> None:
     with pytest.raises(DataError, match="`v` cannot be cast to 'number'"):
         Matcher(LATER, cast={"v": "number"})
+    with pytest.raises(DataError, match=r"the time column `ts` must hold .* cast to string") as wrong:
+        Matcher(LATER, cast={"ts": "string"})
+    assert cast_of_hint(wrong) == {"ts": "timestamp"}
     with pytest.raises(DataError, match="cast= takes a dict"):
         Matcher(LATER, cast=["v"])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"acep\.read_events"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pyarrow as pa
@@ -23,11 +24,13 @@ ROWS = [
         "dev": {"tags": tags, "answers": [{"name": f"n{i % 3}", "ttl": i}] * (i % 3)},
         "n": numbers,
         "x": None if numbers is None else [None if n is None else n / 2 for n in numbers],
+        "y": [[math.nan, 1.0], [math.nan, 2.0], [2.0], [], None, [None, math.nan], [math.inf]][i],
         "flags": [i % 2 == 0],
     }
     for i, (tags, numbers) in enumerate(zip(TAGS, NUMBERS, strict=True))
 ]
 TABLE = pa.Table.from_pylist(ROWS)
+TABLE = TABLE.append_column("f", TABLE["y"].cast(pa.list_(pa.float32())))
 CONDITIONS = (
     "contains(p.dev.tags, 'x')",
     "NOT contains(p.dev.tags, 'x')",
@@ -39,6 +42,10 @@ CONDITIONS = (
     "NOT contains(p.n, 1.5)",
     "NOT contains(p.n, 99999999999999999999.0)",
     "contains(p.x, 1) OR contains(p.x, -0.5)",
+    "contains(p.y, 1)",
+    "NOT contains(p.y, 1)",
+    "contains(p.y, 1) IS NULL",
+    "contains(p.f, 1) IS NULL",
     "contains(p.flags, TRUE)",
     'CAST(p.dev.tags AS text) = \'["x","y"]\'',
     "CAST(p.dev.tags AS text) LIKE '%null%'",

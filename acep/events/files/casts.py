@@ -14,9 +14,21 @@ from acep.errors import DataError, suggest
 from acep.events.columns import TICKS_NS, UNIT_NS
 from acep.events.files.exponents import first_beyond
 from acep.events.files.far_times import in_reach
+from acep.events.files.whole_numbers import WHY, equals_no_double
 from acep.events.nested import has_text, is_list, json_text
 
-__all__ = ["Cast", "as_cast", "bad_rows", "cast_column", "cast_of", "casts_of", "finer", "finest_time"]
+__all__ = [
+    "Cast",
+    "as_cast",
+    "bad_rows",
+    "cast_column",
+    "cast_of",
+    "casts_of",
+    "check_time_cast",
+    "finer",
+    "finest_time",
+    "no_elements",
+]
 
 TYPES = {
     "int": pa.int64(),
@@ -82,7 +94,8 @@ def cast_of(name: str, text: str, unit: str | None = None) -> Cast:
 def casts_of(cast: object, ts: str = "ts", unit: str | None = None) -> dict[str, Cast]:
     """Parse the casts of columns as a user writes them; ``unit`` is that of numbers in ``ts``.
 
-    Raises :class:`DataError` for an unknown type, and for what is no dict.
+    Raises :class:`DataError` for an unknown type, for one that all elements of a list (``tags[]``) cannot have, and for
+    what is no dict.
 
     >>> casts_of({"zip": "string"})["zip"].type
     DataType(string)
@@ -91,7 +104,36 @@ def casts_of(cast: object, ts: str = "ts", unit: str | None = None) -> dict[str,
         raise DataError(
             f"cast= takes a dict of columns and types, not {cast.__class__.__name__}", code="option_invalid"
         )
-    return {name: cast_of(name, text, unit if name == ts else None) for name, text in (cast or {}).items()}
+    casts = {name: cast_of(name, text, unit if name == ts else None) for name, text in (cast or {}).items()}
+    for name, wanted in casts.items():
+        if "[]" in name and not (pa.types.is_string(wanted.type) or pa.types.is_decimal(wanted.type)):
+            raise DataError(
+                f"all elements of a list can be cast to string or decimal, and `{name}` is cast to {wanted.text}",
+                hint=f"cast one of them: {as_cast(name.replace('[]', '[1]'), wanted.text)}",
+                code="option_invalid",
+            )
+    return casts
+
+
+def no_elements(name: str) -> DataError:
+    """Return the error for a cast of all elements of a list where they have a type already."""
+    return DataError(
+        f"cast: the elements of a list, `{name}`, are cast in JSON Lines only",
+        hint="in a table they have a type: make the list of another one before",
+        code="option_invalid",
+    )
+
+
+def check_time_cast(ts: str, casts: Mapping[str, Cast]) -> None:
+    """Raise :class:`DataError` if the time column of a stream is cast to what is neither times nor integers."""
+    cast = casts.get(ts)
+    if cast is None or pa.types.is_integer(cast.type) or pa.types.is_temporal(cast.type):
+        return
+    raise DataError(
+        f"the time column `{ts}` must hold integers, timestamps or dates, and it is cast to {cast.text}",
+        hint=f"{as_cast(ts, 'timestamp')}, or (s), (ms), (us) or (ns) for numbers that count these; or to int",
+        code="data_type",
+    )
 
 
 def finer(cast: Cast) -> Cast | None:
@@ -141,6 +183,8 @@ def cast_column(column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
         if not has_text(held):
             _refuse("a value that JSON has not")
         return pa.chunked_array([[json_text(value) for value in column.to_pylist()]], pa.string())
+    if pa.types.is_string_view(held):
+        return cast_column(column.cast(pa.string()), cast)
     text = pa.types.is_string(held) or pa.types.is_large_string(held)
     if pa.types.is_timestamp(wanted):
         return _times(column, cast, text=text)
@@ -152,7 +196,9 @@ def cast_column(column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
         raise ValueError("a truth value is made of a text")
     if pa.types.is_floating(wanted) and pa.types.is_integer(held):
         made = column.cast(wanted)
-        return made if made.cast(held).equals(column) else _refuse("an integer that no float is equal to")
+        return made if made.cast(held).equals(column) else _refuse(WHY)
+    if pa.types.is_floating(wanted) and pa.types.is_decimal(held) and equals_no_double(column):
+        _refuse(WHY)
     return column.cast(wanted)
 
 
@@ -167,6 +213,8 @@ def _from_text(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
         trimmed = pc.utf8_lower(trimmed)
     if pa.types.is_floating(wanted) and first_beyond(trimmed) is not None:
         _refuse("a number to which no double is near")
+    if pa.types.is_floating(wanted) and equals_no_double(trimmed):
+        _refuse(WHY)
     return trimmed.cast(wanted)
 
 

@@ -14,7 +14,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from acep.errors import DataError, DataWarning, suggest, warn_caller
-from acep.events.files.folders import NO_FILE, files_of_glob, walk_folder
+from acep.events.files.folders import NO_FILE, check_hard_links, files_of_glob, walk_folder
 from acep.events.files.formats import COMPRESSED, format_of, open_bytes, reason_of, split_format
 
 __all__ = ["STDIN", "EventFile", "regular_files", "sources_of", "warn_of_others", "warn_of_refused"]
@@ -41,7 +41,8 @@ def sources_of(paths: Paths, form: str | None, folder: Path) -> list[EventFile]:
     """Return the files that the paths mean. Pipes and standard input (``"-"``) are copied to ``folder`` first, because
     a stream may have to be read twice. ``form`` is the format of files whose names do not have a known suffix.
 
-    Files without a byte are left out. Raises :class:`DataError` for files that are missing, or of no known format.
+    Files without a byte are left out. Raises :class:`DataError` for files that are missing, of no known format, or
+    the same under two names.
     """
     named_paths = paths if isinstance(paths, list | tuple) else [paths]
     if not named_paths:
@@ -62,8 +63,10 @@ def sources_of(paths: Paths, form: str | None, folder: Path) -> list[EventFile]:
         if (target := file.path.resolve()) in seen:
             raise DataError(f"`{file.name}` is named twice", hint="its events would come twice", code="file_read")
         seen.add(target)
+    states = [file.path.stat() for file in files]
+    check_hard_links((file.name, state) for file, state in zip(files, states, strict=True))
     # A file without a byte has no events: logs are rotated so.
-    return [file for file in files if file.path.stat().st_size]
+    return [file for file, state in zip(files, states, strict=True) if state.st_size]
 
 
 def _meant(text: str, form: str | None, folder: Path, number: int) -> list[EventFile]:

@@ -6,14 +6,14 @@ import fnmatch
 import glob
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from acep.errors import DataError
 from acep.events.files.formats import reason_of
 
-__all__ = ["NO_FILE", "FolderWalk", "files_of_glob", "walk_folder"]
+__all__ = ["NO_FILE", "FolderWalk", "check_hard_links", "files_of_glob", "walk_folder"]
 
 UNFINISHED = ".tmp"
 NO_FILE = "no file, but a pipe or a device"
@@ -80,6 +80,23 @@ class FolderWalk:
             raise DataError(
                 f"`{min(before, name)}` and `{max(before, name)}` in `{self.root}` are the same, by a link, and events"
                 " would come twice",
+                hint="remove one of them",
+                code="file_read",
+            )
+
+
+def check_hard_links(states: Iterable[tuple[str, os.stat_result]]) -> None:
+    """Raise :class:`DataError` if two names are of one file on the disk, as hard links are. A file without a byte has
+    no events that could come twice."""
+    names: dict[tuple[int, int], str] = {}
+    for name, state in states:
+        if not state.st_ino or not state.st_size:
+            continue
+        earlier = names.setdefault((state.st_dev, state.st_ino), name)
+        if earlier != name:
+            raise DataError(
+                f"`{min(earlier, name)}` and `{max(earlier, name)}` are one file, by a hard link, and its events would"
+                " come twice",
                 hint="remove one of them",
                 code="file_read",
             )

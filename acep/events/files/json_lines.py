@@ -192,9 +192,10 @@ class JsonFile:
         return True
 
     def _leaves(self, name: str, shape: JsonShape, array: Any) -> Iterator[tuple[JsonShape, Any]]:
-        """Yield the shapes and values of an attribute that is not cast, and of what is inside it."""
+        """Yield the shapes and values of an attribute that is not cast, or to doubles, and of what is inside it."""
         held = array.type
-        if name in self.options.casts or pa.types.is_null(held):
+        cast = self.options.casts.get(name)
+        if (cast is not None and not pa.types.is_floating(cast.type)) or pa.types.is_null(held):
             return
         if pa.types.is_struct(held):
             for field, inner in zip(held, array.flatten(), strict=True):
@@ -263,9 +264,13 @@ class JsonFile:
                 shape.see(name, value, place, used, self.limit)
         except KindError as wrong:
             name = str(wrong).split("`")[1]
-            raise DataError(
-                f"{place}: {wrong}", hint=f"give it one type, or cast it: {as_cast(name, 'string')}", code="data_value"
-            ) from None
+            hint = f"give it one type, or cast it: {as_cast(name, 'string')}"
+            if wrong.is_of_element:
+                hint = (
+                    f"give all elements one type, or make texts of them: {as_cast(f'{name}[]', 'string')};"
+                    f" {as_cast(name, 'string')} makes one text of the list, which has no elements"
+                )
+            raise DataError(f"{place}: {wrong}", hint=hint, code="data_value") from None
         if len(attributes) < len(row) and len(self.shapes) < self.options.max_columns:
             for name in row:
                 if self._used.below(name) is None:

@@ -23,7 +23,12 @@ LARGEST = 2**63
 
 
 class KindError(ValueError):
-    """An error for a value of another kind than earlier ones; the message does not name the value's line."""
+    """An error for a value of another kind than earlier ones; the message does not name the value's line.
+    ``is_of_element``: the value is an element of a list."""
+
+    def __init__(self, message: str, *, is_of_element: bool) -> None:
+        super().__init__(message)
+        self.is_of_element = is_of_element
 
 
 class Raw(float):
@@ -104,8 +109,9 @@ class JsonShape:
             return
         if kind != self.kind and not (cast is not None and {kind, self.kind} == {"number", "text"}):
             before = f"line {self.since.line}" if self.since.file == place.file else str(self.since)
-            what = f"an element of `{name[:-2]}`" if name.endswith("[]") else f"`{name}`"
-            raise KindError(f"{what} is {WORDS[kind]}, but {WORDS[self.kind]} in {before}")
+            is_element = name.endswith("[]")
+            what = f"an element of `{name[:-2]}`" if is_element else f"`{name}`"
+            raise KindError(f"{what} is {WORDS[kind]}, but {WORDS[self.kind]} in {before}", is_of_element=is_element)
         if isinstance(value, Mapping):
             for label, inner in value.items():
                 below, shape = used.below(label), self.fields.get(label)
@@ -175,11 +181,7 @@ class JsonShape:
             read_type = pa.float64() if self.fraction or self.big else pa.int64()
             if cast is not None and pa.types.is_decimal(cast.type):
                 return cast.type
-            return (
-                pa.string()
-                if cast is not None and pa.types.is_string(cast.type) and read_type == pa.float64()
-                else read_type
-            )
+            return pa.string() if cast is not None and self._needs_digits(cast) else read_type
         if self.kind == "text":
             return cast.type if cast is not None and pa.types.is_decimal(cast.type) else pa.string()
         if self.kind == "object":
@@ -194,6 +196,13 @@ class JsonShape:
             return pa.list_(pa.null() if self.items is None else self.items.type(f"{name}[]", casts))
         return pa.null() if self.kind is None else pa.bool_()
 
+    def _needs_digits(self, cast: Cast) -> bool:
+        """Return whether numbers that would be read as doubles are read as texts, as the cast takes their digits: those
+        that become texts, and with an integer that no double equals those that become doubles, as it is refused."""
+        if not (self.fraction or self.big):
+            return False
+        return pa.types.is_string(cast.type) or (pa.types.is_floating(cast.type) and bool(self.inexact))
+
     def needs_lines(self, name: str, casts: Mapping[str, Cast]) -> bool:
         """Return whether values have to be read line by line: the text of one is needed, which Arrow's reader does not
         provide, or a list has nulls only, of which it makes a list that is too short."""
@@ -201,7 +210,7 @@ class JsonShape:
         if cast is not None and self.mixed:
             return not pa.types.is_decimal(cast.type)
         if cast is not None and self.kind == "number":
-            return pa.types.is_string(cast.type) and (self.fraction or bool(self.big))
+            return self._needs_digits(cast)
         inner = [(f"{name}.{label}", shape) for label, shape in self.fields.items()]
         inner += [] if self.items is None else [(f"{name}[]", self.items)]
         is_of_nulls = self.items is not None and self.items.kind is None

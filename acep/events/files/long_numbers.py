@@ -13,6 +13,7 @@ import pyarrow as pa
 from acep.errors import DataError
 from acep.events.buffers import joined
 from acep.events.files.casts import as_cast
+from acep.events.files.whole_numbers import is_inexact
 
 __all__ = [
     "DIGITS",
@@ -165,7 +166,7 @@ def refuse(where: str, name: str, text: str, *, castable: bool = True) -> DataEr
     hint = "write it as a text, or with an exponent for the nearest double"
     if castable:
         exact = f"decimal(19,{places})" if places <= 18 and abs(Fraction(number) * 10**places) < 2**63 else "string"
-        hint = f"cast it: {as_cast(name, exact)}, or to float for the nearest double"
+        hint = f"cast it: {as_cast(name, exact)}" + ("" if is_inexact(text) else ", or to float for the nearest double")
     return DataError(
         f"{where}: `{name}` is {text.strip()}, and a double tells numbers of {DIGITS} digits apart, not of more",
         hint=hint,
@@ -189,6 +190,6 @@ def refuse_beyond(where: str, name: str, text: str) -> DataError:
     """Return the error for a number to which no double is near."""
     return DataError(
         f"{where}: `{name}` is {text.strip()[:40]}, and no double is near it",
-        hint=f"is it right? {as_cast(name, 'string')} takes it as a text",
+        hint=f"is it right? {as_cast(name, 'string')} takes all of them as texts, and compares them as such",
         code="data_value",
     )

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 
 from acep.errors import DataError, suggest
-from acep.events.files.casts import as_cast, finest_time
+from acep.events.files.casts import as_cast, finest_time, no_elements
 from acep.events.files.csv_files import CsvFile
 from acep.events.files.json_lines import JsonFile, columns_of
 from acep.events.files.json_shapes import JsonShape
 from acep.events.files.options import Options
 from acep.events.files.parquet_files import ParquetFile
 from acep.events.nested import roots_with, way_to
-from acep.pattern.list_parts import list_part
+from acep.pattern.list_parts import CONTAINS, list_of, list_part
 
 __all__ = ["casts_to_come", "check_stream", "types_of_stream"]
 
@@ -44,10 +44,16 @@ def check_stream(files: Sequence[File], shapes: Mapping[str, JsonShape], options
         if name in later:
             continue
         outer = name.partition(".")[0].partition("[")[0]
+        if "[]" in name and outer in names:
+            raise no_elements(name)
         if name not in names and name not in fields and outer not in names and outer not in fields:
-            names_seen = [*names, *fields]
-            raise DataError(f"cast: there is no column `{name}`", hint=suggest(name, names_seen), code="data_column")
-        if options.columns is None and name not in names and name not in shapes:
+            part = next((part for part in later if list_of(part) == name), None)
+            hint = suggest(name, [*names, *fields])
+            if part is not None:
+                text = "bool" if part.startswith(f"{CONTAINS}(") else "string"
+                hint = f"the query uses `{part}`, which can be cast: {as_cast(part, text)}"
+            raise DataError(f"cast: there is no column `{name}`", hint=hint, code="data_column")
+        if options.columns is None and "[]" not in name and name not in names and name not in shapes:
             raise DataError(
                 f"cast: `{name}` is a field, and all columns are read as they are",
                 hint=f'name the columns that are used: columns=["{options.ts}", "{name}"]',

@@ -24,6 +24,7 @@ from acep.events.files.options import BadLines, Options
 from acep.events.files.parquet_files import ParquetFile
 from acep.events.files.stream_types import casts_to_come, check_stream, types_of_stream
 from acep.events.files.text_columns import TextColumns, values_of
+from acep.events.files.whole_numbers import reason_of_value
 
 __all__ = ["SMALL", "Part", "Survey", "survey"]
 
@@ -148,7 +149,9 @@ class _Looking:
                     self._zone(name, cast_column(column.take(pa.array(good)), self.options.casts[name]))
                 except pa.ArrowException:  # each of them is a time
                     raise _two_kinds_of_times(name) from None
-            return {row: f"`{name}` is no {cast.text}: {column[row].as_py()!r}" for row in rows}
+            values = {row: column[row].as_py() for row in rows}
+            why = reason_of_value if pa.types.is_floating(cast.type) else lambda _: ""
+            return {row: f"`{name}` is no {cast.text}: {value!r}{why(value)}" for row, value in values.items()}
         self._zone(name, values)
         return {}
 
