@@ -11,8 +11,7 @@ from typing import Literal
 from acep.errors import DataError
 from acep.events.files.csv_rows import NOT_CLOSED, ROWS_INSIDE, TOO_LONG, RowCutter, RowPiece, count_lines
 from acep.events.files.finding import EventFile
-from acep.events.files.line_blocks import too_long
-from acep.events.files.options import Options
+from acep.events.files.options import Options, too_long
 from acep.events.files.text_bytes import text_chunks
 
 __all__ = ["Dialect", "dialect_of", "fault_of"]

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 from acep.errors import DataError
 from acep.events.files.finding import EventFile
-from acep.events.files.options import Options
+from acep.events.files.options import Options, too_long
 from acep.events.files.text_bytes import text_chunks
 
-__all__ = ["count_lines", "cut", "line_blocks", "lines_of", "parts_of", "rows_at_once", "too_long"]
+__all__ = ["count_lines", "cut", "line_blocks", "lines_of", "parts_of", "rows_at_once"]
 
 CELLS = 1 << 22  # rows times columns that are read at once
 
@@ -45,16 +45,6 @@ def line_blocks(
             pending, is_long = b"", True
     if pending.strip():
         yield number, pending + b"\n"
-
-
-def too_long(name: str, line: int, options: Options) -> DataError:
-    """Return the error for a line that is longer than the options allow."""
-    shown = f"{options.max_line >> 20} MB" if options.max_line >= 1 << 20 else f"{options.max_line:,} bytes"
-    return DataError(
-        f"`{name}`, line {line} is longer than {shown}",
-        hint="is a line end or a quotation mark missing? max_line= allows longer lines",
-        code="data_value",
-    )
 
 
 def parts_of(block: bytes, number: int, n_columns: int) -> Iterator[tuple[int, bytes]]:

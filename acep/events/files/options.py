@@ -15,7 +15,7 @@ from acep.events.files.casts import Cast, casts_of
 from acep.events.files.formats import NAMES
 from acep.storage.sizes import size_in_bytes
 
-__all__ = ["MAX_COLUMNS", "MAX_EXPANSION", "MAX_LINE", "MAX_SKIPPED", "BadLines", "Options", "options_of"]
+__all__ = ["MAX_COLUMNS", "MAX_EXPANSION", "MAX_LINE", "MAX_SKIPPED", "BadLines", "Options", "options_of", "too_long"]
 
 MAX_SKIPPED = 0.01
 MAX_LINE = 16 << 20
@@ -142,6 +142,16 @@ def options_of(
         _number("max_expansion", max_expansion, least=1, greatest=10**12),
         int(_number("max_columns", max_columns, least=1, greatest=10**9)),
         drop_duplicates=drop_duplicates,
+    )
+
+
+def too_long(name: str, line: int, options: Options) -> DataError:
+    """Return the error for a line that is longer than the options allow."""
+    shown = f"{options.max_line >> 20} MB" if options.max_line >= 1 << 20 else f"{options.max_line:,} bytes"
+    return DataError(
+        f"`{name}`, line {line} is longer than {shown}",
+        hint="is a line end or a quotation mark missing? max_line= allows longer lines",
+        code="data_value",
     )
 
 
