@@ -10,6 +10,7 @@ from acep.errors import DataError
 from acep.events.buffers import decoded
 from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, finer
 from acep.events.nested import place_of
+from acep.events.times import value_of
 
 __all__ = ["with_casts"]
 
@@ -44,5 +45,5 @@ def _cast(name: str, column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
             hint = f"it has nanoseconds: {as_cast(name, 'timestamp(ns)')}"
         else:
             hint = f"mend it, or cast to another type: {as_cast(name, 'string')}"
-        value = f"{column[rows[0]].as_py()!r} in row {rows[0]} (rows count from 0)" if rows else "of several kinds"
+        value = f"{value_of(column[rows[0]])!r} in row {rows[0]} (rows count from 0)" if rows else "of several kinds"
         raise DataError(f"`{name}` is {value}, which is no {cast.text}", hint=hint, code="data_value") from None

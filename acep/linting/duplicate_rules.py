@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from acep.events.buffers import selectable
 from acep.events.fields import fields_of, named_column
+from acep.events.times import value_of
 from acep.linting.report import Hit
 from acep.linting.view import LintView
 
@@ -78,7 +79,8 @@ def _digests(table: pa.Table) -> Iterator[bytes]:
     """Yield a digest of each row: rows of nested columns may be long, and one of Python's takes much memory."""
     n_at_once = max(VALUES // max(len(fields_of(table.schema)), 1), 1)
     for start in range(0, len(table), n_at_once):
-        for row in table.slice(start, n_at_once).to_pylist():
+        part = table.slice(start, n_at_once)
+        for row in zip(*([repr(value_of(scalar)) for scalar in column] for column in part.columns), strict=True):
             yield blake2b(repr(row).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
