@@ -115,14 +115,14 @@ def value_of(scalar: pa.Scalar) -> Any:
     try:
         return scalar.as_py()
     except (OverflowError, ValueError):
-        held = scalar.type
-        if pa.types.is_struct(held):
-            return {field.name: value_of(scalar[field.name]) for field in held}
-        if pa.types.is_duration(held):
-            return np.timedelta64(scalar.value, held.unit)
-        if not (pa.types.is_timestamp(held) or pa.types.is_date(held)):
+        value_type = scalar.type
+        if pa.types.is_struct(value_type):
+            return {field.name: value_of(scalar[field.name]) for field in value_type}
+        if pa.types.is_duration(value_type):
+            return np.timedelta64(scalar.value, value_type.unit)
+        if not (pa.types.is_timestamp(value_type) or pa.types.is_date(value_type)):
             raise
-        if pa.types.is_date(held):
-            days = scalar.value if pa.types.is_date32(held) else scalar.value * 1000 // DAY_US
+        if pa.types.is_date(value_type):
+            days = scalar.value if pa.types.is_date32(value_type) else scalar.value * 1000 // DAY_US
             return np.datetime64(days, "D")
-        return np.datetime64(scalar.value, held.unit)
+        return np.datetime64(scalar.value, value_type.unit)

@@ -43,10 +43,10 @@ def pandas_of(table: pa.Table) -> Any:
     """Return a flat table as a pandas frame, with the types of pandas for integers and booleans that may be null."""
     import pandas as pd
 
-    def kind(held: pa.DataType) -> Any:
-        if pa.types.is_integer(held):
-            return pd.api.types.pandas_dtype(str(held).replace("i", "I").replace("u", "U"))
-        return pd.BooleanDtype() if pa.types.is_boolean(held) else None
+    def kind(value_type: pa.DataType) -> Any:
+        if pa.types.is_integer(value_type):
+            return pd.api.types.pandas_dtype(str(value_type).replace("i", "I").replace("u", "U"))
+        return pd.BooleanDtype() if pa.types.is_boolean(value_type) else None
 
     frame = frame_of(table, types_mapper=kind)
     certain = [field for field in table.schema if field.name in CERTAIN and pa.types.is_integer(field.type)]

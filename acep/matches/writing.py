@@ -187,7 +187,7 @@ def write_table(
             {f"{field.name}.{inner.name}": inner.type for inner in field.type} if nested else {field.name: field.type}
         )
         heads += [*parts]
-        zoned |= {name for name, held in parts.items() if getattr(held, "tz", None) is not None}
+        zoned |= {name for name, value_type in parts.items() if getattr(value_type, "tz", None) is not None}
     rows = (row for batch in table.to_batches() for row in _rows_of(batch))
     columns = None if flat is None else flat_columns(heads, {}, Layout((), frozenset()))
     with _sink(target, form, heads, lambda: table, columns, quote_formulas) as sink:
