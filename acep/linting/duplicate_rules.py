@@ -31,10 +31,10 @@ def id_twice(view: LintView) -> Iterator[Hit]:
     counts = pc.value_counts(ids)
     twice = counts.filter(pc.greater(pc.struct_field(counts, "counts"), 1))
     if len(twice):
-        some = twice[0]["values"].as_py()
+        first_id = twice[0]["values"].as_py()
         yield Hit(
             "error",
-            f"{len(twice):,} ids of `{name}` come more than once, such as {some!r}",
+            f"{len(twice):,} ids of `{name}` come more than once, such as {first_id!r}",
             'acep refuses such events: duplicates="drop" leaves out what comes again, or leave id= out',
         )
 
