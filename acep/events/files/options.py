@@ -182,7 +182,9 @@ def _delimiter(delimiter: object) -> str | None:
 
 def _quote(quote: object) -> bool:
     if quote is not None and (not isinstance(quote, str) or quote not in ('"', "none")):
-        raise DataError(f"quote={quote!r} is no quotation mark", hint="'\"' or None", code="option_invalid")
+        raise DataError(
+            f"quote={quote!r} is no quotation mark", hint="quote='\"', or quote=None", code="option_invalid"
+        )
     return quote == '"'
 
 
