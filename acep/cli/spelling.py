@@ -80,5 +80,5 @@ def _pairs(found: re.Match[str]) -> str:
 
 def _option(found: re.Match[str]) -> str:
     value = next((one for one in found.group("text", "quoted", "bare") if one is not None), "")
-    shown = f"'{value}'" if " " in value else value
+    shown = f'"{value}"' if "'" in value else f"'{value}'" if " " in value or '"' in value else value
     return f"--{found['name']} {shown}".rstrip()

@@ -215,12 +215,39 @@ def _array(name: str, values: Any) -> pa.Array | pa.ChunkedArray | str:
     try:
         return values.to_arrow() if polars else pa.array(values, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as bad:
-        kinds = sorted({type(value).__name__ for value in values if value is not None})
-        if len(kinds) > 1:
-            return f"mixes {' and '.join(kinds)}; give it one type"
-        hint = "integers have 64 bits: make it text, or float" if isinstance(bad, OverflowError) else ""
-        reason = f"cannot be read: {_first_line(bad)}".replace("; ", ", ")
-        return f"{reason}; {hint}" if hint else reason
+        return _why_not(values, bad)
+
+
+def _why_not(values: Any, bad: BaseException) -> str:
+    """Say why Arrow cannot hold the values of a column, in words of NumPy and Python; behind ``; `` is what to do.
+
+    >>> _why_not(np.array([1j]), ValueError("Unsupported numpy type 15"))
+    'is complex128, which Arrow does not have; cast it to text or numbers'
+    """
+    dtype, dimensions = getattr(values, "dtype", None), getattr(values, "ndim", 1)
+    if dimensions != 1:
+        return f"has {dimensions} dimensions; give one value for each row"
+    if dtype is not None and dtype != np.dtype(object):
+        return f"is {dtype}, which Arrow does not have; {_remedy(dtype)}"
+    kinds = sorted({str(getattr(value, "dtype", type(value).__name__)) for value in values if value is not None})
+    if len(kinds) > 1:
+        return f"mixes {' and '.join(kinds)}; give it one type"
+    if isinstance(bad, OverflowError):
+        return "has an integer beyond 64 bits; make it text, or float"
+    reason = _first_line(bad)
+    if any(words in reason for words in ("did not recognize", "numpy type", "time unit")):
+        return f"holds {kinds[0]}, which Arrow does not have; cast it to text or numbers"
+    return f"cannot be read: {reason}".replace("; ", ", ")
+
+
+def _remedy(dtype: Any) -> str:
+    if not isinstance(dtype, np.dtype):
+        return "make it dense: to_dense()" if str(dtype).startswith("Sparse") else "cast it to text or numbers"
+    if dtype.kind in "mM":
+        return f"make it {dtype.name.partition('[')[0]}[s], [ms], [us] or [ns]"
+    if not dtype.isnative:
+        return "give its bytes the order of this machine: x.astype(x.dtype.newbyteorder('='))"
+    return "cast it to text or numbers"
 
 
 def _sorts_of_time(values: Iterable[Any]) -> str | None:

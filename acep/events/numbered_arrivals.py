@@ -199,5 +199,5 @@ class NumberedArrivals(Arrivals):
             # Events of the same time with greater numbers may still come.
             certain = self._last if certain is None else max(certain, self._last)
             self._numbers, self._times = known[many:], times[many:]
-        self.final = certain
+        self._settle(certain)
         return self._held.release(self._next)

@@ -13,9 +13,10 @@ import pyarrow as pa
 from acep.events.columns import UNIT_NS, plain_type
 from acep.events.durations import duration_of, duration_words, nearest
 
-__all__ = ["from_ticks", "time_type", "value_text"]
+__all__ = ["from_ticks", "moment_text", "time_type", "value_of", "value_text"]
 
 EPOCH = dt.datetime(1970, 1, 1)
+DAY_US = 86_400 * 10**6
 
 
 def time_type(tick_ns: Fraction | int | None) -> pa.DataType:
@@ -30,10 +31,10 @@ def from_ticks(ticks: Iterable[int | float | None], tick_ns: Fraction | int | No
     """Return ticks as Python values of an Arrow type.
 
     Integers stay; dates become :class:`datetime.date`; timestamps :class:`datetime.datetime`, in UTC if the type
-    has a zone. A time that no datetime can represent (a fraction of a microsecond, a year beyond 9999) is a
-    :class:`numpy.datetime64`, which has no zone: it is in UTC. Durations become :class:`datetime.timedelta`, or
-    :class:`numpy.timedelta64` where that cannot represent them. Fractions of ticks are rounded, of times to
-    microseconds; what is beyond 64 bits is ``None``.
+    has a zone. A time that no datetime can represent (a fraction of a microsecond, a year before 1 or beyond 9999) is a
+    :class:`numpy.datetime64`, of days if it is a date. This has no zone: it is in UTC. Durations become
+    :class:`datetime.timedelta`, or :class:`numpy.timedelta64` where that cannot represent them. Fractions of ticks are
+    rounded, of times to microseconds; what is beyond 64 bits is ``None``.
 
     >>> from_ticks([0, None], 10**9, pa.timestamp("s"))
     [datetime.datetime(1970, 1, 1, 0, 0), None]
@@ -71,6 +72,8 @@ def _moment(micros: int, zone: dt.tzinfo | None, day: bool) -> Any:
         time = EPOCH + dt.timedelta(microseconds=micros)
         return time.date() if day else time.replace(tzinfo=zone)
     except OverflowError:  # beyond the years 1 to 9999 of Python's datetime
+        if day:
+            return np.datetime64(micros // DAY_US, "D")
         if abs(micros) < 2**63:
             return np.datetime64(micros, "us")
         millis = micros // 1000
@@ -88,4 +91,38 @@ def value_text(value: Any) -> str:
         return duration_words(value)
     if isinstance(value, dt.datetime) and value.tzinfo is not None:
         return f"{value.astimezone(dt.UTC).replace(tzinfo=None)}Z"
-    return str(value)
+    return moment_text(value, " ") if isinstance(value, np.datetime64) else str(value)
+
+
+def moment_text(moment: np.datetime64, between: str = "T") -> str:
+    """Return a time of NumPy as a datetime is written, with no, six or nine digits of a second.
+
+    >>> moment_text(np.datetime64("0000-01-01T00:00:00.000")), moment_text(np.datetime64(1, "ns"), " ")
+    ('0000-01-01T00:00:00', '1970-01-01 00:00:00.000000001')
+    """
+    text, _, fraction = str(moment).partition(".")
+    digits = fraction.rstrip("0")
+    return text.replace("T", between) + (f".{digits.ljust(6 if len(digits) <= 6 else 9, '0')}" if digits else "")
+
+
+def value_of(scalar: pa.Scalar) -> Any:
+    """Return an Arrow value as Python's; times and durations that Python's cannot hold are NumPy's, in UTC, in structs
+    too.
+
+    >>> value_of(pa.scalar(-719528, pa.date32())), value_of(pa.scalar(7))
+    (np.datetime64('0000-01-01'), 7)
+    """
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        value_type = scalar.type
+        if pa.types.is_struct(value_type):
+            return {field.name: value_of(scalar[field.name]) for field in value_type}
+        if pa.types.is_duration(value_type):
+            return np.timedelta64(scalar.value, value_type.unit)
+        if not (pa.types.is_timestamp(value_type) or pa.types.is_date(value_type)):
+            raise
+        if pa.types.is_date(value_type):
+            days = scalar.value if pa.types.is_date32(value_type) else scalar.value * 1000 // DAY_US
+            return np.datetime64(days, "D")
+        return np.datetime64(scalar.value, value_type.unit)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import numpy as np
 import pyarrow as pa
 
 from acep.events.fields import column_at
 from acep.events.own_rows import places_of
 from acep.events.records import Id
-from acep.events.times import value_text
+from acep.events.times import value_of, value_text
 from acep.plan.compile import Plan
 from acep.plan.schema import Schema
 
@@ -36,10 +37,13 @@ def event_lines(table: pa.Table, schema: Schema, plan: Plan, ids: Iterable[Id]) 
     columns = {name: column_at(table, name) for name in dict.fromkeys([*roles, *plan.keys, *plan.columns])}
     distinct = [*dict.fromkeys(ids)]
     for identity, row in zip(distinct, places_of(table, distinct, schema.id).tolist(), strict=True):
-        values = {name: column[row].as_py() for name, column in columns.items() if column is not None}
-        yield f"event {identity}: {', '.join(f'{name}={_short(value)}' for name, value in values.items())}"
+        values = {name: _short(column[row]) for name, column in columns.items() if column is not None}
+        yield f"event {identity}: {', '.join(f'{name}={text}' for name, text in values.items())}"
 
 
-def _short(value: object) -> str:
+def _short(scalar: pa.Scalar) -> str:
+    value = value_of(scalar)
     text = "null" if value is None else value_text(value)
+    if isinstance(value, np.datetime64) and getattr(scalar.type, "tz", None) is not None:
+        text += "Z"
     return text if len(text) <= WIDEST else f"{text[: WIDEST - 3]}..."

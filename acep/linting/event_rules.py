@@ -1,15 +1,12 @@
-"""Find types, attributes, keys and ids that do not fit a query."""
+"""Find types, attributes and keys that do not fit a query, and events out of order."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from acep.errors import suggest
-from acep.events.buffers import selectable
 from acep.events.columns import ticks_of
 from acep.events.fields import named_column
 from acep.linting.report import Hit
@@ -22,7 +19,6 @@ from acep.runtime.absent import lacking
 
 __all__ = [
     "attribute_null",
-    "id_twice",
     "key_dominant",
     "key_null",
     "key_unique",
@@ -30,14 +26,11 @@ __all__ = [
     "null_breaks",
     "numbers_as_text",
     "out_of_order",
-    "rows_twice",
     "type_never",
 ]
 
 MANY_NULLS = 0.1  # share of events with a null key
 DOMINANT = 0.9
-MANY_AGAIN = 0.01  # share of rows that are equal to others
-ROW = "__row"
 FEW = 20  # events below which shares say nothing
 
 
@@ -182,67 +175,6 @@ def key_dominant(view: LintView) -> Iterator[Hit]:
             "partitions save little, and on Spark one bucket has most of the work; is it a value such as 'unknown'?",
             _key_place(view, view.plan.keys[0]),
         )
-
-
-def id_twice(view: LintView) -> Iterator[Hit]:
-    """Find ids that come twice."""
-    name = view.plan.schema.id
-    if name is None:
-        return
-    ids = selectable(pa.table({name: named_column(view.table, name)}))[name]
-    counts = pc.value_counts(ids)
-    twice = counts.filter(pc.greater(pc.struct_field(counts, "counts"), 1))
-    if len(twice):
-        some = twice[0]["values"].as_py()
-        yield Hit(
-            "error",
-            f"{len(twice):,} ids of `{name}` come more than once, such as {some!r}",
-            'acep refuses such events: duplicates="drop" leaves out what comes again, or leave id= out',
-        )
-
-
-def rows_twice(view: LintView) -> Iterator[Hit]:
-    """Find many rows that are equal to one before them in all columns, where no id says which events are the same."""
-    if view.plan.schema.id is not None or not view.complete:
-        return
-    enough = max(FEW, MANY_AGAIN * len(view))
-    repeated = _rows_again(view.table, enough)
-    if repeated >= enough:
-        yield Hit(
-            "warning",
-            f"{repeated:,} of {len(view):,} rows are equal to one before them in every column",
-            'each row is an event: if the source repeats events, name an id= column, with duplicates="drop"',
-        )
-
-
-def _rows_again(table: pa.Table, enough: float) -> int:
-    """Return how many rows are equal to one before them; 0 if a column says that they are less than ``enough``."""
-    nested = [field.name for field in table.schema if pa.types.is_nested(field.type)]
-    plain = table.drop_columns(nested)
-    # A column of which few values come again is a fast answer, and the usual one.
-    if any(_values_again(column) < enough for column in plain.columns):
-        return 0
-    if not plain.column_names:
-        return len(table) - len({*map(repr, table.to_pylist())})
-    try:
-        groups = plain.append_column(ROW, pa.array(np.arange(len(table)))).group_by(plain.column_names)
-        groups = groups.aggregate([(ROW, "list"), (ROW, "count")])
-    except pa.ArrowNotImplementedError:  # a column of a type whose values are not compared
-        return 0
-    groups = groups.filter(pc.greater(groups.column(f"{ROW}_count"), 1))
-    sizes, rows = groups.column(f"{ROW}_count").to_numpy(), groups.column(f"{ROW}_list").combine_chunks().flatten()
-    if not nested:
-        return len(rows) - len(sizes)
-    inner = map(repr, table.select(nested).take(rows).to_pylist())
-    return len(rows) - len({*zip(np.repeat(np.arange(len(sizes)), sizes).tolist(), inner, strict=True)})
-
-
-def _values_again(column: pa.ChunkedArray) -> int:
-    """Return how many values of a column are equal to one before them; at most, where that is not known."""
-    try:
-        return len(column) - int(pc.count_distinct(column, mode="all").as_py())
-    except pa.ArrowNotImplementedError:
-        return len(column)
 
 
 def out_of_order(view: LintView) -> Iterator[Hit]:

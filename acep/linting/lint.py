@@ -11,7 +11,7 @@ import pyarrow as pa
 from acep.errors import AcepError, QueryError
 from acep.events.given import are_paths, names_used
 from acep.events.tables import batch_of, schema_of, to_table
-from acep.linting import event_rules, match_rules, predicate_rules, repetition_rules, time_rules
+from acep.linting import duplicate_rules, event_rules, match_rules, predicate_rules, repetition_rules, time_rules
 from acep.linting.report import DataFinding, Findings, Hit
 from acep.linting.view import LintView
 from acep.pattern.asked import asked_for, query_of
@@ -44,8 +44,8 @@ RULES: tuple[Callable[[LintView], Iterator[Hit]], ...] = (
     time_rules.ties_unordered,
     time_rules.time_in_utc,
     time_rules.unit_suspect,
-    event_rules.id_twice,
-    event_rules.rows_twice,
+    duplicate_rules.id_twice,
+    duplicate_rules.rows_twice,
     event_rules.out_of_order,
 )
 

@@ -8,13 +8,14 @@ from dataclasses import replace
 import pyarrow as pa
 
 from acep.errors import AcepError
+from acep.events.fields import fields_of
 from acep.events.files.finding import Paths
 from acep.events.files.options import BadLines, Options
 from acep.events.files.stream import open_events
 
 __all__ = ["MOST", "read_whole"]
 
-MOST = 10_000_000  # values; of more only the columns are read that the query uses
+MOST = 10_000_000  # values, of fields too; of more only the columns are read that the query uses
 
 
 def read_whole(paths: Paths, options: Options) -> tuple[pa.Table, bool, BadLines]:
@@ -28,7 +29,7 @@ def read_whole(paths: Paths, options: Options) -> tuple[pa.Table, bool, BadLines
     if not any(os.fspath(path) == "-" for path in each):  # standard input can be read once only
         try:
             with open_events(paths, replace(used, columns=None)) as events:
-                if events.rows * len(events.schema) <= MOST:
+                if events.rows * len(fields_of(events.schema)) <= MOST:
                     return events.whole(), True, events.bad
         except (AcepError, pa.ArrowException):
             pass  # for a column, perhaps, that the query does not read

@@ -178,8 +178,10 @@ def _array(values: list[Any], held: pa.DataType | None) -> pa.Array:
     """Return Python values as an array; times and durations that those of Python cannot hold may be NumPy's."""
     if held is not None and pa.types.is_duration(held):
         return pa.array([None if v is None else np.timedelta64(v).astype(f"m8[{held.unit}]") for v in values], held)
-    if held is None or not pa.types.is_timestamp(held) or not any(isinstance(v, np.datetime64) for v in values):
+    if held is None or not any(isinstance(v, np.datetime64) for v in values):
         return pa.array(values, held)
+    if pa.types.is_date(held):
+        return pa.array(np.array(values, "datetime64[D]"), pa.date32()).cast(held)
     naive = [v.replace(tzinfo=None) if isinstance(v, dt.datetime) else v for v in values]
     return pa.array(np.array(naive, f"datetime64[{held.unit}]")).cast(pa.int64()).cast(held)
 

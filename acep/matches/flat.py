@@ -32,7 +32,6 @@ __all__ = [
     "flat_record",
     "flat_table",
     "layout_of",
-    "pandas_of",
 ]
 
 KEY, VALUES, BINDINGS = "key", "values", "bindings"  # the columns of to_arrow() that are nested
@@ -218,22 +217,3 @@ def check_flat(flat: Any, *, dynamic: bool) -> None:
             "the columns of a flat result are those of the variables, which a new version may change",
             hint="leave flat= out",
         )
-
-
-# Columns of a flat table that are never null.
-CERTAIN = {"start", "end", "error", "op", "match", "position"}
-
-
-def pandas_of(table: pa.Table) -> Any:
-    """Return a flat table as a pandas frame, with the types of pandas for integers and booleans that may be null."""
-    import pandas as pd
-    import pyarrow as pa
-
-    def kind(held: pa.DataType) -> Any:
-        if pa.types.is_integer(held):
-            return pd.api.types.pandas_dtype(str(held).replace("i", "I").replace("u", "U"))
-        return pd.BooleanDtype() if pa.types.is_boolean(held) else None
-
-    frame = table.to_pandas(types_mapper=kind)
-    certain = [field for field in table.schema if field.name in CERTAIN and pa.types.is_integer(field.type)]
-    return frame.astype({field.name: str(field.type) for field in certain})

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from acep.events.durations import iso_duration
+from acep.events.times import moment_text
 
 if TYPE_CHECKING:
     from acep.matches.matches import Bundle, Match, Point
@@ -100,7 +101,4 @@ def plain(value: Any, zoned: bool = False) -> Any:
         return int(value) if value.denominator == 1 else float(value)
     if isinstance(value, dt.timedelta | np.timedelta64):
         return iso_duration(value)
-    text = str(value)  # numpy.datetime64
-    if "." in text:
-        text = text.rstrip("0") if text.endswith("000000000") else text.removesuffix("000")
-    return text.removesuffix(".") + ("Z" if zoned else "")
+    return moment_text(value) + ("Z" if zoned else "")  # numpy.datetime64

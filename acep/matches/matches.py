@@ -317,7 +317,8 @@ class Matches(Sequence[Match]):
         a column ``labels`` beside ``bindings``; with ``flat`` in a column ``b_label`` beside ``b``, ``b_first_label``
         beside ``b_first``; with ``explode`` in a column ``label`` beside ``event``.
 
-        Raises :class:`EngineError` if pandas is not installed.
+        Raises :class:`EngineError` if pandas is not installed, and :class:`DataError` for a date before the year 1, or
+        beyond 9999, which pandas cannot show.
 
         >>> import acep, pandas
         >>> frame = pandas.DataFrame({"ts": [1, 2, 3], "type": ["x", "A", "B"]}).query("type != 'x'")
@@ -327,11 +328,10 @@ class Matches(Sequence[Match]):
         """
         check_installed("pandas", "to_pandas()", "pandas")
         from acep.matches.index_labels import event_labels, labels_beside_ids, own_index
+        from acep.matches.pandas_frames import frame_of, pandas_of
 
         index = own_index(self)
         if flat or explode:
-            from acep.matches.flat import pandas_of
-
             frame = pandas_of(self.to_arrow(flat=flat, explode=explode))
             if index is not None:
                 labels_beside_ids(frame, self, index, explode=explode)
@@ -339,7 +339,7 @@ class Matches(Sequence[Match]):
             import pyarrow as pa
 
             table = self.to_arrow().drop_columns(["bindings"])
-            frame = table.to_pandas()
+            frame = frame_of(table)
             for field in table.schema:
                 inside = [*field.type] if pa.types.is_struct(field.type) else []
                 if any(getattr(part.type, "unit", "") == "ns" for part in inside):  # they would become integers

@@ -8,12 +8,13 @@ from __future__ import annotations
 import contextlib
 import csv
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from acep.errors import DataError
+from acep.events.times import value_of
 from acep.matches.flat import FlatColumn, Layout, flat_columns, flat_record, flat_table, layout_of
 from acep.matches.formulas import check_quoting, quoted_formula
 from acep.matches.found_columns import FoundColumns
@@ -179,18 +180,29 @@ def write_table(
     left out), as :func:`write_matches` does. ``flat``: with plain columns only, for matches of this layout."""
     if flat is not None:
         table = flat_table(table, flat)
-    heads = []
+    heads, zoned = [], set[str]()
     for field in table.schema:
         nested = field.name in ("key", "values") and flat is None
-        named = [inner.name for inner in field.type] if nested else None
-        heads += [field.name] if named is None else [f"{field.name}.{name}" for name in named]
-    rows = (row for batch in table.to_batches() for row in batch.to_pylist())
+        parts = (
+            {f"{field.name}.{inner.name}": inner.type for inner in field.type} if nested else {field.name: field.type}
+        )
+        heads += [*parts]
+        zoned |= {name for name, value_type in parts.items() if getattr(value_type, "tz", None) is not None}
+    rows = (row for batch in table.to_batches() for row in _rows_of(batch))
     columns = None if flat is None else flat_columns(heads, {}, Layout((), frozenset()))
     with _sink(target, form, heads, lambda: table, columns, quote_formulas) as sink:
-        sink.write(map(partial(_row_record, flat=flat is not None), rows), lambda: table)
+        sink.write(map(partial(_row_record, zoned=zoned, flat=flat is not None), rows), lambda: table)
 
 
-def _row_record(row: dict[str, Any], *, flat: bool) -> dict[str, Any]:
+def _rows_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    try:
+        return list(batch.to_pylist())
+    except (OverflowError, ValueError):  # some times are NumPy's
+        columns = [[value_of(scalar) for scalar in column] for column in batch.columns]
+        return [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _row_record(row: dict[str, Any], *, zoned: Collection[str], flat: bool) -> dict[str, Any]:
     record: dict[str, Any] = {} if flat else {"key": {}}
     for name, value in row.items():
         if value is None:
@@ -200,9 +212,9 @@ def _row_record(row: dict[str, Any], *, flat: bool) -> dict[str, Any]:
         elif name in ("error", "best"):
             record[name] = int(value) if value == int(value) else value
         elif isinstance(value, dict):
-            record[name] = {inner: plain(v) for inner, v in value.items()}
+            record[name] = {inner: plain(v, f"{name}.{inner}" in zoned) for inner, v in value.items()}
         else:
-            record[name] = plain(value)
+            record[name] = plain(value, name in zoned)
     return record
 
 

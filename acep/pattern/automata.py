@@ -26,6 +26,7 @@ from acep.pattern.syntax import branches, read
 from acep.pattern.times import ns_of, read_timestamp, window_of
 from acep.pattern.tree import GraphArc, GraphRegister, Query, StateGraph, Strategy
 from acep.pattern.walk import without_places
+from acep.storage.devices import bytes_of_file
 
 __all__ = ["STATE", "Automaton", "arc", "moment_of"]
 
@@ -190,7 +191,7 @@ class Automaton:
         import tomllib
 
         try:
-            text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
+            text = bytes_of_file(source).decode() if isinstance(source, Path) else source
             data = tomllib.loads(text)
         except OSError as error:
             raise QueryError(f"the automaton cannot be read: {error.strerror or error}", code="file_read") from None

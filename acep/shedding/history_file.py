@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from acep.errors import DataError, QueryError, SnapshotError
 from acep.learning.policy import Policy
+from acep.storage.devices import bytes_of_file
 from acep.storage.plain_data import from_bytes, to_bytes
 from acep.storage.sections import read_sections
 
@@ -75,7 +75,9 @@ def read_history(given: Any) -> bytes:
     if not isinstance(given, str | os.PathLike):
         raise QueryError(f"a history is a file or its bytes, not {type(given).__name__}", code="option_invalid")
     try:
-        return Path(given).read_bytes()
+        return bytes_of_file(given)
+    except DataError:
+        raise
     except (OSError, ValueError) as bad:
         raise DataError(
             f"`{given}` cannot be read: {getattr(bad, 'strerror', None) or bad}", code="file_read"

@@ -22,6 +22,7 @@ from acep.events.columns import column_of
 from acep.events.disorder import HoldBack
 from acep.events.fields import again_error
 from acep.events.tables import batch_of
+from acep.events.times import value_of, value_text
 from acep.matches.counted import Counted
 from acep.matches.found_columns import taken_back
 from acep.matches.records import Counts, Found
@@ -217,9 +218,9 @@ class Bucket:
         if not again.any():
             return
         if job.duplicates == "refuse":
-            (row,) = waiting[0].slice(int(np.argmax(again)), 1).select([str(job.schema.id), job.schema.ts]).to_pylist()
-            value, time = row.values()
-            raise again_error(str(job.schema.id), value, 0, f"an event at {time}")
+            row = int(np.argmax(again))
+            value, time = (value_of(waiting[0].column(name)[row]) for name in (str(job.schema.id), job.schema.ts))
+            raise again_error(str(job.schema.id), value, 0, f"an event at {value_text(time)}")
         count = int(np.count_nonzero(again))
         self.totals.duplicates, self.totals.events = self.totals.duplicates + count, self.totals.events - count
         self.held.keep(~again)

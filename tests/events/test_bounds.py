@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
+import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +22,7 @@ import acep
 from acep.cli import main
 from acep.errors import DataError, DataWarning
 from acep.events.files import folders, parquet_bounds, text_bytes
+from acep.shedding.history_file import read_history
 
 PAIR = "PATTERN SEQ(a x, b y) WITHIN 5"
 ROWS = "ts,type\n1,a\n2,b\n"
@@ -85,6 +90,67 @@ def test_a_long_line_of_json_is_a_bad_line() -> None:
     Path("x.jsonl").write_text('{"ts": 1}\n{"ts": 2, "x": "%s"}' % ("y" * 5000))
     table = acep.read_events("x.jsonl", max_line=4096, skip_bad_lines=True, max_skipped=0.5)
     assert table.column("ts").to_pylist() == [1]
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """No file may become larger than 64 MB, so that a copy without end fails."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 20, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "parquet"])
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/urandom"])
+@pytest.mark.usefixtures("small_files")
+def test_a_device_without_end_is_refused(form: str, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path(f"x.{form}").symlink_to(device)
+    for options in ({}, {"skip_bad_lines": True}):
+        assert refused(f"x.{form}", **options).message == f"`x.{form}` is a device, which may have no end"
+        with Path(device).open() as source:
+            monkeypatch.setattr("sys.stdin", source)
+            assert "is a device" in refused("-", format=form, **options).message
+    assert acep.read_events("/dev/null", format=form).num_rows == 0
+
+
+class Letters(io.RawIOBase):
+    """A pipe that gives some bytes and then the letter `a` without end; whoever reads more than 64 MB fails."""
+
+    def __init__(self, head: bytes) -> None:
+        self.head, self.size = head, 0
+
+    def read1(self, size: int) -> bytes:
+        self.size += size
+        assert self.size < 64 << 20, "it is read without end"
+        head, self.head = self.head[:size], self.head[size:]
+        return head + b"a" * (size - len(head))
+
+
+@pytest.mark.parametrize(
+    ("form", "head", "message"),
+    [
+        ("csv", b"", "line 1 is longer than 16 MB"),
+        ("tsv", b"ts\ttype\n1\ta\n", "line 3 is longer than 16 MB"),
+        ("jsonl", b'{"ts": 1}\n' * 10**6, "line 1000001 is longer than 16 MB"),
+        ("csv", "ts,x\n".encode("utf-16"), "line 2 is longer than 2 MB"),
+        ("parquet", b"PAR", "Parquet"),
+    ],
+    ids=["csv", "tsv", "jsonl", "utf-16", "parquet"],
+)
+def test_a_line_of_a_pipe_without_end_is_refused(
+    form: str, head: bytes, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=Letters(head)))
+    options = {"max_line": 2 << 20} if "2 MB" in message else {}
+    assert message in refused("-", format=form, **options).message
+
+
+def test_a_history_or_an_automaton_is_no_device() -> None:
+    for read in (lambda: read_history("/dev/zero"), lambda: acep.Automaton.from_toml(Path("/dev/zero"))):
+        with pytest.raises(DataError, match="`/dev/zero` is a device, which may have no end"):
+            read()
+    assert read_history("/dev/null") == b""
 
 
 def test_a_parquet_file_of_many_rows_in_few_bytes_is_refused() -> None:

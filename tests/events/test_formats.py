@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import datetime as dt
+import gzip
 import json
+import lzma
 import re
 from pathlib import Path
 from typing import Any
@@ -301,3 +304,73 @@ def test_a_far_time_beside_one_with_nanoseconds_is_refused() -> None:
     Path("x.csv").write_text("ts,type,v\n2024-01-01T10:00:00.000000001,a,1\n9999-12-31T00:00:00,b,2\n")
     with pytest.raises(DataError):
         acep.read_events("x.csv")
+
+
+# Files that are not what their name says -------------------------------------------------------------
+
+TABLE = b"ts,type,x\n1,a,1\n"
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.jsonl"])
+@pytest.mark.parametrize(
+    ("data", "message", "hint"),
+    [
+        (gzip.compress(TABLE), "is compressed with gzip", "name it so: {}.gz"),
+        (pa.compress(TABLE, "zstd", asbytes=True), "is compressed with zstd", "name it so: {}.zst"),
+        (bz2.compress(TABLE), "is compressed with bzip2", "decompress it first"),
+        (lzma.compress(TABLE), "is compressed with xz", "decompress it first"),
+        (b"PK\x03\x04\x14\0", "is a zip archive, or a workbook", "take the file out of it"),
+        (b"PAR1\x15\x04", "is a Parquet file", "name it so: {}.parquet"),
+    ],
+)
+def test_bytes_that_are_no_text_are_named(name: str, data: bytes, message: str, hint: str) -> None:
+    Path(name).write_bytes(data)
+    with pytest.raises(DataError) as wrong:
+        acep.read_events(name)
+    assert wrong.value.message == f"`{name}` {message}"
+    assert str(wrong.value.hint).startswith(hint.format(name))
+
+
+@pytest.mark.parametrize(
+    ("data", "form"),
+    [
+        (b"#separator \\x09\n", "zeek"),
+        (b'{"ts": 1}\n', "jsonl"),
+        (b"PAR1\x15", "parquet"),
+        (b"ts\ttype\n", "tsv"),
+        (TABLE, "csv"),
+        (b"", "csv"),
+    ],
+)
+def test_the_hint_of_an_unknown_name_says_the_format_of_its_text(data: bytes, form: str) -> None:
+    for name, packed in (("conn.log", data), ("conn.log.gz", gzip.compress(data))):
+        Path(name).write_bytes(packed)
+        with pytest.raises(DataError, match="is not named like a file of events") as wrong:
+            acep.read_events(name)
+        assert str(wrong.value.hint).endswith(f'or say what it is, as format="{form}"')
+
+
+@pytest.mark.parametrize("text", ["\n", "\n\n\n", "\r\n\r\n"])
+def test_a_file_of_empty_lines_has_no_header(text: str) -> None:
+    Path("x.csv").write_bytes(text.encode())
+    with pytest.raises(DataError, match=r"`x\.csv` has empty lines only"):
+        acep.read_events("x.csv")
+    Path("x.jsonl").write_bytes(text.encode())
+    assert acep.read_events("x.jsonl").num_rows == 0  # which needs no header
+
+
+def test_a_header_behind_empty_lines() -> None:
+    Path("x.csv").write_text("\n\nts,type\n1,a\n")
+    assert acep.read_events("x.csv").num_rows == 1
+    Path("x.csv").write_text("\n0,0,a\n1,2,b\n")
+    with pytest.raises(DataError, match="line 2 is the header, as lines before it are empty, and two of its names are"):
+        acep.read_events("x.csv")
+
+
+def test_a_wrong_quotation_mark_is_said_as_it_is_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("x.csv").write_bytes(TABLE)
+    assert main(["match", "PATTERN SEQ(a p, b q) WITHIN 1", "x.csv", "--quote", "'"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        """acep: --quote "'" is no quotation mark [option_invalid]""",
+        """hint: --quote '"', or --quote none""",
+    ]

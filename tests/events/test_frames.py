@@ -124,12 +124,12 @@ def forms_of(values: list[Any]) -> dict[str, Any]:
     ("values", "message"),
     [
         ([1, "a"], "mixes int and str"),
-        ([object(), object()], "cannot be read"),
+        ([object(), object()], "holds object, which Arrow does not have"),
         ([dt.datetime(2024, 1, 1), object()], "mixes datetime and object"),
         ([dt.datetime(2024, 1, 1), dt.date(2024, 1, 1)], "mixes dates and times without a zone"),
         ([{"a": 1}, 5], "mixes dict and int"),
-        ([1j, 2j], "cannot be read"),
-        ([2**70, 1], "cannot be read"),
+        ([1j, 2j], "holds complex, which Arrow does not have"),
+        ([2**70, 1], "has an integer beyond 64 bits"),
         (["\ud800", "b"], "cannot be read"),
     ],
     ids=["mixed", "objects", "time and object", "date and time", "dict", "complex", "large", "surrogate"],
@@ -200,3 +200,32 @@ def test_integers_beyond_64_bits_are_not_lost(values: list[Any]) -> None:
         assert table.column("x").to_pylist() == values
     else:
         assert [*unread_columns(table.schema)] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("values", "message", "hint"),
+    [
+        (np.array([1j]), "is complex128, which Arrow does not have", "cast it to text or numbers"),
+        ([1j], "holds complex, which Arrow does not have", "cast it to text or numbers"),
+        ([np.complex64(1)], "holds complex64, which Arrow does not have", "cast it to text or numbers"),
+        (np.zeros(1, np.longdouble), "is float128, which Arrow does not have", "cast it to text or numbers"),
+        (np.array([1], "M8[M]"), "is datetime64[M], which Arrow does not have", "make it datetime64[s], [ms]"),
+        (np.array([1], "m8[W]"), "is timedelta64[W], which Arrow does not have", "make it timedelta64[s]"),
+        (np.array([1], ">i8"), "is >i8, which Arrow does not have", "give its bytes the order of this machine"),
+        (np.zeros((1, 2)), "has 2 dimensions", "give one value for each row"),
+        ([object()], "holds object, which Arrow does not have", "cast it to text or numbers"),
+        ([2**70], "has an integer beyond 64 bits", "make it text, or float"),
+    ],
+)
+def test_what_arrow_does_not_have_is_said_in_words_of_its_own(values: Any, message: str, hint: str) -> None:
+    with pytest.raises(DataError) as wrong:
+        acep.match({"ts": values, "type": ["a"]}, "PATTERN SEQ(a x, b y) WITHIN 1")
+    assert wrong.value.message == f"column `ts` {message}"
+    assert str(wrong.value.hint).startswith(hint)
+
+
+def test_a_sparse_column_of_pandas_is_refused_with_the_remedy() -> None:
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(DataError, match=r"column `ts` is Sparse\[int64, 0\], which Arrow does not have") as wrong:
+        acep.match({"ts": pd.arrays.SparseArray([1]), "type": ["a"]}, "PATTERN SEQ(a x, b y) WITHIN 1")
+    assert wrong.value.hint == "make it dense: to_dense()"

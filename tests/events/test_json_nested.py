@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import json as arrow_json
 
 import acep
 from acep.errors import DataError, QueryError
-from acep.events.files import json_lines, text_bytes
+from acep.events.fields import fields_of
+from acep.events.files import json_lines, line_blocks, text_bytes
+from acep.events.files.options import options_of
+from acep.linting import reading
 from tests.events.test_streams import make_tiny
 
 
@@ -315,6 +320,57 @@ def test_few_bytes_make_no_table_of_many_cells(monkeypatch: pytest.MonkeyPatch, 
     table = acep.read_events("x.jsonl", max_expansion=2_000)
     assert (table.num_rows, table.num_columns) == (2_000, 2_001 if where == "rows" else 2)
     assert acep.read_events("x.jsonl", ["ts", "dev.k7", "k7"], max_expansion=50).num_rows == 2_000
+
+
+def n_values(table: pa.Table) -> int:
+    """Return the number of values of a table, null ones too."""
+    return table.num_rows * sum(1 for held in fields_of(table.schema).values() if not pa.types.is_struct(held))
+
+
+@pytest.fixture
+def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of values of all tables that are made of lines of JSON."""
+    made: list[int] = []
+
+    def counting(make: Any) -> Any:
+        def make_and_count(*args: Any, **options: Any) -> pa.Table:
+            table = make(*args, **options)
+            made.append(n_values(table))
+            return table
+
+        return make_and_count
+
+    monkeypatch.setattr(arrow_json, "read_json", counting(arrow_json.read_json))
+    monkeypatch.setattr(json_lines, "table_of", counting(json_lines.table_of))
+    return made
+
+
+@pytest.mark.parametrize("way", ["rows", "fields", "lists of nulls"])
+def test_no_more_values_are_made_at_once_the_more_fields_there_are(
+    monkeypatch: pytest.MonkeyPatch, sizes: list[int], way: str
+) -> None:
+    at_once = 1 << 14
+    monkeypatch.setattr(line_blocks, "CELLS", at_once)
+    monkeypatch.setattr(text_bytes, "SMALL", 8 * 4 * at_once)
+    greatest = []
+    for n in (250, 500, 1_000, 2_000):
+        fields = [{f"k{i}": 1} | ({"z": [None]} if way == "lists of nulls" else {}) for i in range(n)]
+        write(*({"ts": i, "type": "a"} | (row if way == "rows" else {"o": row}) for i, row in enumerate(fields)))
+        sizes.clear()
+        with suppress(DataError):  # of the larger files, which would be tables of too many values
+            acep.read_events("x.jsonl", max_expansion=1)
+        greatest.append(max(sizes, default=0))
+    assert at_once // 2 < max(greatest) <= at_once
+
+
+def test_lint_reads_what_is_used_where_fields_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    write(*({"ts": i, "type": "a", "o": {"x": i, **{f"k{j}": 1 for j in range(50)}}} for i in range(100)))
+    query = "PATTERN SEQ(a p, a q) WHERE p.o.x < q.o.x WITHIN 1"
+    options = options_of(columns=["ts", "type", "o.x"])
+    for most, complete in ((53 * 100, False), (54 * 100, True)):  # with the object itself
+        monkeypatch.setattr(reading, "MOST", most)
+        assert reading.read_whole("x.jsonl", options)[1] is complete
+    assert acep.lint("x.jsonl", query).codes == ["no_partition"]
 
 
 @pytest.mark.parametrize("depth", [99, 101, 300, 2_000, 100_000])

@@ -21,6 +21,7 @@ import pytest
 import acep
 from acep.cli import main
 from acep.errors import AcepError
+from acep.linting import duplicate_rules
 from acep.linting.lint import RULES
 from examples import data as streams
 from examples import examples
@@ -42,6 +43,12 @@ def twice(given: dict[str, list[Any]]) -> dict[str, list[Any]]:
     return {name: column * 2 for name, column in given.items()}
 
 
+def with_last_again(given: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The rows, and the last one again."""
+    return {name: [*column, column[-1]] for name, column in given.items()}
+
+
+LONG = {"ts": [10 * n for n in range(600)], "type": ["A", "B"] * 300, "k": [n // 2 % 10 for n in range(600)]}
 NESTED = [[{"n": n}] for n in range(N)]
 KEYED = "PATTERN SEQ(A a, B b) WHERE [k] WITHIN 300"
 TEAMS = rows(type=list("AABB" * (N // 4)), k=[0] * N, x=[1, 2] * (N // 2))
@@ -212,6 +219,9 @@ PAIRS: list[tuple[str, str, tuple[Any, ...], tuple[Any, ...]]] = [
     ("rows_twice", "warning", (KEYED, twice(rows())), (KEYED, twice(rows()) | {"x": list(range(2 * N))})),
     ("rows_twice", "warning", (KEYED, twice(rows(x=NESTED))), (KEYED, twice(rows()) | {"x": NESTED + NESTED[::-1]})),
     ("rows_twice", "warning", (KEYED, twice(rows())), (KEYED, twice(rows()), {"id": "x"})),
+    ("rows_twice", "warning", (KEYED, with_last_again(rows())), (KEYED, rows())),
+    ("rows_twice", "note", (KEYED, with_last_again(LONG)), (KEYED, LONG)),
+    ("rows_twice", "note", (KEYED, with_last_again(LONG | {"y": [[{"n": n}] for n in range(600)]})), (KEYED, LONG)),
     ("out_of_order", "note", (KEYED, rows(ts=[10 * (n ^ 1) for n in range(N)])), (KEYED, rows())),
     (
         "any_match_repetition", "warning",
@@ -269,6 +279,15 @@ def test_rows_that_are_equal_are_told_by_all_columns_of_files(
 def test_rows_are_compared_by_columns_of_any_type(column: pa.Array) -> None:
     again = pa.table(twice(rows())).append_column("z", column)
     assert "rows_twice" in acep.lint(again, KEYED).codes
+
+
+def test_rows_with_many_fields_are_compared_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("acep.linting.duplicate_rules.VALUES", 7)
+    wide = [{f"k{i}": n * 10 + i for i in range(3)} for n in range(N)]
+    (finding,) = [one for one in look(KEYED, twice(rows(o=wide))) if one.code == "rows_twice"]
+    assert finding.message == "60 of 120 rows are equal to one before them in every column"
+    nested = pa.table({"o": wide + wide[:1]})
+    assert duplicate_rules._rows_again(nested) == 1
 
 
 def test_a_column_that_no_query_reads_may_be_unreadable(tmp_path: Path) -> None:

@@ -217,6 +217,52 @@ def test_a_time_that_is_said_makes_ids_forgotten() -> None:
         matcher.push(table([row(2, 5)]))
 
 
+NUMBERED = {"seq": "n", "seq_gaps": True}
+BOUNDED: list[dict[str, Any]] = [
+    {},
+    {"lateness": 5},
+    {"lateness": 5, "speculation": 2},
+    {"lateness": 5, "speculation": "inf"},
+    {"lateness": 5, "dynamic": True},
+    {"lateness": "inf"},
+    NUMBERED,
+    {**NUMBERED, "duplicates": "drop"},
+    {**NUMBERED, "lateness": 5},
+    {**NUMBERED, "lateness": "inf"},
+]
+
+
+def ids_after(rows: int, way: dict[str, Any]) -> int:
+    """Return how many ids a Matcher knows after so many rows that all come in order, one for each time."""
+    matcher = acep.Matcher(QUERY, id="id", **way)
+    for start in range(0, rows, 1000):
+        n = list(range(start, start + 1000))
+        letters = ["ab"[i % 2] for i in n]
+        matcher.push(pa.table({"id": n, "ts": n, "type": letters, "k": n, "v": n, "n": n}))
+        if way.get("lateness") == "inf":
+            matcher.advance(start + 995)
+    tables = matcher._tables
+    seen = tables.seen if tables.arrivals is None else tables.arrivals._seen
+    assert seen is not None
+    return len(seen)
+
+
+@pytest.mark.parametrize("way", BOUNDED)
+def test_as_many_ids_are_known_however_long_a_stream_is(way: dict[str, Any]) -> None:
+    few, more, most = (ids_after(rows, way) for rows in (10_000, 20_000, 40_000))
+    assert 0 < few == more == most < 2 * 4096
+
+
+def test_the_id_of_a_final_event_may_come_with_another_number() -> None:
+    rows = [one | {"n": n} for n, one in enumerate(FOUR)]
+    matcher = acep.Matcher(QUERY, id="id", **NUMBERED)
+    matcher.push(table(rows))
+    with pytest.raises(DataError, match="the id 4 of column `id` came before"):
+        matcher.push(table([row(4, 5) | {"n": 4}]))  # events at its time may still come
+    matcher.push(table([row(1, 5) | {"n": 4}, row(9, 6, "b") | {"n": 5}]))
+    assert matcher.report.events == 6
+
+
 def test_without_lateness_the_events_of_the_latest_time_may_come_again() -> None:
     matcher = acep.Matcher(QUERY, id="id")
     matcher.push(table(FOUR))

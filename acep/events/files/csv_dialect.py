@@ -11,8 +11,7 @@ from typing import Literal
 from acep.errors import DataError
 from acep.events.files.csv_rows import NOT_CLOSED, ROWS_INSIDE, TOO_LONG, RowCutter, RowPiece, count_lines
 from acep.events.files.finding import EventFile
-from acep.events.files.line_blocks import too_long
-from acep.events.files.options import Options
+from acep.events.files.options import Options, too_long
 from acep.events.files.text_bytes import text_chunks
 
 __all__ = ["Dialect", "dialect_of", "fault_of"]
@@ -58,7 +57,9 @@ def dialect_of(source: EventFile, options: Options, size: int) -> Dialect:
     """
     delimiter = options.delimiter or DELIMITERS[source.form]
     cutter = RowCutter(delimiter.encode(), options.max_line, options.quotes)
+    has_bytes = False
     for piece in cutter.pieces(text_chunks(source, options, size)):
+        has_bytes = True
         if piece.why is None and piece.data.startswith(ZEEK):
             return _zeek(piece.data, source.name)
         if piece.why is not None:
@@ -66,7 +67,18 @@ def dialect_of(source: EventFile, options: Options, size: int) -> Dialect:
         for n_lines, row in cutter.rows(piece.data):
             header_lines = piece.line - 1 + n_lines + max(count_lines(row), 1)
             names = _names(row, delimiter, source.name, options)
+            if piece.line + n_lines > 1 and len(set(names)) < len(names):  # is it a row?
+                raise DataError(
+                    f"`{source.name}`, line {piece.line + n_lines} is the header, as lines before it are empty, and"
+                    " two of its names are equal",
+                    hint="the first line names the columns",
+                    code="data_column",
+                )
             return Dialect(names, delimiter, options.quotes, header_lines)
+    if has_bytes:
+        raise DataError(
+            f"`{source.name}` has empty lines only", hint="the first line names the columns", code="data_column"
+        )
     return Dialect([], delimiter, options.quotes)
 
 

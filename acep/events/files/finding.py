@@ -5,17 +5,18 @@ from __future__ import annotations
 import glob
 import os
 import stat
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 
 from acep.errors import DataError, DataWarning, suggest, warn_caller
 from acep.events.files.folders import NO_FILE, check_hard_links, files_of_glob, walk_folder
-from acep.events.files.formats import COMPRESSED, format_of, open_bytes, reason_of, split_format
+from acep.events.files.formats import format_of, open_bytes, reason_of, split_format
+from acep.events.files.options import Options
+from acep.events.files.spooling import spool
 
 __all__ = ["STDIN", "EventFile", "regular_files", "sources_of", "warn_of_others", "warn_of_refused"]
 
@@ -37,12 +38,12 @@ class EventFile:
         return open_bytes(self.path, self.packed)
 
 
-def sources_of(paths: Paths, form: str | None, folder: Path) -> list[EventFile]:
+def sources_of(paths: Paths, options: Options, folder: Path) -> list[EventFile]:
     """Return the files that the paths mean. Pipes and standard input (``"-"``) are copied to ``folder`` first, because
-    a stream may have to be read twice. ``form`` is the format of files whose names do not have a known suffix.
+    a stream may have to be read twice.
 
     Files without a byte are left out. Raises :class:`DataError` for files that are missing, of no known format, or
-    the same under two names.
+    the same under two names, and for a device or a pipe that seems to have no end.
     """
     named_paths = paths if isinstance(paths, list | tuple) else [paths]
     if not named_paths:
@@ -57,7 +58,7 @@ def sources_of(paths: Paths, form: str | None, folder: Path) -> list[EventFile]:
         raise DataError("standard input can be read once", hint="give `-` once", code="file_read")
     files: list[EventFile] = []
     for text in texts:
-        files += _meant(text, form, folder, len(files))
+        files += _meant(text, options, folder, len(files))
     seen = set[Path]()
     for file in files:
         if (target := file.path.resolve()) in seen:
@@ -69,7 +70,8 @@ def sources_of(paths: Paths, form: str | None, folder: Path) -> list[EventFile]:
     return [file for file, state in zip(files, states, strict=True) if state.st_size]
 
 
-def _meant(text: str, form: str | None, folder: Path, number: int) -> list[EventFile]:
+def _meant(text: str, options: Options, folder: Path, number: int) -> list[EventFile]:
+    form = options.format
     if text == STDIN:
         if form is None:
             raise DataError(
@@ -77,14 +79,16 @@ def _meant(text: str, form: str | None, folder: Path, number: int) -> list[Event
                 hint='format="csv", "tsv", "jsonl" or "parquet"',
                 code="file_read",
             )
-        return [_spooled(None, "standard input", form, folder, number)]
+        return [_spooled(None, "standard input", form, options, folder, number)]
     try:
         paths, where, unread, refused = _named(text, form)
         if unread:
             warn_of_others(unread, where or text)
         if refused:
             warn_of_refused(refused, where or text)
-        return [_file(paths[0], form, folder, number)] if where is None else _all(paths, where, form, folder, number)
+        return (
+            [_file(paths[0], options, folder, number)] if where is None else _all(paths, where, options, folder, number)
+        )
     except DataError:
         raise
     except (OSError, ValueError) as wrong:
@@ -135,20 +139,21 @@ def regular_files(paths: Paths) -> list[Path] | None:
     return files if again else None
 
 
-def _all(paths: list[Path], where: str, form: str | None, folder: Path, number: int) -> list[EventFile]:
+def _all(paths: list[Path], where: str, options: Options, folder: Path, number: int) -> list[EventFile]:
     files = [p for p in paths if not p.is_dir()]
     if not files:
-        hint = None if form is not None else "names of files of events end in .csv, .tsv, .jsonl, .parquet"
+        hint = None if options.format is not None else "names of files of events end in .csv, .tsv, .jsonl, .parquet"
         raise DataError(f"there is no file of events in {where}", hint=hint, code="file_read")
-    return [_file(p, form, folder, number + i) for i, p in enumerate(files)]
+    return [_file(p, options, folder, number + i) for i, p in enumerate(files)]
 
 
 def _known(name: str, form: str | None) -> bool:
     return form is not None or split_format(name)[0] is not None
 
 
-def _file(path: Path, form: str | None, folder: Path, number: int) -> EventFile:
+def _file(path: Path, options: Options, folder: Path, number: int) -> EventFile:
     form_of_name, packed = split_format(path)
+    form = options.format
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -164,7 +169,7 @@ def _file(path: Path, form: str | None, folder: Path, number: int) -> EventFile:
         )
     if stat.S_ISREG(mode):
         return EventFile(path, str(path), form, packed)
-    return _spooled(path, str(path), form, folder, number, packed)
+    return _spooled(path, str(path), form, options, folder, number, packed)
 
 
 def _missing(path: Path) -> DataError:
@@ -178,35 +183,8 @@ def _missing(path: Path) -> DataError:
 
 
 def _spooled(
-    path: Path | None, name: str, form: str, folder: Path, number: int, packed: str | None = None
+    path: Path | None, name: str, form: str, options: Options, folder: Path, number: int, packed: str | None = None
 ) -> EventFile:
     """Copy the bytes of a pipe or of standard input to a file."""
     copy_path = folder / f"{number}.{form}"
-    try:
-        with copy_path.open("wb") as copy:
-            if path is None:
-                _copy(getattr(sys.stdin, "buffer", sys.stdin), copy)
-            else:
-                with path.open("rb") as pipe:
-                    _copy(pipe, copy)
-        with copy_path.open("rb") as copy_in:
-            head = copy_in.read(4)
-    except (OSError, ValueError, AttributeError, TypeError) as wrong:
-        raise DataError(f"{name} cannot be read: {reason_of(wrong)}", code="file_read") from None
-    if packed is None and form != "parquet":
-        packed = _packed(head)
-    return EventFile(copy_path, name, form, packed)
-
-
-def _copy(source: Any, target: IO[bytes]) -> None:
-    """Copy bytes as they come: a read that waits for many would not notice a signal."""
-    read = getattr(source, "read1", source.read)
-    while chunk := read(1 << 20):
-        target.write(chunk)
-
-
-def _packed(head: bytes) -> str | None:
-    """Return the compression of a pipe by its first bytes, or ``None``."""
-    if head[:2] == b"\x1f\x8b":
-        return COMPRESSED[".gz"]
-    return COMPRESSED[".zst"] if head == b"\x28\xb5\x2f\xfd" else None
+    return EventFile(copy_path, name, form, spool(path, copy_path, form, packed, options))

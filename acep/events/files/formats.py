@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 
@@ -39,9 +40,21 @@ def format_of(path: str | os.PathLike[str]) -> str:
     """
     form, packed = split_format(path)
     if form is None or (form == "parquet" and packed is not None):
-        hint = f'its name must end in {LISTED}; or say what it is, as format="csv"'
+        hint = f'its name must end in {LISTED}; or say what it is, as format="{_guessed(path)}"'
         raise DataError(f"`{path}` is not named like a file of events", hint=hint, code="file_read")
     return form
+
+
+def _guessed(path: str | os.PathLike[str]) -> str:
+    """Return the format that the first bytes of a file look like."""
+    try:
+        with open_bytes(Path(path), split_format(path)[1]) if Path(path).is_file() else io.BytesIO() as stream:
+            head = stream.read(1 << 10)
+    except (OSError, pa.ArrowException):
+        return "csv"
+    looks = {"zeek": head.startswith(b"#separator "), "parquet": head.startswith(b"PAR1"), "jsonl": head[:1] == b"{"}
+    tabs = "tsv" if b"\t" in head and b"," not in head else "csv"
+    return next((name for name, is_so in looks.items() if is_so), tabs)
 
 
 def split_format(path: str | os.PathLike[str]) -> tuple[str | None, str | None]:

@@ -17,7 +17,7 @@ from acep.events.files.exponents import has_long_exponents
 from acep.events.files.finding import EventFile
 from acep.events.files.json_rows import is_deeper, object_of, table_of
 from acep.events.files.json_shapes import EXACT, AttributeLimit, JsonShape, KindError, LinePlace
-from acep.events.files.line_blocks import count_lines, cut, line_blocks, lines_of, parts_of
+from acep.events.files.line_blocks import count_lines, cut, line_blocks, lines_of, parts_of, rows_at_once
 from acep.events.files.long_numbers import long_runs
 from acep.events.files.options import BadLines, Options
 from acep.events.files.text_bytes import VALUE, check_expansion
@@ -68,24 +68,24 @@ class JsonFile:
         self.source, self.options, self.bad, self.shapes, self.limit = source, options, bad, shapes, limit
         self.skipped: set[int] = set()
         self._used = Used(options.columns)
+        self._n_rows = 0  # of the first pass so far
 
     def look(self) -> Iterator[pa.Table]:
         """Yield blocks of rows with types that may still change, and record shapes and bad lines."""
-        is_first, n_rows = True, 0
+        is_first = True
         for number, block in self._blocks(counts=True):
             head, rest = cut(block, FIRST) if is_first else (b"", block)
-            if head:
-                yield self._projected(self._slow(number, head))
+            yield from self._slow(number, head)
             is_first = False
             for at, part in parts_of(rest, number + head.count(b"\n"), self.limit.n_read):
-                roots = self._roots()
-                table = self._fast(part, count_lines(part), roots, is_first=True)
+                n_lines, roots = count_lines(part), self._roots()
+                self._check_values(n_lines)
+                table = self._fast(part, n_lines, roots, is_first=True)
                 if table is None or not self._exact(table, part, at):
-                    table = self._slow(at, part)
-                n_rows += table.num_rows
-                # Few bytes may make many values, as each line may have attributes of its own.
-                check_expansion(self.source, self.options, n_rows * self.limit.n_read * VALUE, "read")
-                yield self._projected(table)
+                    yield from self._slow(at, part)
+                else:
+                    self._n_rows += table.num_rows
+                    yield self._projected(table)
 
     def values(self, types: Mapping[str, pa.DataType]) -> Iterator[pa.Table]:
         """Yield blocks of rows of ``types``, which are those of :func:`columns_of`."""
@@ -219,7 +219,7 @@ class JsonFile:
 
     # Line by line -------------------------------------------------------------------------------
 
-    def _slow(self, number: int, block: bytes) -> pa.Table:
+    def _slow(self, number: int, block: bytes) -> Iterator[pa.Table]:
         rows, lines = [], []
         for at, line in lines_of(block, number):
             try:
@@ -233,10 +233,19 @@ class JsonFile:
             else:
                 rows.append(row)
                 lines.append(line)
-        # Arrow's reader makes the table if possible, because pa.array of Python values may import pandas.
-        roots = self._roots()
-        table = self._fast(b"\n".join([*lines, b""]), len(lines), roots)
-        return table_of(rows, roots) if table is None else table
+        self._check_values(len(rows))
+        self._n_rows += len(rows)
+        roots, n_at_once = self._roots(), rows_at_once(self.limit.n_read)
+        for start in range(0, len(rows), n_at_once):
+            stop = min(start + n_at_once, len(rows))
+            # Arrow's reader makes the table if possible, because pa.array of Python values may import pandas.
+            table = self._fast(b"\n".join([*lines[start:stop], b""]), stop - start, roots)
+            yield self._projected(table_of(rows[start:stop], roots) if table is None else table)
+
+    def _check_values(self, n_rows: int) -> None:
+        """Raise :class:`DataError` if there are too many values for the size of the file once ``n_rows`` more are read:
+        few bytes may make many, as each line may have attributes of its own."""
+        check_expansion(self.source, self.options, (self._n_rows + n_rows) * self.limit.n_read * VALUE, "read")
 
     def _see(self, row: dict[str, Any], line_number: int) -> None:
         """Record the shapes of the attributes of a line. Raises :class:`DataError`; with bad lines that are skipped, no

@@ -16,6 +16,8 @@ from acep.events.nested import json_text
 
 __all__ = ["is_deeper", "object_of", "table_of"]
 
+VALUES = 1 << 16  # Python's values that are made at once
+
 
 def object_of(line: bytes, where: str) -> dict[str, Any]:
     """Return the object of a line; ``where`` says which line it is.
@@ -79,8 +81,18 @@ def table_of(rows: list[dict[str, Any]], roots: Mapping[str, pa.DataType]) -> pa
     arrays = []
     for name, root_type in roots.items():
         plain = _without_decimals(root_type)
-        arrays.append(pa.array([_value(row.get(name), plain) for row in rows], plain))
+        n_at_once = max(VALUES // _n_values(plain), 1)
+        chunks = [
+            pa.array([_value(row.get(name), plain) for row in rows[start : start + n_at_once]], plain)
+            for start in range(0, len(rows), n_at_once)
+        ]
+        arrays.append(pa.chunked_array(chunks, plain))
     return pa.Table.from_arrays(arrays, names=list(roots))
+
+
+def _n_values(read: pa.DataType) -> int:
+    """Return how many values one of a type has, of which each takes memory where it is null, too."""
+    return sum((_n_values(field.type) for field in read), 1) if pa.types.is_struct(read) else 1
 
 
 def _without_decimals(read: pa.DataType) -> pa.DataType:

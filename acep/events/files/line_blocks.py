@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 from acep.errors import DataError
 from acep.events.files.finding import EventFile
-from acep.events.files.options import Options
+from acep.events.files.options import Options, too_long
 from acep.events.files.text_bytes import text_chunks
 
-__all__ = ["count_lines", "cut", "line_blocks", "lines_of", "parts_of", "too_long"]
+__all__ = ["count_lines", "cut", "line_blocks", "lines_of", "parts_of", "rows_at_once"]
 
 CELLS = 1 << 22  # rows times columns that are read at once
 
@@ -47,24 +47,22 @@ def line_blocks(
         yield number, pending + b"\n"
 
 
-def too_long(name: str, line: int, options: Options) -> DataError:
-    """Return the error for a line that is longer than the options allow."""
-    shown = f"{options.max_line >> 20} MB" if options.max_line >= 1 << 20 else f"{options.max_line:,} bytes"
-    return DataError(
-        f"`{name}`, line {line} is longer than {shown}",
-        hint="is a line end or a quotation mark missing? max_line= allows longer lines",
-        code="data_value",
-    )
-
-
 def parts_of(block: bytes, number: int, n_columns: int) -> Iterator[tuple[int, bytes]]:
     """Yield a block in parts of so few lines that rows of many columns fit into memory, each with its first line's
     number; that of the block is ``number``."""
-    n_lines = max(CELLS // max(n_columns, 1), 1)
     while block:
-        head, block = cut(block, n_lines)
+        head, block = cut(block, rows_at_once(n_columns))
         yield number, head
         number += head.count(b"\n")
+
+
+def rows_at_once(n_columns: int) -> int:
+    """Return how many rows of so many columns are read at once.
+
+    >>> rows_at_once(10_000), rows_at_once(10**9)
+    (419, 1)
+    """
+    return max(CELLS // max(n_columns, 1), 1)
 
 
 def lines_of(block: bytes, number: int) -> Iterator[tuple[int, bytes]]:

@@ -15,7 +15,7 @@ from acep.events.files.casts import Cast, casts_of
 from acep.events.files.formats import NAMES
 from acep.storage.sizes import size_in_bytes
 
-__all__ = ["MAX_COLUMNS", "MAX_EXPANSION", "MAX_LINE", "MAX_SKIPPED", "BadLines", "Options", "options_of"]
+__all__ = ["MAX_COLUMNS", "MAX_EXPANSION", "MAX_LINE", "MAX_SKIPPED", "BadLines", "Options", "options_of", "too_long"]
 
 MAX_SKIPPED = 0.01
 MAX_LINE = 16 << 20
@@ -148,6 +148,16 @@ def options_of(
     )
 
 
+def too_long(name: str, line: int, options: Options) -> DataError:
+    """Return the error for a line that is longer than the options allow."""
+    shown = f"{options.max_line >> 20} MB" if options.max_line >= 1 << 20 else f"{options.max_line:,} bytes"
+    return DataError(
+        f"`{name}`, line {line} is longer than {shown}",
+        hint="is a line end or a quotation mark missing? max_line= allows longer lines",
+        code="data_value",
+    )
+
+
 def _number(name: str, number: object, *, least: int, greatest: int) -> float:
     """Return a number of an option. Raises :class:`DataError` for one that is out of bounds, or none."""
     if isinstance(number, bool) or not isinstance(number, Real) or not least <= float(number) <= greatest:
@@ -175,7 +185,9 @@ def _delimiter(delimiter: object) -> str | None:
 
 def _quote(quote: object) -> bool:
     if quote is not None and (not isinstance(quote, str) or quote not in ('"', "none")):
-        raise DataError(f"quote={quote!r} is no quotation mark", hint="'\"' or None", code="option_invalid")
+        raise DataError(
+            f"quote={quote!r} is no quotation mark", hint="quote='\"', or quote=None", code="option_invalid"
+        )
     return quote == '"'
 
 

@@ -165,7 +165,7 @@ def open_events(paths: Paths, options: Options) -> Iterator[EventStream]:
         with tempfile.TemporaryDirectory(prefix="acep-events-") as name:
             folder = Path(name)
             options = replace(options, casts=dict(options.casts))  # reading may add to them
-            first_pass = survey(sources_of(paths, options.format, folder), options)
+            first_pass = survey(sources_of(paths, options, folder), options)
             odd_columns = first_pass.odd_columns
             for remark in first_pass.remarks if options.remarks else ():
                 warn_caller(remark, DataWarning)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -58,11 +59,27 @@ def text_chunks(source: EventFile, options: Options, size: int = CHUNK) -> Itera
         raise DataError(where, hint="is it whole? or save the file as UTF-8", code="data_value") from None
 
 
+# How files that are no text begin, by what they are.
+NO_TEXT = (
+    (b"\x1f\x8b", "compressed with gzip", "name it so: {}.gz"),
+    (b"\x28\xb5\x2f\xfd", "compressed with zstd", "name it so: {}.zst"),
+    (b"\xfd7zXZ\0", "compressed with xz", "decompress it first, or compress it with gzip or zstd"),
+    (b"BZh91AY&SY", "compressed with bzip2", "decompress it first, or compress it with gzip or zstd"),
+    (b"PK\x03\x04", "a zip archive, or a workbook", "take the file out of it, or save it as CSV"),
+    (b"PAR1\x15", "a Parquet file", "name it so: {}.parquet"),
+    (b"\x89HDF\r\n", "an HDF5 file", "save it as CSV or Parquet"),
+    (b"ARROW1\0", "a file of Arrow", "save it as Parquet"),
+)
+
+
 def _without_mark(data: bytes, name: str) -> tuple[bytes, codecs.IncrementalDecoder | None]:
     """Return the first bytes without the mark of their encoding, and what decodes them (``None``: they are UTF-8)."""
     for mark, encoding in MARKS:
         if data.startswith(mark):
             return data[len(mark) :], None if encoding is None else codecs.getincrementaldecoder(encoding)()
+    for beginning, what, hint in NO_TEXT:
+        if data.startswith(beginning):
+            raise DataError(f"`{name}` is {what}", hint=hint.format(Path(name).name), code="file_read")
     if data[1:2] == b"\0" or data[:1] == b"\0":
         raise DataError(
             f"`{name}` is in UTF-16 or UTF-32, without the mark at its beginning that would tell which, or no text",
