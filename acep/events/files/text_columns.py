@@ -37,7 +37,7 @@ SORTS = {
     "text": TEXT,
     **{look: "times with a zone" if look.endswith("+") else "times" for look in TIMES},
 }
-"""What values of each look are called."""
+"""The name of values of each look."""
 EXCHANGE = str.maketrans(".,", ",.")
 COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+|inf(inity)?)([eE][+-]?\d+)?\s*", re.IGNORECASE)
