@@ -23,9 +23,9 @@ CORE = "acep/native/src/"
 SUFFIXES = {".cpp", ".hpp", ".cmake", ".java", ".txt", ".py"}
 DIGITS = 12
 RUN_BY_ALL = ("acep.runtime.api",)
-"""What runs in each experiment, whatever it imports: ``acep.match`` and ``acep.Matcher``."""
+"""The code that runs in each experiment, whatever it imports: ``acep.match`` and ``acep.Matcher``."""
 WRITE_PAGES = {"experiments.ages", "experiments.charts", "experiments.measured_code", "experiments.results"}
-"""What writes pages down, which no figure depends on."""
+"""The code that writes pages, on which no figure depends."""
 PAGES = {
     "ablation": ("experiments.overload.ablation",),
     "automata": ("experiments.automata",),

@@ -40,4 +40,4 @@ class CaseCounts:
 
 
 CASES = CaseCounts(float(os.environ.get("ACEP_CASES") or 1))
-"""What the fixture ``cases`` gives, for the values of a parameter: ``range(CASES(20))``."""
+"""The number that the fixture ``cases`` gives, for the values of a parameter: ``range(CASES(20))``."""

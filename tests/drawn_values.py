@@ -1,4 +1,4 @@
-"""What a random test had drawn when it failed, from the variables of its functions; tests/conftest.py prints it."""
+"""Print the values that a failing random test had drawn, from the variables of its functions, for tests/conftest.py."""
 
 from __future__ import annotations
 

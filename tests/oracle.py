@@ -671,7 +671,7 @@ class Runs:
         return last.ts - first.ts <= within.amount
 
     def _cost(self, leg: Leg, before: Event, event: Event) -> Number:
-        """What a leg between two bound events costs: under contiguity also the events between that are surplus."""
+        """The cost of a leg between two bound events: under contiguity also the events between that are surplus."""
         if not self.reading.contiguous:
             return leg.weight
         between = event.position - before.position - 1

@@ -143,7 +143,7 @@ def test_what_fails_only_once_is_said_to() -> None:
     assert str(failure.value) == "title\nx\n1\n# When it was run again, it did not fail.\n# wrong"
 
 
-# What was drawn
+# Values that were drawn
 
 
 def test_a_random_test_that_fails_says_what_it_had_drawn() -> None:

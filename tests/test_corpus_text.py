@@ -1,4 +1,4 @@
-"""What is written for the corpus is a case of it: it is read, and engines give the matches that stand in it."""
+"""A text that is written for the corpus is a case of it: it loads, and engines give the matches that stand in it."""
 
 from __future__ import annotations
 

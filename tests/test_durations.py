@@ -65,7 +65,7 @@ def test_a_run_that_was_stopped_goes_on_with_what_did_not_pass(
 ) -> None:
     monkeypatch.setenv("ACEP_RESUME", "1")
     run_tests(pytester, monkeypatch, "0.2", 2).assert_outcomes(passed=2, failed=1, errors=1)
-    # What failed fails again, and nothing else runs.
+    # The tests that failed fail again, and no other runs.
     run_tests(pytester, monkeypatch, "0.2").assert_outcomes(failed=1, errors=1)
     outcomes = {duration.test: duration.outcome for duration in read_durations(pytester.path / "durations.tsv")}
     assert sorted(outcomes.values()) == ["failed", "failed", "passed", "passed"]
@@ -102,7 +102,7 @@ def test_under_other_settings_a_step_runs_again_and_says_why(
     result.assert_outcomes(passed=4)
     was = before or "not set"
     result.stdout.fnmatch_lines([f"some runs again, as settings differ: {name} is {now} and was {was}"])
-    # What passed under the first settings need not run under them again.
+    # The tests that passed under the first settings need not run under them again.
     monkeypatch.setenv(name, before)
     run_tests(pytester, monkeypatch, before if name == "ACEP_SLOWEST" else "0").assert_outcomes()
 

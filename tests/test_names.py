@@ -141,7 +141,7 @@ def parse_baseline(text: str) -> Baseline | None:
 
 
 def unite_baselines(baselines: Sequence[Baseline]) -> Baseline | None:
-    """What is allowed if each of these holds: a file that one of them lacks has no more than a new one."""
+    """Return the numbers that all of these baselines allow; a file that one of them lacks is a new one."""
     if not baselines:
         return None
     files = set.intersection(*({*baseline.files} for baseline in baselines))
@@ -152,7 +152,7 @@ def unite_baselines(baselines: Sequence[Baseline]) -> Baseline | None:
 
 
 def committed_baselines(root: Path) -> list[Baseline]:
-    """What every commit allowed that leads to the one that is checked out, as far as there is a history."""
+    """Return the numbers that every ancestor commit allowed, as far as there is a history."""
 
     def run_git(*arguments: str) -> str:
         done = subprocess.run(("git", *arguments), cwd=root, capture_output=True, text=True, check=False)

@@ -202,7 +202,7 @@ def matches_at_once(engine: str, case: Case) -> list[tuple[Any, ...]]:
 
 
 def matches_in_pieces(engine: str, case: Case, *, restored: bool = False) -> list[tuple[Any, ...]]:
-    """What a matcher gives for pieces of the stream; ``restored``: another one goes on after each."""
+    """Return the matches of a matcher for pieces of the stream; ``restored``: another one goes on after each."""
 
     def matcher() -> Any:
         return acep.Matcher(case.query(), engine=engine, **case.stream)

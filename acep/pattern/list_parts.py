@@ -19,7 +19,7 @@ _TEXT = re.compile(r"text\((.+)\)", re.DOTALL)
 
 @dataclass(frozen=True)
 class ListPart:
-    """What is asked of the list ``name``: whether it contains a ``value`` (a text, a number as it is written, or a
+    """A question about the list ``name``: whether it contains a ``value`` (a text, a number as it is written, or a
     truth value), or with ``None`` its text."""
 
     name: str

@@ -171,7 +171,7 @@ def test_under_contiguity_what_need_not_be_there_leaves_no_gap() -> None:
     arcs, _ = composed("PATTERN SEQ(A a, B? b, C{2,} c[]) WHERE strict_contiguity", errors=1)
     onward = {arc.target: arc.gaps for arc in arcs.arcs[1]}
     assert onward[3] == ((0, 0),)  # past b
-    # What has missed one c goes on in copies of its own, which end with the second.
+    # A run that has missed one c goes on in copies of its own, which end with the second.
     (after,) = (arc for arc in arcs.arcs[1] if arc.gaps == ((1, 1),))
     assert arcs.states[after.target].accepts
     assert not arcs.arcs[after.target]

@@ -1,4 +1,4 @@
-"""What a file, a line, a folder and a schema may take is bounded: what is more is refused in one line."""
+"""A file, a line, a folder and a schema may take so much and no more: one line refuses the rest."""
 
 from __future__ import annotations
 

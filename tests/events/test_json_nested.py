@@ -257,7 +257,7 @@ def _without_nulls(value: Any) -> Any:
 
 @pytest.mark.parametrize("where", ["rows", "fields", "one line"])
 def test_many_distinct_keys_cost_little(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
-    """What is done for each key does not grow with the number of keys: a count of work, not of time."""
+    """The work for each key does not grow with the number of keys."""
     calls = 0
     below = json_lines.Used.below
 
@@ -303,7 +303,7 @@ def test_more_attributes_than_are_allowed() -> None:
 
 
 def test_unread_attributes_take_no_room() -> None:
-    """What is used may come behind more attributes than may be read."""
+    """An attribute that is used may come behind more attributes than may be read."""
     write(*({"ts": i, "type": "a", f"k{i}": 1, **({"v": i} if i > 40 else {})} for i in range(50)))
     table = acep.read_events("x.jsonl", ["ts", "v"], max_columns=20)
     assert table.column("v").null_count == 41

@@ -30,7 +30,7 @@ from tests.random_cases import Case as RandomCase
 from tests.random_cases import random_case
 from tests.spark.by_hand import as_rows, numbered, rows_of, rows_that_differ, stream, the_job
 from tests.spark.by_hand_files import FileStream, coded
-from tests.spark.cases import GOOD, complaint_of_stream, of_corpus, of_random
+from tests.spark.cases import GOOD, Streamed, complaint_of_stream, of_corpus, of_random
 from tests.test_random import manageable
 from tests.thinned import thinned
 from tests.tied_cases import tied_cases
@@ -58,16 +58,21 @@ def test_random_streams_in_disorder_are_one_process(cases: Callable[[int], int],
 # Outputs and budgets ---------------------------------------------------------------------------------
 
 
+def complaint_of_run(streamed: Streamed, output: str, folder: Path) -> str:
+    """Say how the rows of a run differ from those of one process; nothing if they do not."""
+    run = FileStream(streamed.job, Path(mkdtemp(dir=folder)), streamed.delay_ms, rng=streamed.rng)
+    rows, totals = run.stream(streamed.batches)
+    if output == "count":
+        counted = {"late": totals["late"], "count": sum(row["count"] for row in rows)}
+        return difference(counted, {"late": 0, "count": streamed.exact[0]["count"]}, ("run", "exact"))
+    return complaint_of_stream(streamed, rows, {"late": totals["late"]})
+
+
 @pytest.mark.parametrize("output", ["points", "bundles", "count"])
 def test_what_is_counted_is_what_one_process_counts(output: str, cases: Callable[[int], int], tmp_path: Path) -> None:
     def complaint_of(case: RandomCase) -> str:
         streamed = of_random(case, case.seed, output)
-        run = FileStream(streamed.job, Path(mkdtemp(dir=tmp_path)), streamed.delay_ms, rng=streamed.rng)
-        rows, totals = run.stream(streamed.batches)
-        if output == "count":
-            counted = {"late": totals["late"], "count": sum(row["count"] for row in rows)}
-            return difference(counted, {"late": 0, "count": streamed.exact[0]["count"]}, ("run", "exact"))
-        return complaint_of_stream(streamed, rows, {"late": totals["late"]})
+        return complaint_of_run(streamed, output, tmp_path)
 
     for seed in range(cases(40)):
         fail_if_wrong(random_case(seed), complaint_of)
@@ -82,12 +87,7 @@ def test_equalities_that_tie_all_are_one_process(output: str, cases: Callable[[i
         nonlocal spread
         streamed = of_random(case, case.seed, output)
         spread += any(part.keys and not streamed.job.plans[0].keys for part in streamed.job.passes)
-        run = FileStream(streamed.job, Path(mkdtemp(dir=tmp_path)), streamed.delay_ms, rng=streamed.rng)
-        rows, totals = run.stream(streamed.batches)
-        if output == "count":
-            counted = {"late": totals["late"], "count": sum(row["count"] for row in rows)}
-            return difference(counted, {"late": 0, "count": streamed.exact[0]["count"]}, ("run", "exact"))
-        return complaint_of_stream(streamed, rows, {"late": totals["late"]})
+        return complaint_of_run(streamed, output, tmp_path)
 
     for seed in range(cases(120)):
         fail_if_wrong(manageable(tied_cases(seed)[seed % 3])[0], complaint_of)

@@ -55,7 +55,7 @@ def test_a_replay_finds_what_one_process_finds(spark: Any, capsys: pytest.Captur
 
 def test_the_matches_of_a_replay_are_removed_with_their_session(tmp_path: Path) -> None:
     class Session:
-        """What can be referred to weakly."""
+        """An object that can be referred to weakly."""
 
     for name in ("matches", "state"):
         (tmp_path / "replay" / name).mkdir(parents=True)

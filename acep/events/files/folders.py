@@ -21,7 +21,7 @@ NO_FILE = "no file, but a pipe or a device"
 
 @dataclass
 class FolderWalk:
-    """What is in a folder and below, by paths below the folder ``root``: the states of its ``files``; and what is no
+    """The content of a folder and below, by paths below ``root``: the states of its ``files``; and what is no
     file, or leads to one that is there under another name (``refused``, with the reasons)."""
 
     root: Path

@@ -56,7 +56,7 @@ SORTS = {
     PADDED: UNZONED,
     **{look: ZONED if look.endswith("+") else UNZONED for look in TIMES},
 }
-"""What values of each look are called."""
+"""The name of values of each look."""
 
 TextFile = CsvFile | JsonFile
 

@@ -13,7 +13,7 @@ INDEX = re.compile(r"\[\d+\]")
 
 
 class Used:
-    """What is used of a value: everything, or some of its fields.
+    """The part of a value that is used: everything, or some of its fields.
 
     >>> used = Used(["ts", "dev.id", "dev.tags[1].name", "contains(roles, 'x')"])
     >>> dev = used.below("dev")
