@@ -281,7 +281,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["match", "query.acep", "broken.jsonl"], "line 2, column"),
     (["match", "query.acep", "event.csv"], "did you mean `events.csv`"),
     (["match", "query.acep", "events.xml"], "not named like a file of events"),
-    (["match", "query.acep", "float.csv"], "must hold integers, timestamps or dates, not double"),
+    (["match", "query.acep", "float.csv"], "`float.csv`, line 2: `ts` is '1.5', which is not written as an integer"),
     (["match", "query.acep", "words.csv"], "`words.csv`, line 2: `ts` is not a time"),
     (["match", "query.acep", "events.csv", "--ts", "time"], "there is no column `time`"),
     (["match", "query.acep", "events.csv", "--id", "idd"], "there is no column `idd`"),

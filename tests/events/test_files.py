@@ -262,7 +262,7 @@ def test_a_file_without_a_byte_among_others_has_no_events(put: Any, tmp_path: Pa
     assert read_events(tmp_path).num_rows == 0
 
 
-@pytest.mark.parametrize("content", [b"", b"\n\n", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("content", [b"", b"\n", b"\r\n\r\n", b"\n\n\n", b"\xef\xbb\xbf"])
 @pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.jsonl", "x.parquet", "x.csv.gz", "x.jsonl.gz"])
 def test_a_lone_file_without_events_has_no_matches(put: Any, name: str, content: bytes) -> None:
     if name == "x.parquet" and content:

@@ -350,15 +350,6 @@ def test_the_hint_of_an_unknown_name_says_the_format_of_its_text(data: bytes, fo
         assert str(wrong.value.hint).endswith(f'or say what it is, as format="{form}"')
 
 
-@pytest.mark.parametrize("text", ["\n", "\n\n\n", "\r\n\r\n"])
-def test_a_file_of_empty_lines_has_no_header(text: str) -> None:
-    Path("x.csv").write_bytes(text.encode())
-    with pytest.raises(DataError, match=r"`x\.csv` has empty lines only"):
-        acep.read_events("x.csv")
-    Path("x.jsonl").write_bytes(text.encode())
-    assert acep.read_events("x.jsonl").num_rows == 0  # which needs no header
-
-
 def test_a_header_behind_empty_lines() -> None:
     Path("x.csv").write_text("\n\nts,type\n1,a\n")
     assert acep.read_events("x.csv").num_rows == 1

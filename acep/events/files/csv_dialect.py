@@ -57,9 +57,7 @@ def dialect_of(source: EventFile, options: Options, size: int) -> Dialect:
     """
     delimiter = options.delimiter or DELIMITERS[source.form]
     cutter = RowCutter(delimiter.encode(), options.max_line, options.quotes)
-    has_bytes = False
     for piece in cutter.pieces(text_chunks(source, options, size)):
-        has_bytes = True
         if piece.why is None and piece.data.startswith(ZEEK):
             return _zeek(piece.data, source.name)
         if piece.why is not None:
@@ -75,10 +73,6 @@ def dialect_of(source: EventFile, options: Options, size: int) -> Dialect:
                     code="data_column",
                 )
             return Dialect(names, delimiter, options.quotes, header_lines)
-    if has_bytes:
-        raise DataError(
-            f"`{source.name}` has empty lines only", hint="the first line names the columns", code="data_column"
-        )
     return Dialect([], delimiter, options.quotes)
 
 
