@@ -29,39 +29,39 @@ def look(query: acep.Query, rows: Any = ROWS, key: tuple[Any, ...] = (), **names
         (
             "SEQ(a p, b q, c r) WITHIN 5",
             {"p": (0,), "q": (2,)},
-            "r is needed next",
+            "r (type c) is needed next",
             [],
             "no event of type c came before the window closed (event 3 is too late)",
         ),
         (
             "SEQ(a p, b q, d r) WITHIN 50",
             {"p": (0,), "q": (2,)},
-            "r is needed next",
+            "r (type d) is needed next",
             [],
             "no event of type d came before the stream ended",
         ),
         (
             "SEQ(a p, b q) WHERE q.x > p.x WITHIN 50",
             {"p": (0,)},
-            "q is needed next",
+            "q (type b) is needed next",
             [(2, "q", "q.x > p.x does not hold (q.x = 4, p.x = 5)")],
             "the stream ended",
         ),
         (
             "SEQ(a p, c q) WHERE q.x > 1 WITHIN 50",
             {"p": (0,)},
-            "q is needed next",
+            "q (type c) is needed next",
             [(3, "q", "q.x > 1 does not hold (q.x = null)")],
             "the stream ended",
         ),
         (
             "SEQ(a p, b q) WHERE p.x > 7 WITHIN 50",
             {},
-            "nothing is bound: p is needed first",
+            "nothing is bound: p (type a) is needed first",
             [(0, "p", "p.x > 7 does not hold (p.x = 5)")],
             "no event could begin a match",
         ),
-        ("SEQ(z p, b q) WITHIN 50", {}, "nothing is bound: p is needed first", [], "there is no event of type z"),
+        ("SEQ(z p, b q) WITHIN 50", {}, "nothing is bound: p (type z) is needed first", [], "there is no event of type z"),
         (
             "SEQ(a p, ~n m, b q) WITHIN 50",
             {"p": (0,), "q": (2,)},
@@ -93,7 +93,7 @@ def look(query: acep.Query, rows: Any = ROWS, key: tuple[Any, ...] = (), **names
         (
             "SEQ(a p, b q) WHERE strict_contiguity() WITHIN 50",
             {"p": (0,)},
-            "q is needed next",
+            "q (type b) is needed next",
             [],
             "strict contiguity: event 1 came in between",
         ),
@@ -107,7 +107,7 @@ def look(query: acep.Query, rows: Any = ROWS, key: tuple[Any, ...] = (), **names
         (
             "SEQ(a p, ANY+ q[], c r) WHERE skip_till_next_match() { q[i].x < 9 AND avg(q[].x) > 2 } WITHIN 50",
             {"p": (0,), "q": (1, 2)},
-            "q or r is needed next",
+            "q or r (type c) is needed next",
             [
                 (3, "r", "avg(q[].x) > 2 does not hold (avg(q[].x) = 2.0)"),
                 (3, "q", "q[i].x < 9 does not hold (q[i].x = null)"),
