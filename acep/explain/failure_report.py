@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from acep.events.records import Id
 from acep.automaton.arcs import Arc
+from acep.events.records import Id
 from acep.explain.attempts import Attempt, attempts
 from acep.explain.condition_text import not_held
 from acep.explain.recorder import NearMiss, Stage, Watching, having_parts

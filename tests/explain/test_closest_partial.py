@@ -61,7 +61,13 @@ def look(query: acep.Query, rows: Any = ROWS, key: tuple[Any, ...] = (), **names
             [(0, "p", "p.x > 7 does not hold (p.x = 5)")],
             "no event could begin a match",
         ),
-        ("SEQ(z p, b q) WITHIN 50", {}, "nothing is bound: p (type z) is needed first", [], "there is no event of type z"),
+        (
+            "SEQ(z p, b q) WITHIN 50",
+            {},
+            "nothing is bound: p (type z) is needed first",
+            [],
+            "there is no event of type z",
+        ),
         (
             "SEQ(a p, ~n m, b q) WITHIN 50",
             {"p": (0,), "q": (2,)},
