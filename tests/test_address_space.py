@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from acep.cli.address_space import LEAST
+from acep.address_space import LEAST
 
 _native = pytest.importorskip("acep.native._native")
 pytestmark = pytest.mark.skipif(bool(_native.sanitizers), reason="sanitizers reserve address space without end")
@@ -67,6 +67,45 @@ def test_too_many_matches_for_the_address_space_are_one_message(size: int, tmp_p
     assert process.stderr.startswith("acep: ")
     assert "[engine_memory]" in process.stderr
     assert "Traceback" not in process.stderr
+
+
+def run_python(code: str, size: int) -> subprocess.CompletedProcess[str]:
+    """Run Python code in an address space of ``size`` bytes."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size)),
+    )
+
+
+@pytest.mark.parametrize("size", [192 * MB, 256 * MB, LEAST - MB])
+@pytest.mark.parametrize(
+    "code", ["import acep; acep.match", "from acep import Matcher", "import acep; acep.lint", "import acep; acep.plots"]
+)
+def test_in_python_too_small_an_address_space_is_an_error(code: str, size: int) -> None:
+    process = run_python(code, size)
+    assert process.returncode == 1
+    message = f"acep.errors.EngineError: an address space of {size // MB} MB is too small for acep [engine_memory]"
+    assert process.stderr.splitlines()[-2:] == [
+        message,
+        f"hint: at least {LEAST // MB} MB, and more for many matches: ulimit -v {LEAST // 1024}",
+    ]
+    assert "OpenBLAS" not in process.stderr
+
+
+def test_in_python_what_needs_no_array_works_in_less() -> None:
+    code = "import acep; print(acep.parse('PATTERN SEQ(a x, b y)')); print(acep.QueryError.__name__)"
+    process = run_python(code, 192 * MB)
+    assert (process.returncode, process.stderr) == (0, "")
+    assert process.stdout.endswith("QueryError\n")
+
+
+def test_in_python_a_query_runs_at_the_least_size() -> None:
+    code = "import acep; print(acep.match({'ts': [1, 2], 'type': ['a', 'b']}, 'PATTERN SEQ(a x, b y)').count())"
+    process = run_python(code, LEAST)
+    assert (process.returncode, process.stdout, process.stderr) == (0, "1\n", "")
 
 
 def test_the_page_says_how_much_is_needed() -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from acep.cli.address_space import check_address_space, is_short_of_address_space, too_small
+from acep.address_space import check_address_space, is_short_of_address_space, too_small
 from acep.cli.help_examples import examples_text
 from acep.cli.stopping import Stopped, stops_when_asked
 from acep.cli.terminal import say

@@ -145,7 +145,7 @@ def _row_failures(watching: Watching, node: MatchNode | None, event: Event, kind
     if not arcs:
         return []
     if not fitting:
-        needed = _or(dict.fromkeys(arc.var for arc in arcs))
+        needed = _with_types(arcs)
         types = _or(dict.fromkeys(t for arc in arcs for t in arc.types))
         return [Failure(event.id, needed, "it has no type" if kind is None else f"its type is {kind}, not {types}")]
     if node is not None and engine.expired(node, event.position, event.ts):
