@@ -9,7 +9,7 @@ from acep.errors import EngineError
 
 __all__ = ["check_address_space", "is_short_of_address_space", "refuse_small_address_space", "too_small"]
 
-LEAST = 384 << 20
+MINIMUM = 384 << 20
 """Bytes. With less, threads of the libraries cannot start, which ends the process without a message
 (``tests/test_address_space.py`` tries smaller and larger ones)."""
 
@@ -31,7 +31,7 @@ def refuse_small_address_space(what: str) -> None:
     """Raise :class:`EngineError` where the address space is limited and too small for the libraries of ``what``, as
     these end the process without a traceback."""
     limit = _limit()
-    if limit is not None and limit < LEAST:
+    if limit is not None and limit < MINIMUM:
         raise too_small(limit, what)
 
 
@@ -51,7 +51,7 @@ def too_small(limit: int | None = None, what: str = "this command") -> EngineErr
     size = (_limit() if limit is None else limit) or 0
     return EngineError(
         f"an address space of {size >> 20} MB is too small for {what}",
-        hint=f"at least {LEAST >> 20} MB, and more for many matches: ulimit -v {LEAST >> 10}",
+        hint=f"at least {MINIMUM >> 20} MB, and more for many matches: ulimit -v {MINIMUM >> 10}",
         code="engine_memory",
     )
 

@@ -513,5 +513,5 @@ def test_variable_and_type_are_told_apart_where_they_have_other_names() -> None:
     assert any("`sx`" in line and "`s`" in line for line in lines)
     (failure,) = acep.why(table, "PATTERN SEQ(p p, sx s) WITHIN 9", rows=[0, 1]).failed
     assert (failure.arc, failure.reason) == ("s (type sx)", "its type is s, not sx")
-    text = str(acep.why(table, "PATTERN SEQ(p p, (sx s | t|u v)) WITHIN 9"))
+    text = str(acep.why(table, "PATTERN SEQ(p p, (sx s | (t | u) v)) WITHIN 9"))
     assert "s (type sx) or v (type t or u) is needed next" in text
