@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
@@ -118,10 +119,21 @@ if PathFinder.find_spec("acep.learning", __path__) is None:
     importlib.import_module("acep.checkout").watch()
 
 
+# Rooms and modules that load neither NumPy nor Arrow, which end a process with too small an address space.
+_LIGHT = ("acep.budget", "acep.errors", "acep.pattern", "acep.linting.report")
+
+
+def _check_space(module: str) -> None:
+    if "pyarrow" not in sys.modules and not module.startswith(_LIGHT):
+        importlib.import_module("acep.address_space").refuse_small_address_space("acep")
+
+
 def __getattr__(name: str) -> Any:
     if name in _WHERE:
+        _check_space(_WHERE[name])
         value = getattr(importlib.import_module(_WHERE[name]), name)
     elif name in ("plots", "spark"):
+        _check_space(name)
         value = importlib.import_module(f"acep.{name}")
     else:
         raise AttributeError(f"module 'acep' has no attribute {name!r}")

@@ -21,6 +21,7 @@ __all__ = [
     "clipped_lines",
     "fields_text",
     "listed",
+    "marked_breaks",
     "page",
     "page_of",
     "picture",
@@ -44,6 +45,9 @@ MONOSPACED = (
     "white-space:pre;word-break:normal;overflow-x:auto"
 )
 _BREAKS = re.compile(r"\r\n|\r|\n")
+BREAK = "\N{DOWNWARDS ARROW WITH CORNER LEFTWARDS}"
+_ANY_BREAK = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_QUOTED = re.compile(r"--[^\r\n]*|'(?:[^']|'')*'|`(?:[^`]|``)*`")
 
 # Text ------------------------------------------------------------------------------------------
 
@@ -55,6 +59,19 @@ def clipped(text: str, most: int = LONGEST) -> str:
     ('a\\nb', 'xxx... (1,000 characters)')
     """
     return printable(text[:most]) + _cut(text, most)
+
+
+def marked_breaks(text: str, *, quoted: bool = True) -> str:
+    r"""Return a query's text with an arrow in place of each end of a line inside of quotes, so that what follows it
+    does not look as a line of the query. Not ``quoted``: in place of all of them.
+
+    >>> print(marked_breaks("PATTERN A a -- it's one\nWHERE a.x = 'one\ntwo'"))
+    PATTERN A a -- it's one
+    WHERE a.x = 'one↵two'
+    """
+    if not quoted:
+        return _ANY_BREAK.sub(BREAK, text)
+    return _QUOTED.sub(lambda m: m[0] if m[0].startswith("--") else _ANY_BREAK.sub(BREAK, m[0]), text)
 
 
 def clipped_lines(text: str, limit: int) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from acep.cli.address_space import LEAST
+from acep.address_space import MINIMUM
 
 _native = pytest.importorskip("acep.native._native")
 pytestmark = pytest.mark.skipif(bool(_native.sanitizers), reason="sanitizers reserve address space without end")
@@ -39,7 +39,7 @@ def run(arguments: list[str], size: int) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("size", [192 * MB, 256 * MB, LEAST - MB])
+@pytest.mark.parametrize("size", [192 * MB, 256 * MB, MINIMUM - MB])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_too_small_an_address_space_is_refused_in_two_lines(command: str, size: int, events: Path) -> None:
     process = run([*COMMANDS[command], str(events)], size)
@@ -47,18 +47,18 @@ def test_too_small_an_address_space_is_refused_in_two_lines(command: str, size: 
     assert process.stdout == ""
     assert process.stderr.splitlines() == [
         f"acep: an address space of {size // MB} MB is too small for this command [engine_memory]",
-        f"hint: at least {LEAST // MB} MB, and more for many matches: ulimit -v {LEAST // 1024}",
+        f"hint: at least {MINIMUM // MB} MB, and more for many matches: ulimit -v {MINIMUM // 1024}",
     ]
 
 
-@pytest.mark.parametrize("size", [LEAST, LEAST + 64 * MB, 2 * LEAST])
+@pytest.mark.parametrize("size", [MINIMUM, MINIMUM + 64 * MB, 2 * MINIMUM])
 def test_at_the_least_size_a_command_works(size: int, events: Path) -> None:
     process = run([*COMMANDS["match"], str(events)], size)
     assert (process.returncode, process.stderr) == (0, "")
     assert '"bindings": {"x": [0], "y": [1]}' in process.stdout
 
 
-@pytest.mark.parametrize("size", [LEAST + 64 * MB])
+@pytest.mark.parametrize("size", [MINIMUM + 64 * MB])
 def test_too_many_matches_for_the_address_space_are_one_message(size: int, tmp_path: Path) -> None:
     file = tmp_path / "many.csv"
     file.write_text("ts,type\n" + "".join(f"{n},a\n" for n in range(40)))
@@ -69,5 +69,44 @@ def test_too_many_matches_for_the_address_space_are_one_message(size: int, tmp_p
     assert "Traceback" not in process.stderr
 
 
+def run_python(code: str, size: int) -> subprocess.CompletedProcess[str]:
+    """Run Python code in an address space of ``size`` bytes."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size)),
+    )
+
+
+@pytest.mark.parametrize("size", [192 * MB, 256 * MB, MINIMUM - MB])
+@pytest.mark.parametrize(
+    "code", ["import acep; acep.match", "from acep import Matcher", "import acep; acep.lint", "import acep; acep.plots"]
+)
+def test_in_python_too_small_an_address_space_is_an_error(code: str, size: int) -> None:
+    process = run_python(code, size)
+    assert process.returncode == 1
+    message = f"acep.errors.EngineError: an address space of {size // MB} MB is too small for acep [engine_memory]"
+    assert process.stderr.splitlines()[-2:] == [
+        message,
+        f"hint: at least {MINIMUM // MB} MB, and more for many matches: ulimit -v {MINIMUM // 1024}",
+    ]
+    assert "OpenBLAS" not in process.stderr
+
+
+def test_in_python_what_needs_no_array_works_in_less() -> None:
+    code = "import acep; print(acep.parse('PATTERN SEQ(a x, b y)')); print(acep.QueryError.__name__)"
+    process = run_python(code, 192 * MB)
+    assert (process.returncode, process.stderr) == (0, "")
+    assert process.stdout.endswith("QueryError\n")
+
+
+def test_in_python_a_query_runs_at_the_least_size() -> None:
+    code = "import acep; print(acep.match({'ts': [1, 2], 'type': ['a', 'b']}, 'PATTERN SEQ(a x, b y)').count())"
+    process = run_python(code, MINIMUM)
+    assert (process.returncode, process.stdout, process.stderr) == (0, "1\n", "")
+
+
 def test_the_page_says_how_much_is_needed() -> None:
-    assert f"needs {LEAST // MB} MB of address space" in PAGE.read_text(encoding="utf-8").replace("\n", " ")
+    assert f"needs {MINIMUM // MB} MB of address space" in PAGE.read_text(encoding="utf-8").replace("\n", " ")

@@ -573,7 +573,7 @@ def test_why(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", "query.acep", "events.csv", "--key", "MSFT"]) == 0
     assert capsys.readouterr().out == (
         "symbol=MSFT: 2 events, no match\n"
-        "furthest: nothing is bound: a is needed first\n"
+        "furthest: nothing is bound: a (type Stock) is needed first\n"
         "  event 1 is no a: a[1].price = 10 does not hold (a[1].price = 7)\n"
         "  event 3 is no a: a[1].price = 10 does not hold (a[1].price = 6)\n"
         "then no event could begin a match\n"
@@ -596,7 +596,7 @@ def test_why_of_rows(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", query, "letters.csv", "--rows", "3, 0"]) == 0
     assert capsys.readouterr().out == (
         "the stream: 4 events, no match of rows 0, 3\n"
-        "furthest: x=0 y=3; z is needed next\n"
+        "furthest: x=0 y=3; z (type d) is needed next\n"
         "then no other row was named\n"
         "  event 0: ts=1, type=a\n"
         "  event 3: ts=5, type=b\n"

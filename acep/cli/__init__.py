@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from acep.cli.address_space import check_address_space, is_short_of_address_space, too_small
+from acep.address_space import check_address_space, is_short_of_address_space, too_small
 from acep.cli.help_examples import examples_text
 from acep.cli.stopping import Stopped, stops_when_asked
 from acep.cli.terminal import say
@@ -273,6 +273,8 @@ def _add_follow_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--poll", type=float, metavar="S", help="seconds between two looks at the folder (default 1)")
     group.add_argument("--once", action="store_true", help="stop when all files are done")
     group.add_argument("--end", action="store_true", help="the same, and decide what waits for the end of the stream")
+    text = "let the row that acep.spark.punctuation writes end the stream; without it no row does"
+    group.add_argument("--end-marker", action="store_true", help=text)
     group = parser.add_argument_group("the output")
     group.add_argument("--output", metavar="FOLDER", required=True, help="write a file for each micro-batch here")
     group.add_argument("--output-format", metavar="F", default="jsonl", help="jsonl (default), parquet or csv")

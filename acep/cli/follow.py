@@ -44,6 +44,7 @@ def run(args: argparse.Namespace) -> None:
             poll=POLL if args.poll is None else args.poll,
             once=args.once,
             end=args.end,
+            end_marker=args.end_marker,
             tell=tell,
             **options,
         )

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from acep.automaton.arcs import Accept, Arc, Arcs, State, compose
 from acep.automaton.thompson import Costs, Edge, Gap, Thompson, build
+from acep.display import marked_breaks
 from acep.explain.automaton_text import types_text
 from acep.explain.layers import place
 from acep.explain.shapes import LINE, Arrow, Shape, number, picture, safe, text, text_width
@@ -113,7 +114,7 @@ def _document(title: str, pictures: Sequence[tuple[str, Picture]], legend: str) 
     size = f'width="{number(width)}" height="{number(y)}" viewBox="0 0 {number(width)} {number(y)}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">'
     paper = f'<rect class="paper" width="{number(width)}" height="{number(y)}"/>'
-    name = f"<title>{safe(title or 'automaton')}</title>"
+    name = f"<title>{safe(marked_breaks(title) or 'automaton')}</title>"
     return "\n".join([head, name, f"<style>{_STYLE}</style>", paper, *parts, "</svg>", ""])
 
 
@@ -214,5 +215,5 @@ def _short(name: str) -> str:
 
 def _wrapped(words: str) -> list[str]:
     """Return the lines of a text, with long ones broken."""
-    lines = (line.expandtabs(4).rstrip() for line in words.strip().splitlines())
+    lines = (line.expandtabs(4).rstrip() for line in marked_breaks(words.strip()).splitlines())
     return [part for line in lines for part in ([line] if len(line) <= _WIDEST else textwrap.wrap(line, _WIDEST))]

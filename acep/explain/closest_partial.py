@@ -156,7 +156,7 @@ def furthest(plan: Plan, batch: Batch, key: Key = (), rows: Sequence[Id] = ()) -
     >>> plan = compile_query(parse("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9"), schema)
     >>> report = furthest(plan, batch_of(table, schema, plan.columns))
     >>> report.state, report.bound, report.failed[0].reason
-    ('b is needed next', {'a': (0,)}, 'a.x < b.x does not hold (a.x = 5, b.x = 4)')
+    ('b (type B) is needed next', {'a': (0,)}, 'a.x < b.x does not hold (a.x = 5, b.x = 4)')
     """
     check_sources(plan)
     batch, n_events = events_of_key(plan, batch, key)

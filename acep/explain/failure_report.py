@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from acep.automaton.arcs import Arc
 from acep.events.records import Id
 from acep.explain.attempts import Attempt, attempts
 from acep.explain.condition_text import not_held
@@ -38,7 +39,7 @@ Ranked = tuple[tuple[bool, int, int], Failure]
 def nothing_begun(watching: Watching) -> FailureReport:
     """Explain why no event began a match."""
     moves, rows = watching.tracing.moves[0], watching.wanted.rows
-    state = f"nothing is bound: {_or(dict.fromkeys(m.arc.var for m in moves))} is needed first"
+    state = f"nothing is bound: {_with_types(m.arc for m in moves)} is needed first"
     if rows:
         event, kind = next((event, kind) for event, kind in watching.seen if event.id in rows)
         return state, _row_failures(watching, None, event, kind), "the first row that was named could not begin a match"
@@ -52,7 +53,7 @@ def unfinished(watching: Watching, node: MatchNode) -> FailureReport:
     """Explain why the events after a partial match did not complete it."""
     engine, rows = watching.tracing, watching.wanted.rows
     moves = [m for m in engine.moves[node.state] if engine.affords(node, m.arc)]
-    needed = _or(dict.fromkeys(m.arc.var for m in moves))
+    needed = _with_types(m.arc for m in moves)
     state = f"{needed} {'is needed' if engine.need(node) else 'may come'} next" if moves else "everything is bound"
     failed: list[Ranked] = []
     taken: set[str | None] = set()
@@ -144,8 +145,9 @@ def _row_failures(watching: Watching, node: MatchNode | None, event: Event, kind
     if not arcs:
         return []
     if not fitting:
-        needed = _or(dict.fromkeys(arc.var for arc in arcs))
-        return [Failure(event.id, needed, "it has no type" if kind is None else f"its type is {kind}")]
+        needed = _with_types(arcs)
+        types = _or(dict.fromkeys(t for arc in arcs for t in arc.types))
+        return [Failure(event.id, needed, "it has no type" if kind is None else f"its type is {kind}, not {types}")]
     if node is not None and engine.expired(node, event.position, event.ts):
         return [Failure(event.id, var, _too_late(watching.plan, node.trail.first, event)) for var in fitting]
     return _nearest_first([*_attempts(watching, node, event, kind)])
@@ -207,6 +209,15 @@ def _forbidden(plan: Plan, steps: list[tuple[Event, str]], j: int, event: Event)
         near = window.covers(event.position - first.position, event.ts - first.ts)
         return event.position > last.position and near
     return steps[j - 1][0].position < event.position < steps[j][0].position
+
+
+def _with_types(arcs: Iterable[Arc]) -> str:
+    """Return the variables of arcs with the types of their events, where these have other names."""
+    types_of: dict[str, dict[str, None]] = {}
+    for arc in arcs:
+        types_of.setdefault(arc.var, {}).update(dict.fromkeys(arc.types))
+    texts = (var if set(types) <= {var} else f"{var} (type {_or(types)})" for var, types in types_of.items())
+    return _or(dict.fromkeys(texts))
 
 
 def _or(names: dict[str, None]) -> str:

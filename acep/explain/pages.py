@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from acep.display import clipped, clipped_lines, page, picture, preformatted
+from acep.display import clipped, clipped_lines, marked_breaks, page, picture, preformatted
 from acep.errors import AcepError
 from acep.explain.automaton_svg import query_svg
 from acep.pattern.automata import Automaton
@@ -28,7 +28,10 @@ def query_page(shown: Query | Automaton) -> str:
     query = shown.query if isinstance(shown, Automaton) else shown
     title, text = "Automaton" if query.graph is not None else "Query", canonical(query)
     return page(
-        title, preformatted(query.text if query.text.strip() else text), _drawing(query), note=clipped(text, 300)
+        title,
+        preformatted(query.text if query.text.strip() else text),
+        _drawing(query),
+        note=clipped(marked_breaks(text), 300),
     )
 
 
@@ -37,6 +40,6 @@ def _drawing(query: Query) -> str:
     if many > MOST:
         return page("", note=LARGE)
     try:
-        return picture(query_svg(replace(query, text=clipped_lines(query.text, 300))), LARGE)
+        return picture(query_svg(replace(query, text=clipped_lines(marked_breaks(query.text), 300))), LARGE)
     except AcepError:  # a set with too many items
         return page("", note=LARGE)

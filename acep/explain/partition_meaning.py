@@ -14,7 +14,7 @@ def meaning_without(query: Query, name: str) -> str:
     >>> meaning_without(parse("PATTERN SEQ(A a, B b) WHERE partition_contiguity"), "k")
     'an event of another `k` between two others breaks contiguity'
     """
-    if query.strategy is Strategy.PARTITION_CONTIGUITY:
+    if query.strategy.contiguous:
         return f"an event of another `{name}` between two others breaks contiguity"
     if query.output.apart:
         return f"of matches that overlap one is given, whatever their `{name}`"

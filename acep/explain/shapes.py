@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
+from acep.display import marked_breaks
 from acep.explain.layers import Box, Drawing, Link
 
 __all__ = ["LINE", "Arrow", "Shape", "number", "picture", "safe", "text", "text_width"]
@@ -120,7 +121,8 @@ def text(x: float, y: float, line: str, style: str = "", *, middle: bool = False
     """Return a line of text with its baseline at ``y``, that begins at ``x`` or is centred there."""
     named = f' class="{style}"' if style else ""
     anchor = ' text-anchor="middle"' if middle else ""
-    return f'<text x="{number(x)}" y="{number(y)}"{named}{anchor} xml:space="preserve">{safe(line)}</text>'
+    words = safe(marked_breaks(line, quoted=False))
+    return f'<text x="{number(x)}" y="{number(y)}"{named}{anchor} xml:space="preserve">{words}</text>'
 
 
 def safe(words: str) -> str:

@@ -59,7 +59,7 @@ def why(
     >>> query = acep.parse("PATTERN SEQ(A a, B b) WHERE [k] AND b.x > a.x WITHIN 9")
     >>> print(acep.why(table, query, rows=[0, 1]))
     k=u: 3 events, no match of rows 0, 1
-    furthest: a=0; b is needed next
+    furthest: a=0; b (type B) is needed next
       event 1 is no b: b.x > a.x does not hold (b.x = 4, a.x = 5)
     then event 1, the next row that was named, could not be bound
       event 0: ts=1, type=A, k=u, x=5

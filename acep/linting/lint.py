@@ -35,6 +35,7 @@ RULES: tuple[Callable[[LintView], Iterator[Hit]], ...] = (
     predicate_rules.predicate_never,
     predicate_rules.predicate_always,
     match_rules.equality_no_partition,
+    match_rules.strict_over_all,
     match_rules.errors_lack,
     match_rules.condition_unasked,
     repetition_rules.first_free,

@@ -1,4 +1,4 @@
-"""Find what a query says of its matches otherwise than it seems: by its equalities, and by its error budget."""
+"""Find what a query says of its matches otherwise than it seems: by equalities, contiguity and its error budget."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from acep.pattern.tree import Query, Strategy
 from acep.pattern.walk import least_bound, mentioned, negated_variables, variables
 from acep.plan.compile import compile_query
 
-__all__ = ["condition_unasked", "equality_no_partition", "errors_lack"]
+__all__ = ["condition_unasked", "equality_no_partition", "errors_lack", "strict_over_all"]
 
 WARNED_SHARE = 0.5  # share of the matches that lack an event, from which on it is a warning
 LISTED = 3  # variables and conditions that are named
+OFTEN = 0.05  # share of the matches that lack a variable, from which on a hint names it
 
 
 def equality_no_partition(view: LintView) -> Iterator[Hit]:
@@ -52,6 +53,25 @@ def equality_no_partition(view: LintView) -> Iterator[Hit]:
         )
 
 
+def strict_over_all(view: LintView) -> Iterator[Hit]:
+    """Find strict contiguity with partition attributes where partition contiguity has other matches."""
+    query, plan = view.plan.query, view.without_ids
+    if query.strategy is not Strategy.STRICT_CONTIGUITY or not plan.keys:
+        return
+    number = match_number(plan, view.batch)
+    looser = replace(query, strategy=Strategy.PARTITION_CONTIGUITY)
+    parted = None if number is None else match_number(compile_query(looser, plan.schema), view.batch)
+    if number is None or parted is None or parted == number:
+        return
+    name = ", ".join(plan.keys)
+    yield Hit(
+        "note",
+        f"strict contiguity looks at the whole stream: {meaning_without(query, name)}. That gives {_count(number)}; "
+        f"with partition contiguity, which ignores events of another `{name}` in between, there would be {parted:,}",
+        "leave it as it is, or write partition_contiguity if the other question is meant",
+    )
+
+
 def _equality_of(query: Query, name: str) -> ex.Expr | None:
     """Return the first equality of an attribute in the text."""
     for condition in query.where:
@@ -78,7 +98,7 @@ def errors_lack(view: LintView) -> Iterator[Hit]:
     yield Hit(
         "warning" if share >= WARNED_SHARE else "note",
         f"with errors={float(query.errors):g}, of {_matches(view)} {', '.join(parts)}",
-        f'what must be there has an infinite weight: weights={{"{lacking.most_common(1)[0][0]}": math.inf}}',
+        f"what must be there has an infinite weight: {_infinite(_often(lacking, len(matches)))}",
         view.place(lacking.most_common(1)[0][0]),
     )
 
@@ -93,22 +113,21 @@ def condition_unasked(view: LintView) -> Iterator[Hit]:
     order = variables(query.pattern)
     for condition in query.where:
         names = mentioned(condition)
-        absent = Counter(
-            next((var for var in names if needed.get(var) and not _number(match, var)), "") for match in matches
-        )
-        asked = absent.pop("", 0)
+        missing_of = [[var for var in names if needed.get(var) and not _number(match, var)] for match in matches]
+        absent = Counter(var for missing in missing_of for var in missing)
+        unasked = sum(map(bool, missing_of))
         if len(names) < 2 or not absent or _ties_more(query, condition, names):
             continue
         lacking = sorted(absent, key=order.index)
         missing = " or ".join(f"`{var}`" for var in lacking)
-        weights = ", ".join(f'"{var}": math.inf' for var in lacking)
+        shares = ", ".join(f"{_share(absent[var], len(matches))} lack `{var}`" for var in lacking)
         what = next((f"the negation `{var}` cannot be broken" for var in names if var in negated), "")
         yield Hit(
             "note",
             f"`{expression_text(condition)}` is not asked where {missing} is missing"
-            f"{f', so that {what} there' if what else ''}: in {_share(len(matches) - asked, len(matches))} of "
-            f"{_matches(view)}",
-            f"a condition that must hold needs its events: weights={{{weights}}}",
+            f"{f', so that {what} there' if what else ''}: in {_share(unasked, len(matches))} of "
+            f"{_matches(view)}{f' ({shares})' if len(lacking) > 1 else ''}",
+            f"a condition that must hold needs its events: {_infinite(lacking)}",
             condition.span,
         )
 
@@ -125,6 +144,27 @@ def _ties_more(query: Query, condition: ex.Expr, names: Collection[str]) -> bool
             members = [{(m.var, m.name) for m in each.members if isinstance(m, ex.Attribute)} for each in classes]
             return any((var, name) in pairs and len({of for of, _ in pairs}) > len(names) for pairs in members)
     return False
+
+
+def _often(lacking: Counter[str], total: int) -> list[str]:
+    """Return the variables that many matches lack, or else the one that most do, in the order of the message.
+
+    >>> _often(Counter(a=51, b=49, c=1), 100), _often(Counter(a=2, c=1), 100)
+    (['a', 'b'], ['a'])
+    """
+    return [var for var, count in lacking.most_common(LISTED) if count >= OFTEN * total] or [
+        max(lacking, key=lacking.__getitem__)
+    ]
+
+
+def _infinite(names: Collection[str]) -> str:
+    """Return the option that lets none of some variables be missing.
+
+    >>> _infinite(["n", "p"])
+    'weights={"n": math.inf, "p": math.inf}'
+    """
+    weights = ", ".join(f'"{var}": math.inf' for var in names)
+    return f"weights={{{weights}}}"
 
 
 def _number(match: Found, var: str) -> int:

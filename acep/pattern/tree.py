@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TypeAlias
 
-from acep.display import clipped, page_of
+from acep.display import clipped, marked_breaks, page_of
 from acep.pattern.expressions import Expr
 
 __all__ = [
@@ -244,7 +244,7 @@ class Query:
     def __str__(self) -> str:
         from acep.pattern.printing import canonical  # which reads this module
 
-        return clipped(canonical(self), LONGEST)
+        return clipped(marked_breaks(canonical(self)), LONGEST)
 
     def _repr_html_(self) -> str | None:
         return page_of(self)

@@ -27,7 +27,7 @@ from acep.pattern.walk import attributes, children, leaves_of, levels, steps_bac
 from acep.plan.compile_graph import KnownParts, compile_graph
 from acep.plan.computed import Computed, without_own_calls
 from acep.plan.decimals import DECIMAL, Typed
-from acep.plan.kinds import column, is_whole_ticks, resolve
+from acep.plan.kinds import column, is_difference_of_ticks, is_whole_ticks, resolve
 from acep.plan.schema import Kind, Schema, TimeOf, kinds_text
 
 __all__ = ["Plan", "Window", "assembled", "compile_query"]
@@ -458,6 +458,8 @@ def _time_of(given: Typed, schema: Schema) -> TimeOf | None:
         summed = isinstance(expr, ex.Aggregate) and expr.function == "sum"
         return None if summed else TimeOf((expr.name,), plain=True)
     plain = isinstance(given.expr, ex.Attribute | ex.Aggregate)
+    if given.kind in ("int", "float") and is_difference_of_ticks(given.expr, schema):
+        return TimeOf((), plain=False, duration=True, is_whole=given.kind == "int")
     if given.kind == "duration":
         is_whole = is_whole_ticks(given.expr, schema)
         summed = isinstance(given.expr, ex.Aggregate) and given.expr.function not in ("min", "max", "first", "last")

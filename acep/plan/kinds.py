@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
 
-from acep.errors import suggest
+from acep.errors import QueryError, suggest
 from acep.pattern import expressions as ex
 from acep.pattern.casts import DECIMAL_TEXT, TIMESTAMP_TEXT, cast_type
 from acep.pattern.evaluation import CASE, EXACT, FUNCTIONS, SAME_FUNCTIONS, TEXT_FUNCTIONS, TIME_PARTS
@@ -21,7 +21,7 @@ from acep.plan.decimals import DECIMAL, Typed, article
 from acep.plan.schema import Kind, Schema
 from acep.regular_expressions import REGEXP_LIKE
 
-__all__ = ["RESULT_KINDS", "column", "is_whole_ticks", "resolve"]
+__all__ = ["RESULT_KINDS", "column", "is_difference_of_ticks", "is_whole_ticks", "resolve"]
 
 NUMBERS = ("int", "float", DECIMAL)
 LENGTHS = ("duration", *NUMBERS)
@@ -289,6 +289,17 @@ def _kind_of_duration(op: str, x: Typed, y: Typed, schema: Schema) -> str:
 
 def _is_whole(x: Typed, schema: Schema) -> bool:
     return x.kind == "int" or (x.kind == "duration" and is_whole_ticks(x.expr, schema))
+
+
+def is_difference_of_ticks(expr: ex.Expr, schema: Schema) -> bool:
+    """Return whether a number would be a duration if the integer time column, of known unit, were one of timestamps."""
+    if schema.instants or schema.tick_ns is None or schema.ts not in map(schema.meant, attributes(expr)):
+        return False
+    kinds = tuple((name, Kind.TIMESTAMP if name == schema.ts else kind) for name, kind in schema.kinds)
+    try:
+        return resolve(expr, replace(schema, kinds=kinds, instants=True)).kind == "duration"
+    except QueryError:  # such as a difference and a number
+        return False
 
 
 def is_whole_ticks(expr: ex.Expr, schema: Schema) -> bool:

@@ -1,4 +1,4 @@
-"""Find the rows that end a stream: those that ``acep.spark.punctuation`` writes, and no event."""
+"""Find the rows that look as ``acep.spark.punctuation`` writes them: they end a stream where that is permitted."""
 
 from __future__ import annotations
 

@@ -125,13 +125,16 @@ class Follower:
             self._recent = RecentIds(self._job.schema, kept=kept)
         if self._recent is not None:
             self._recent.forget(micro_batch.final, self._job.bound(started if self._job.clocked else None))
-        rows, duplicates, ends = self.inbox.read(files, self._schema, first, self.bad, self._recent)
+        end_marker = self.inbox.end_marker if pending is None else pending.end_marker
+        rows, duplicates, ends = self.inbox.read(
+            files, self._schema, first, self.bad, self._recent, end_marker=end_marker
+        )
         for file in files:
             check_same(self.inbox.folder, file, way_out)
         if pending is None:
             last = ends or (end and not self._fresh(self.inbox.look().files, files))
             newer = self._versions_for(micro_batch)
-            wanted = Planned(batch, files, last, started, newer)
+            wanted = Planned(batch, files, last, started, newer, end_marker)
             pending = self.journal.plan(wanted)
             if pending.files != files:
                 raise SnapshotError(

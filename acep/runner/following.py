@@ -68,13 +68,15 @@ def follow(
     poll: float = POLL,
     once: bool = False,
     end: bool = False,
+    end_marker: bool = False,
     tell: Callable[[Progress], None] | None = None,
     **options: Unpack[RevisedKeywords],
 ) -> Followed:
     r"""Match the events of files that arrive in a folder, until interrupted; continue where an earlier call stopped.
 
-    A row as :func:`acep.spark.punctuation` writes it ends the stream, and then the call returns
-    (docs/howto/follow.md#a-row-that-ends-the-stream). No event does: one of the last time is counted as ahead.
+    With ``end_marker`` a row as :func:`acep.spark.punctuation` writes it ends the stream, and then the call returns
+    (docs/howto/follow.md#a-row-that-ends-the-stream). Without it no row ends the stream: one of the last time, whoever
+    wrote it, is counted as ahead.
 
     New files (CSV, Parquet, JSON Lines, as :func:`acep.read_events` reads them) are taken in the order of their times
     of modification and names, up to ``max_files`` in a micro-batch; the folder is listed every ``poll`` seconds. Files
@@ -130,6 +132,12 @@ def follow(
     _check(folder, state, into, max_files, poll)
     check_flat(flat, dynamic=versions is not None)
     given = StreamOptions.of("follow", options, RevisedKeywords)
+    if end_marker and given.type is None:
+        raise DataError(
+            "end_marker=True needs a column of types: without it nothing tells an event from the marker",
+            hint="end=True ends the stream",
+            code="option_invalid",
+        )
     columns = given.columns
     used = [name for role, name in columns.items() if role != "unit" and name is not None]
     used += [] if given.op is None else [given.op]
@@ -176,7 +184,7 @@ def follow(
 
     warn_if_missing(given.engine)
     newer = None if versions is None else _existing("versions", versions)
-    inbox = Inbox(Path(folder).resolve(), reading, max_files)
+    inbox = Inbox(Path(folder).resolve(), reading, max_files, end_marker=end_marker)
     outbox = Outbox(Path(into).resolve(), into_format, quote_formulas=quote_formulas)
     follower = Follower(inbox, job, LocalFolder(Path(state_folder(state))), outbox, newer)
     began, batches = time.monotonic(), 0

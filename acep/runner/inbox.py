@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep.errors import DataError
+from acep.errors import DataError, DataWarning, warn_caller
 from acep.events.buffers import decoded, plain_type
 from acep.events.columns import kind_of
 from acep.events.fields import column_at, fields_of
@@ -40,8 +40,9 @@ PlaceOf = Callable[[int], str]
 class Inbox:
     """The files of a folder, the options for reading them, and the number of files that a micro-batch takes."""
 
-    def __init__(self, folder: Path, options: Options, max_files: int) -> None:
-        self.folder, self.options, self.max_files = folder, options, max_files
+    def __init__(self, folder: Path, options: Options, max_files: int, *, end_marker: bool) -> None:
+        """``end_marker``: a row may end the stream (:mod:`acep.runner.end_rows`)."""
+        self.folder, self.options, self.max_files, self.end_marker = folder, options, max_files, end_marker
         self._endings: set[str] = set()  # of files that are not read, where a warning was given
         self._refused: set[str] = set()  # names of what is no file, where a warning was given
 
@@ -91,17 +92,27 @@ class Inbox:
             size *= 2
 
     def read(
-        self, files: tuple[Arrival, ...], schema: pa.Schema, first: int, bad: BadLines, recent: RecentIds | None = None
+        self,
+        files: tuple[Arrival, ...],
+        schema: pa.Schema,
+        first: int,
+        bad: BadLines,
+        recent: RecentIds | None = None,
+        *,
+        end_marker: bool,
     ) -> tuple[pa.Table, int, bool]:
         """Read files, with the rows numbered from ``first``. Return the rows of events, how many rows with ids that are
-        ``recent`` were left out, and whether a row ends the stream.
+        ``recent`` were left out, and whether a row ends the stream, which only ``end_marker`` permits.
+
+        Warns (:class:`DataWarning`) of a row that would end the stream if it were permitted.
 
         Raises :class:`DataError` for a row with a recent id, if it is refused, and for more bad lines than may be
         skipped.
         """
         tables, unread, size, ends = [], BadLines(), 0, False
         for file in files:
-            rows, place_of, ends_here = _read_rows(self.folder / file.name, self.options, schema, unread)
+            path = self.folder / file.name
+            rows, place_of, ends_here = _read_rows(path, self.options, schema, unread, end_marker=end_marker)
             ends = ends or ends_here
             size += rows.num_rows
             drop = self.options.drop_duplicates
@@ -136,9 +147,11 @@ def _finer(held: pa.DataType) -> pa.DataType:
     return pa.timestamp("us", held.tz) if pa.types.is_timestamp(held) and held.unit == "s" else held
 
 
-def _read_rows(path: Path, options: Options, schema: pa.Schema, bad: BadLines) -> tuple[pa.Table, PlaceOf, bool]:
+def _read_rows(
+    path: Path, options: Options, schema: pa.Schema, bad: BadLines, *, end_marker: bool
+) -> tuple[pa.Table, PlaceOf, bool]:
     """Read the events of a file with the columns of the stream, with what gives the words for the place of one, and
-    whether a row ends the stream. Skipped lines are counted in ``bad``.
+    whether a row ends the stream, which only ``end_marker`` permits. Skipped lines are counted in ``bad``.
 
     Raises :class:`DataError` for a file that cannot be read, a column that it lacks, a value that does not fit, or a
     null in a column that says when an event was, or which.
@@ -163,6 +176,14 @@ def _read_rows(path: Path, options: Options, schema: pa.Schema, bad: BadLines) -
         if events.bad.count:
             bad.add(events.bad.first, events.bad.count, events.bad.values)
         marks = _end_marks(table, path, as_written, schema, besides)
+        if marks.any() and not end_marker:
+            place = events.place_of(int(np.flatnonzero(marks)[0]))
+            warn_caller(
+                f"{place}: a row with nothing but the last time ends the stream with end_marker=True only, and is"
+                " counted as ahead",
+                DataWarning,
+            )
+            marks[:] = False
         places = np.flatnonzero(~marks)
 
         def place_of(row: int) -> str:

@@ -37,14 +37,15 @@ _BATCH = re.compile(NUMBER)
 
 @dataclass(frozen=True)
 class Planned:
-    """A micro-batch: its files, whether the stream ends with it, when it began, in milliseconds since 1970, and new
-    versions of queries."""
+    """A micro-batch: its files, whether the stream ends with it, when it began, in milliseconds since 1970, new
+    versions of queries, and whether a row may end the stream, as it always could before there was the option."""
 
     batch: int
     files: tuple[Arrival, ...]
     end: bool
     began: int
     versions: tuple[NewVersion, ...] = ()
+    end_marker: bool = True
 
 
 class Journal:
@@ -170,7 +171,8 @@ class Journal:
         try:
             files = tuple(map(_file, data["files"]))
             versions = tuple(map(NewVersion.of, data.get("versions", ())))
-            return Planned(int(data["batch"]), files, data["end"] is True, int(data["began"]), versions)
+            marker = data.get("end_marker", True) is True
+            return Planned(int(data["batch"]), files, data["end"] is True, int(data["began"]), versions, marker)
         except (KeyError, TypeError, ValueError):
             raise self._damaged(f"plans/{batch}") from None
 

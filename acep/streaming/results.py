@@ -273,7 +273,7 @@ class WaitingGroups:
             self._wait = window.span if trailing else 0
         if self.bundles and self._wait is not None:
             # A later match point within the window belongs to the bundle.
-            self._wait = self._wait + window.span + 1 if timed and window.span is not None else None
+            self._wait = self._wait + window.span if timed and window.span is not None else None
 
     def add(self, found: Sequence[Found] | Counted) -> list[WaitingGroup]:
         """Add matches, or counted ones, in the order of their match points; return the groups that are now complete."""

@@ -58,7 +58,7 @@ def changes(
     before = identities_of(table, plan.query, columns, engine) if exact.matches <= MOST else None
     for change, why, query in _candidates(table, plan, columns, exact, before):
         if not meter.affords(exact.touches, change):
-            return
+            continue
         fit = replayed(table, query, columns, meter, 2 * exact.touches + table.num_rows, engine, CHOOSING)
         if fit.events < table.num_rows:
             continue  # it is dearer

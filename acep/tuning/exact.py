@@ -26,16 +26,16 @@ MORE = 2  # how many times as many windows as are just enough are aimed at
 
 @dataclass(frozen=True)
 class ExactSample:
-    """A sample with its exact replay. ``wanted``: the events of the sample before it was cut."""
+    """A sample with its exact replay. ``drawn``: the sample before it was cut."""
 
     sample: Sample
     replay: SampleRun
-    wanted: int
+    drawn: Sample
 
     @property
     def is_cut(self) -> bool:
         """Return whether the sample was cut for want of work."""
-        return self.sample.events < self.wanted
+        return self.sample.events < self.drawn.events
 
 
 def exact_sample(
@@ -47,7 +47,7 @@ def exact_sample(
     for part in SHARES:
         sample = _cut(table, plan, columns, drawn, meter, max(meter.limit // part, 1), engine)
         run = replay(sample.table, plan.query, columns, partitions, meter, engine=engine)
-        exact = ExactSample(sample, run, drawn.events)
+        exact = ExactSample(sample, run, drawn)
         if not exact.is_cut or run.draws_of(of) >= ENOUGH:
             break
     if exact.is_cut:

@@ -16,7 +16,7 @@ from acep.tuning.sample import Sample
 from acep.tuning.saving import WORTH, Saving
 from acep.tuning.trials import ErrorStep, PolicyTrial
 from acep.tuning.tuning_text import DEFAULT, tuning_lines
-from acep.tuning.windows import WindowTrial
+from acep.tuning.windows import WindowCost, WindowTrial
 
 __all__ = ["CpuShare", "Tuning"]
 
@@ -38,7 +38,8 @@ class Tuning:
     ``sample``: the :class:`acep.tuning.sample.Sample` with its ``table``. ``exact``: its exact replay; ``errors``: the
     replays with other error budgets. ``curve``: recall against work, with the ``knee`` and the ``least`` budget that
     reaches the ``target`` recall ``of`` match ``"points"`` or ``"bundles"``, and the ``saving`` of time that this
-    brings. ``windows``: what shorter windows find, with the cheapest ``window`` that reaches the target. ``policies``:
+    brings. ``windows``: what shorter windows find, with the cheapest ``window`` that reaches the target;
+    ``window_costs``: only what they cost, where the sample was cut to too few windows with a match. ``policies``:
     their recall on the second half, best first. ``changes`` make the query cheaper; ``findings`` are those of ``acep
     explain``. ``by_variable``: the touches of partial matches by the variable bound last, on the first ``looked_at``
     events. ``unsaid``: what the sample cannot say, and why; ``cut``: what was left out for want of work."""
@@ -54,6 +55,7 @@ class Tuning:
     saving: Saving | None = None
     windows: tuple[WindowTrial, ...] = ()
     window: WindowTrial | None = None
+    window_costs: tuple[WindowCost, ...] = ()
     cpu: tuple[CpuShare, ...] = ()
     policies: tuple[PolicyTrial, ...] = ()
     changes: tuple[Change, ...] = ()
@@ -117,6 +119,7 @@ class Tuning:
             "saving": None if self.saving is None else vars(self.saving),
             "windows": [vars(trial) for trial in self.windows],
             "window": None if self.window is None else self.window.window,
+            "window_costs": [vars(cost) for cost in self.window_costs],
             "recommended": _plain_recommendation(self.recommended),
             "cpu": [
                 {"cpu": share.cpu, "work": share.work, "budget": share.point and share.point.budget}

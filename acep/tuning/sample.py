@@ -46,7 +46,7 @@ class Sample:
 
     def cut(self, events: int) -> Sample:
         """Return only the first events of the sample."""
-        how = f"{self.how}; of these the first {events:,} events"
+        how = f"{self.how}, cut to the first {events:,} events, as all take too much work"
         return replace(self, table=self.table.slice(0, events), how=how)
 
 

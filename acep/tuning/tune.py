@@ -32,7 +32,7 @@ from acep.tuning.sample import Sample
 from acep.tuning.saving import WORTH, saving_of
 from acep.tuning.state_work import MOST, touches_by_variable
 from acep.tuning.trials import ENOUGH, error_steps, policy_trials
-from acep.tuning.windows import cheapest_window, window_trials
+from acep.tuning.windows import cheapest_window, window_costs, window_trials
 
 __all__ = ["EFFORT", "tune"]
 
@@ -105,6 +105,9 @@ def _tuned(
         unsaid.append(why_too_few(exact, of, effort))
     if exact.replay.draws_of(of) >= ENOUGH:
         tuning = _with_recall(tuning, plan, columns, partitions, meter, native, cpu, policy, seed, engine, unsaid)
+    elif exact.is_cut:
+        costs = tuple(window_costs(exact.drawn.table, plan, columns, meter, engine))
+        tuning = replace(tuning, window_costs=costs)
     table = tuning.sample.table
     if plan.query.graph is None:
         most = max(min(meter.limit // 10, meter.left // 4), 1)

@@ -26,11 +26,12 @@ def tuning_lines(tuning: Tuning) -> Iterator[str]:
     """Yield the lines of the text of a tuning."""
     sample, exact = tuning.sample, tuning.exact
     yield f"sample: {sample.events:,} of {sample.whole:,} events: {sample.how}"
-    yield "everything below was measured on this sample"
+    yield "everything below was measured on this sample, unless it says on how many events"
     yield f"exact: {_counts_text(exact)}, {exact.work:.3g} touches an event"
     yield from _error_lines(tuning)
     yield from _budget_lines(tuning)
     yield from _window_lines(tuning)
+    yield from _window_cost_lines(tuning)
     yield from _recommendation_lines(tuning)
     if tuning.policies:
         yield ""
@@ -114,6 +115,18 @@ def _budget_lines(tuning: Tuning) -> Iterator[str]:
                 f"work={share.point.budget:g} within it finds {tuning.recall(share.point):.1%} of the match {tuning.of}"
             )
         yield f"cpu={share.cpu:g} pays for about {share.work:.3g} touches an event on this machine: {within}"
+
+
+def _window_cost_lines(tuning: Tuning) -> Iterator[str]:
+    if not tuning.window_costs:
+        return
+    yield ""
+    yield "# shorter windows: what they cost, each on as many of the first events as its work permits"
+    rows = [
+        (cost.window, f"{cost.events:,}", f"{cost.work:.3g}", number_text(cost.matches)) for cost in tuning.window_costs
+    ]
+    yield from table_lines(("WITHIN", "events", "touches an event", "matches"), rows)
+    yield f"which of the matches of the query they find is not known: that takes {ENOUGH} windows with a match"
 
 
 def _window_lines(tuning: Tuning) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Try shorter windows on a sample: they save work as a budget does, and what they find is defined."""
+"""Try shorter windows: what they find of a sample, or only what they cost where the sample is too small for that."""
 
 from __future__ import annotations
 
@@ -14,12 +14,19 @@ from acep.pattern.tree import Within
 from acep.plan.compile import Plan
 from acep.training.match_points import Partitions
 from acep.tuning.curve import interval
-from acep.tuning.replay import Meter, SampleRun, replay
+from acep.tuning.replay import Meter, SampleRun, replay, replayed
+from acep.tuning.trials import CHOOSING
 
-__all__ = ["WindowTrial", "cheapest_window", "shorter", "window_trials"]
+__all__ = ["WindowCost", "WindowTrial", "cheapest_window", "shorter", "window_costs", "window_trials"]
 
 PARTS = (Fraction(3, 4), Fraction(1, 2), Fraction(1, 4), Fraction(1, 8))
 """The windows that are tried, in parts of the window."""
+
+COST_PARTS = (Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 16), Fraction(1, 32))
+"""The windows whose cost alone is measured: they are shorter, as the query itself costs too much."""
+
+COST_SHARE = 40
+"""The replay of such a window may take one part in so many of all touches, as that of the query itself may."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,43 @@ class WindowTrial:
     high: float
 
 
+@dataclass(frozen=True)
+class WindowCost:
+    """An exact replay under a shorter ``window``, as WITHIN reads it, of as many of the first ``events`` of the sample
+    before it was cut as can be replayed: the ``work`` of an event, and the ``matches``."""
+
+    window: str
+    events: int
+    work: float
+    matches: int
+
+
+def window_costs(
+    table: pa.Table, plan: Plan, columns: Mapping[str, Any], meter: Meter, engine: str
+) -> Iterator[WindowCost]:
+    """Yield what shorter windows cost, the longest first, up to the first one under which the whole table can be
+    replayed. Those that are left out are noted as cut."""
+    query = plan.query
+    if query.within is None or query.graph is not None or plan.sources:
+        return
+    touches = max(meter.limit // COST_SHARE, 1)
+    for part in COST_PARTS:
+        within = shorter(query.within, part)
+        if within is None:
+            return
+        name, shortened = f"WITHIN {window_text(within)}", replace(query, within=within)
+        if not meter.affords(2 * touches, name):
+            continue
+        n_events = replayed(table, shortened, columns, meter, touches, engine, CHOOSING).events
+        if not n_events:
+            meter.cut.append(f"{name}: not measured, as the first events alone take too many touches or matches")
+            continue
+        run = replay(table.slice(0, n_events), shortened, columns, Partitions(), meter, engine=engine)
+        yield WindowCost(window_text(within), n_events, run.work, run.matches)
+        if n_events == table.num_rows:
+            return
+
+
 def window_trials(
     table: pa.Table, plan: Plan, columns: Mapping[str, Any], exact: SampleRun, meter: Meter, of: str, engine: str,
     partitions: Partitions,
@@ -46,8 +90,10 @@ def window_trials(
         return
     for part in PARTS:
         within = shorter(query.within, part)
-        if within is None or not meter.affords(exact.touches, f"WITHIN {window_text(within)}"):
+        if within is None:
             return
+        if not meter.affords(exact.touches, f"WITHIN {window_text(within)}"):
+            continue
         run = replay(table, replace(query, within=within), columns, partitions, meter, engine=engine)
         recall, bundle_recall = run.recall(exact)
         low, high = interval(recall if of == "points" else bundle_recall, exact.draws_of(of))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from collections.abc import Callable
 from itertools import combinations
 from random import Random
@@ -127,3 +129,21 @@ def test_the_path_of_a_chain_is_level() -> None:
     assert drawing is not None
     assert len({round(y, 3) for _, y in drawing.centres}) == 1
     assert [x for x, _ in drawing.centres] == sorted(x for x, _ in drawing.centres)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\u2028"])
+def test_an_end_of_a_line_inside_of_quotes_is_an_arrow_and_not_a_line_of_the_drawing(end: str) -> None:
+    query = acep.parse(
+        f"PATTERN SEQ(A a, `B{end}x` b) -- it's a comment\nWHERE a.x = 'one{end}WITHIN 7 it''s' WITHIN 5"
+    )
+    svg = query_svg(query)
+    lines = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+    assert lines[:2] == ["PATTERN SEQ(A a, `B↵x` b) -- it's a comment", "WHERE a.x = 'one↵WITHIN 7 it''s' WITHIN 5"]
+    assert "b: B↵x" in lines
+    assert not any(mark in line for line in lines for mark in (end, "\\n"))
+    html = query._repr_html_()
+    assert html is not None
+    assert "a.x = &#x27;one↵WITHIN 7 it&#x27;&#x27;s&#x27;" in html
+    assert "'one↵WITHIN 7 it''s'" in str(query)
+    picture = base64.b64decode(re.findall(r"base64,([^\"']+)", html)[0]).decode()
+    assert re.findall(r"<text[^>]*>([^<]*)</text>", picture)[:2] == lines[:2]

@@ -195,7 +195,7 @@ def test_a_key_with_matches_shows_them_and_the_nearest_of_the_rest() -> None:
         "k=u: 4 events, 2 matches",
         "  match: p=0 q=1",
         "  match: p=0 q=3",
-        "nearest of the rest: p=2; q is needed next",
+        "nearest of the rest: p=2; q (type b) is needed next",
         "  event 3 is no q: q.x > p.x does not hold (q.x = 4, p.x = 5)",
         "then the stream ended",
         "  event 2: ts=3, type=a, k=u, x=5",
@@ -252,7 +252,7 @@ NEXT = "event {}, the next row that was named, could not be bound"
 def test_rows_that_are_no_match_are_followed_to_the_one_that_failed() -> None:
     assert str(acep.why(KEYED, PAIRS, rows=[2, 3])).splitlines() == [
         "k=u: 4 events, no match of rows 2, 3",
-        "furthest: p=2; q is needed next",
+        "furthest: p=2; q (type b) is needed next",
         "  event 3 is no q: q.x > p.x does not hold (q.x = 4, p.x = 5)",
         "then event 3, the next row that was named, could not be bound",
         "  event 2: ts=3, type=a, k=u, x=5",
@@ -273,10 +273,10 @@ def test_a_match_of_the_rows_is_shown() -> None:
             "SEQ(a p, b q) WITHIN 9",
             [1, 2],
             {},
-            "its type is b",
+            "its type is b, not a",
             "the first row that was named could not begin a match",
         ),
-        ("SEQ(a p, b q, c r) WITHIN 9", [0, 2], {"p": (0,)}, "its type is a", NEXT.format(2)),
+        ("SEQ(a p, b q, c r) WITHIN 9", [0, 2], {"p": (0,)}, "its type is a, not b", NEXT.format(2)),
         ("SEQ(a p, b q, d r) WITHIN 3", [0, 1], {"p": (0,), "q": (1,)}, None, "no other row was named"),
         (
             "SEQ(a p, b q, c r) WITHIN 4",
@@ -335,7 +335,7 @@ def test_a_match_of_the_rows_is_shown() -> None:
             "HAVING leaves it out",
         ),
         ("a p WITHIN 9", [0, 2], {"p": (0,)}, None, NEXT.format(2)),
-        ("a+ p[] WITHIN 9", [0, 1], {"p": (0,)}, "its type is b", NEXT.format(1)),
+        ("a+ p[] WITHIN 9", [0, 1], {"p": (0,)}, "its type is b, not a", NEXT.format(1)),
     ],
 )
 def test_each_way_in_which_rows_are_no_match(
@@ -503,3 +503,15 @@ def test_files_are_read(tmp_path: Any) -> None:
     path = tmp_path / "events.csv"
     pd.DataFrame(KEYED).to_csv(path, index=False)
     assert str(acep.why(path, PAIRS, rows=[2, 3])) == str(acep.why(KEYED, PAIRS, rows=[2, 3]))
+
+
+def test_variable_and_type_are_told_apart_where_they_have_other_names() -> None:
+    """`sx` is the type that the pattern asks for, `s` the one that the events have, and its variable is called `s`."""
+    table = {"ts": [1, 2, 3], "type": ["p", "s", "s"]}
+    lines = str(acep.why(table, "PATTERN SEQ(p p, sx s) WITHIN 9")).splitlines()
+    assert "furthest: p=0; s (type sx) is needed next" in lines
+    assert any("`sx`" in line and "`s`" in line for line in lines)
+    (failure,) = acep.why(table, "PATTERN SEQ(p p, sx s) WITHIN 9", rows=[0, 1]).failed
+    assert (failure.arc, failure.reason) == ("s (type sx)", "its type is s, not sx")
+    text = str(acep.why(table, "PATTERN SEQ(p p, (sx s | (t | u) v)) WITHIN 9"))
+    assert "s (type sx) or v (type t or u) is needed next" in text

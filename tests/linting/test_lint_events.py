@@ -52,6 +52,7 @@ LONG = {"ts": [10 * n for n in range(600)], "type": ["A", "B"] * 300, "k": [n //
 NESTED = [[{"n": n}] for n in range(N)]
 KEYED = "PATTERN SEQ(A a, B b) WHERE [k] WITHIN 300"
 TEAMS = rows(type=list("AABB" * (N // 4)), k=[0] * N, x=[1, 2] * (N // 2))
+SIDES = rows(type=list("AABB" * (N // 4)), k=[0, 1] * (N // 2))
 SINCE = "PATTERN A a WHERE a.ts >="
 NOON = "PATTERN A a WHERE hour(a.ts) >= 12 WITHIN 3 days"
 FALL = "PATTERN SEQ(ANY a, ANY b) WHERE partition_contiguity(a, b) { [k] AND b.x < a.x } WITHIN 300"
@@ -147,6 +148,16 @@ PAIRS: list[tuple[str, str, tuple[Any, ...], tuple[Any, ...]]] = [
         "equality_no_partition", "note",
         ("PATTERN SEQ(A a, B b) WHERE [k] AND b.x = a.x WITHIN 4 EVENTS", TEAMS),
         ("PATTERN SEQ(A a, ~B n, B b) WHERE [k] AND b.x = a.x WITHIN 4 EVENTS", TEAMS),
+    ),
+    (
+        "strict_over_all", "note",
+        ("PATTERN SEQ(A a, B b) WHERE strict_contiguity(a, b) { [k] } WITHIN 300", SIDES),
+        ("PATTERN SEQ(A a, B b) WHERE strict_contiguity(a, b) { [k] } WITHIN 300", rows(k=[0] * N)),
+    ),
+    (
+        "strict_over_all", "note",
+        ("PATTERN SEQ(A a, B b) WHERE strict_contiguity(a, b) { [k, x] } WITHIN 300", TEAMS),
+        ("PATTERN SEQ(A a, B b) WHERE partition_contiguity(a, b) { [k, x] } WITHIN 300", TEAMS),
     ),
     (
         "errors_lack", "warning",
@@ -342,6 +353,22 @@ def test_an_equality_and_a_partition_are_two_questions_with_two_numbers() -> Non
         assert found.hint == "leave it as it is, or write [x] if the other question is meant"
 
 
+def test_strict_and_partition_contiguity_are_two_questions_with_two_numbers() -> None:
+    text = "PATTERN SEQ(A a, B b) WHERE strict_contiguity(a, b) { [k] } WITHIN 300"
+    strict, parted = (len(acep.match(SIDES, one)) for one in (text, text.replace("strict_", "partition_")))
+    assert (strict, parted) == (0, 30)
+    hints = acep.lint(SIDES, text)
+    (hit,) = [one for one in hints if one.code == "strict_over_all"]
+    assert hit.message == (
+        "strict contiguity looks at the whole stream: an event of another `k` between two others breaks contiguity. "
+        "That gives 0 matches; with partition contiguity, which ignores events of another `k` in between, there would "
+        "be 30"
+    )
+    assert hit.hint == "leave it as it is, or write partition_contiguity if the other question is meant"
+    other_hints = [one.hint for one in hints if one.code != "strict_over_all"]
+    assert not any("partition contiguity" in str(one) or "partition_contiguity" in str(one) for one in other_hints)
+
+
 def test_a_query_with_too_many_matches_to_count_has_no_hint_of_a_partition() -> None:
     given = {"ts": list(range(2000)), "type": ["A"] * 2000, "x": [0, 1] * 1000}
     text = "PATTERN A+ a[] WHERE a[i].x = a[i-1].x WITHIN 500 EVENTS"
@@ -359,6 +386,27 @@ def test_what_an_error_budget_does_on_the_events_is_said_with_shares() -> None:
     asked = [one.message for one in found if one.code == "condition_unasked"]
     assert f"`s.x > p[1].x` is not asked where `s` is missing: in {lack[0]:.0%} of {len(matches)} matches" in asked
     assert any("so that the negation `n` cannot be broken there" in one for one in asked)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_each_variable_that_is_missing_often_enough_is_in_the_hint_with_its_share(together: bool) -> None:
+    """With two errors both variables of a condition may be missing from one match."""
+    given = {"ts": list(range(100)), "type": list("pqnxx" * 20), "x": list(range(100))}
+    query = acep.parse(
+        "PATTERN SEQ(p p, q q, n n) WHERE skip_till_any_match { n.x > p.x } WITHIN 3", errors=1 + together
+    )
+    matches, hints = acep.match(given, query), acep.lint(given, query)
+    shares = {var: sum(var not in one.bindings for one in matches) / len(matches) for var in "pqn"}
+    (unasked,) = [one for one in hints if one.code == "condition_unasked"]
+    number = sum(not {"p", "n"} <= one.bindings.keys() for one in matches) / len(matches)
+    assert f"in {number:.0%} of {len(matches)} matches" in unasked.message
+    assert f"({shares['p']:.0%} lack `p`, {shares['n']:.0%} lack `n`)" in unasked.message
+    assert unasked.hint == 'a condition that must hold needs its events: weights={"p": math.inf, "n": math.inf}'
+    (lacking,) = [one for one in hints if one.code == "errors_lack"]
+    for var in "pqn":
+        assert shares[var] >= 0.05
+        assert f"{shares[var]:.0%} lack `{var}`" in lacking.message
+        assert f'"{var}": math.inf' in str(lacking.hint)
 
 
 def test_the_hint_of_a_condition_that_is_not_asked_removes_it() -> None:

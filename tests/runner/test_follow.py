@@ -228,7 +228,7 @@ def test_a_row_of_the_last_time_ends_the_stream_as_on_spark(tmp_path: Path) -> N
     stream = Stream(tmp_path, query)
     stream.put("1.csv", "ts,type\n2024-01-01 00:00:01,a\n2024-01-01 00:00:02,b\n")
     stream.put("2.csv", "ts,type\n9999-12-31 00:00:00,\n")
-    assert stream.follow().report.matches == 1
+    assert stream.follow(end_marker=True).report.matches == 1
 
 
 # Files -------------------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ def test_files_of_other_names_are_named_once_for_each_ending(tmp_path: Path) -> 
     with pytest.warns(DataWarning, match=r"has 3 files that are not read: `app\.log`, `notes`, `web\.log`") as said:
         assert stream.follow(end=True).report.matches == 1
     assert len(said) == 1
-    inbox = Inbox(stream.events, Options(), 1)
+    inbox = Inbox(stream.events, Options(), 1, end_marker=False)
     with pytest.warns(DataWarning, match="has 3 files"):
         assert [file.name for file in inbox.look().files] == ["1.csv"]
     (stream.events / "more.log").write_text("no events")

@@ -1,9 +1,11 @@
-"""What ends a followed stream: an option, or the row that `acep.spark.punctuation` writes; no event does."""
+"""What ends a followed stream: an option, or where another permits it the row that `acep.spark.punctuation` writes."""
 
 from __future__ import annotations
 
 import datetime as dt
+import gzip
 import json
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.errors import SnapshotError
+from acep.errors import DataError, DataWarning, SnapshotError
 from tests.runner.streams import Stream, fast_disk
 from tests.runner.test_follow_files import die
 
@@ -57,7 +59,7 @@ def test_an_event_of_the_last_time_ends_nothing(held: pa.DataType, latest: bool,
     bound: dict[str, Any] = {}
     if latest:
         bound = {"latest": 100 if pa.types.is_integer(held) else "2030-01-01"}
-    stream = Stream(tmp_path, query_for(held), **bound)
+    stream = Stream(tmp_path, query_for(held), end_marker=True, **bound)
     stream.put("1.parquet", rows(held, (1, "a"), (-1, "b")))
     stream.put("2.parquet", rows(held, (2, "b"), (-1, "c")))
     stream.put("3.parquet", rows(held, (4, "a"), (5, "b"), (6, "c")))
@@ -69,7 +71,7 @@ def test_an_event_of_the_last_time_ends_nothing(held: pa.DataType, latest: bool,
 
 @pytest.mark.parametrize("held", TYPES, ids=str)
 def test_a_row_of_the_last_time_without_values_ends_the_stream(held: pa.DataType, tmp_path: Path) -> None:
-    stream = Stream(tmp_path, query_for(held))
+    stream = Stream(tmp_path, query_for(held), end_marker=True)
     stream.put("1.parquet", rows(held, (1, "a"), (2, "b")))
     stream.put("2.parquet", rows(held, (-1, None)))
     done = stream.follow()
@@ -94,7 +96,7 @@ def test_it_ends_in_text_formats_too(form: str, tmp_path: Path) -> None:
             '{"ts":"9999-12-31T00:00:00.000Z"}\n',
         ),
     }
-    stream = Stream(tmp_path, acep.parse("PATTERN SEQ(a x, b y, ~c z) WHERE [k] WITHIN 5 seconds"))
+    stream = Stream(tmp_path, acep.parse("PATTERN SEQ(a x, b y, ~c z) WHERE [k] WITHIN 5 seconds"), end_marker=True)
     for number, text in enumerate(texts[form]):
         stream.put(f"{number}.{form}", text)
     done = stream.follow()
@@ -115,7 +117,7 @@ def test_it_ends_in_text_formats_too(form: str, tmp_path: Path) -> None:
     ids=str,
 )
 def test_a_row_with_any_value_or_a_later_time_ends_nothing(line: dict[str, Any], tmp_path: Path) -> None:
-    stream = Stream(tmp_path, acep.parse("PATTERN SEQ(a x, b y) WHERE [k] WITHIN 5 seconds"))
+    stream = Stream(tmp_path, acep.parse("PATTERN SEQ(a x, b y) WHERE [k] WITHIN 5 seconds"), end_marker=True)
     for second, kind in ((1, "a"), (2, "b"), (3, "x")):
         text = json.dumps({"ts": f"2024-01-01T00:00:0{second}Z", "type": kind, "k": 1}) + "\n"
         stream.put(f"{second}.jsonl", text + json.dumps({"ts": "9999-12-31T00:00:00Z"} | line) + "\n")
@@ -124,16 +126,19 @@ def test_a_row_with_any_value_or_a_later_time_ends_nothing(line: dict[str, Any],
 
 
 def test_the_row_may_have_a_number_and_an_id_which_a_source_fills_in(tmp_path: Path) -> None:
-    stream = Stream(tmp_path, WAITS, seq="n", id="name")
+    stream = Stream(tmp_path, WAITS, seq="n", id="name", end_marker=True)
     columns = {"ts": [1, 2, 2**63 - 1], "type": ["a", "b", None], "n": [1, 2, 3], "name": ["u", "v", "w"]}
     stream.put("1.parquet", pa.table(columns))
     done = stream.follow()
     assert (done.ended, done.report.matches) == (True, 1)
 
 
-def test_without_another_column_nothing_tells_the_row_from_an_event(tmp_path: Path) -> None:
+def test_the_marker_needs_a_column_of_types(tmp_path: Path) -> None:
+    """Without one nothing tells it from an event."""
     stream = Stream(tmp_path, acep.parse("PATTERN SEQ(ANY a, ANY b) WITHIN 5"), type=None)
     stream.put("1.csv", f"ts\n1\n2\n{2**63 - 1}\n")
+    with pytest.raises(DataError, match="end_marker=True needs a column of types"):
+        stream.follow(end_marker=True)
     done = stream.follow()
     assert (done.ended, done.report.ahead) == (False, 1)
     assert stream.follow(end=True).report.matches == 1
@@ -153,7 +158,7 @@ def test_without_types_no_row_ends_the_stream_as_an_event_may_have_nulls_only(fo
 
 
 def test_the_time_may_be_a_field(tmp_path: Path) -> None:
-    stream = Stream(tmp_path, WAITS, ts="at.ts")
+    stream = Stream(tmp_path, WAITS, ts="at.ts", end_marker=True)
     table = pa.table(
         {"at": [{"ts": 1, "x": 1}, {"ts": 2, "x": None}, {"ts": 2**63 - 1, "x": 1}], "type": ["a", "b", None]}
     )
@@ -166,7 +171,7 @@ def test_the_time_may_be_a_field(tmp_path: Path) -> None:
 
 def test_a_stream_of_nanoseconds_ends_with_a_row_of_microseconds(tmp_path: Path) -> None:
     """Nanoseconds do not reach the last time, so that it comes in another type."""
-    stream = Stream(tmp_path, acep.parse("PATTERN SEQ(a x, b y, ~c z) WITHIN 5 seconds"))
+    stream = Stream(tmp_path, acep.parse("PATTERN SEQ(a x, b y, ~c z) WITHIN 5 seconds"), end_marker=True)
     stream.put("1.parquet", rows(pa.timestamp("ns"), (1, "a"), (2, "b")))
     stream.follow()
     stream.put("2.parquet", rows(pa.timestamp("us"), (-1, None)))
@@ -175,7 +180,7 @@ def test_a_stream_of_nanoseconds_ends_with_a_row_of_microseconds(tmp_path: Path)
 
 
 def test_a_follower_that_is_killed_ends_with_the_same_row(tmp_path: Path) -> None:
-    stream = Stream(tmp_path, WAITS)
+    stream = Stream(tmp_path, WAITS, end_marker=True)
     stream.put("1.parquet", rows(pa.int64(), (1, "a"), (2, "b")))
     stream.put("2.parquet", rows(pa.int64(), (-1, None)))
     die(stream)
@@ -184,7 +189,7 @@ def test_a_follower_that_is_killed_ends_with_the_same_row(tmp_path: Path) -> Non
 
 
 def test_files_that_come_with_the_end_are_taken_and_later_ones_are_refused(tmp_path: Path) -> None:
-    stream = Stream(tmp_path, WAITS)
+    stream = Stream(tmp_path, WAITS, end_marker=True)
     stream.put("1.parquet", rows(pa.int64(), (-1, None)))
     stream.put("2.parquet", rows(pa.int64(), (1, "a"), (2, "b")))
     stream.put("3.parquet", rows(pa.int64(), (3, "c")))
@@ -194,6 +199,72 @@ def test_files_that_come_with_the_end_are_taken_and_later_ones_are_refused(tmp_p
 
 
 def test_without_once_and_end_the_call_returns_when_the_stream_has_ended(tmp_path: Path) -> None:
-    stream = Stream(tmp_path, WAITS)
+    stream = Stream(tmp_path, WAITS, end_marker=True)
     stream.put("1.parquet", rows(pa.int64(), (1, "a"), (2, "b"), (-1, None)))
     assert stream.follow(once=False).report.matches == 1
+
+
+FORMS = {
+    "csv": "ts,type\n1,a\n2,b\n9223372036854775807,\n",
+    "tsv": "ts\ttype\n1\ta\n2\tb\n9223372036854775807\t\n",
+    "jsonl": '{"ts":1,"type":"a"}\n{"ts":2,"type":"b"}\n{"ts":9223372036854775807}\n',
+    "json": '{"ts":1,"type":"a"}\n{"ts":2,"type":"b"}\n{"ts":9223372036854775807,"type":null}\n',
+    "parquet": rows(pa.int64(), (1, "a"), (2, "b"), (-1, None)),
+}
+FAR_FORMS = {
+    "csv": "ts,type\n2024-01-01 00:00:01,a\n2024-01-01 00:00:02,b\n9999-12-31 00:00:00,\n",
+    "jsonl": "".join(
+        json.dumps(row) + "\n"
+        for row in (
+            {"ts": "2024-01-01T00:00:01Z", "type": "a"},
+            {"ts": "2024-01-01T00:00:02Z", "type": "b"},
+            {"ts": "9999-12-31T00:00:00Z"},
+        )
+    ),
+    "parquet": rows(pa.timestamp("us"), (1, "a"), (2, "b"), (-1, None)),
+}
+
+
+@pytest.mark.parametrize("latest", [False, True], ids=["", "latest"])
+@pytest.mark.parametrize("packed", ["", ".gz"])
+@pytest.mark.parametrize(
+    ("form", "file", "unit"),
+    [
+        *((form, file, "") for form, file in FORMS.items()),
+        *((form, file, "seconds") for form, file in FAR_FORMS.items()),
+    ],
+)
+def test_no_row_ends_the_stream_unless_an_option_permits_it(
+    form: str, file: pa.Table | str, unit: str, packed: str, latest: bool, tmp_path: Path
+) -> None:
+    if packed and form == "parquet":
+        pytest.skip("Parquet compresses inside")
+    bound = {"latest": "2030-01-01" if unit else 100} if latest else {}
+    zone = "Z" if form == "jsonl" else ""
+    query = acep.parse(f"PATTERN SEQ(a x, b y, ~c z) WITHIN 5 {unit}")
+    stream = Stream(tmp_path / "data", query, **bound)
+    permitted = Stream(tmp_path / "marked", query, end_marker=True, **bound)
+    for each in (stream, permitted):
+        path = each.put(f"1.{form}", file)
+        if packed:
+            (path.parent / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+            path.unlink()
+    with pytest.warns(DataWarning, match=r"`.*1\..*row .*ends the stream with end_marker=True only|line 4.*end_marker"):
+        done = stream.follow()
+    assert (done.ended, done.report.matches, done.report.ahead) == (False, 0, 1)
+    stream.put("2.csv", f"ts,type\n{f'2024-01-01T00:00:09{zone}' if unit else 9},a\n")
+    done = stream.follow()
+    assert (done.ended, done.report.matches, done.report.late) == (False, 1, 0)
+    done = permitted.follow()
+    assert (done.ended, done.report.matches, done.report.ahead) == (True, 1, 0)
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_micro_batch_that_is_repeated_is_read_as_it_was_planned(before: bool, tmp_path: Path) -> None:
+    stream = Stream(tmp_path, WAITS)
+    stream.put("1.parquet", rows(pa.int64(), (1, "a"), (2, "b"), (-1, None)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        die(stream, end_marker=before)
+        done = stream.follow(end_marker=not before)
+    assert (done.ended, done.report.matches, done.report.ahead) == (before, int(before), int(not before))

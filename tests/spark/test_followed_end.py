@@ -47,5 +47,5 @@ def test_the_row_that_spark_writes_ends_a_folder_that_is_followed(spark: Any, fo
         places = {"state": tmp_path / f"{name}-state", "into": tmp_path / f"{name}-found"}
         options = {"format": "jsonl"} if form == "json" else {}
         with fast_disk():
-            done = acep.follow(folder, query, once=True, max_files=1, **places, **options)
+            done = acep.follow(folder, query, once=True, max_files=1, end_marker=True, **places, **options)
         assert (done.ended, done.report.events, done.report.matches) == (True, 2, 1), name

@@ -63,6 +63,35 @@ def test_a_heavy_stream_is_not_cut_to_nothing() -> None:
     assert "it was cut for want of work: give more, as effort=" in said
 
 
+def test_shorter_windows_of_a_heavy_stream_are_tried_on_events_that_are_named() -> None:
+    """The query itself can be replayed on so few events that nothing can be said of recall."""
+    table, query = stream(1, 6000), HEAVY.format(key="", window=3000)
+    tuning = acep.tune(table, query, effort=2_000_000)
+    text = str(tuning)
+    assert f"sample: {tuning.sample.events} of 6,000 events: the whole stream, cut to the first" in text
+    assert tuning.windows == ()
+    assert [cost.window for cost in tuning.window_costs[:2]] == ["1500", "750"]
+    assert tuning.sample.events < tuning.window_costs[-1].events
+    for cost in tuning.window_costs:
+        short = query.replace("WITHIN 3000", f"WITHIN {cost.window}")
+        exact = acep.match(table.slice(0, cost.events), short, output="count")
+        assert exact == cost.matches
+        assert [cost.window, f"{cost.events:,}"] in [line.split()[:2] for line in text.splitlines()]
+        assert cost.work * cost.events <= 2_000_000 / 40
+
+
+@pytest.mark.parametrize("effort", [100, 40_000, 200_000, 2_000_000])
+def test_each_shorter_window_is_tried_or_named_as_cut(effort: int) -> None:
+    tuning = acep.tune(stream(1, 6000), HEAVY.format(key="", window=3000), effort=effort)
+    names = {trial.window for trial in (*tuning.windows, *tuning.window_costs)}
+    names |= {line.split(":")[0].removeprefix("WITHIN ") for line in tuning.cut if line.startswith("WITHIN ")}
+    of_recall, of_cost = {"2250", "1500", "750", "375"}, {"1500", "750", "375", "187", "93"}
+    whole = [cost for cost in tuning.window_costs if cost.events == 6000]
+    assert names >= (
+        of_recall if tuning.windows else {str(w) for w in of_cost if not whole or int(w) >= int(whole[0].window)}
+    )
+
+
 def test_the_effort_that_is_asked_for_suffices() -> None:
     table, query = stream(1, 12_000), HEAVY.format(key="", window=100)
     small = acep.tune(table, query, effort=400_000)

@@ -165,18 +165,64 @@ def test_what_has_no_unit_is_refused(value: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("unit", ["s", None])
-def test_where_ts_is_an_integer_its_differences_are_integers(unit: str | None, engine: str) -> None:
+def test_differences_of_an_integer_ts_come_back_as_durations_where_its_unit_is_known(
+    unit: str | None, engine: str
+) -> None:
     table = stream().set_column(0, "ts", pa.array([2**60, 2**60 + 5, 2**60 + 7]))
     returns = "b.ts - a.ts AS gap, b.d AS d, max(b[].d) AS m, (b.ts - a.ts) * 3 AS thrice"
+    returns += ", b.ts - a.ts + 1 AS other, a.n AS n"
     returns += ", b.ts + 5 s AS later, b.ts - a.ts + 1 h AS longer, b.d / (b.ts - a.ts) AS share" if unit else ""
     found = matched(returns, table, unit=unit, engine=engine)
-    wanted = {"gap": 5, "d": 2 * SECOND, "m": 2 * SECOND, "thrice": 15}
-    wanted |= {"later": 2**60 + 10, "longer": 3605, "share": 0.4} if unit else {}
+    tick = SECOND if unit else 1
+    wanted = {"gap": 5 * tick, "d": 2 * SECOND, "m": 2 * SECOND, "thrice": 15 * tick, "other": 6, "n": 1}
+    wanted |= {"later": 2**60 + 10, "longer": 3605 * SECOND, "share": 0.4} if unit else {}
     assert found[0].values == wanted
     assert {name: type(value) for name, value in found[0].values.items()} == {
         name: type(value) for name, value in wanted.items()
     }
     assert found.to_arrow(flat=True).select([*wanted]).slice(0, 1).to_pylist() == [wanted]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_difference_of_integers_of_a_unit_is_a_duration_in_each_form(unit: str, engine: str, tmp_path: Path) -> None:
+    table = stream().set_column(0, "ts", pa.array([7, 97, 187]))
+    found = matched("b.ts - a.ts AS gap", table, unit=unit, engine=engine)
+    gaps = [duration_of(ticks, Fraction(UNITS[unit]), pa.duration(unit)) for ticks in (90, 180)]
+    assert [one.values["gap"] for one in found] == gaps
+    for flat in (found.to_arrow(flat=True), found.to_arrow(explode=True)):
+        assert flat.schema.field("gap").type == pa.duration(unit)
+    flat_gaps, words = found.to_pandas(flat=True)["gap"], [*map(duration_words, gaps)]
+    assert (flat_gaps.dtype.kind, [*map(duration_words, flat_gaps)]) == ("m", words)
+    assert [duration_words(one["gap"]) for one in found.to_pandas()["values"]] == words
+    assert f"gap={duration_words(gaps[0])}" in str(found)
+    assert duration_words(gaps[0]) in found._repr_html_()
+    assert found[:1].to_arrow(flat=True).schema == found[:0].to_arrow(flat=True).schema
+    lines, cells = io.StringIO(), io.StringIO()
+    write_matches(found, lines, "jsonl")
+    write_matches(found, cells, "csv")
+    assert [json.loads(line)["values"]["gap"] for line in lines.getvalue().splitlines()] == [*map(iso_duration, gaps)]
+    assert [row["values.gap"] for row in csv.DictReader(io.StringIO(cells.getvalue()))] == [*map(iso_duration, gaps)]
+    write_matches(found, tmp_path / "found.parquet")
+    assert pq.read_table(tmp_path / "found.parquet")["values"].combine_chunks().field("gap").type == pa.duration(unit)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_conditions_on_integers_of_a_unit_count_ticks(engine: str) -> None:
+    """Also where a result is compared in a query over matches: there it has the type that it comes back with."""
+    table = stream().set_column(0, "ts", pa.array([7, 97, 187]))
+    pair = "PATTERN SEQ(A a, B b) WHERE b.ts - a.ts > 100"
+    assert [one.start for one in acep.match(table, pair, unit="s", engine=engine)] == [7]
+    assert len(acep.match(table, f"{pair} AND b.ts - a.ts < 3 min", unit="s", engine=engine)) == 0
+    inner = "FROM (PATTERN SEQ(A a, B b) RETURN b.ts - a.ts AS gap) AS T PATTERN T t WHERE t.gap > "
+    found = acep.match(table, f"{inner} 100 s RETURN t.gap AS gap", unit="s", engine=engine)
+    assert [one.values for one in found] == [{"gap": dt.timedelta(minutes=3)}]
+    with pytest.raises(acep.QueryError, match="a number beside a duration"):
+        acep.match(table, f"{inner} 100", unit="s", engine=engine)
+    assert [one.values for one in pushed(f"{inner} 0 s RETURN t.gap AS gap", table, unit="s", engine=engine)] == [
+        {"gap": dt.timedelta(seconds=90)},
+        {"gap": dt.timedelta(minutes=3)},
+    ]
 
 
 def test_columns_of_times_beside_an_integer_ts() -> None:

@@ -33,8 +33,7 @@ def one_order(looked: Looked) -> Iterator[Remark]:
     what = "strict contiguity" if strict else "partition contiguity without a partition attribute is strict: it"
     yield Remark(
         f"{what} looks at the order of the whole stream, which cannot be split over buckets",
-        "only where events of others between may count for nothing, another query can be split: partition contiguity "
-        "with a partition attribute",
+        "leave it as it is where any event between two others is to break a match: no query that can be split can",
     )
 
 

@@ -7,9 +7,9 @@ import os
 
 from acep.errors import EngineError
 
-__all__ = ["check_address_space", "is_short_of_address_space", "too_small"]
+__all__ = ["check_address_space", "is_short_of_address_space", "refuse_small_address_space", "too_small"]
 
-LEAST = 384 << 20
+MINIMUM = 384 << 20
 """Bytes. With less, threads of the libraries cannot start, which ends the process without a message
 (``tests/test_address_space.py`` tries smaller and larger ones)."""
 
@@ -20,13 +20,19 @@ ROOM = 64 << 20
 def check_address_space() -> None:
     """Let libraries start few threads where the address space is limited (``ulimit -v``). Raises :class:`EngineError`
     where it does not suffice for them."""
-    limit = _limit()
-    if limit is None:
+    if _limit() is None:
         return
     for name in ("OMP_NUM_THREADS", "ARROW_IO_THREADS"):
         os.environ.setdefault(name, "1")
-    if limit < LEAST:
-        raise too_small(limit)
+    refuse_small_address_space("this command")
+
+
+def refuse_small_address_space(what: str) -> None:
+    """Raise :class:`EngineError` where the address space is limited and too small for the libraries of ``what``, as
+    these end the process without a traceback."""
+    limit = _limit()
+    if limit is not None and limit < MINIMUM:
+        raise too_small(limit, what)
 
 
 def is_short_of_address_space() -> bool:
@@ -40,12 +46,12 @@ def is_short_of_address_space() -> bool:
     return False
 
 
-def too_small(limit: int | None = None) -> EngineError:
-    """Return the error for an address space of ``limit`` bytes (default: the limit of this process)."""
+def too_small(limit: int | None = None, what: str = "this command") -> EngineError:
+    """Return the error for an address space of ``limit`` bytes (default: the limit of this process) and ``what``."""
     size = (_limit() if limit is None else limit) or 0
     return EngineError(
-        f"an address space of {size >> 20} MB is too small for this command",
-        hint=f"at least {LEAST >> 20} MB, and more for many matches: ulimit -v {LEAST >> 10}",
+        f"an address space of {size >> 20} MB is too small for {what}",
+        hint=f"at least {MINIMUM >> 20} MB, and more for many matches: ulimit -v {MINIMUM >> 10}",
         code="engine_memory",
     )
 
