@@ -11,7 +11,7 @@ from acep.events.buffers import decoded
 from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, finer, no_elements
 from acep.events.files.whole_numbers import cast_that_holds
 from acep.events.nested import place_of
-from acep.events.times import value_of
+from acep.events.times import quoted, value_of
 
 __all__ = ["with_casts"]
 
@@ -49,5 +49,5 @@ def _cast(name: str, column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
         else:
             exact = cast_that_holds(value_of(column[rows[0]])) if rows and pa.types.is_floating(cast.type) else None
             hint = f"mend it, or cast to another type: {as_cast(name, exact or 'string')}"
-        value = f"{value_of(column[rows[0]])!r} in row {rows[0]} (rows count from 0)" if rows else "of several kinds"
+        value = f"{quoted(column[rows[0]])} in row {rows[0]} (rows count from 0)" if rows else "of several kinds"
         raise DataError(f"`{name}` is {value}, which is no {cast.text}", hint=hint, code="data_value") from None

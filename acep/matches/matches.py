@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 from acep.errors import QueryError, check_installed
 from acep.events.fixed import decimal_of
 from acep.events.tables import attribute_tick, decimal_like, key_to_input, ticks_to_input, time_of
-from acep.events.times import from_ticks
+from acep.events.times import from_ticks, value_of
 from acep.matches.answers import Bundle, Bundles, Count, Point, Points
 from acep.matches.found_columns import taken_back
 from acep.matches.grouping import Group, grouped, point_changes
@@ -343,7 +343,7 @@ class Matches(Sequence[Match]):
             for field in table.schema:
                 inside = [*field.type] if pa.types.is_struct(field.type) else []
                 if any(getattr(part.type, "unit", "") == "ns" for part in inside):  # they would become integers
-                    frame[field.name] = table.column(field.name).to_pylist()
+                    frame[field.name] = [value_of(value) for value in table.column(field.name)]
             frame.insert(4, "bindings", [dict(one.bindings) for one in self.found])
             if index is not None:
                 frame.insert(5, "labels", event_labels(self, index))

@@ -24,6 +24,7 @@ from acep.events.files.survey import without
 from acep.events.files.text_types import first_odd
 from acep.events.files.whole_numbers import cast_that_holds
 from acep.events.nested import is_list
+from acep.events.times import quoted, value_of
 from acep.runner.arrivals import Arrival, Listing, arrivals
 from acep.runner.end_rows import end_markers
 from acep.runner.recent_ids import RecentIds
@@ -236,12 +237,12 @@ def _fitted(column: pa.ChunkedArray, field: pa.Field, place_of: PlaceOf, ts: str
         [0] if zones else bad_rows(column, lambda part: _cast(part, field.type)) if _may_hold(held, field.type) else [0]
     )
     row = wrong[0] if wrong else first_odd(column) or 0
-    both = _for_both(held, field.type, column[row].as_py())
+    both = _for_both(held, field.type, value_of(column[row]))
     hint = f"begin a new state and output with a type that holds all values: {as_cast(field.name, both)}"
     if field.name == ts and both == "string":
         hint = "write the times of all files as integers, or all as dates and times"
     raise DataError(
-        f"{place_of(row)}: `{field.name}` is {held}, as {column[row].as_py()!r} is, and the files before it made"
+        f"{place_of(row)}: `{field.name}` is {held}, as {quoted(column[row])} is, and the files before it made"
         f" it {field.type}",
         hint="give all times a zone, or none" if zones else f"mend the file, or {hint}",
         code="data_type",

@@ -108,6 +108,10 @@ class JsonFile:
             row -= len(lines)
         raise AssertionError("the file has become shorter")
 
+    def as_written(self, text: str) -> str:
+        """Return a text as it is in the file: itself."""
+        return text
+
     # Columns ------------------------------------------------------------------------------------
 
     def _roots(self) -> dict[str, pa.DataType]:

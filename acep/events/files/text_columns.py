@@ -162,7 +162,7 @@ class TextColumns:
         for cells, error in ((self.long, refuse), (self.inexact, refuse_inexact), (self.beyond, refuse_beyond)):
             for name, cell in cells.items():
                 if types.get(name) == pa.float64():
-                    raise error(cell.place, name, cell.text)
+                    raise error(cell.place, name, cell.text, written=cell.written)
 
     def odd_columns(self, types: Mapping[str, pa.DataType]) -> dict[str, OddColumn]:
         """Return the columns that are used and are read as texts because of few values: of ``types`` they would have
