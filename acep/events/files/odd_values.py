@@ -165,11 +165,10 @@ def no_time(name: str, mixture: Mixture, unreached: Unreached | None) -> DataErr
     return DataError(f"{cell.place}: `{name}` is not a time: {cell.shown!r}", hint=hint, code="data_value")
 
 
-def no_integer(name: str, cell: Cell, *, is_id: bool) -> DataError:
+def no_integer(name: str, place: str, shown: str, *, is_id: bool) -> DataError:
     """Return the error for times, an order or ids that have a number with decimals, or an exponent."""
     return DataError(
-        f"{cell.place}: `{name}` is {cell.shown!r}, which is not written as an integer"
-        + ("" if is_id else ", and no time"),
+        f"{place}: `{name}` is {shown}, which is not written as an integer" + ("" if is_id else ", and no time"),
         hint=f"{as_cast(name, 'string')} takes ids as texts"
         if is_id
         else f"{as_cast(name, 'timestamp(s)')} is for seconds since 1970, with decimals, and (ms), (us), (ns) for"

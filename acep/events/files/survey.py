@@ -14,6 +14,7 @@ import pyarrow as pa
 from acep.errors import DataError
 from acep.events.buffers import joined
 from acep.events.columns import UNIT_NS
+from acep.events.fields import fields_of
 from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, finer
 from acep.events.files.csv_files import CsvFile, marked
 from acep.events.files.finding import EventFile
@@ -22,7 +23,7 @@ from acep.events.files.json_shapes import AttributeLimit, JsonShape
 from acep.events.files.odd_values import OddColumn, shown_value, two_kinds_of_times
 from acep.events.files.options import BadLines, Options
 from acep.events.files.parquet_files import ParquetFile
-from acep.events.files.stream_types import casts_to_come, check_stream, types_of_stream
+from acep.events.files.stream_types import casts_to_come, check_integers, check_stream, types_of_stream
 from acep.events.files.text_columns import TextColumns, values_of
 from acep.events.files.whole_numbers import reason_of_value
 from acep.events.times import value_of
@@ -248,13 +249,15 @@ def survey(sources: list[EventFile], options: Options) -> Survey:
     files = [part.file for part in parts]
     check_stream(files, looking.shapes, options)
     looking.text_columns.check_roles()
+    check_integers(looking.shapes, options)
     types = types_of_stream(files, looking.shapes, options, looking.type_of)
     looking.text_columns.check_numbers(types)
     for name, shape in looking.shapes.items():
         if not shape.unread:
-            shape.check(name, options.casts, castable=True, fields_castable=options.columns is not None)
+            orders = (options.ts, options.seq or "")
+            shape.check(name, options.casts, castable=True, fields_castable=options.columns is not None, orders=orders)
     ordered = None if size <= SMALL else looking.back < 0
-    odd_columns = looking.text_columns.odd_columns(types)
+    odd_columns = looking.text_columns.odd_columns(fields_of(pa.schema(list(types.items()))))
     remarks = [*map(str, odd_columns.values())]
     if options.casts_are_there:
         remarks += [
