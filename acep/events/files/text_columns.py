@@ -80,7 +80,7 @@ class TextColumns:
         """Record the types that the columns of texts look like. In JSON a text is never a number, but may be a time,
         unless it is in a list. ``before`` is the number of earlier rows of the file."""
         family = FAMILY[file.source.form]
-        for name, column in _texts_in(table, {self.options.type, *self.options.casts}):
+        for name, column in _texts_in(table, {self.options.type, *self.options.casts, *self.options.texts}):
             if isinstance(file, JsonFile) and file.is_in_list(name):
                 continue
             seen = self.looks[family].setdefault(name, set())
