@@ -29,8 +29,8 @@ class Options:
     ``id`` are names of columns. ``casts`` are by column; the first pass changes a cast to microseconds to one to
     nanoseconds if these are needed. ``format`` is for files whose names have no known suffix (``None``: no format).
     With ``skip_bad_lines`` lines that cannot be read are counted and skipped, up to the share ``max_skipped``.
-    ``texts`` are columns of JSON that stay texts, whatever they look like. ``casts_are_there``: each column that is cast
-    must be in some file; ``remarks``: warnings are given.
+    ``texts`` are columns of JSON that stay texts, whatever they look like. ``casts_are_there``: each column that is
+    cast must be in some file; ``remarks``: warnings are given.
     ``drop_duplicates``: rows whose ids came before are left out, else they are refused. Without ``checks_ids`` that is
     left to whoever matches the events.
 
