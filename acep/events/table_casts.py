@@ -45,7 +45,7 @@ def _inner(table: pa.Table, name: str, cast: Cast) -> pa.ChunkedArray:
     column = column_at(table, name)
     if column is not None:
         return _cast(name, decoded(column), cast)
-    root = (roots_of([name], table.column_names) or [None])[0]
+    root = next(iter(roots_of([name], table.column_names) or ()), None)
     root_type = pa.null() if root is None else plain_type(table.schema.field(root).type)
     if not (pa.types.is_null(root_type) or has_list(root_type) or pa.types.is_struct(root_type)):
         raise DataError(f"cast: `{root}` is {root_type}, and there is no `{name}` in it", code="data_column")
