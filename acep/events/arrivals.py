@@ -206,8 +206,8 @@ class Arrivals:
         if len(self.said):
             fresh &= ticks >= np.array([self._final(place) for place in places], np.int64)[codes]
         numbers = np.arange(self.arrived, self.arrived + len(rows))
-        known = (codes, places) if self._forgets_each and self._seen is not None else None
-        once = self._once(rows, ticks, fresh, drop=self._drop, keys=known)
+        keys = (codes, places) if self._forgets_each and self._seen is not None else None
+        once = self._once(rows, ticks, fresh, drop=self._drop, keys=keys)
         staying, removed = once, list[int]()
         if self.op is not None:
             each = None if self._keys is None else [places[code] for code in codes.tolist()]
@@ -400,16 +400,16 @@ class Arrivals:
     def _places(self, same: pa.Table) -> tuple[npt.NDArray[np.int64], list[Key]]:
         """Return what conditions ask of rows, where it matters: the number of each row among the distinct ones, and of
         these the values of the columns that conditions may name, with the type at last."""
-        forgets = self._forgets_each and self._seen is not None
-        if self._keys is None or not (len(self.said) or self.op is not None or forgets):
+        by_key = self._forgets_each and self._seen is not None
+        if self._keys is None or not (len(self.said) or self.op is not None or by_key):
             return np.zeros(len(same), np.int64), [()]
         schema, tick = self.schema, attribute_tick(self.schema) or 1
         names = self._keys if schema.type is None else (*self._keys, schema.type)
         columns = [
             column_of(name, column_at(same, name), schema.held(name), tick, schema.scale(name)) for name in names
         ]
-        codes, found = distinct(columns, len(same))
-        return codes, found if schema.type is not None else [(*one, None) for one in found]
+        codes, keys = distinct(columns, len(same))
+        return codes, keys if schema.type is not None else [(*key, None) for key in keys]
 
     def _final(self, place: Key) -> int:
         """Return the time before which all events of a key and a type are final, by the conditions alone."""

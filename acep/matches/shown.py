@@ -51,8 +51,8 @@ def told(value: Any, name: str = "", zoned: Collection[str] = ()) -> str:
 def _named(values: dict[str, Any], of: str, zoned: Collection[str]) -> list[str]:
     """Return names with their values, at most some of them. ``of``: whether they are those of a ``key``, or the
     ``values`` of RETURN."""
-    some = islice(values.items(), PARTS)
-    shown = [f"{clipped(name)}={told(value, f'{of}.{name}', zoned)}" for name, value in some]
+    first = islice(values.items(), PARTS)
+    shown = [f"{clipped(name)}={told(value, f'{of}.{name}', zoned)}" for name, value in first]
     return shown + ([f"... {len(values):,} in all"] if len(values) > PARTS else [])
 
 

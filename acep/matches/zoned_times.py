@@ -20,8 +20,8 @@ def zoned_names(schema: Schema, keys: Sequence[str], values: Mapping[str, pa.Dat
     ``values`` are the types of the times of RETURN."""
     types = time_types(schema)
     named = {"start": types[schema.ts], **{f"key.{key}": types.get(key) for key in keys}}
-    named |= {f"values.{name}": held for name, held in values.items()}
-    return frozenset(name for name, held in named.items() if getattr(held, "tz", None) is not None)
+    named |= {f"values.{name}": value_type for name, value_type in values.items()}
+    return frozenset(name for name, time_type in named.items() if getattr(time_type, "tz", None) is not None)
 
 
 def has_far_time(values: Iterable[Any]) -> bool:

@@ -322,3 +322,27 @@ def test_times_of_two_kinds_are_refused_with_what_helps(form: str) -> None:
         acep.read_events(name, cast={"exp": "timestamp"})
     assert refused.value.hint == 'give all of them a zone, or none; cast={"exp": "string"} shows them as they are'
     assert acep.read_events(name, cast={"exp": "string"}).num_rows == 2
+
+
+# Times, orders and ids of JSON with decimals ------------------------------------------------------
+
+
+@pytest.mark.usefixtures("_blocks")
+@pytest.mark.parametrize("role", ["ts", "seq", "id"])
+@pytest.mark.parametrize(("name", "before"), [("n", "{"), ("d.n", '{"d": {')])
+@pytest.mark.parametrize("odd", ["2.5", "1e3", "7.0"])
+def test_decimals_in_a_role_of_json_are_named_by_line(role: str, name: str, before: str, odd: str) -> None:
+    def line(value: object) -> str:
+        return f'{before}"n": {value}{"}" * (len(name) - 1 > 0 and "." in name)}, "ts": 1, "type": "a"}}\n'
+
+    Path("x.jsonl").write_text(line(1) * 1500 + line(odd) + line(3))
+    with pytest.raises(DataError, match=re.escape(f"line 1501: `{name}` is {odd}, which is not written as an integer")):
+        acep.match("x.jsonl", "PATTERN SEQ(a p) WITHIN 3", **{role: name})
+
+
+def test_hints_for_times_of_json_name_no_cast_to_texts() -> None:
+    for values in ([1, "2024-01-01"], [2**64, 3]):
+        Path("x.jsonl").write_text("".join(json.dumps({"ts": value, "type": "a"}) + "\n" for value in values))
+        with pytest.raises(DataError) as refused:
+            acep.match("x.jsonl", "PATTERN SEQ(a p) WITHIN 3")
+        assert "string" not in str(refused.value.hint)
