@@ -333,7 +333,7 @@ def test_times_of_two_kinds_are_refused_with_what_helps(form: str) -> None:
 @pytest.mark.parametrize("odd", ["2.5", "1e3", "7.0"])
 def test_decimals_in_a_role_of_json_are_named_by_line(role: str, name: str, before: str, odd: str) -> None:
     def line(value: object) -> str:
-        return f'{before}"n": {value}{"}" * (len(name) - 1 > 0 and "." in name)}, "ts": 1, "type": "a"}}\n'
+        return f'{before}"n": {value}{"}" * name.count(".")}, "ts": 1, "type": "a"}}\n'
 
     Path("x.jsonl").write_text(line(1) * 1500 + line(odd) + line(3))
     with pytest.raises(DataError, match=re.escape(f"line 1501: `{name}` is {odd}, which is not written as an integer")):
