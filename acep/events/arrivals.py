@@ -206,7 +206,8 @@ class Arrivals:
         if len(self.said):
             fresh &= ticks >= np.array([self._final(place) for place in places], np.int64)[codes]
         numbers = np.arange(self.arrived, self.arrived + len(rows))
-        once = self._once(rows, ticks, fresh, drop=self._drop)
+        keys = (codes, places) if self._forgets_each and self._seen is not None else None
+        once = self._once(rows, ticks, fresh, drop=self._drop, keys=keys)
         staying, removed = once, list[int]()
         if self.op is not None:
             each = None if self._keys is None else [places[code] for code in codes.tolist()]
@@ -277,6 +278,8 @@ class Arrivals:
         """Allow :meth:`promise`, with conditions on the columns ``keys``. ``types``: those of the events that change
         anything where events are used (``None``: all may)."""
         self._keys, self._types = keys, types
+        if self._seen is not None and self._forgets_each:
+            self._seen.final_of = self._final
 
     def promise(self, tick: int, key: Mapping[str, Any], types: Sequence[str] | None) -> Due:
         """Declare that no event at or before ``tick`` will come that has the values of ``key`` and one of ``types``
@@ -291,6 +294,8 @@ class Arrivals:
             )
         self.said.add(key, types, tick + 1, self.final)
         self._retractions.forget_each(self._final)
+        if self._seen is not None and self._forgets_each:
+            self._seen.tidy()
         return Due() if self.speculation is None else Due(self._released(self.final))
 
     def finish(self) -> Due:
@@ -314,6 +319,8 @@ class Arrivals:
         # Nor have those from before events that come again were noticed.
         given |= {"duplicates": self.duplicates} if self.duplicates else {}
         given |= {} if self._seen is None else {"seen": self._seen.dump()}
+        # Nor have those from before ids were forgotten by conditions.
+        given |= {} if self._seen is None or not self._seen.keys else {"seen_of": [[*key] for key in self._seen.keys]}
         return given | ({"unseen": self.unseen} if self.unseen else {})
 
     def load(self, data: Mapping[str, Any]) -> None:
@@ -327,7 +334,7 @@ class Arrivals:
             self.said.load(data.get("said", ()))
             self.unseen, self.duplicates = int(data.get("unseen", 0)), int(data.get("duplicates", 0))
             if self._seen is not None:
-                self._seen.load(_bytes(data.get("seen", b"")))
+                self._seen.load(_bytes(data.get("seen", b"")), [tuple(key) for key in data.get("seen_of", ())])
                 self._seen.forget(self.final)
         except (KeyError, TypeError, ValueError, pa.ArrowException):
             raise SnapshotError("the snapshot does not hold a state of this stream", code="state_damaged") from None
@@ -369,13 +376,20 @@ class Arrivals:
         """Return which events of a push are not late."""
         return np.ones(len(ticks), bool) if self.final is None else ticks >= self.final
 
-    def _once(self, rows: pa.Table, ticks: Any, fresh: Any, *, drop: bool) -> Any:
-        """Return which events of a push are neither late nor come again by their ids. Raises :class:`DataError` for one
-        that does, unless it is left out (``drop``)."""
+    @property
+    def _forgets_each(self) -> bool:
+        """Return whether ids are forgotten by conditions, as they would never be otherwise."""
+        return self._keys is not None and self.lateness is None
+
+    def _once(
+        self, rows: pa.Table, ticks: Any, fresh: Any, *, drop: bool, keys: tuple[Any, Sequence[Key]] | None = None
+    ) -> Any:
+        """Return which events of a push are neither late nor come again by their ids; ``keys``: the number of each row
+        among keys with types. Raises :class:`DataError` for one that does, unless it is left out (``drop``)."""
         if self._seen is None:
             return fresh
         seen, column = copy(self._seen), rows.column(self._seen.name)
-        again = seen.see(column, ticks, fresh, self.arrived)
+        again = seen.see(column, ticks, fresh, self.arrived, keys)
         if again.any() and not drop:
             row = int(np.argmax(again))
             raise again_error(seen.name, column[row].as_py(), self.arrived + row)
@@ -386,15 +400,16 @@ class Arrivals:
     def _places(self, same: pa.Table) -> tuple[npt.NDArray[np.int64], list[Key]]:
         """Return what conditions ask of rows, where it matters: the number of each row among the distinct ones, and of
         these the values of the columns that conditions may name, with the type at last."""
-        if self._keys is None or not (len(self.said) or self.op is not None):
+        by_key = self._forgets_each and self._seen is not None
+        if self._keys is None or not (len(self.said) or self.op is not None or by_key):
             return np.zeros(len(same), np.int64), [()]
         schema, tick = self.schema, attribute_tick(self.schema) or 1
         names = self._keys if schema.type is None else (*self._keys, schema.type)
         columns = [
             column_of(name, column_at(same, name), schema.held(name), tick, schema.scale(name)) for name in names
         ]
-        codes, found = distinct(columns, len(same))
-        return codes, found if schema.type is not None else [(*one, None) for one in found]
+        codes, keys = distinct(columns, len(same))
+        return codes, keys if schema.type is not None else [(*key, None) for key in keys]
 
     def _final(self, place: Key) -> int:
         """Return the time before which all events of a key and a type are final, by the conditions alone."""

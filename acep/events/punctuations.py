@@ -20,7 +20,7 @@ from acep.events.tables import attribute_tick
 from acep.pattern.expressions import Value
 from acep.plan.schema import Schema
 
-__all__ = ["BEGINNING", "Punctuations", "distinct", "key_values", "type_names"]
+__all__ = ["BEGINNING", "Key", "Punctuations", "distinct", "key_values", "type_names"]
 
 Ints = npt.NDArray[np.int64]
 Key = tuple[Value, ...]

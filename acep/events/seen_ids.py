@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from acep.events.buffers import decoded
 from acep.events.columns import column_of, kind_of, tick_of
 from acep.events.fields import null_error
 from acep.events.fixed import scale_of
+from acep.events.punctuations import BEGINNING, Key
 from acep.plan.schema import Kind
 
 __all__ = ["SeenIds"]
@@ -25,15 +26,17 @@ Bools = npt.NDArray[np.bool_]
 
 
 class _Ids(NamedTuple):
-    """Ids as integers, which are hashes of ``texts`` if ids are texts, with their times; sorted by these integers."""
+    """Ids as integers, which are hashes of ``texts`` if ids are texts, with their times, and the numbers of the keys
+    and types of their events (``sorts``; -1: not known); sorted by these integers."""
 
     words: Ints
     ticks: Ints
     texts: pa.Array | None
+    sorts: Ints
 
     def take(self, places: npt.NDArray[np.intp]) -> _Ids:
         texts = None if self.texts is None else self.texts.take(pa.array(places))
-        return _Ids(self.words[places], self.ticks[places], texts)
+        return _Ids(self.words[places], self.ticks[places], texts, self.sorts[places])
 
     def ordered(self) -> _Ids:
         """Return them in order; of equal ones those that came first."""
@@ -44,7 +47,8 @@ class _Ids(NamedTuple):
 
 class SeenIds:
     """The ids of events, integers or texts, with their times. Events before the tick ``final`` are final: their ids
-    are forgotten. ``name``: the column of ids.
+    are forgotten. ``name``: the column of ids. ``final_of`` gives for the key and the type of an event the tick before
+    which such events are final, too (``None``: they are not known).
 
     A call replaces what it changes, so that a copy stays as it is.
 
@@ -59,19 +63,32 @@ class SeenIds:
     def __init__(self, name: str) -> None:
         self.name = name
         self.final: int | None = None
+        self.final_of: Callable[[Key], int] | None = None
+        self._keys: dict[Key, int] = {}  # the number of each key and type
         self._runs: tuple[_Ids, ...] = ()  # each is less than half as long as the one before
         self._live = 0  # ids that were left when final ones were last taken out
 
     def __len__(self) -> int:
         return sum(len(run.words) for run in self._runs)
 
-    def see(self, ids: pa.ChunkedArray, ticks: Ints, used: Bools | None = None, base: int = 0) -> Bools:
+    def see(
+        self,
+        ids: pa.ChunkedArray,
+        ticks: Ints,
+        used: Bools | None = None,
+        base: int = 0,
+        keys: tuple[Ints, Sequence[Key]] | None = None,
+    ) -> Bools:
         """Return which events come again, and remember the others. ``used``: the rows that are events (``None``: all);
-        ``base``: the rows that came before, as an error counts them.
+        ``base``: the rows that came before, as an error counts them; ``keys``: the number of each row among distinct
+        keys with their types.
 
         Raises :class:`DataError` for ids that are null, or neither integers nor texts.
         """
         coming = _as_words(self.name, ids, ticks, base)
+        if keys is not None:
+            numbers = [self._keys.setdefault(key, len(self._keys)) for key in keys[1]]
+            coming = coming._replace(sorts=np.array(numbers, np.int64)[keys[0]])
         places = None if used is None or used.all() else np.flatnonzero(used)
         if places is not None:
             coming = coming.take(places)
@@ -90,8 +107,17 @@ class SeenIds:
         if final is None or (self.final is not None and final <= self.final):
             return
         self.final = final
+        self.tidy()
+
+    def tidy(self) -> None:
+        """Take out the ids of final events if they may be many."""
         if len(self) > 2 * self._live + SPARE:
             self._take_out_final()
+
+    @property
+    def keys(self) -> list[Key]:
+        """Return the keys and types of events, in the order of their numbers."""
+        return [*self._keys]
 
     def dump(self) -> bytes:
         """Return the ids and their times as bytes; none if there are none."""
@@ -100,25 +126,33 @@ class SeenIds:
             return b""
         (run,) = self._runs
         table = pa.table({"id": pa.array(run.words) if run.texts is None else run.texts, "tick": pa.array(run.ticks)})
+        if self._keys:
+            table = table.append_column("sort", pa.array(run.sorts))
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
         return bytes(sink.getvalue().to_pybytes())
 
-    def load(self, data: bytes) -> None:
-        """Read the bytes of :meth:`dump`. Raises :class:`ValueError` for others."""
+    def load(self, data: bytes, keys: Sequence[Key] = ()) -> None:
+        """Read the bytes of :meth:`dump`, with the :attr:`keys`. Raises :class:`ValueError` for others."""
         self._runs, self._live, self.final = (), 0, None
+        self._keys = {key: number for number, key in enumerate(keys)}
         if not data:
             return
         try:
             table = pa.ipc.open_stream(data).read_all()
         except (pa.ArrowException, OSError):
             raise ValueError("ids") from None
-        ticks = table.column("tick").to_numpy() if table.column_names == ["id", "tick"] else None
-        if ticks is None or ticks.dtype != np.int64 or table.column("tick").null_count:
+        names = ["id", "tick", *(["sort"] if self._keys else [])]
+        numbers = [column.to_numpy() for column in table.columns[1:]] if table.column_names == names else []
+        if not numbers or any(array.dtype != np.int64 for array in numbers):  # with nulls they are floats
+            raise ValueError("ids")
+        sorts = numbers[1] if self._keys else np.full(table.num_rows, -1)
+        if len(sorts) and not -1 <= sorts.min() <= sorts.max() < max(len(self._keys), 1):
             raise ValueError("ids")
         try:
-            self._runs = (_as_words(self.name, table.column("id"), ticks, 0).ordered(),)
+            ids = _as_words(self.name, table.column("id"), numbers[0], 0)
+            self._runs = (ids._replace(sorts=sorts).ordered(),)
         except DataError:
             raise ValueError("ids") from None
         self._live = len(self)
@@ -126,15 +160,34 @@ class SeenIds:
     def _again(self, coming: _Ids) -> Bools:
         again = _repeated(coming)
         for run in self._runs:
-            again |= _among(coming, run, self.final)
+            again |= _among(coming, run, self._live_in)
         return again
 
+    def _live_in(self, run: _Ids, places: Ints) -> Bools:
+        """Return which ids at some places of a run are those of events that are not final."""
+        ticks, sorts = run.ticks[places], run.sorts[places]
+        live = np.ones(len(places), bool) if self.final is None else ticks >= self.final
+        if self.final_of is not None and self._keys:
+            numbers, rows = np.unique(sorts, return_inverse=True)
+            keys = self.keys
+            finals = [BEGINNING if number < 0 else self.final_of(keys[number]) for number in numbers.tolist()]
+            live &= ticks >= np.array(finals, np.int64)[rows]
+        return live
+
     def _take_out_final(self) -> None:
-        if self.final is not None:
-            left = [run.take(np.flatnonzero(run.ticks >= self.final)) for run in self._runs]
+        if self.final is not None or self._keys:
+            left = [run.take(np.flatnonzero(self._live_in(run, np.arange(len(run.words))))) for run in self._runs]
             self._runs = _joined([run for run in left if len(run.words)])
         elif len(self._runs) > 1:
             self._runs = _joined(self._runs)
+        if self._keys:
+            numbers = np.unique(np.concatenate([run.sorts for run in self._runs] or [np.empty(0, np.int64)]))
+            numbers, keys = numbers[numbers >= 0], self.keys
+            self._keys = {keys[number]: place for place, number in enumerate(numbers.tolist())}
+            self._runs = tuple(
+                run._replace(sorts=np.where(run.sorts < 0, -1, np.searchsorted(numbers, run.sorts)))
+                for run in self._runs
+            )
         self._live = len(self)
 
 
@@ -146,8 +199,9 @@ def _as_words(name: str, ids: pa.ChunkedArray, ticks: Ints, base: int) -> _Ids:
         raise DataError(f"the id column `{name}` must hold integers or texts, not {ids.type}", code="data_type")
     if ids.null_count:
         raise null_error(name, base + ids.is_null().index(True).as_py())
+    unknown = np.full(len(ids), -1)
     if kind is not Kind.STRING:
-        return _Ids(np.ascontiguousarray(column_of(name, ids, Kind.INT, 1).values, np.int64), ticks, None)
+        return _Ids(np.ascontiguousarray(column_of(name, ids, Kind.INT, 1).values, np.int64), ticks, None, unknown)
     texts = decoded(ids)
     if texts.type != pa.large_string():
         texts = texts.cast(pa.large_string())
@@ -159,7 +213,7 @@ def _as_words(name: str, ids: pa.ChunkedArray, ticks: Ints, base: int) -> _Ids:
     except UnicodeDecodeError:
         raise DataError(f"column `{name}` is not UTF-8 text", code="data_value") from None
     # Python's own hashes differ from process to process, so that nobody can choose texts with equal ones.
-    return _Ids(np.fromiter(map(hash, values), np.int64, len(values)), ticks, array)
+    return _Ids(np.fromiter(map(hash, values), np.int64, len(values)), ticks, array, unknown)
 
 
 def _repeated(coming: _Ids) -> Bools:
@@ -186,8 +240,8 @@ def _repeated(coming: _Ids) -> Bools:
     return again
 
 
-def _among(coming: _Ids, run: _Ids, final: int | None) -> Bools:
-    """Return which ids are those of events that are not final, in a run."""
+def _among(coming: _Ids, run: _Ids, live_in: Callable[[_Ids, Ints], Bools]) -> Bools:
+    """Return which ids are those of events in a run that are not final, as ``live_in`` says of some places."""
     words = coming.words
     again = np.zeros(len(words), bool)
     if not len(words) or words.min() > run.words[-1] or words.max() < run.words[0]:
@@ -198,7 +252,7 @@ def _among(coming: _Ids, run: _Ids, final: int | None) -> Bools:
         return again
     # Of equal ids the last one is that of the only event that may not be final.
     places = last[rows]
-    live = np.ones(len(rows), bool) if final is None else run.ticks[places] >= final
+    live = live_in(run, places)
     if coming.texts is None or run.texts is None:
         again[rows] = live
         return again
@@ -207,8 +261,8 @@ def _among(coming: _Ids, run: _Ids, final: int | None) -> Bools:
     for row in rows[~equal].tolist():  # texts of one hash differ
         begin, end = (int(np.searchsorted(run.words, words[row], side)) for side in ("left", "right"))
         text, texts = coming.texts[row].as_py(), run.texts.slice(begin, end - begin).to_pylist()
-        ticks = [tick for tick, other in zip(run.ticks[begin:end].tolist(), texts, strict=True) if other == text]
-        again[row] = any(final is None or tick >= final for tick in ticks)
+        same = np.array([begin + place for place, other in enumerate(texts) if other == text], np.int64)
+        again[row] = bool(live_in(run, same).any())
     return again
 
 
@@ -231,5 +285,5 @@ def _joined(runs: Sequence[_Ids]) -> tuple[_Ids, ...]:
     if len(runs) < 2:
         return tuple(runs)
     texts = None if runs[0].texts is None else pa.concat_arrays([run.texts for run in runs])
-    words, ticks = (np.concatenate([getattr(run, name) for run in runs]) for name in ("words", "ticks"))
-    return (_Ids(words, ticks, texts).ordered(),)
+    words, ticks, sorts = (np.concatenate([getattr(run, name) for run in runs]) for name in ("words", "ticks", "sorts"))
+    return (_Ids(words, ticks, texts, sorts).ordered(),)

@@ -7,17 +7,19 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from acep.errors import DataError
-from acep.events.buffers import decoded
+from acep.events.buffers import decoded, plain_type
+from acep.events.fields import column_at, roots_of
 from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, finer, no_elements
 from acep.events.files.whole_numbers import cast_that_holds
-from acep.events.nested import place_of
-from acep.events.times import value_of
+from acep.events.nested import has_list, place_of
+from acep.events.times import quoted, value_of
 
 __all__ = ["with_casts"]
 
 
 def with_casts(table: pa.Table, casts: Mapping[str, Cast]) -> pa.Table:
-    """Return the table with its columns in the types of the casts; a column that it lacks is null.
+    """Return the table with its columns in the types of the casts; a field of a struct or an element of a list is a
+    column of its own then, and a column that the table lacks is null.
 
     Raises :class:`DataError` for a value that a cast cannot represent, with its row.
 
@@ -30,10 +32,24 @@ def with_casts(table: pa.Table, casts: Mapping[str, Cast]) -> pa.Table:
         if "[]" in name and place is None:
             raise no_elements(name)
         if place is None:
-            table = table.append_column(name, pa.nulls(table.num_rows, cast.type))
+            table = table.append_column(name, _inner(table, name, cast))
         else:
             table = table.set_column(place, name, _cast(name, decoded(table.column(place)), cast))
     return table
+
+
+def _inner(table: pa.Table, name: str, cast: Cast) -> pa.ChunkedArray:
+    """Return a field or an element that is cast, null if the table has no such one yet.
+
+    Raises :class:`DataError` for a column that can have no fields or elements."""
+    column = column_at(table, name)
+    if column is not None:
+        return _cast(name, decoded(column), cast)
+    root = next(iter(roots_of([name], table.column_names) or ()), None)
+    root_type = pa.null() if root is None else plain_type(table.schema.field(root).type)
+    if not (pa.types.is_null(root_type) or has_list(root_type) or pa.types.is_struct(root_type)):
+        raise DataError(f"cast: `{root}` is {root_type}, and there is no `{name}` in it", code="data_column")
+    return pa.chunked_array([pa.nulls(table.num_rows, cast.type)])
 
 
 def _cast(name: str, column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
@@ -49,5 +65,5 @@ def _cast(name: str, column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
         else:
             exact = cast_that_holds(value_of(column[rows[0]])) if rows and pa.types.is_floating(cast.type) else None
             hint = f"mend it, or cast to another type: {as_cast(name, exact or 'string')}"
-        value = f"{value_of(column[rows[0]])!r} in row {rows[0]} (rows count from 0)" if rows else "of several kinds"
+        value = f"{quoted(column[rows[0]])} in row {rows[0]} (rows count from 0)" if rows else "of several kinds"
         raise DataError(f"`{name}` is {value}, which is no {cast.text}", hint=hint, code="data_value") from None

@@ -13,7 +13,7 @@ import pyarrow as pa
 from acep.events.columns import UNIT_NS, plain_type
 from acep.events.durations import duration_of, duration_words, nearest
 
-__all__ = ["from_ticks", "moment_text", "time_type", "value_of", "value_text"]
+__all__ = ["from_ticks", "moment_text", "quoted", "time_type", "value_of", "value_text"]
 
 EPOCH = dt.datetime(1970, 1, 1)
 DAY_US = 86_400 * 10**6
@@ -126,3 +126,14 @@ def value_of(scalar: pa.Scalar) -> Any:
             days = scalar.value if pa.types.is_date32(value_type) else scalar.value * 1000 // DAY_US
             return np.datetime64(days, "D")
         return np.datetime64(scalar.value, value_type.unit)
+
+
+def quoted(scalar: pa.Scalar) -> str:
+    """Return an Arrow value as messages quote it: a text in quotation marks, a time as people read it.
+
+    >>> quoted(pa.scalar("x")), quoted(pa.scalar(253402300800, pa.timestamp("s", "UTC"))), quoted(pa.scalar(1.5))
+    ("'x'", '10000-01-01 00:00:00Z', '1.5')
+    """
+    value = value_of(scalar)
+    zone = "Z" if isinstance(value, np.datetime64) and getattr(scalar.type, "tz", None) else ""
+    return repr(value) if isinstance(value, str) else f"{value_text(value)}{zone}"

@@ -34,6 +34,7 @@ class Bundle:
     end: Any
     matches: int | None
     best: int | float
+    _zoned: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     def __repr__(self) -> str:
         return fields_text(self)
@@ -57,6 +58,7 @@ class Point:
     point: Any
     best: int | float
     change: int | None = None
+    _zoned: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     def __repr__(self) -> str:
         return fields_text(self, ("key", "point", "best") if self.change is None else None)

@@ -56,7 +56,8 @@ def group_record(group: Bundle | Point, *, zoned: Collection[str] = ()) -> dict[
     '{"key": {}, "start": 5, "end": 9, "matches": 3, "best": 0.5}'
     """
     # Matches that were not counted are left out.
-    record = {name: plain(value, "start" in zoned) for name, value in vars(group).items() if value is not None}
+    shown = ((name, value) for name, value in vars(group).items() if not name.startswith("_"))
+    record = {name: plain(value, "start" in zoned) for name, value in shown if value is not None}
     record["key"] = {name: plain(value, f"key.{name}" in zoned) for name, value in group.key.items()}
     return record
 

@@ -35,6 +35,7 @@ class Match:
     values: dict[str, Any] = field(default_factory=dict)
     op: int = field(default=1, repr=False)
     _found: Found | None = field(default=None, repr=False, compare=False)
+    _zoned: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     @property
     def id(self) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 from acep.errors import QueryError, check_installed
 from acep.events.fixed import decimal_of
 from acep.events.tables import attribute_tick, decimal_like, key_to_input, ticks_to_input, time_of
-from acep.events.times import from_ticks
+from acep.events.times import from_ticks, value_of
 from acep.matches.answers import Bundle, Bundles, Count, Point, Points
 from acep.matches.found_columns import taken_back
 from acep.matches.grouping import Group, grouped, point_changes
@@ -19,6 +19,7 @@ from acep.matches.match import Match, whole
 from acep.matches.records import Found
 from acep.matches.report import Report
 from acep.matches.shown import matches_page, matches_text
+from acep.matches.zoned_times import has_far_time, zoned_names
 from acep.plan.schema import Kind, Schema, TimeOf
 
 if TYPE_CHECKING:
@@ -33,19 +34,23 @@ __all__ = ["Bundle", "Bundles", "Match", "Matches", "Point", "Points", "Report",
 def bundles_of(groups: Sequence[Group], keys: tuple[str, ...], schema: Schema, *, counts: bool = True) -> list[Bundle]:
     """Return groups of matches as bundles, with keys and times as in the input; ``counts``: and with their sizes."""
     starts, ends = (ticks_to_input(t, schema) for t in ([g.first for g in groups], [g.last for g in groups]))
-    return [
+    bundles = [
         Bundle(key_to_input(group.key, keys, schema), start, end, group.matches if counts else None, whole(group.best))
         for group, start, end in zip(groups, starts, ends, strict=True)
     ]
+    is_far = any(has_far_time((bundle.start, bundle.end, *bundle.key.values())) for bundle in bundles)
+    return [replace(bundle, _zoned=zoned_names(schema, keys, {})) for bundle in bundles] if is_far else bundles
 
 
 def points_of(groups: Sequence[Group], keys: tuple[str, ...], schema: Schema, *, changes: bool = False) -> list[Point]:
     """Return groups of matches as match points; ``changes``: and with the numbers by which their matches change."""
     times = ticks_to_input([g.last for g in groups], schema)
-    return [
+    points = [
         Point(key_to_input(g.key, keys, schema), time, whole(g.best), g.matches if changes else None)
         for g, time in zip(groups, times, strict=True)
     ]
+    is_far = any(has_far_time((point.point, *point.key.values())) for point in points)
+    return [replace(point, _zoned=zoned_names(schema, keys, {})) for point in points] if is_far else points
 
 
 class Matches(Sequence[Match]):
@@ -152,8 +157,10 @@ class Matches(Sequence[Match]):
         values = one.values
         if self._given:
             values = tuple(self.given(i, value) for i, value in enumerate(values))
+        key = self._key(one.key)
+        is_far = has_far_time((start, end, *key.values(), *values))
         return Match(
-            key=self._key(one.key),
+            key=key,
             start=start,
             end=end,
             error=whole(one.error),
@@ -162,7 +169,13 @@ class Matches(Sequence[Match]):
             values=dict(zip(self.returns, values, strict=True)),
             op=one.op,
             _found=one,
+            _zoned=self.zoned_names() if is_far else frozenset(),
         )
+
+    def zoned_names(self) -> frozenset[str]:
+        """Return the names of the times that have a zone (:func:`acep.matches.zoned_times.zoned_names`)."""
+        types = map(self.time_type, range(len(self.returns)))
+        return zoned_names(self.schema, self.keys, dict(zip(self.returns, types, strict=True)))
 
     def _key(self, key: tuple[Any, ...]) -> dict[str, Any]:
         return key_to_input(key, self.keys, self.schema) if self._given_keys else dict(zip(self.keys, key, strict=True))
@@ -343,7 +356,7 @@ class Matches(Sequence[Match]):
             for field in table.schema:
                 inside = [*field.type] if pa.types.is_struct(field.type) else []
                 if any(getattr(part.type, "unit", "") == "ns" for part in inside):  # they would become integers
-                    frame[field.name] = table.column(field.name).to_pylist()
+                    frame[field.name] = [value_of(value) for value in table.column(field.name)]
             frame.insert(4, "bindings", [dict(one.bindings) for one in self.found])
             if index is not None:
                 frame.insert(5, "labels", event_labels(self, index))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from acep.display import ROWS, clipped, listed, page, table
-from acep.events.times import value_text
 from acep.matches.found_columns import taken_back
 from acep.matches.grouping import group_number
+from acep.matches.zoned_times import zoned_text
 
 if TYPE_CHECKING:
     from acep.matches.answers import Bundle, Bundles, Point, Points
@@ -34,22 +34,25 @@ _BARE = re.compile(r"[^\W\d][\w.:/@+-]*")  # texts that nobody takes for another
 _CONSTANTS = {"None", "True", "False", "nan", "inf", "NaT"}
 
 
-def told(value: Any) -> str:
-    """Return a value as text: quoted if it is a text that could be taken for something else, or is long.
+def told(value: Any, name: str = "", zoned: Collection[str] = ()) -> str:
+    """Return a value as text: quoted if it is a text that could be taken for something else, or is long. ``zoned`` are
+    the names of the times that have a zone.
 
     >>> told("x"), told("x y"), told("5"), told(5), told("z" * 1000)[-23:]
     ('x', "'x y'", "'5'", '5', "'... (1,000 characters)")
     """
     if not isinstance(value, str):
-        return clipped(value_text(value))
+        return clipped(zoned_text(value, name, zoned))
     if len(value) <= 80 and _BARE.fullmatch(value) and value not in _CONSTANTS:
         return value
     return repr(value) if len(value) <= 80 else f"{value[:80]!r}... ({len(value):,} characters)"
 
 
-def _named(values: dict[str, Any]) -> list[str]:
-    """Return names with their values, at most some of them."""
-    shown = [f"{clipped(name)}={told(value)}" for name, value in islice(values.items(), PARTS)]
+def _named(values: dict[str, Any], of: str, zoned: Collection[str]) -> list[str]:
+    """Return names with their values, at most some of them. ``of``: whether they are those of a ``key``, or the
+    ``values`` of RETURN."""
+    first = islice(values.items(), PARTS)
+    shown = [f"{clipped(name)}={told(value, f'{of}.{name}', zoned)}" for name, value in first]
     return shown + ([f"... {len(values):,} in all"] if len(values) > PARTS else [])
 
 
@@ -70,18 +73,22 @@ def _bound(match: Match) -> str:
 def match_line(match: Match) -> str:
     """Return a match as one line: its key, the times of its first and last event, its events, error and values."""
     parts = ["taken back:"] if match.op < 0 else []
-    parts += [*_named(match.key), f"{told(match.start)}..{told(match.end)}", _bound(match)]
+    start, end = (told(time, "start", match._zoned) for time in (match.start, match.end))
+    parts += [*_named(match.key, "key", match._zoned), f"{start}..{end}", _bound(match)]
     parts += [f"error={match.error}"] if match.error else []
-    return "  ".join([*parts, *_named(match.values)])
+    return "  ".join([*parts, *_named(match.values, "values", match._zoned)])
 
 
 def match_page(match: Match) -> str:
     """Return a match as HTML: its fields, and the events of each variable."""
-    rows = [[f"key {name}", told(value)] for name, value in islice(match.key.items(), PARTS)]
-    rows += [["start (first event)", told(match.start)], ["end (last event)", told(match.end)]]
+    zoned = match._zoned
+    start, end = (told(time, "start", zoned) for time in (match.start, match.end))
+    rows = [[f"key {name}", told(value, f"key.{name}", zoned)] for name, value in islice(match.key.items(), PARTS)]
+    rows += [["start (first event)", start], ["end (last event)", end]]
     rows += [["error", str(match.error)]]
     rows += [["taken back", "yes"]] if match.op < 0 else []
-    rows += [[f"value {name}", told(value)] for name, value in islice(match.values.items(), PARTS)]
+    values = islice(match.values.items(), PARTS)
+    rows += [[f"value {name}", told(value, f"values.{name}", zoned)] for name, value in values]
     bound = [[var, _ids(ids), f"{len(ids):,}"] for var, ids in islice(match.bindings.items(), PARTS)]
     events = table(["variable", "event ids", "events"], bound, len(match.bindings))
     left = max(len(match.key) - PARTS, 0) + max(len(match.values) - PARTS, 0)
@@ -111,9 +118,12 @@ def matches_page(matches: Matches) -> str:
     heads = [*matches.keys, "start", "end", "error", "bindings", last, *matches.returns]
     rows = [
         [
-            *map(told, (*m.key.values(), m.start, m.end, m.error)),
+            *(told(value, f"key.{name}", m._zoned) for name, value in m.key.items()),
+            *(told(value, "start", m._zoned) for value in (m.start, m.end)),
+            told(m.error),
             _bound(m),
-            *map(told, (getattr(m, last), *m.values.values())),
+            told(getattr(m, last), "start", m._zoned),
+            *(told(value, f"values.{name}", m._zoned) for name, value in m.values.items()),
         ]
         for m in matches[:ROWS]
     ]
@@ -128,22 +138,27 @@ def group_line(group: Bundle | Point) -> str:
     if hasattr(group, "point"):
         change = getattr(group, "change", None)
         changed = [] if change is None else [f"change={change:+}"]
-        return "  ".join([*_named(group.key), f"match point {told(group.point)}", f"best={group.best}", *changed])
-    parts = [*_named(group.key), f"match points {told(group.start)}..{told(group.end)}"]
+        point = told(group.point, "start", group._zoned)
+        return "  ".join(
+            [*_named(group.key, "key", group._zoned), f"match point {point}", f"best={group.best}", *changed]
+        )
+    start, end = (told(time, "start", group._zoned) for time in (group.start, group.end))
+    parts = [*_named(group.key, "key", group._zoned), f"match points {start}..{end}"]
     if group.matches is not None:
         parts.append(f"{group.matches:,} match{'es' if group.matches != 1 else ''}")
     return "  ".join([*parts, f"best={group.best}"])
 
 
 def _cells(group: Bundle | Point) -> list[tuple[str, str]]:
-    key = [(clipped(name), told(value)) for name, value in group.key.items()]
+    key = [(clipped(name), told(value, f"key.{name}", group._zoned)) for name, value in group.key.items()]
     best = ("best (least error)", str(group.best))
     if hasattr(group, "point"):
         change = getattr(group, "change", None)
         changed = [] if change is None else [("change", f"{change:+}")]
-        return [*key, ("point (last event)", told(group.point)), best, *changed]
+        return [*key, ("point (last event)", told(group.point, "start", group._zoned)), best, *changed]
     number = [] if group.matches is None else [("matches", f"{group.matches:,}")]
-    points = [("start (first match point)", told(group.start)), ("end (last match point)", told(group.end))]
+    start, end = (told(time, "start", group._zoned) for time in (group.start, group.end))
+    points = [("start (first match point)", start), ("end (last match point)", end)]
     return [*key, *points, *number, best]
 
 

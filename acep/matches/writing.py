@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from acep.matches.flat import FlatColumn, Layout, flat_columns, flat_record, fla
 from acep.matches.formulas import check_quoting, quoted_formula
 from acep.matches.found_columns import FoundColumns
 from acep.matches.json_records import group_record, json_line, json_text, match_record, plain
+from acep.matches.zoned_times import zoned_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -102,10 +103,7 @@ def match_writer(
     ``to_arrow(flat=True)``, in all formats. ``quote_formulas`` is that of :func:`write_matches`."""
     heads = [*(f"key.{k}" for k in like.keys), "start", "end", "error", "bindings", "bundle"]
     heads += [f"values.{name}" for name in like.returns]
-    zoned = zoned_names(
-        like.schema, like.keys, dict(zip(like.returns, map(like.time_type, range(len(like.returns))), strict=True))
-    )
-
+    zoned = like.zoned_names()
     layout = layout_of(like) if flat else Layout((), frozenset())
     names = ["key", "start", "end", "error", "bindings", "bundle", *(["values"] if like.returns else [])]
     columns = flat_columns(names, {"key": [*like.keys], "values": [*like.returns]}, layout) if flat else None
@@ -216,16 +214,6 @@ def _row_record(row: dict[str, Any], *, zoned: Collection[str], flat: bool) -> d
         else:
             record[name] = plain(value, name in zoned)
     return record
-
-
-def zoned_names(schema: Schema, keys: Sequence[str], values: Mapping[str, pa.DataType | None]) -> frozenset[str]:
-    """Return which times have a zone, as :func:`match_record` takes them; ``values``: the types of RETURN values."""
-    from acep.events.tables import time_types
-
-    types = time_types(schema)
-    named = {"start": types[schema.ts], **{f"key.{key}": types.get(key) for key in keys}}
-    named |= {f"values.{name}": held for name, held in values.items()}
-    return frozenset(name for name, held in named.items() if getattr(held, "tz", None) is not None)
 
 
 class _UnixLines:

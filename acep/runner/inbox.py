@@ -16,6 +16,7 @@ from acep.events.buffers import decoded, plain_type
 from acep.events.columns import kind_of
 from acep.events.fields import column_at, fields_of
 from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, cast_of
+from acep.events.files.decimal_comma import as_written
 from acep.events.files.finding import warn_of_others, warn_of_refused
 from acep.events.files.formats import NAMES, split_format
 from acep.events.files.options import BadLines, Options
@@ -24,6 +25,7 @@ from acep.events.files.survey import without
 from acep.events.files.text_types import first_odd
 from acep.events.files.whole_numbers import cast_that_holds
 from acep.events.nested import is_list
+from acep.events.times import quoted, value_of
 from acep.runner.arrivals import Arrival, Listing, arrivals
 from acep.runner.end_rows import end_markers
 from acep.runner.recent_ids import RecentIds
@@ -158,12 +160,14 @@ def _read_rows(
     """
     form = split_format(path)[0] or NAMES[options.format or ""]
     is_csv = form in ("csv", "tsv")
-    texts = {f.name: cast_of(f.name, "string") for f in schema if pa.types.is_string(f.type) and is_csv}
+    texts = [field.name for field in schema if pa.types.is_string(field.type)]
+    as_texts = {name: cast_of(name, "string") for name in texts if is_csv}
     # The ids, and what breaks ties, are looked at once the rows are known that are events.
     as_written = dataclasses.replace(
         options,
         columns=tuple(schema.names),
-        casts=texts | options.casts,
+        casts=as_texts | options.casts,
+        texts=frozenset(texts),
         casts_are_there=False,
         remarks=False,
         max_skipped=1.0,
@@ -190,7 +194,7 @@ def _read_rows(
             return events.place_of(int(places[row]))
 
         events_of_file = without(table, np.flatnonzero(marks).tolist())
-        rows = _in_schema(events_of_file, schema, path, form, place_of, options.ts)
+        rows = _in_schema(events_of_file, schema, path, form, place_of, options)
         for name in besides:
             nulls = np.flatnonzero(rows.column(name).is_null())
             if not len(nulls):
@@ -224,22 +228,25 @@ def _end_marks(
     return marks
 
 
-def _in_schema(table: pa.Table, schema: pa.Schema, path: Path, form: str, place_of: PlaceOf, ts: str) -> pa.Table:
+def _in_schema(
+    table: pa.Table, schema: pa.Schema, path: Path, form: str, place_of: PlaceOf, options: Options
+) -> pa.Table:
     """Return the rows of a file with the columns of the stream; lines of JSON may lack some."""
     columns = {}
     for field in schema:
         column = column_at(table, field.name)
         if column is None:
             if form != "jsonl" and table.num_rows:
-                raise DataError(
-                    f"`{path}` has no column `{field.name}`, and the files before it have", code="data_column"
-                )
+                why = f"`{path}` has no column `{field.name}`, and the files before it have"
+                raise DataError(why, code="data_column")
             column = pa.chunked_array([pa.nulls(table.num_rows, field.type)])
-        columns[field.name] = _fitted(column, field, place_of, ts)
+        columns[field.name] = _fitted(column, field, place_of, options, form)
     return pa.table(columns, schema=schema)
 
 
-def _fitted(column: pa.ChunkedArray, field: pa.Field, place_of: PlaceOf, ts: str) -> pa.ChunkedArray:
+def _fitted(
+    column: pa.ChunkedArray, field: pa.Field, place_of: PlaceOf, options: Options, form: str
+) -> pa.ChunkedArray:
     """Convert a column to its type in the stream. Raises :class:`DataError` with the first row that does not fit."""
     column = decoded(column)
     held = column.type
@@ -257,13 +264,14 @@ def _fitted(column: pa.ChunkedArray, field: pa.Field, place_of: PlaceOf, ts: str
         [0] if zones else bad_rows(column, lambda part: _cast(part, field.type)) if _may_hold(held, field.type) else [0]
     )
     row = wrong[0] if wrong else first_odd(column) or 0
-    both = _for_both(held, field.type, column[row].as_py())
+    both = _for_both(held, field.type, value_of(column[row]))
     hint = f"begin a new state and output with a type that holds all values: {as_cast(field.name, both)}"
-    if field.name == ts and both == "string":
+    if field.name == options.ts and both == "string":
         hint = "write the times of all files as integers, or all as dates and times"
+    has_comma = form in ("csv", "tsv") and options.decimal == ","
+    shown = as_written(quoted(column[row])) if has_comma else quoted(column[row])
     raise DataError(
-        f"{place_of(row)}: `{field.name}` is {held}, as {column[row].as_py()!r} is, and the files before it made"
-        f" it {field.type}",
+        f"{place_of(row)}: `{field.name}` is {held}, as {shown} is, and the files before it made it {field.type}",
         hint="give all times a zone, or none" if zones else f"mend the file, or {hint}",
         code="data_type",
     )

@@ -102,8 +102,7 @@ class Outbox:
                     write_table(rows, stream, self.form, flat=self.flat)
                 else:
                     text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
-                    written = _in_microseconds(rows)
-                    write_table(written, text, self.form, flat=self.flat, quote_formulas=self.quote_formulas)
+                    write_table(rows, text, self.form, flat=self.flat, quote_formulas=self.quote_formulas)
                     text.detach()
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -140,26 +139,6 @@ class Outbox:
             hint="name a folder that can be written, with space left",
             code="file_write",
         )
-
-
-def _in_microseconds(rows: pa.Table) -> pa.Table:
-    """Convert times to microseconds for text formats. Raises :class:`DataError` if one has a finer fraction."""
-    try:
-        return rows.cast(pa.schema([pa.field(f.name, _coarser(f.type)) for f in rows.schema]))
-    except pa.ArrowInvalid:
-        raise DataError(
-            "a time in the results falls between two microseconds, which only Parquet holds",
-            hint='write Parquet: into_format="parquet"',
-            code="data_value",
-        ) from None
-
-
-def _coarser(held: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(held) and held.unit == "ns":
-        return pa.timestamp("us", held.tz)
-    if pa.types.is_struct(held):
-        return pa.struct([pa.field(f.name, _coarser(f.type)) for f in held])
-    return held
 
 
 def _has_same_rows(draft: Path, final: Path, form: str) -> bool:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyarrow import json as arrow_json
 
 import acep
-from acep.errors import DataError, QueryError
+from acep.errors import DataError, DataWarning, QueryError
 from acep.events.fields import fields_of
 from acep.events.files import json_lines, line_blocks, text_bytes
 from acep.events.files.options import options_of
@@ -100,16 +100,71 @@ def test_all_elements_of_a_list_are_cast_to_texts_or_decimals_only(text: str) ->
     assert str(acep.read_events("x.jsonl", ["ts", "t[2]"], cast={"t[]": "decimal(9,1)"})["t[2]"][0]) == "2.0"
 
 
-def test_an_element_that_is_named_is_a_time_and_the_list_as_a_whole_has_texts() -> None:
+EARLY, LATE = "2024-01-15T00:00:00+02:00", "2024-01-14T23:00:00Z"  # as texts in the other order
+PARTS = {"p": 1, "o.at": 1, "t[1]": 0, "o.t[1]": 0, "l[1].at": 0, "n[1][1]": 0}  # how many matches there are of times
+
+
+def write_times(early: str = EARLY) -> str:
+    """Write two events with times at the top, in an object, and in lists."""
+    rows = []
+    for i, time in enumerate((early, LATE)):
+        parts = {"p": time, "o": {"at": time, "t": [time]}, "t": [time], "l": [{"at": time}], "n": [[time]]}
+        rows.append({"ts": i, "type": "ab"[i], **parts})
+    return write(*rows)
+
+
+@pytest.mark.usefixtures("_blocks")
+@pytest.mark.parametrize("part", PARTS)
+def test_a_text_that_looks_like_a_time_is_one_by_whatever_way_it_comes_unless_it_is_in_a_list(
+    part: str, tmp_path: Path
+) -> None:
     """As docs/reference/types.md says it."""
-    early, late = "2024-01-15T00:00:00+02:00", "2024-01-14T23:00:00Z"  # as texts in the other order
-    write({"ts": 1, "type": "a", "t": [early]}, {"ts": 2, "type": "b", "t": [late]})
-    query = "PATTERN SEQ(a x, b y) WHERE x.t[1] < y.t[1] WITHIN 5"
-    assert acep.read_events("x.jsonl", ["ts", "t[1]"]).schema.field("t[1]").type == pa.timestamp("s", "UTC")
-    assert acep.match("x.jsonl", query).count() == 1
-    assert acep.read_events("x.jsonl").schema.field("t").type == pa.list_(pa.string())
-    assert acep.match(acep.read_events("x.jsonl"), query).count() == 0
-    assert acep.match("x.jsonl", f"PATTERN a x WHERE contains(x.t, '{early}')").count() == 1
+    name, query = write_times(), f"PATTERN SEQ(a x, b y) WHERE x.{part} < y.{part} WITHIN 5"
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.jsonl").write_text(Path(name).read_text())
+    state = {"state": tmp_path / "state", "into": tmp_path / "found"}
+    counts = {
+        "the file": acep.match(name, query).count(),
+        "a table of all": acep.match(acep.read_events(name), query).count(),
+        "a table of the part": acep.match(acep.read_events(name, ["ts", "type", part]), query).count(),
+        "a follower": acep.follow(tmp_path / "in", query, **state, end=True).report.matches,
+    }
+    assert counts == dict.fromkeys(counts, PARTS[part])
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_cast_makes_times_of_texts_by_whatever_way_they_come(part: str, tmp_path: Path) -> None:
+    name, query = write_times(), f"PATTERN SEQ(a x, b y) WHERE x.{part} < y.{part} WITHIN 5"
+    cast = {part: "timestamp"}
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.jsonl").write_text(Path(name).read_text())
+    state = {"state": tmp_path / "state", "into": tmp_path / "found"}
+    matcher = acep.Matcher(query, cast=cast)
+    rows = [json.loads(line) for line in Path(name).read_text().splitlines()]
+    counts = {
+        "a table": acep.match(acep.read_events(name, ["ts", "type", part], cast=cast), query).count(),
+        "a follower": acep.follow(tmp_path / "in", query, cast=cast, **state, end=True).report.matches,
+        "batches": len(matcher.push(rows)) + len(matcher.finish()),
+    }
+    assert counts == dict.fromkeys(counts, 1)
+
+
+def test_a_cast_of_a_batch_refuses_what_has_no_parts() -> None:
+    with pytest.raises(DataError, match=r"cast: `t` is int64, and there is no `t\[1\]` in it"):
+        acep.Matcher("PATTERN a x WHERE x.t[1] > 3", cast={"t[1]": "int"}).push({"ts": [1], "type": ["a"], "t": [7]})
+    later = acep.Matcher("PATTERN a x WHERE x.t[1] > 3", cast={"t[1]": "int"})
+    batches = [{"ts": 1, "type": "a", "t": None}, {"ts": 2, "type": "a", "t": ["7"]}]
+    assert [len(later.push([row])) for row in batches] == [0, 1]
+
+
+def test_an_odd_text_in_an_object_is_named() -> None:
+    name = write_times(early="never")
+    with pytest.warns(DataWarning) as said:
+        table = acep.read_events(name)
+    assert table.schema.field("o").type.field("at").type == pa.string()
+    assert {str(one.message).partition(" is ")[0] for one in said} == {
+        f"`{name}`, line 1: `{part}`" for part in ("p", "o.at")
+    }
 
 
 def test_elements_are_cast_in_json_lines_only() -> None:

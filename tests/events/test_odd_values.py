@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 import warnings
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import acep
@@ -210,3 +212,137 @@ def test_an_infinite_number_is_written_as_a_text(capsys: pytest.CaptureFixture[s
         ({"k": "Infinity"}, {"k": "Infinity"}),
         ({"k": "-Infinity"}, {"k": "-Infinity"}),
     ]
+
+
+# The year 0, which is no year ---------------------------------------------------------------------
+
+YEARS_0 = [
+    "0000-01-01",
+    "0000-12-31T23:59:59",
+    "0000-06-01 10:00:00.5",
+    "0000-12-31T23:30:00-01:00",
+    "0000-01-01T00:00Z",
+]
+
+
+@pytest.mark.usefixtures("_blocks")
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl"])
+@pytest.mark.parametrize("odd", YEARS_0)
+def test_a_time_of_the_year_0_is_an_odd_text(form: str, odd: str) -> None:
+    usual = ["0001-01-01T00:00:00", "2024-01-01T00:00:00"] if odd[-1] != "Z" and odd[-6:-5] != "-" else []
+    usual = usual if "T" in odd or " " in odd else ["0001-01-01", "2024-01-01"]
+    usual = usual or ["0001-01-01T00:00:00Z", "2024-01-01T00:00:00Z"]
+    assert pa.types.is_temporal(acep.read_events(write(form, usual)).schema.field("exp").type)
+    name = write(form, [*usual, odd])
+    (said,) = remarks(lambda: acep.read_events(name))
+    assert said.startswith(
+        f"`{name}`, line {3 if form == 'jsonl' else 4}: `exp` is {odd!r}, and 2 values of the column"
+    )
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+@pytest.mark.parametrize("cast", ["date", "timestamp", "timestamptz", "timestamp(ns)"])
+@pytest.mark.parametrize("odd", YEARS_0)
+def test_a_cast_to_a_time_refuses_the_year_0_with_its_line(form: str, cast: str, odd: str) -> None:
+    name = write(form, [None, odd])
+    line = 2 if form == "jsonl" else 3
+    with pytest.raises(DataError, match=re.escape(f"line {line}: `exp` is no {cast}: {odd!r}")):
+        acep.read_events(name, cast={"exp": cast})
+    with pytest.raises(
+        DataError, match=re.escape(f"`exp` is {odd!r} in row 0 (rows count from 0), which is no {cast}")
+    ):
+        acep.Matcher(ORDERED, cast={"exp": cast}).push({"ts": [1], "type": ["a"], "exp": [odd]})
+
+
+def test_the_year_0_in_the_time_column_is_refused() -> None:
+    Path("x.csv").write_text("ts,type\n0001-01-01,a\n0000-12-31,b\n0001-01-02,b\n")
+    with pytest.raises(DataError, match="line 3: `ts` is not a time: '0000-12-31'"):
+        acep.read_events("x.csv")
+
+
+# Cells are quoted as they are written -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cells", "cast", "message"),
+    [
+        (["0,5"], "int", "line 2: `x` is no int: '0,5'"),
+        (["1,5", "0,555"], "decimal(9,2)", "line 3: `x` is no decimal(9,2): '0,555'"),
+        (["1.234"], "float", "line 2: `x` is no float: '1.234'"),
+        (["1,5", "a.b,c"], "float", "line 3: `x` is no float: 'a.b,c'"),
+        (["0,1234567890123456789"], None, "line 2: `x` is 0,1234567890123456789, and a double tells"),
+        (["1,5e400"], None, "line 2: `x` is 1,5e400, and no double is near it"),
+        (["1,5", "9007199254740993"], None, "line 3: `x` is 9007199254740993, an integer that no float"),
+    ],
+)
+def test_a_number_with_a_decimal_comma_is_quoted_as_it_is_written(
+    cells: list[str], cast: str | None, message: str
+) -> None:
+    Path("x.csv").write_text("ts;type;x\n" + "".join(f"{i};a;{cell}\n" for i, cell in enumerate(cells)))
+    with pytest.raises(DataError, match=re.escape(message)):
+        acep.read_events("x.csv", delimiter=";", decimal=",", cast=None if cast is None else {"x": cast})
+
+
+@pytest.mark.parametrize("role", ["ts", "seq", "id"])
+def test_a_role_with_a_decimal_comma_is_quoted_as_it_is_written(role: str, capsys: pytest.CaptureFixture[str]) -> None:
+    name = {"ts": "ts", "seq": "n", "id": "n"}[role]
+    Path("x.csv").write_text(f"{name};type;{'ts' if name == 'n' else 'x'}\n1,5;a;1\n")
+    options = [] if role == "ts" else [f"--{role}", "n"]
+    assert main(["match", "re:a", "x.csv", "--within", "3", "--delimiter", ";", "--decimal", ",", *options]) == 2
+    assert f"line 2: `{name}` is '1,5', which is not written as an integer" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("cast", ["timestamp(ns)", "float", "decimal(9,2)", "bool"])
+def test_a_time_beyond_those_of_python_is_quoted(cast: str) -> None:
+    far = pa.array([253_402_300_800 * 10**6], pa.timestamp("us", "UTC"))
+    table = pa.table({"ts": [1], "type": ["a"], "x": far})
+    pq.write_table(table, "x.parquet")
+    with pytest.raises(
+        DataError, match=re.escape(f"row 0 (rows count from 0): `x` is no {cast}: 10000-01-01 00:00:00Z")
+    ):
+        acep.read_events("x.parquet", cast={"x": cast})
+    with pytest.raises(DataError, match="`x` is 10000-01-01 00:00:00Z in row 0"):
+        acep.Matcher("PATTERN SEQ(a p) WHERE p.x IS NOT NULL", cast={"x": cast}).push(table)
+
+
+def test_a_null_beside_a_time_beyond_those_of_python_is_named() -> None:
+    pq.write_table(pa.table({"ts": pa.array([253_402_300_800, None], pa.timestamp("s"))}), "x.parquet")
+    with pytest.raises(DataError, match=r"row 1 .*: `ts` is null"):
+        acep.read_events("x.parquet", type=None)
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_times_of_two_kinds_are_refused_with_what_helps(form: str) -> None:
+    """A time column cannot be one of texts."""
+    name = write(form, ["2024-01-01T00:00:00Z", "2024-01-01T00:00:01"])
+    with pytest.raises(DataError, match="`exp` has times with a zone and times without one") as refused:
+        acep.read_events(name, cast={"exp": "timestamp"}, ts="exp")
+    assert refused.value.hint == "give all of them a zone, or none"
+    with pytest.raises(DataError, match="`exp` has times with a zone and times without one") as refused:
+        acep.read_events(name, cast={"exp": "timestamp"})
+    assert refused.value.hint == 'give all of them a zone, or none; cast={"exp": "string"} shows them as they are'
+    assert acep.read_events(name, cast={"exp": "string"}).num_rows == 2
+
+
+# Times, orders and ids of JSON with decimals ------------------------------------------------------
+
+
+@pytest.mark.usefixtures("_blocks")
+@pytest.mark.parametrize("role", ["ts", "seq", "id"])
+@pytest.mark.parametrize(("name", "before"), [("n", "{"), ("d.n", '{"d": {')])
+@pytest.mark.parametrize("odd", ["2.5", "1e3", "7.0"])
+def test_decimals_in_a_role_of_json_are_named_by_line(role: str, name: str, before: str, odd: str) -> None:
+    def line(value: object) -> str:
+        return f'{before}"n": {value}{"}" * name.count(".")}, "ts": 1, "type": "a"}}\n'
+
+    Path("x.jsonl").write_text(line(1) * 1500 + line(odd) + line(3))
+    with pytest.raises(DataError, match=re.escape(f"line 1501: `{name}` is {odd}, which is not written as an integer")):
+        acep.match("x.jsonl", "PATTERN SEQ(a p) WITHIN 3", **{role: name})
+
+
+def test_hints_for_times_of_json_name_no_cast_to_texts() -> None:
+    for values in ([1, "2024-01-01"], [2**64, 3]):
+        Path("x.jsonl").write_text("".join(json.dumps({"ts": value, "type": "a"}) + "\n" for value in values))
+        with pytest.raises(DataError) as refused:
+            acep.match("x.jsonl", "PATTERN SEQ(a p) WITHIN 3")
+        assert "string" not in str(refused.value.hint)

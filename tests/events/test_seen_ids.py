@@ -5,12 +5,15 @@ from __future__ import annotations
 from copy import copy
 from random import Random
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import acep
 from acep.errors import DataError
+from acep.events import seen_ids
 from acep.events.seen_ids import SeenIds
 from tests.case_counts import CaseCounts
 
@@ -81,3 +84,61 @@ def test_a_null_is_named_by_its_row() -> None:
 def test_other_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="ids"):
         SeenIds("n").load(data)
+
+
+# Ids that are forgotten by key --------------------------------------------------------------------
+
+BY_KEY = acep.parse("PATTERN SEQ(a p, b q) WHERE skip_till_next_match(p, q) { [k] } WITHIN 5")
+ENDLESS = {"lateness": "inf", "speculation": "inf", "id": "id"}
+
+
+def push_round(matcher: acep.Matcher, number: int, kind: type, *, by_type: bool = False) -> None:
+    """Push two events of one of ten keys, and say that no more of it come up to them."""
+    ts, key = 10 * number, f"k{number % 10}"
+    ids = [kind(2 * number), kind(2 * number + 1)]
+    matcher.push({"ts": [ts, ts + 1], "type": ["a", "b"], "k": [key] * 2, "id": ids})
+    matcher.advance(ts + 5, key={"k": key}, type=["a", "b"] if by_type else None)
+
+
+@pytest.mark.parametrize("kind", [int, str])
+@pytest.mark.parametrize("duplicates", ["refuse", "drop"])
+@pytest.mark.parametrize("by_type", [False, True])
+def test_ids_of_events_that_are_final_by_their_key_are_forgotten(kind: type, duplicates: str, by_type: bool) -> None:
+    with mock.patch.object(seen_ids, "SPARE", 64):
+        matcher = acep.Matcher(BY_KEY, duplicates=duplicates, **ENDLESS)
+        sizes = []
+        for number in range(300):
+            push_round(matcher, number, kind, by_type=by_type)
+            sizes.append(len(matcher._tables.arrivals._seen))
+        assert max(sizes[150:]) <= max(sizes[:150]) <= 300
+    first = {"ts": [0], "type": ["a"], "k": ["k0"], "id": [kind(0)]}
+    matcher.push(first)
+    assert (matcher.report.late, matcher.report.duplicates) == (1, 0)
+    new = {"ts": [5000], "type": ["a"], "k": ["k0"], "id": [kind(0)]}  # the event of this id is final: it is another
+    matcher.push(new)
+    if duplicates == "drop":
+        matcher.push(new)
+        assert matcher.report.duplicates == 1
+    else:
+        with pytest.raises(DataError, match="came before"):
+            matcher.push(new)
+
+
+@pytest.mark.parametrize("kind", [int, str])
+def test_a_state_knows_which_ids_are_final_by_their_key(kind: type) -> None:
+    matcher = acep.Matcher(BY_KEY, duplicates="drop", **ENDLESS)
+    matcher.push({"ts": [1, 1], "type": ["a", "a"], "k": ["x", "y"], "id": [kind(1), kind(2)]})
+    restored = acep.Matcher(BY_KEY, duplicates="drop", **ENDLESS)
+    restored.restore(matcher.snapshot())
+    for one in (matcher, restored):
+        one.advance(3, key={"k": "x"})
+        one.push({"ts": [5, 5], "type": ["b", "b"], "k": ["x", "y"], "id": [kind(1), kind(2)]})
+        assert one.report.duplicates == 1  # that of y, which is not final
+
+
+def test_a_finite_lateness_forgets_by_time_alone() -> None:
+    matcher = acep.Matcher(BY_KEY, lateness=100, id="id", duplicates="drop")
+    matcher.push({"ts": [1], "type": ["a"], "k": ["x"], "id": [1]})
+    matcher.advance(3, key={"k": "x"})
+    matcher.push({"ts": [5], "type": ["b"], "k": ["x"], "id": [1]})
+    assert matcher.report.duplicates == 1

@@ -44,8 +44,10 @@ def test_they_are_shown_as_others_are(name: str) -> None:
     matches = acep.match(rows(column), QUERY)
     assert len(matches) == 1
     shown = [text.replace("T", " ") for text in texts]
-    # Beyond Python's years there is no zone.
-    assert f"px={shown[0].rstrip('Z')}  qx={shown[1]}" in str(matches)
+    assert f"px={shown[0]}  qx={shown[1]}" in str(matches)
+    assert f"px={shown[0]}  qx={shown[1]}" in str(matches[0])
+    assert all(f"<td>{text}</td>" in matches._repr_html_() for text in shown)
+    assert all(text in matches[0]._repr_html_() for text in shown)
     why = str(acep.why(rows(column), QUERY.replace("<", ">").partition(" RETURN")[0]))
     for number, text in enumerate(shown):
         assert f"x={text}" in next(line for line in why.splitlines() if line.startswith(f"  event {number}: "))
@@ -98,3 +100,22 @@ def test_they_are_keys_and_bounds(name: str) -> None:
     assert groups.column("key").combine_chunks().field("k")[0] == far
     nested = pa.table({"ts": [1, 1], "type": ["a", "a"], "o": pa.StructArray.from_arrays([column], ["k"])})
     assert "rows_twice" in acep.lint(nested, "PATTERN SEQ(a p, a q) WITHIN 9").codes
+
+
+@pytest.mark.parametrize("zone", ["UTC", None])
+def test_keys_and_times_of_events_are_shown_with_their_zone(zone: str | None) -> None:
+    far = pa.array([YEAR_14645, YEAR_14645 + 1], pa.timestamp("s", zone))
+    table = pa.table({"ts": far, "type": ["a", "b"], "k": pa.array([YEAR_0] * 2, pa.timestamp("s", zone))})
+    query, mark = "PATTERN SEQ(a p, b q) WHERE [k] WITHIN 9 s", "Z" if zone else ""
+    key, start, end = (
+        f"{text}{mark}" for text in ("0000-01-01 00:00:00", "14645-06-30 15:06:40", "14645-06-30 15:06:41")
+    )
+    (match,) = acep.match(table, query)
+    assert str(match) == f"k={key}  {start}..{end}  p=0 q=1"
+    (point,), (bundle,) = (acep.match(table, query, output=output) for output in ("points", "bundles"))
+    assert str(point) == f"k={key}  match point {end}  best=0"
+    assert str(bundle) == f"k={key}  match points {end}..{end}  1 match  best=0"
+    for shown in (match, point, bundle):
+        assert key in shown._repr_html_()
+        assert end in shown._repr_html_()
+        assert "_zoned" not in repr(shown)

@@ -7,12 +7,14 @@ import contextlib
 import json
 import os
 import random
+import re
 import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import acep
@@ -346,8 +348,23 @@ def test_links_that_lead_nowhere_or_in_a_circle_stop_nothing(tmp_path: Path) -> 
     stream.put("1.csv", "ts,type\n1,a\n2,b\n3,x\n")
     (stream.events / "gone.csv").symlink_to("nowhere")
     (stream.events / "circle.csv").symlink_to("circle.csv")
-    with pytest.warns(DataWarning, match=r"`circle\.csv` is a link that cannot be followed"):
-        assert stream.follow().report.matches == 1
+    with pytest.warns(DataWarning) as said:
+        assert stream.follow(end=True, once=False).report.matches == 1
+    (warning,) = said
+    assert "`circle.csv` is a link that cannot be followed" in str(warning.message)
+    assert str(warning.message).endswith("`gone.csv` is a link that leads nowhere")
+
+
+def test_a_link_that_leads_nowhere_is_warned_of_by_match(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("ts,type\n1,a\n2,b\n")
+    (tmp_path / "gone.csv").symlink_to("nowhere.csv")
+    (tmp_path / ".hidden.csv").symlink_to("nowhere.csv")
+    for paths in (tmp_path, str(tmp_path / "*.csv"), str(tmp_path / "**" / "*.csv")):
+        with pytest.warns(DataWarning, match=r"gone\.csv` is a link that leads nowhere$") as said:
+            assert len(acep.match(paths, AB)) == 1
+        assert len(said) == 1
+    with pytest.raises(DataError, match="there is no file"):
+        acep.match(tmp_path / "gone.csv", AB)
 
 
 def test_a_pipe_in_a_folder_does_not_hang_a_match(tmp_path: Path) -> None:
@@ -440,3 +457,76 @@ def test_a_cast_of_a_list_that_the_query_uses_names_the_parts(tmp_path: Path) ->
     with pytest.raises(QueryError, match="unknown column") as wrong:
         stream.follow()
     assert "leave the cast of `x` out" in str(wrong.value.hint)
+
+
+# Texts that look like times in some files ---------------------------------------------------------
+
+TIME, DAY = "2024-01-01T10:00:00", "2024-01-02"
+LATER = acep.parse("PATTERN SEQ(a x, b y) WHERE x.d < y.d WITHIN 9")
+
+
+def dated(ts: int, kind: str, value: str) -> str:
+    return json.dumps({"ts": ts, "type": kind, "d": value}) + "\n"
+
+
+@pytest.mark.parametrize("odd", ["never", "2024-01-02T00:00:00Z", "0000-01-01"])
+def test_an_odd_text_in_another_file_of_a_micro_batch_is_named(odd: str, tmp_path: Path) -> None:
+    """It is that of `acep match`: no earlier file is blamed, and the answer is the same."""
+    stream = Stream(tmp_path, LATER)
+    stream.put("1.jsonl", dated(1, "a", TIME))
+    path = stream.put("2.jsonl", dated(2, "b", DAY) + dated(3, "b", TIME) + dated(4, "x", odd))
+    with pytest.warns(DataWarning, match=re.escape(f"{path}`, line 3: `d` is {odd!r}, and 3 values of the column")):
+        stream.follow()
+    stream.put("3.jsonl", dated(5, "a", TIME) + dated(6, "b", DAY))  # all of them look like times
+    matches = stream.follow(end=True, once=False).report.matches
+    with pytest.warns(DataWarning, match=r"2\.jsonl`, line 3"):
+        assert matches == acep.match(stream.events, LATER).count() == 3
+
+
+@pytest.mark.parametrize(
+    ("form", "first", "second", "options", "message"),
+    [
+        (
+            "jsonl",
+            dated(1, "a", TIME),
+            dated(2, "b", TIME) + dated(3, "b", "never"),
+            {},
+            "line 2: `d` is string, as 'never'",
+        ),
+        (
+            "csv",
+            f"ts,type,d\n1,a,{TIME}\n",
+            f"ts,type,d\n2,b,{TIME}\n3,b,never\n",
+            {},
+            "line 3: `d` is string, as 'never'",
+        ),
+        (
+            "csv",
+            "ts;type;d\n1;a;5\n",
+            "ts;type;d\n2;b;7\n3;b;1,5\n",
+            {"delimiter": ";", "decimal": ","},
+            "line 3: `d` is double, as 1,5 is",
+        ),
+    ],
+    ids=["json", "csv", "comma"],
+)
+def test_an_odd_value_in_a_later_micro_batch_is_refused_with_its_line(
+    form: str, first: str, second: str, options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    stream = Stream(tmp_path, LATER, **options)
+    stream.put(f"1.{form}", first)
+    stream.follow()
+    path = stream.put(f"2.{form}", second)
+    with pytest.raises(DataError, match=re.escape(f"`{path}`, {message}")):
+        stream.follow()
+
+
+def test_a_far_time_in_a_later_micro_batch_is_refused_with_its_line(tmp_path: Path) -> None:
+    """A column of numbers, and then times that are beyond those of Python."""
+    stream = Stream(tmp_path, LATER)
+    stream.put("1.parquet", pa.table({"ts": [1], "type": ["a"], "d": [7]}))
+    stream.follow()
+    far = pa.array([0, 253_402_300_800], pa.timestamp("s", "UTC"))
+    stream.put("2.parquet", pa.table({"ts": [2, 3], "type": ["b", "b"], "d": far}).slice(1))
+    with pytest.raises(DataError, match="as 10000-01-01 00:00:00Z is, and the files before it made it int64"):
+        stream.follow()

@@ -46,7 +46,8 @@ SHOWN = (
     " timestamp(ns), timestamp(100ns), timestamp(filetime), decimal(p,s)"
 )
 SINCE_1601 = 116_444_736_000_000_000  # the ticks of 100 ns from 1601 to 1970
-NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)\s*$"
+INTEGER = r"^[+-]?[0-9]+$"
+NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)$"
 
 
 @dataclass(frozen=True)
@@ -207,6 +208,8 @@ def _from_text(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
 
     trimmed = column if pa.types.is_string(wanted) else pc.utf8_trim_whitespace(column)
     if pa.types.is_integer(wanted):
+        if pc.all(pc.match_substring_regex(trimmed, INTEGER)).as_py() is False:
+            _refuse("an integer has digits only, and a sign")  # Arrow takes 0x7 for 7
         trimmed = pc.replace_substring_regex(trimmed, r"^\+(\d)", r"\1")
         trimmed = pc.replace_substring_regex(trimmed, r"^(-?)0+(\d)", r"\1\2")
     if pa.types.is_boolean(wanted):
@@ -215,7 +218,7 @@ def _from_text(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
         _refuse("a number to which no double is near")
     if pa.types.is_floating(wanted) and equals_no_double(trimmed):
         _refuse(WHY)
-    return trimmed.cast(wanted)
+    return in_reach(trimmed, trimmed.cast(wanted))
 
 
 def _refuse(what: str) -> Any:
@@ -236,7 +239,7 @@ def _times(column: pa.ChunkedArray, cast: Cast, *, text: bool) -> pa.ChunkedArra
     if pa.types.is_date(held) or pa.types.is_null(held):
         return column.cast(cast.type)
     if text:
-        numbers = pc.all(pc.match_substring_regex(column, NUMBER)).as_py()
+        numbers = pc.all(pc.match_substring_regex(pc.utf8_trim_whitespace(column), NUMBER)).as_py()
         if numbers and len(column) > column.null_count:
             return _counted(_from_text(column, pa.decimal128(38, 9)), cast)
         try:

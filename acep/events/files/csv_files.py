@@ -15,7 +15,7 @@ from acep.errors import DataError
 from acep.events.files.casts import cast_of
 from acep.events.files.csv_dialect import dialect_of, fault_of
 from acep.events.files.csv_rows import RowCutter, RowPiece
-from acep.events.files.decimal_comma import with_points
+from acep.events.files.decimal_comma import as_written, with_points
 from acep.events.files.finding import EventFile
 from acep.events.files.formats import reason_of
 from acep.events.files.options import BadLines, Options
@@ -73,6 +73,10 @@ class CsvFile:
                 return f"`{self.source.name}`, line {piece.line + lines[row]}"
             row -= len(lines)
         raise AssertionError("the file has become shorter")
+
+    def as_written(self, text: str) -> str:
+        """Return a text of :meth:`texts` as it is in the file."""
+        return as_written(text) if self.options.decimal == "," else text
 
     # Pieces -------------------------------------------------------------------------------------
 

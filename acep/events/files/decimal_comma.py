@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
 import pyarrow as pa
 
-__all__ = ["with_points"]
+__all__ = ["as_written", "with_points"]
 
-NUMBER = r"^\s*[+-]?[\d.,]*\d[\d.,]*([eE][+-]?\d+)?\s*$"
+NUMBER = r"[ \t\n\f\r]*[+-]?[0-9.,]*[0-9][0-9.,]*([eE][+-]?[0-9]+)?[ \t\n\f\r]*"
+EXCHANGE = str.maketrans(".,", ",.")
 
 
 def with_points(table: pa.Table, names: Collection[str]) -> pa.Table:
@@ -23,6 +25,17 @@ def with_points(table: pa.Table, names: Collection[str]) -> pa.Table:
     for name in names:
         texts = table.column(name)
         points = pc.replace_substring(pc.replace_substring(texts, ".", "\0"), ",", ".")
-        swapped = pc.if_else(pc.match_substring_regex(texts, NUMBER), pc.replace_substring(points, "\0", ","), texts)
+        swapped = pc.if_else(
+            pc.match_substring_regex(texts, rf"^{NUMBER}$"), pc.replace_substring(points, "\0", ","), texts
+        )
         table = table.set_column(table.column_names.index(name), name, swapped)
     return table
+
+
+def as_written(text: str) -> str:
+    """Return a text of :func:`with_points` as the file has it.
+
+    >>> as_written("1.5"), as_written("1,234"), as_written("a,b")
+    ('1,5', '1.234', 'a,b')
+    """
+    return text.translate(EXCHANGE) if re.fullmatch(NUMBER, text) else text

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from acep.errors import DataError, DataWarning, suggest, warn_caller
-from acep.events.files.folders import NO_FILE, check_hard_links, files_of_glob, walk_folder
+from acep.events.files.folders import NO_FILE, NOWHERE, check_hard_links, files_of_glob, walk_folder
 from acep.events.files.formats import format_of, open_bytes, reason_of, split_format
 from acep.events.files.options import Options
 from acep.events.files.spooling import spool
@@ -102,8 +102,9 @@ def _named(text: str, form: str | None) -> tuple[list[Path], str | None, list[st
     path = Path(text)
     if not path.exists() and glob.has_magic(text):
         paths = files_of_glob(text)
-        pipes = {str(p): NO_FILE for p in paths if p.exists() and not p.is_dir() and not p.is_file()}
-        return [p for p in paths if str(p) not in pipes], f"`{text}`", [], pipes
+        left_out = {str(p): NO_FILE for p in paths if p.exists() and not p.is_dir() and not p.is_file()}
+        left_out |= {str(p): NOWHERE for p in paths if p.is_symlink() and not p.exists()}
+        return [p for p in paths if str(p) not in left_out], f"`{text}`", [], left_out
     if path.is_dir():
         walk = walk_folder(path)
         names = sorted(walk.files, key=Path)

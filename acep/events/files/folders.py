@@ -13,10 +13,11 @@ from pathlib import Path
 from acep.errors import DataError
 from acep.events.files.formats import reason_of
 
-__all__ = ["NO_FILE", "FolderWalk", "check_hard_links", "files_of_glob", "walk_folder"]
+__all__ = ["NOWHERE", "NO_FILE", "FolderWalk", "check_hard_links", "files_of_glob", "walk_folder"]
 
 UNFINISHED = ".tmp"
 NO_FILE = "no file, but a pipe or a device"
+NOWHERE = "a link that leads nowhere"
 
 
 @dataclass
@@ -57,7 +58,9 @@ class FolderWalk:
         """Describe what a name leads to; ``None``: nothing."""
         try:
             return entry.stat()
-        except FileNotFoundError:  # moved away since it was listed, or a link that leads nowhere
+        except FileNotFoundError:
+            if os.path.lexists(entry.path):  # it was not moved away since it was listed
+                self.refused[name] = NOWHERE
             return None
         except OSError as wrong:
             if not entry.is_symlink():

@@ -108,6 +108,15 @@ class JsonFile:
             row -= len(lines)
         raise AssertionError("the file has become shorter")
 
+    def as_written(self, text: str) -> str:
+        """Return a text as it is in the file: itself."""
+        return text
+
+    def is_in_list(self, name: str) -> bool:
+        """Return whether a name that is used is of something inside a list."""
+        way = way_to(pa.schema(list(self._roots().items())), name) if "[" in name else None
+        return way is not None and way.through_list
+
     # Columns ------------------------------------------------------------------------------------
 
     def _roots(self) -> dict[str, pa.DataType]:
@@ -274,6 +283,8 @@ class JsonFile:
         except KindError as wrong:
             name = str(wrong).split("`")[1]
             hint = f"give it one type, or cast it: {as_cast(name, 'string')}"
+            if name in (self.options.ts, self.options.seq):
+                hint = "give it one type"
             if wrong.is_of_element:
                 hint = (
                     f"give all elements one type, or make texts of them: {as_cast(f'{name}[]', 'string')};"

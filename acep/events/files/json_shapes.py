@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
@@ -82,7 +83,8 @@ class AttributeLimit:
 class JsonShape:
     """The values of an attribute so far.
 
-    It has their ``kind`` and the place of the first one (``since``); whether a number had a ``fraction``; whether
+    It has their ``kind`` and the place of the first one (``since``); the place and text of the first number with a
+    ``fraction``, or an exponent; whether
     values of several kinds are ``mixed``, as all of them become texts; whether the attribute is ``unread`` because it
     is not used; the place of an integer beyond 64 bits (``big``) and of one that no float equals (``inexact``); the
     place and text of the first number with more digits than a double distinguishes (``long``), and of one that no
@@ -91,7 +93,7 @@ class JsonShape:
 
     kind: str | None = None
     since: LinePlace = NOWHERE
-    fraction: bool = False
+    fraction: tuple[str, str] | None = None
     mixed: bool = False
     unread: bool = False
     big: str = ""
@@ -138,7 +140,7 @@ class JsonShape:
         if as_text and kind in ("list", "object"):
             self.mixed = True
         elif isinstance(value, float):
-            self.fraction = True
+            self.fraction = self.fraction or (str(place), getattr(value, "text", json.dumps(value)))
             if isinstance(value, Raw):
                 self.long = self.long or ((str(place), value.text) if is_long(value.text) else None)
                 self.beyond = self.beyond or ((str(place), value.text) if is_beyond(value.text) else None)
@@ -216,17 +218,22 @@ class JsonShape:
         is_of_nulls = self.items is not None and self.items.kind is None
         return is_of_nulls or any(shape.needs_lines(label, casts) for label, shape in inner)
 
-    def check(self, name: str, casts: Mapping[str, Cast], *, castable: bool, fields_castable: bool) -> None:
+    def check(
+        self, name: str, casts: Mapping[str, Cast], *, castable: bool, fields_castable: bool, orders: Collection[str]
+    ) -> None:
         """Raise :class:`DataError` if numbers do not fit their type, unless they are cast. ``castable`` says whether
-        the attribute can be cast, for hints, and ``fields_castable`` whether its fields can."""
+        the attribute can be cast, for hints, and ``fields_castable`` whether its fields can; ``orders`` are those that
+        cannot be texts, as they say when events were, or in which order."""
         if self.beyond is not None and name in casts and pa.types.is_floating(casts[name].type):
             raise refuse_beyond(self.beyond[0], name, self.beyond[1])
         if name in casts:
             return
         for label, shape in self.fields.items():
-            shape.check(f"{name}.{label}", casts, castable=fields_castable, fields_castable=fields_castable)
+            shape.check(
+                f"{name}.{label}", casts, castable=fields_castable, fields_castable=fields_castable, orders=orders
+            )
         if self.items is not None:
-            self.items.check(f"{name}[]", casts, castable=False, fields_castable=False)
+            self.items.check(f"{name}[]", casts, castable=False, fields_castable=False, orders=orders)
         if self.kind != "number" or self.mixed:
             return
         read_type = self.type(name, casts)
@@ -235,6 +242,8 @@ class JsonShape:
         if self.beyond is not None:
             raise refuse_beyond(self.beyond[0], name, self.beyond[1])
         hint = "write it as a text" + (f", or cast the column: {as_cast(name, 'string')}" if castable else "")
+        if name in orders:
+            hint = "write an integer of 64 bits, or an ISO 8601 time"
         if self.big and not self.fraction:
             raise DataError(f"{self.big}: `{name}` is an integer beyond 64 bits", hint=hint, code="data_value")
         if self.inexact and read_type == pa.float64():
@@ -259,6 +268,16 @@ class JsonShape:
             if path[1:end] == label and (why := shape.without_part(f"{name}.{label}", path[end:])) is not None:
                 return why
         return None
+
+    def part(self, path: str) -> JsonShape | None:
+        """Return the shape at the end of a path of fields and elements, such as ``.dev.tags[1]``; ``None``: there is
+        none."""
+        if not path:
+            return self
+        if path.startswith("["):
+            return None if self.items is None else self.items.part(path[path.find("]") + 1 :])
+        ends = ((shape, len(label) + 1) for label, shape in self.fields.items() if path[1:].startswith(label))
+        return next((part for shape, end in ends if (part := shape.part(path[end:])) is not None), None)
 
     def names(self, name: str) -> Iterator[str]:
         """Yield the name, and those of all fields that were seen."""

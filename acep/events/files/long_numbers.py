@@ -159,8 +159,8 @@ def long_runs(block: bytes) -> list[int]:
     return [start for start, stop in runs if is_long(block[start:stop].decode())]
 
 
-def refuse(where: str, name: str, text: str, *, castable: bool = True) -> DataError:
-    """Return the error for such a number in a column of doubles."""
+def refuse(where: str, name: str, text: str, *, written: str | None = None, castable: bool = True) -> DataError:
+    """Return the error for such a number in a column of doubles; ``written`` is how the file has it."""
     number = Decimal(text.strip())
     places = max(-int(number.as_tuple().exponent), 0)
     hint = "write it as a text, or with an exponent for the nearest double"
@@ -168,28 +168,30 @@ def refuse(where: str, name: str, text: str, *, castable: bool = True) -> DataEr
         exact = f"decimal(19,{places})" if places <= 18 and abs(Fraction(number) * 10**places) < 2**63 else "string"
         hint = f"cast it: {as_cast(name, exact)}" + ("" if is_inexact(text) else ", or to float for the nearest double")
     return DataError(
-        f"{where}: `{name}` is {text.strip()}, and a double tells numbers of {DIGITS} digits apart, not of more",
+        f"{where}: `{name}` is {(written or text).strip()}, and a double tells numbers of {DIGITS} digits apart, not of"
+        " more",
         hint=hint,
         code="data_value",
     )
 
 
-def refuse_inexact(where: str, name: str, text: str) -> DataError:
+def refuse_inexact(where: str, name: str, text: str, *, written: str | None = None) -> DataError:
     """Return the error for an integer that no double equals, in a column of doubles."""
     number = int(text) if len(text) <= MOST_DIGITS else 0
     places = next((places for places in (3, 2, 1) if abs(number) * 10**places < 2**63), 0)
     exact = f", {as_cast(name, f'decimal(19,{places})')} holds up to {places} decimals" if number and places else ""
     return DataError(
-        f"{where}: `{name}` is {text.strip()}, an integer that no float is equal to, and other cells have decimals",
+        f"{where}: `{name}` is {(written or text).strip()}, an integer that no float is equal to, and other cells have"
+        " decimals",
         hint=f"{as_cast(name, 'string')} takes all of them as texts{exact}",
         code="data_value",
     )
 
 
-def refuse_beyond(where: str, name: str, text: str) -> DataError:
+def refuse_beyond(where: str, name: str, text: str, *, written: str | None = None) -> DataError:
     """Return the error for a number to which no double is near."""
     return DataError(
-        f"{where}: `{name}` is {text.strip()[:40]}, and no double is near it",
+        f"{where}: `{name}` is {(written or text).strip()[:40]}, and no double is near it",
         hint=f"is it right? {as_cast(name, 'string')} takes all of them as texts, and compares them as such",
         code="data_value",
     )

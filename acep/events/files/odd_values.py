@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -11,17 +10,28 @@ import pyarrow as pa
 
 from acep.errors import DataError
 from acep.events.files.casts import as_cast
-from acep.events.files.cell_sorts import COMMA, COMMAS, DIGITS, NUMBERS, TEXTS, UNZONED, ZONED, Rows
+from acep.events.files.cell_sorts import COMMAS, DIGITS, NUMBERS, TEXTS, UNZONED, ZONED, Rows
 from acep.events.files.csv_files import CsvFile
 from acep.events.files.json_lines import JsonFile
+from acep.events.files.options import Options
+from acep.events.times import quoted
 
-__all__ = ["Cell", "Mixture", "OddColumn", "Unreached", "no_integer", "no_time", "odd_column"]
+__all__ = [
+    "Cell",
+    "Mixture",
+    "OddColumn",
+    "Unreached",
+    "no_integer",
+    "no_time",
+    "odd_column",
+    "shown_value",
+    "two_kinds_of_times",
+]
 
 FEW_VALUES = 3
 """So many values of a column, all unlike, are no names of kinds."""
 SAMPLE = 50
 SHOWN = 60  # characters of a cell
-EXCHANGE = str.maketrans(".,", ",.")
 NO_VALUE = {"", "#N/A", "#NA", "-", ".", "?", "N/A", "NA", "NULL", "None", "n/a", "na", "none", "null"}
 """Texts that often stand for null."""
 TIMES_OF_ONE_KIND = "integers, or ISO 8601 such as 2024-01-31T10:00:00, all with a zone or all without"
@@ -43,11 +53,14 @@ class Cell:
         return self.file.place_of(self.row)
 
     @property
+    def written(self) -> str:
+        """The text as it is in the file."""
+        return self.file.as_written(self.text)
+
+    @property
     def shown(self) -> str:
-        """The text as it is in the file; points and commas of numbers are exchanged there if a comma is for
-        decimals."""
-        is_exchanged = self.file.options.decimal == "," and re.fullmatch(COMMA, self.text) is not None
-        return (self.text.translate(EXCHANGE) if is_exchanged else self.text)[:SHOWN]
+        """The text as it is in the file, as far as it is shown."""
+        return self.written[:SHOWN]
 
 
 @dataclass
@@ -152,14 +165,31 @@ def no_time(name: str, mixture: Mixture, unreached: Unreached | None) -> DataErr
     return DataError(f"{cell.place}: `{name}` is not a time: {cell.shown!r}", hint=hint, code="data_value")
 
 
-def no_integer(name: str, cell: Cell, *, is_id: bool) -> DataError:
+def no_integer(name: str, place: str, shown: str, *, is_id: bool) -> DataError:
     """Return the error for times, an order or ids that have a number with decimals, or an exponent."""
     return DataError(
-        f"{cell.place}: `{name}` is {cell.shown!r}, which is not written as an integer"
-        + ("" if is_id else ", and no time"),
+        f"{place}: `{name}` is {shown}, which is not written as an integer" + ("" if is_id else ", and no time"),
         hint=f"{as_cast(name, 'string')} takes ids as texts"
         if is_id
         else f"{as_cast(name, 'timestamp(s)')} is for seconds since 1970, with decimals, and (ms), (us), (ns) for"
         f" others; {as_cast(name, 'int')} says that they are integers, and then skip_bad_lines=True skips others",
         code="data_value",
     )
+
+
+def two_kinds_of_times(name: str, options: Options) -> DataError:
+    """Return the error for a column that is cast and has times with a zone and times without one. What says when
+    events were, or in which order, cannot be texts."""
+    as_texts = "" if name in (options.ts, options.seq) else f"; {as_cast(name, 'string')} shows them as they are"
+    return DataError(
+        f"`{name}` has times with a zone and times without one",
+        hint=f"give all of them a zone, or none{as_texts}",
+        code="data_value",
+    )
+
+
+def shown_value(value: pa.Scalar, file: object) -> str:
+    """Return a value that a cast refuses as messages quote it; a text of CSV as it is in the file."""
+    if isinstance(file, CsvFile) and pa.types.is_string(value.type):
+        return repr(file.as_written(value.as_py()))
+    return quoted(value)

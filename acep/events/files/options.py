@@ -29,7 +29,8 @@ class Options:
     ``id`` are names of columns. ``casts`` are by column; the first pass changes a cast to microseconds to one to
     nanoseconds if these are needed. ``format`` is for files whose names have no known suffix (``None``: no format).
     With ``skip_bad_lines`` lines that cannot be read are counted and skipped, up to the share ``max_skipped``.
-    ``casts_are_there``: each column that is cast must be in some file; ``remarks``: warnings are given.
+    ``texts`` are columns of JSON that stay texts, whatever they look like. ``casts_are_there``: each column that is
+    cast must be in some file; ``remarks``: warnings are given.
     ``drop_duplicates``: rows whose ids came before are left out, else they are refused. Without ``checks_ids`` that is
     left to whoever matches the events.
 
@@ -55,6 +56,7 @@ class Options:
     max_line: int = MAX_LINE
     max_expansion: float = MAX_EXPANSION
     max_columns: int = MAX_COLUMNS
+    texts: frozenset[str] = frozenset()
     casts_are_there: bool = True
     remarks: bool = True
     drop_duplicates: bool = False

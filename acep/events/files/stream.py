@@ -245,7 +245,15 @@ def _raw(part: Part, types: Mapping[str, pa.DataType], options: Options) -> Iter
 
 
 def _texts_as(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
-    """Convert texts of JSON to times; for few texts use Arrow's CSV reader, which needs no further import."""
+    """Convert texts of JSON to times, also in the fields of structs; for few texts use Arrow's CSV reader, which needs
+    no further import."""
+    if column.type == wanted:
+        return column
+    if pa.types.is_struct(wanted):
+        inner = [_texts_as(part, field.type) for field, part in zip(wanted, column.flatten(), strict=True)]
+        fields = [pa.concat_arrays(part.chunks) for part in inner] if len(column) else [part.chunk(0) for part in inner]
+        mask = pa.concat_arrays([chunk.is_null() for chunk in column.chunks])
+        return pa.chunked_array([pa.StructArray.from_arrays(fields, fields=list(wanted), mask=mask)])
     return typed(column, wanted) if len(column) < ROWS else values_of(column, wanted)
 
 

@@ -11,12 +11,13 @@ from acep.events.files.casts import as_cast, finest_time, no_elements
 from acep.events.files.csv_files import CsvFile
 from acep.events.files.json_lines import JsonFile, columns_of
 from acep.events.files.json_shapes import JsonShape
+from acep.events.files.odd_values import no_integer
 from acep.events.files.options import Options
 from acep.events.files.parquet_files import ParquetFile
 from acep.events.nested import roots_with, way_to
 from acep.pattern.list_parts import CONTAINS, list_of, list_part
 
-__all__ = ["casts_to_come", "check_stream", "types_of_stream"]
+__all__ = ["casts_to_come", "check_integers", "check_stream", "types_of_stream"]
 
 File = CsvFile | JsonFile | ParquetFile
 TypeOf = Callable[[str, pa.DataType, str], pa.DataType]
@@ -59,6 +60,17 @@ def check_stream(files: Sequence[File], shapes: Mapping[str, JsonShape], options
                 hint=f'name the columns that are used: columns=["{options.ts}", "{name}"]',
                 code="option_invalid",
             )
+
+
+def check_integers(shapes: Mapping[str, JsonShape], options: Options) -> None:
+    """Raise :class:`DataError` for times, an order or ids of JSON that have decimals, with the first of them."""
+    for name in (options.ts, options.seq, options.id):
+        if name is None or name in options.casts:
+            continue
+        parts = [shape.part(name[len(root) :]) for root, shape in shapes.items() if name.startswith(root)]
+        for part in parts:
+            if part is not None and part.fraction is not None and not part.mixed:
+                raise no_integer(name, *part.fraction, is_id=name == options.id)
 
 
 def _no_part(name: str, shapes: Mapping[str, JsonShape]) -> str | None:

@@ -14,17 +14,19 @@ import pyarrow as pa
 from acep.errors import DataError
 from acep.events.buffers import joined
 from acep.events.columns import UNIT_NS
+from acep.events.fields import fields_of
 from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, finer
 from acep.events.files.csv_files import CsvFile, marked
 from acep.events.files.finding import EventFile
 from acep.events.files.json_lines import JsonFile
 from acep.events.files.json_shapes import AttributeLimit, JsonShape
-from acep.events.files.odd_values import OddColumn
+from acep.events.files.odd_values import OddColumn, shown_value, two_kinds_of_times
 from acep.events.files.options import BadLines, Options
 from acep.events.files.parquet_files import ParquetFile
-from acep.events.files.stream_types import casts_to_come, check_stream, types_of_stream
+from acep.events.files.stream_types import casts_to_come, check_integers, check_stream, types_of_stream
 from acep.events.files.text_columns import TextColumns, values_of
 from acep.events.files.whole_numbers import reason_of_value
+from acep.events.times import value_of
 
 __all__ = ["SMALL", "Part", "Survey", "survey"]
 
@@ -96,10 +98,10 @@ class _Looking:
         wrong: dict[int, str] = {}  # one error for each bad row
         for column, cast in list(options.casts.items()):
             if column in table.column_names:
-                wrong = self._broken(table.column(column), column, cast) | wrong
+                wrong = self._broken(table.column(column), column, cast, part.file) | wrong
         for role in (options.ts, options.seq, options.id):
             if role is not None and role in table.column_names and table.column(role).null_count:
-                rows = [i for i, value in enumerate(table.column(role).to_pylist()) if value is None]
+                rows = np.flatnonzero(table.column(role).is_null().to_numpy()).tolist()
                 wrong = dict.fromkeys(rows, f"`{role}` is null") | wrong
         if options.skip_bad_lines and isinstance(part.file, CsvFile):
             wrong = dict.fromkeys(marked(table), "no UTF-8 text") | wrong
@@ -131,7 +133,7 @@ class _Looking:
         self.bad.add(where, len(wrong), kinds)
         part.dropped += [part.rows + row for row in sorted(wrong)]
 
-    def _broken(self, column: pa.ChunkedArray, name: str, cast: Cast) -> dict[int, str]:
+    def _broken(self, column: pa.ChunkedArray, name: str, cast: Cast, file: File) -> dict[int, str]:
         """Return the rows whose value a cast cannot represent, with their error messages."""
         try:
             values = cast_column(column, cast)
@@ -148,10 +150,13 @@ class _Looking:
                 try:
                     self._zone(name, cast_column(column.take(pa.array(good)), self.options.casts[name]))
                 except pa.ArrowException:  # each of them is a time
-                    raise _two_kinds_of_times(name) from None
-            values = {row: column[row].as_py() for row in rows}
+                    raise two_kinds_of_times(name, self.options) from None
             why = reason_of_value if pa.types.is_floating(cast.type) else lambda _: ""
-            return {row: f"`{name}` is no {cast.text}: {value!r}{why(value)}" for row, value in values.items()}
+            values = {row: column[row] for row in rows}
+            return {
+                row: f"`{name}` is no {cast.text}: {shown_value(value, file)}{why(value_of(value))}"
+                for row, value in values.items()
+            }
         self._zone(name, values)
         return {}
 
@@ -160,7 +165,7 @@ class _Looking:
         if pa.types.is_timestamp(values.type) and values.null_count < len(values):
             zoned = values.type.tz is not None
             if self.zoned.setdefault(name, zoned) is not zoned:
-                raise _two_kinds_of_times(name)
+                raise two_kinds_of_times(name, self.options)
 
     def _order(self, table: pa.Table, form: str) -> None:
         if self.back >= 0 or not table.num_rows:
@@ -220,14 +225,6 @@ class _Looking:
         return None
 
 
-def _two_kinds_of_times(name: str) -> DataError:
-    return DataError(
-        f"`{name}` has times with a zone and times without one",
-        hint=f"give all of them a zone, or none; {as_cast(name, 'string')} shows them as they are",
-        code="data_value",
-    )
-
-
 def survey(sources: list[EventFile], options: Options) -> Survey:
     """Make a first pass over all files of a stream.
 
@@ -252,13 +249,15 @@ def survey(sources: list[EventFile], options: Options) -> Survey:
     files = [part.file for part in parts]
     check_stream(files, looking.shapes, options)
     looking.text_columns.check_roles()
+    check_integers(looking.shapes, options)
     types = types_of_stream(files, looking.shapes, options, looking.type_of)
     looking.text_columns.check_numbers(types)
     for name, shape in looking.shapes.items():
         if not shape.unread:
-            shape.check(name, options.casts, castable=True, fields_castable=options.columns is not None)
+            orders = (options.ts, options.seq or "")
+            shape.check(name, options.casts, castable=True, fields_castable=options.columns is not None, orders=orders)
     ordered = None if size <= SMALL else looking.back < 0
-    odd_columns = looking.text_columns.odd_columns(types)
+    odd_columns = looking.text_columns.odd_columns(fields_of(pa.schema(list(types.items()))))
     remarks = [*map(str, odd_columns.values())]
     if options.casts_are_there:
         remarks += [

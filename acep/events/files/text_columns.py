@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -77,12 +77,11 @@ class TextColumns:
         self._fine: dict[tuple[str, str], Cell] = {}
 
     def see(self, table: pa.Table, file: TextFile, before: int) -> None:
-        """Record the types that the columns of texts look like. In JSON a text is never a number, but may be a time.
-        ``before`` is the number of earlier rows of the file."""
+        """Record the types that the columns of texts look like. In JSON a text is never a number, but may be a time,
+        unless it is in a list. ``before`` is the number of earlier rows of the file."""
         family = FAMILY[file.source.form]
-        for name in table.column_names:
-            column = table.column(name)
-            if name in (self.options.type, *self.options.casts) or not pa.types.is_string(column.type):
+        for name, column in _texts_in(table, {self.options.type, *self.options.casts, *self.options.texts}):
+            if isinstance(file, JsonFile) and file.is_in_list(name):
                 continue
             seen = self.looks[family].setdefault(name, set())
             if column.null_count < len(column):
@@ -142,7 +141,12 @@ class TextColumns:
             self.inexact[name] = Cell(file, before + row, column[row].as_py())
 
     def type_of(self, name: str, value_type: pa.DataType, form: str) -> pa.DataType:
-        """Return the type of a column as far as it is known; ``value_type`` for one that is not of texts."""
+        """Return the type of a column as far as it is known; ``value_type`` for one that is not of texts, with the
+        types of texts in the fields of a struct."""
+        if pa.types.is_struct(value_type):
+            return pa.struct(
+                [inner.with_type(self.type_of(f"{name}.{inner.name}", inner.type, form)) for inner in value_type]
+            )
         seen = self.looks[FAMILY[form]].get(name)
         return value_type if seen is None else resolved(seen)
 
@@ -155,14 +159,14 @@ class TextColumns:
                 raise no_time(ts, self._mixtures[family, ts], self._unreached((family, ts)))
             for name, cell in self.decimals.items():
                 if pa.types.is_floating(resolved(columns.get(name, set()))):
-                    raise no_integer(name, cell, is_id=name == self.options.id)
+                    raise no_integer(name, cell.place, repr(cell.shown), is_id=name == self.options.id)
 
     def check_numbers(self, types: Mapping[str, pa.DataType]) -> None:
         """Raise :class:`DataError` for a column of doubles with a number that no double holds."""
         for cells, error in ((self.long, refuse), (self.inexact, refuse_inexact), (self.beyond, refuse_beyond)):
             for name, cell in cells.items():
                 if types.get(name) == pa.float64():
-                    raise error(cell.place, name, cell.text)
+                    raise error(cell.place, name, cell.text, written=cell.written)
 
     def odd_columns(self, types: Mapping[str, pa.DataType]) -> dict[str, OddColumn]:
         """Return the columns that are used and are read as texts because of few values: of ``types`` they would have
@@ -178,6 +182,20 @@ class TextColumns:
 
     def _unreached(self, key: tuple[str, str]) -> Unreached | None:
         return Unreached(self._far[key], self._fine[key]) if key in self._far and key in self._fine else None
+
+
+def _texts_in(table: pa.Table, unread: Collection[str | None]) -> Iterator[tuple[str, pa.ChunkedArray]]:
+    """Yield the columns of texts, and such fields of structs, with their names, but for those that are ``unread``."""
+    columns = [(name, table.column(name)) for name in reversed(table.column_names)]
+    while columns:
+        name, column = columns.pop()
+        if name in unread:
+            continue
+        if pa.types.is_struct(column.type):
+            inner = [(f"{name}.{field.name}", part) for field, part in zip(column.type, column.flatten(), strict=True)]
+            columns += [(label, part) for label, part in reversed(inner) if label not in table.column_names]
+        elif pa.types.is_string(column.type):
+            yield name, column
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.StringArray:
