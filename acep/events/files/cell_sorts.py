@@ -27,7 +27,9 @@ __all__ = [
     "ZONED",
     "Rows",
     "cell_sorts",
+    "distinct",
     "first_match",
+    "longest",
     "matching",
     "zero_rows",
 ]
@@ -61,6 +63,8 @@ KINDS: tuple[tuple[str, str, pa.DataType | None], ...] = (
 PLAUSIBLE = "|".join(f"({pattern})" for _, pattern, _ in KINDS)
 FIRST_BYTES = np.zeros(256, bool)
 FIRST_BYTES[list(b"0123456789+-. \tiInNtTfF")] = True
+ZERO_BYTES = np.zeros(256, bool)  # with which an integer with a leading zero or a plus sign begins
+ZERO_BYTES[[*range(ord(" ") + 1), *b"0+-"]] = True
 
 Rows = npt.NDArray[np.int64]
 
@@ -115,14 +119,27 @@ def zero_rows(texts: pa.Array | pa.ChunkedArray, *, hexadecimal: bool = False) -
 
 def first_match(texts: pa.ChunkedArray, pattern: str, *, inverse: bool = False) -> int | None:
     """Return the first row whose text matches a pattern (``inverse``: does not); null is left out."""
-    program, row = re.compile(pattern), 0
-    for chunk in texts.chunks:
-        for text in chunk:
-            cell = text.as_py()
-            if cell is not None and (program.fullmatch(cell) is None) is inverse:
+    program = re.compile(pattern)
+    for start in range(0, len(texts), FEW):
+        for row, text in enumerate(texts.slice(start, FEW).to_pylist(), start):
+            if text is not None and (program.fullmatch(text) is None) is inverse:
                 return row
-            row += 1
     return None
+
+
+def distinct(texts: pa.ChunkedArray) -> list[str]:
+    """Return the texts that are not null; of more than a few each once."""
+    return [text for text in (texts if len(texts) <= FEW else texts.unique()).to_pylist() if text is not None]
+
+
+def longest(texts: pa.ChunkedArray) -> int:
+    """Return the number of bytes of the longest text.
+
+    >>> longest(pa.chunked_array([["a", None], ["abc"]]))
+    3
+    """
+    places = [place for chunk in texts.chunks if (place := _places(chunk)) is not None]
+    return max((int(lengths.max()) for _, lengths, _ in places), default=0)
 
 
 def matching(texts: pa.Array, pattern: str) -> npt.NDArray[np.bool_]:
@@ -141,30 +158,37 @@ def _places(texts: pa.Array) -> tuple[Any, Any, Any] | None:
     _, places, data = texts.buffers()
     if not len(texts) or data is None or not data.size:
         return None
-    offsets = np.frombuffer(places, np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
+    offsets = np.frombuffer(places, np.int32)[texts.offset : texts.offset + len(texts) + 1]
     return offsets[:-1], np.diff(offsets), np.frombuffer(data, np.uint8)
+
+
+def _begin_with(texts: pa.Array, first_bytes: npt.NDArray[np.bool_]) -> tuple[Rows, Any, Any]:
+    """Return the rows of texts that begin with some bytes, where these begin, and how long they are."""
+    places = _places(texts)
+    if places is None:
+        return np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32)
+    starts, lengths, letters = places
+    first = letters[starts if starts[-1] < len(letters) else np.minimum(starts, len(letters) - 1)]
+    rows = np.flatnonzero(first_bytes[first] & (lengths > 0))
+    return rows, starts[rows], lengths[rows]
 
 
 def _plausible(texts: pa.Array) -> Rows:
     """Return the rows that may be more than texts, by their first byte."""
-    places = _places(texts)
-    if places is None:
-        return np.empty(0, np.int64)
-    starts, lengths, letters = places
-    return np.flatnonzero((lengths > 0) & FIRST_BYTES[letters[np.minimum(starts, len(letters) - 1)]])
+    return _begin_with(texts, FIRST_BYTES)[0]
 
 
 def _with_zero(texts: pa.Array) -> Rows:
     """Return the rows that may have a leading zero or a plus sign, by their first bytes."""
-    places = _places(texts)
-    if places is None:
-        return np.empty(0, np.int64)
-    starts, lengths, letters = places
+    rows, starts, lengths = _begin_with(texts, ZERO_BYTES)
+    if not len(rows):
+        return rows
+    letters = np.frombuffer(texts.buffers()[2], np.uint8)
     first, second, third = (letters[np.minimum(starts + i, len(letters) - 1)] for i in range(3))
     is_signed = first == ord("-")
     zero, behind = np.where(is_signed, second, first), np.where(is_signed, third, second)
     has_zero = (zero == ord("0")) & (behind != ord(".")) & (lengths > 1 + is_signed)
-    return np.flatnonzero((lengths > 1) & (has_zero | (first == ord("+")) | (first <= ord(" "))))
+    return rows[(lengths > 1) & (has_zero | (first == ord("+")) | (first <= ord(" ")))]
 
 
 def _beyond_64_bits(numbers: pa.Array) -> npt.NDArray[np.bool_]:

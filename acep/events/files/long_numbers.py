@@ -86,9 +86,10 @@ def first_inexact(texts: pa.ChunkedArray, values: pa.ChunkedArray | None) -> int
     >>> first_inexact(texts, None), first_inexact(texts.slice(0, 1), None)
     (2, None)
     """
-    if values is not None and pa.types.is_integer(values.type):
+    if values is not None and (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
         numbers, is_null = joined(values)
-        is_large = np.abs(numbers) > EXACT
+        # The double of 2**53 + 1 is 2**53.
+        is_large = np.abs(numbers) > EXACT if pa.types.is_integer(values.type) else np.abs(numbers) >= EXACT
         rows = np.flatnonzero(is_large if is_null is None else is_large & ~is_null)
     else:
         rows = _of_length(texts, len(str(EXACT)))
