@@ -61,6 +61,11 @@ KINDS: tuple[tuple[str, str, pa.DataType | None], ...] = (
     (COMMAS, COMMA, None),
 )
 PLAUSIBLE = "|".join(f"({pattern})" for _, pattern, _ in KINDS)
+# The bytes that may be in cells of these kinds count 0, a point 1 as it is there once at most, and others 2.
+FOREIGN = bytes(
+    1 if chr(byte) == "." else 0 if chr(byte) in "0123456789+-, :eETZ\tinftyaINFTYAtruefalsTRUEFALS" else 2
+    for byte in range(256)
+)
 FIRST_BYTES = np.zeros(256, bool)
 FIRST_BYTES[list(b"0123456789+-. \tiInNtTfF")] = True
 ZERO_BYTES = np.zeros(256, bool)  # with which an integer with a leading zero or a plus sign begins
@@ -78,6 +83,8 @@ def cell_sorts(texts: pa.StringArray, *, only_times: bool = False, zeros_count: 
     """
     valid = ~nulls(texts)
     rows = _plausible(texts)
+    if len(rows) > FEW:
+        rows = rows[~_has_foreign_bytes(texts.take(pa.array(rows)))]
     if len(rows):
         rows = rows[matching(texts.take(pa.array(rows)), PLAUSIBLE)]
     sorts: dict[str, Rows] = {}
@@ -176,6 +183,15 @@ def _begin_with(texts: pa.Array, first_bytes: npt.NDArray[np.bool_]) -> tuple[Ro
 def _plausible(texts: pa.Array) -> Rows:
     """Return the rows that may be more than texts, by their first byte."""
     return _begin_with(texts, FIRST_BYTES)[0]
+
+
+def _has_foreign_bytes(texts: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return which texts, none of which is empty, have bytes that only texts have, or two points."""
+    places = _places(texts)
+    assert places is not None
+    starts, lengths, letters = places
+    data = letters[: starts[-1] + lengths[-1]].tobytes().translate(FOREIGN)
+    return np.add.reduceat(np.frombuffer(data, np.uint8), starts) > 1
 
 
 def _with_zero(texts: pa.Array) -> Rows:

@@ -60,8 +60,8 @@ def first_long(texts: pa.ChunkedArray) -> tuple[int, str] | None:
             import pyarrow.compute as pc
 
             rows = rows[pc.match_substring_regex(chunk.take(pa.array(rows)), PATTERN).to_numpy(zero_copy_only=False)]
-        for at in rows.tolist():
-            if is_long(text := chunk[at].as_py()):
+        for at, text in zip(rows.tolist(), chunk.take(pa.array(rows)).to_pylist(), strict=True):
+            if is_long(text):
                 return row + at, text
         row += len(chunk)
     return None
@@ -131,7 +131,14 @@ def _candidates(chunk: pa.StringArray) -> npt.NDArray[np.int64]:
     starts += below_one
     digits -= below_one
     more = digits > DIGITS
-    rows, starts, digits = rows[more], starts[more], digits[more]
+    rows, starts, digits, below_one = rows[more], starts[more], digits[more], below_one[more] > 0
+    for _ in range(DIGITS):  # 0.01 has one digit
+        below_one &= letters[starts] == ord("0")
+        if not below_one.any():
+            break
+        starts, digits = starts + below_one, digits - below_one
+        more = digits > DIGITS
+        rows, starts, digits, below_one = rows[more], starts[more], digits[more], below_one[more]
     one = np.flatnonzero(digits == DIGITS + 1)  # with a point these are only DIGITS digits, as in most printed doubles
     pointed = (letters[starts[one][:, None] + np.arange(DIGITS + 1)] == ord(".")).any(axis=1)
     kept: npt.NDArray[np.int64] = np.delete(rows, one[pointed]).astype(np.int64)

@@ -9,6 +9,7 @@ __all__ = ["encloses_cells_only"]
 
 QUOTE = b'"'
 LINE_ENDS = (b"\n", b"\r")
+PART = 1 << 16  # bytes that a processor keeps close by; a multiple of 64
 ONE, LAST = np.uint64(1), np.uint64(63)
 
 Bits = npt.NDArray[np.uint64]
@@ -41,8 +42,10 @@ def encloses_cells_only(data: bytes, delimiter: bytes, line_end: bytes, *, at_en
 def _places_of(byte: bytes, letters: npt.NDArray[np.uint8]) -> Bits:
     """Return a bit for each letter: whether it is a byte. At least one bit follows, which is 0."""
     bits = np.zeros(len(letters) // 64 + 1, np.uint64)
-    packed = np.packbits(letters == byte[0], bitorder="little")
-    bits.view(np.uint8)[: len(packed)] = packed
+    octets = bits.view(np.uint8)
+    for start in range(0, len(letters), PART):
+        packed = np.packbits(letters[start : start + PART] == byte[0], bitorder="little")
+        octets[start // 8 : start // 8 + len(packed)] = packed
     return bits
 
 

@@ -145,8 +145,6 @@ def _as_before(texts: pa.ChunkedArray, seen: AbstractSet[str]) -> pa.ChunkedArra
     value_type = resolved(seen)
     if not (pa.types.is_date(value_type) or pa.types.is_timestamp(value_type) or seen <= {"int", "float"}) or not seen:
         return None
-    if seen == {"int"} and len(zero_rows(texts, hexadecimal=True)):
-        return None
     try:
         return in_reach(texts, texts.cast(value_type))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
