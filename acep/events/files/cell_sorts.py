@@ -31,6 +31,7 @@ __all__ = [
     "first_match",
     "longest",
     "matching",
+    "valid_rows",
     "zero_rows",
 ]
 
@@ -66,10 +67,9 @@ FOREIGN = bytes(
     1 if chr(byte) == "." else 0 if chr(byte) in "0123456789+-, :eETZ\tinftyaINFTYAtruefalsTRUEFALS" else 2
     for byte in range(256)
 )
-FIRST_BYTES = np.zeros(256, bool)
-FIRST_BYTES[list(b"0123456789+-. \tiInNtTfF")] = True
-ZERO_BYTES = np.zeros(256, bool)  # with which an integer with a leading zero or a plus sign begins
-ZERO_BYTES[[*range(ord(" ") + 1), *b"0+-"]] = True
+FIRST_BYTES = bytes(chr(byte) in "0123456789+-. \tiInNtTfF" for byte in range(256))
+ZERO_BYTES = bytes(byte <= ord(" ") or chr(byte) in "0+-" for byte in range(256))
+"""Those with which integers with a leading zero or a plus sign begin."""
 
 Rows = npt.NDArray[np.int64]
 
@@ -81,8 +81,10 @@ def cell_sorts(texts: pa.StringArray, *, only_times: bool = False, zeros_count: 
     >>> {sort: rows.tolist() for sort, rows in cell_sorts(pa.array(["1.5", "x", "007", None, "2024-02-30"])).items()}
     {'texts': [1, 4], 'numbers': [0], 'digits that are no plain numbers': [2]}
     """
-    valid = ~nulls(texts)
     rows = _plausible(texts)
+    if not len(rows):
+        return {TEXTS: valid_rows(texts)}
+    valid = ~nulls(texts)
     if len(rows) > FEW:
         rows = rows[~_has_foreign_bytes(texts.take(pa.array(rows)))]
     if len(rows):
@@ -106,6 +108,11 @@ def cell_sorts(texts: pa.StringArray, *, only_times: bool = False, zeros_count: 
         sorts |= {NUMBERS: sorts[NUMBERS][~odd], DIGITS: sorts[NUMBERS][odd]}
     sorts = {TEXTS: np.flatnonzero(valid)} | sorts
     return {sort: rows for sort, rows in sorts.items() if len(rows)}
+
+
+def valid_rows(texts: pa.Array) -> Rows:
+    """Return the rows that are not null."""
+    return np.flatnonzero(~nulls(texts)) if texts.null_count else np.arange(len(texts))
 
 
 def zero_rows(texts: pa.Array | pa.ChunkedArray, *, hexadecimal: bool = False) -> Rows:
@@ -169,14 +176,15 @@ def _places(texts: pa.Array) -> tuple[Any, Any, Any] | None:
     return offsets[:-1], np.diff(offsets), np.frombuffer(data, np.uint8)
 
 
-def _begin_with(texts: pa.Array, first_bytes: npt.NDArray[np.bool_]) -> tuple[Rows, Any, Any]:
-    """Return the rows of texts that begin with some bytes, where these begin, and how long they are."""
+def _begin_with(texts: pa.Array, first_bytes: bytes) -> tuple[Rows, Any, Any]:
+    """Return the rows of texts that begin with some bytes (1 in the table), where these begin, and how long they
+    are."""
     places = _places(texts)
     if places is None:
         return np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32)
     starts, lengths, letters = places
     first = letters[starts if starts[-1] < len(letters) else np.minimum(starts, len(letters) - 1)]
-    rows = np.flatnonzero(first_bytes[first] & (lengths > 0))
+    rows = np.flatnonzero(np.frombuffer(first.tobytes().translate(first_bytes), bool) & (lengths > 0))
     return rows, starts[rows], lengths[rows]
 
 

@@ -101,7 +101,7 @@ class CsvFile:
                     self.bad.add(wrong.message)
             elif self.dialect.is_zeek and (piece.data.startswith(b"#") or b"\n#" in piece.data):
                 yield RowPiece(piece.line, self._without_comments(piece))
-            elif piece.data.strip(b"\r\n"):
+            elif _has_rows(piece.data):
                 yield piece
 
     def _without_comments(self, piece: RowPiece) -> bytes:
@@ -124,7 +124,7 @@ class CsvFile:
 
     def _tables(self, types: dict[str, pa.DataType], *, is_first: bool) -> Iterator[pa.Table]:
         for piece in self._pieces(counts=is_first):
-            table = self._parsed(piece, types, is_first=is_first) if piece.data.strip(b"\r\n") else None
+            table = self._parsed(piece, types, is_first=is_first) if _has_rows(piece.data) else None
             if table is not None and table.num_rows:
                 yield self._zeek_values(table) if self.dialect.is_zeek else table
 
@@ -204,6 +204,11 @@ class CsvFile:
             line, column = piece.line + lines[int(place[2]) - 1], self.names[int(place[1])]
             return DataError(f"`{name}`, line {line}: `{column}` is no {place[3]}: {place[4]}", code="data_value")
         return DataError(f"`{name}` cannot be read: {reason}", code="file_read")
+
+
+def _has_rows(data: bytes) -> bool:
+    """Return whether some data has more than line ends."""
+    return data[:1] not in (b"", b"\n", b"\r") or bool(data.strip(b"\r\n"))
 
 
 def _end_of_lines(data: bytes, most: int) -> tuple[int, int]:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from acep.events.buffers import nulls
 from acep.events.files.cell_sorts import (
     DIGITS,
     FINE,
@@ -19,6 +18,7 @@ from acep.events.files.cell_sorts import (
     cell_sorts,
     first_match,
     matching,
+    valid_rows,
     zero_rows,
 )
 from acep.events.files.csv_files import CsvFile
@@ -105,8 +105,7 @@ class TextColumns:
             if values is None and len(sorts) == 1 and (sort := next(iter(sorts))) in (UNZONED, ZONED):
                 looks = looks_of_times(texts, zoned=sort == ZONED)
         else:
-            rows = np.flatnonzero(~nulls(texts))
-            sorts = {SORTS[next(look for look in looks if look in SORTS)]: rows}
+            sorts = {SORTS[next(look for look in looks if look in SORTS)]: valid_rows(texts)}
         mixture = self._mixtures.setdefault((family, name), Mixture())
         for sort, rows in sorts.items():
             mixture.add(sort, rows, column, file, before)
