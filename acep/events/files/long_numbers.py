@@ -21,6 +21,7 @@ __all__ = [
     "first_long",
     "is_exact",
     "is_long",
+    "large_rows",
     "long_runs",
     "refuse",
     "refuse_beyond",
@@ -87,10 +88,7 @@ def first_inexact(texts: pa.ChunkedArray, values: pa.ChunkedArray | None) -> int
     (2, None)
     """
     if values is not None and (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
-        numbers, is_null = joined(values)
-        # The double of 2**53 + 1 is 2**53.
-        is_large = np.abs(numbers) > EXACT if pa.types.is_integer(values.type) else np.abs(numbers) >= EXACT
-        rows = np.flatnonzero(is_large if is_null is None else is_large & ~is_null)
+        rows = large_rows(values)
     else:
         rows = _of_length(texts, len(str(EXACT)))
     for row in rows.tolist():
@@ -98,6 +96,24 @@ def first_inexact(texts: pa.ChunkedArray, values: pa.ChunkedArray | None) -> int
         if INTEGER.fullmatch(digits) and (len(digits) > MOST_DIGITS or not is_exact(int(digits))):
             return int(row)
     return None
+
+
+def large_rows(values: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """Return the rows of integers or doubles that may stand for integers that no double equals.
+
+    >>> large_rows(pa.chunked_array([[2**53, None, -(2**63)]])).tolist()
+    [2]
+    >>> large_rows(pa.chunked_array([[1.5, 2.0**53]])).tolist()
+    [1]
+    """
+    numbers, is_null = joined(values)
+    if pa.types.is_integer(values.type):
+        if not len(numbers) or (numbers.min() >= -EXACT and numbers.max() <= EXACT):
+            return np.empty(0, np.int64)
+        is_large = (numbers < -EXACT) | (numbers > EXACT)
+    else:
+        is_large = np.abs(numbers) >= EXACT  # the double of 2**53 + 1 is 2**53
+    return np.flatnonzero(is_large if is_null is None else is_large & ~is_null)
 
 
 def _of_length(texts: pa.ChunkedArray, size: int) -> npt.NDArray[np.int64]:

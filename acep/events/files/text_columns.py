@@ -26,7 +26,7 @@ from acep.events.files.csv_values import typed
 from acep.events.files.exponents import first_beyond
 from acep.events.files.far_times import in_reach
 from acep.events.files.json_lines import JsonFile
-from acep.events.files.long_numbers import first_inexact, first_long, refuse, refuse_beyond, refuse_inexact
+from acep.events.files.long_numbers import first_inexact, first_long, large_rows, refuse, refuse_beyond, refuse_inexact
 from acep.events.files.odd_values import Cell, Mixture, OddColumn, Unreached, no_integer, no_time, odd_column
 from acep.events.files.options import Options
 from acep.events.files.text_types import (
@@ -134,6 +134,8 @@ class TextColumns:
         self, name: str, column: pa.ChunkedArray, values: pa.ChunkedArray | None, file: TextFile, before: int
     ) -> None:
         """Record the first numbers that a double would not hold."""
+        if values is not None and pa.types.is_integer(values.type) and not len(large_rows(values)):
+            return
         for cells, first_of in ((self.long, first_long), (self.beyond, first_beyond)):
             if name not in cells and (number := first_of(column)) is not None:
                 cells[name] = Cell(file, before + number[0], number[1])
