@@ -103,10 +103,9 @@ def block_of(texts: pa.ChunkedArray, seen: AbstractSet[str] = frozenset()) -> Bl
     if not pa.types.is_temporal(column_type) or pa.types.is_time(column_type):
         return Block({next(look for look, look_type in TYPES.items() if look_type == column_type)}, values)
     zone = "+" if getattr(column_type, "tz", None) else ""
-    if pa.types.is_date(column_type):
-        look = PADDED if longest(texts) > DAY else "date"
-    else:
-        look = column_type.unit + zone
+    look = "date" if pa.types.is_date(column_type) else column_type.unit + zone
+    if look == "date" and longest(texts) > DAY:
+        look = PADDED
     if look.startswith("ns") and _in_microseconds(texts, column_type.tz):
         look = f"us{zone}"
     return Block({look} | ({f"far{zone}"} if len(far_rows(values)) else set()), values)
