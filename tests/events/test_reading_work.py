@@ -18,6 +18,7 @@ from acep.events.files import cell_sorts, csv_files, csv_rows, long_numbers
 from acep.events.files.cell_sorts import FEW
 from acep.events.files.csv_rows import RowCutter
 from acep.events.files.long_numbers import first_long, is_long
+from acep.events.files.quote_bits import encloses_cells_only
 from tests.case_counts import CASES
 
 BLOCK = 1 << 14
@@ -102,7 +103,7 @@ def test_a_quick_look_at_marks_finds_the_same_pieces(monkeypatch: pytest.MonkeyP
         chunks = [data[start : start + step] for start in range(0, len(data), step)]
         cutter = RowCutter(b",", rng.choice([9, 10**6]), is_row=rng.choice([None, lambda line: line.count(b",") == 1]))
         pieces = list(cutter.pieces(chunks))
-        n_quick += csv_rows.encloses_cells_only(data, b",", b"\n", at_end=True)
+        n_quick += encloses_cells_only(data, b",", b"\n", at_end=True)
         with monkeypatch.context() as patch:
             patch.setattr(csv_rows, "encloses_cells_only", lambda *_, **__: False)
             assert list(cutter.pieces(chunks)) == pieces, (data, step)

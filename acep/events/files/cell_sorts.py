@@ -212,7 +212,8 @@ def _with_zero(texts: pa.Array) -> Rows:
     is_signed = first == ord("-")
     zero, behind = np.where(is_signed, second, first), np.where(is_signed, third, second)
     has_zero = (zero == ord("0")) & (behind != ord(".")) & (lengths > 1 + is_signed)
-    return rows[(lengths > 1) & (has_zero | (first == ord("+")) | (first <= ord(" ")))]
+    is_candidate = (lengths > 1) & (has_zero | (first == ord("+")) | (first <= ord(" ")))
+    return np.asarray(rows[is_candidate], np.int64)
 
 
 def _beyond_64_bits(numbers: pa.Array) -> npt.NDArray[np.bool_]:
