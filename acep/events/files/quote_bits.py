@@ -10,7 +10,7 @@ __all__ = ["encloses_cells_only"]
 QUOTE = b'"'
 LINE_ENDS = (b"\n", b"\r")
 PART = 1 << 16  # bytes that a processor keeps close by; a multiple of 64
-ONE, LAST = np.uint64(1), np.uint64(63)
+BIT, LAST = np.uint64(1), np.uint64(63)
 
 Bits = npt.NDArray[np.uint64]
 
@@ -31,11 +31,11 @@ def encloses_cells_only(data: bytes, delimiter: bytes, line_end: bytes, *, at_en
     for other_end in LINE_ENDS:
         if other_end != line_end and other_end in data:
             limits |= _places_of(other_end, letters)
-    before, behind = limits << ONE, limits >> ONE
+    before, behind = limits << BIT, limits >> BIT
     before[1:] |= limits[:-1] >> LAST
     behind[:-1] |= limits[1:] << LAST
-    before[0] |= ONE
-    behind[(len(data) - 1) // 64] |= ONE << np.uint64((len(data) - 1) % 64)
+    before[0] |= BIT
+    behind[(len(data) - 1) // 64] |= BIT << np.uint64((len(data) - 1) % 64)
     return not (marks & ((inside & ~before) | (~inside & ~behind))).any()
 
 
