@@ -183,7 +183,7 @@ def _begin_with(texts: pa.Array, first_bytes: bytes) -> tuple[Rows, Any, Any]:
     if places is None:
         return np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32)
     starts, lengths, letters = places
-    first = letters[starts if starts[-1] < len(letters) else np.minimum(starts, len(letters) - 1)]
+    first = letters.take(starts, mode="clip")
     rows = np.flatnonzero(np.frombuffer(first.tobytes().translate(first_bytes), bool) & (lengths > 0))
     return rows, starts[rows], lengths[rows]
 
@@ -208,7 +208,7 @@ def _with_zero(texts: pa.Array) -> Rows:
     if not len(rows):
         return rows
     letters = np.frombuffer(texts.buffers()[2], np.uint8)
-    first, second, third = (letters[np.minimum(starts + i, len(letters) - 1)] for i in range(3))
+    first, second, third = (letters.take(starts + i, mode="clip") for i in range(3))
     is_signed = first == ord("-")
     zero, behind = np.where(is_signed, second, first), np.where(is_signed, third, second)
     has_zero = (zero == ord("0")) & (behind != ord(".")) & (lengths > 1 + is_signed)
