@@ -18,7 +18,9 @@ from acep.events.files import cell_sorts, csv_files, csv_rows, long_numbers
 from acep.events.files.cell_sorts import FEW
 from acep.events.files.csv_rows import RowCutter
 from acep.events.files.long_numbers import first_long, is_long
+from acep.events.files.options import options_of
 from acep.events.files.quote_bits import encloses_cells_only
+from acep.events.files.stream import open_events
 from tests.case_counts import CASES
 
 BLOCK = 1 << 14
@@ -89,6 +91,17 @@ def test_marks_are_looked_at_twice_if_a_cell_has_several_lines(tmp_path: Path, m
     events = pa.table({"ts": range(500), "type": ["a"] * 500, "note": notes})
     csv.write_csv(events, tmp_path / "x.csv")
     assert acep.read_events(tmp_path / "x.csv").column("note").to_pylist() == notes
+
+
+def test_marks_are_looked_at_again_if_the_file_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_files, "BLOCK", 1 << 10)
+    path = tmp_path / "x.csv"
+    events = pa.table({"ts": range(300), "type": ["a"] * 300, "note": ["one line"] * 300})
+    csv.write_csv(events, path)
+    with open_events(path, options_of()) as stream:
+        notes = ["some\nlines, and\nno row"] * 300
+        csv.write_csv(events.set_column(2, "note", pa.array(notes)), path)
+        assert stream.whole().column("note").to_pylist() == notes
 
 
 def test_a_quick_look_at_marks_finds_the_same_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
