@@ -27,8 +27,11 @@ __all__ = [
     "ZONED",
     "Rows",
     "cell_sorts",
+    "distinct",
     "first_match",
+    "longest",
     "matching",
+    "valid_rows",
     "zero_rows",
 ]
 
@@ -59,8 +62,14 @@ KINDS: tuple[tuple[str, str, pa.DataType | None], ...] = (
     (COMMAS, COMMA, None),
 )
 PLAUSIBLE = "|".join(f"({pattern})" for _, pattern, _ in KINDS)
-FIRST_BYTES = np.zeros(256, bool)
-FIRST_BYTES[list(b"0123456789+-. \tiInNtTfF")] = True
+# The bytes that may be in cells of these kinds count 0, a point 1 as it is there once at most, and others 2.
+FOREIGN = bytes(
+    1 if chr(byte) == "." else 0 if chr(byte) in "0123456789+-, :eETZ\tinftyaINFTYAtruefalsTRUEFALS" else 2
+    for byte in range(256)
+)
+FIRST_BYTES = bytes(chr(byte) in "0123456789+-. \tiInNtTfF" for byte in range(256))
+ZERO_BYTES = bytes(byte <= ord(" ") or chr(byte) in "0+-" for byte in range(256))
+"""Those with which integers with a leading zero or a plus sign begin."""
 
 Rows = npt.NDArray[np.int64]
 
@@ -72,8 +81,12 @@ def cell_sorts(texts: pa.StringArray, *, only_times: bool = False, zeros_count: 
     >>> {sort: rows.tolist() for sort, rows in cell_sorts(pa.array(["1.5", "x", "007", None, "2024-02-30"])).items()}
     {'texts': [1, 4], 'numbers': [0], 'digits that are no plain numbers': [2]}
     """
-    valid = ~nulls(texts)
     rows = _plausible(texts)
+    if not len(rows):
+        return {TEXTS: valid_rows(texts)}
+    valid = ~nulls(texts)
+    if len(rows) > FEW:
+        rows = rows[~_has_foreign_bytes(texts.take(pa.array(rows)))]
     if len(rows):
         rows = rows[matching(texts.take(pa.array(rows)), PLAUSIBLE)]
     sorts: dict[str, Rows] = {}
@@ -97,6 +110,11 @@ def cell_sorts(texts: pa.StringArray, *, only_times: bool = False, zeros_count: 
     return {sort: rows for sort, rows in sorts.items() if len(rows)}
 
 
+def valid_rows(texts: pa.Array) -> Rows:
+    """Return the rows that are not null."""
+    return np.flatnonzero(~nulls(texts)) if texts.null_count else np.arange(len(texts))
+
+
 def zero_rows(texts: pa.Array | pa.ChunkedArray, *, hexadecimal: bool = False) -> Rows:
     """Return the rows with an integer that has a leading zero or a plus sign; ``hexadecimal`` ones have a zero, too.
 
@@ -115,14 +133,27 @@ def zero_rows(texts: pa.Array | pa.ChunkedArray, *, hexadecimal: bool = False) -
 
 def first_match(texts: pa.ChunkedArray, pattern: str, *, inverse: bool = False) -> int | None:
     """Return the first row whose text matches a pattern (``inverse``: does not); null is left out."""
-    program, row = re.compile(pattern), 0
-    for chunk in texts.chunks:
-        for text in chunk:
-            cell = text.as_py()
-            if cell is not None and (program.fullmatch(cell) is None) is inverse:
+    program = re.compile(pattern)
+    for start in range(0, len(texts), FEW):
+        for row, text in enumerate(texts.slice(start, FEW).to_pylist(), start):
+            if text is not None and (program.fullmatch(text) is None) is inverse:
                 return row
-            row += 1
     return None
+
+
+def distinct(texts: pa.ChunkedArray) -> list[str]:
+    """Return the texts that are not null; of more than a few each once."""
+    return [text for text in (texts if len(texts) <= FEW else texts.unique()).to_pylist() if text is not None]
+
+
+def longest(texts: pa.ChunkedArray) -> int:
+    """Return the number of bytes of the longest text.
+
+    >>> longest(pa.chunked_array([["a", None], ["abc"]]))
+    3
+    """
+    places = [place for chunk in texts.chunks if (place := _places(chunk)) is not None]
+    return max((int(lengths.max()) for _, lengths, _ in places), default=0)
 
 
 def matching(texts: pa.Array, pattern: str) -> npt.NDArray[np.bool_]:
@@ -141,30 +172,48 @@ def _places(texts: pa.Array) -> tuple[Any, Any, Any] | None:
     _, places, data = texts.buffers()
     if not len(texts) or data is None or not data.size:
         return None
-    offsets = np.frombuffer(places, np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
+    offsets = np.frombuffer(places, np.int32)[texts.offset : texts.offset + len(texts) + 1]
     return offsets[:-1], np.diff(offsets), np.frombuffer(data, np.uint8)
+
+
+def _begin_with(texts: pa.Array, first_bytes: bytes) -> tuple[Rows, Any, Any]:
+    """Return the rows of texts that begin with some bytes (1 in the table), where these begin, and how long they
+    are."""
+    places = _places(texts)
+    if places is None:
+        return np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32)
+    starts, lengths, letters = places
+    first = letters.take(starts, mode="clip")
+    rows = np.flatnonzero(np.frombuffer(first.tobytes().translate(first_bytes), bool) & (lengths > 0))
+    return rows, starts[rows], lengths[rows]
 
 
 def _plausible(texts: pa.Array) -> Rows:
     """Return the rows that may be more than texts, by their first byte."""
+    return _begin_with(texts, FIRST_BYTES)[0]
+
+
+def _has_foreign_bytes(texts: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return which texts, none of which is empty, have bytes that only texts have, or two points."""
     places = _places(texts)
-    if places is None:
-        return np.empty(0, np.int64)
+    assert places is not None
     starts, lengths, letters = places
-    return np.flatnonzero((lengths > 0) & FIRST_BYTES[letters[np.minimum(starts, len(letters) - 1)]])
+    data = letters[: starts[-1] + lengths[-1]].tobytes().translate(FOREIGN)
+    return np.add.reduceat(np.frombuffer(data, np.uint8), starts) > 1
 
 
 def _with_zero(texts: pa.Array) -> Rows:
     """Return the rows that may have a leading zero or a plus sign, by their first bytes."""
-    places = _places(texts)
-    if places is None:
-        return np.empty(0, np.int64)
-    starts, lengths, letters = places
-    first, second, third = (letters[np.minimum(starts + i, len(letters) - 1)] for i in range(3))
+    rows, starts, lengths = _begin_with(texts, ZERO_BYTES)
+    if not len(rows):
+        return rows
+    letters = np.frombuffer(texts.buffers()[2], np.uint8)
+    first, second, third = (letters.take(starts + i, mode="clip") for i in range(3))
     is_signed = first == ord("-")
     zero, behind = np.where(is_signed, second, first), np.where(is_signed, third, second)
     has_zero = (zero == ord("0")) & (behind != ord(".")) & (lengths > 1 + is_signed)
-    return np.flatnonzero((lengths > 1) & (has_zero | (first == ord("+")) | (first <= ord(" "))))
+    is_candidate = (lengths > 1) & (has_zero | (first == ord("+")) | (first <= ord(" ")))
+    return np.asarray(rows[is_candidate], np.int64)
 
 
 def _beyond_64_bits(numbers: pa.Array) -> npt.NDArray[np.bool_]:

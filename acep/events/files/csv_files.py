@@ -14,7 +14,7 @@ import pyarrow as pa
 from acep.errors import DataError
 from acep.events.files.casts import cast_of
 from acep.events.files.csv_dialect import dialect_of, fault_of
-from acep.events.files.csv_rows import RowCutter, RowPiece
+from acep.events.files.csv_rows import RowCutter, RowPiece, count_lines
 from acep.events.files.decimal_comma import as_written, with_points
 from acep.events.files.finding import EventFile
 from acep.events.files.formats import reason_of
@@ -48,6 +48,9 @@ class CsvFile:
         self._cutter = RowCutter(delimiter, options.max_line, self.dialect.quotes)
         if options.ts in self.names and not options.multiline_cells:
             self._cutter = replace(self._cutter, is_row=self._is_row)
+        # Of a file whose every line was a row in the first pass, the stamp: its marks need no second look.
+        self._stamp_of_lines: tuple[int, int] | None = None
+        self._lines_are_rows = True
 
     def texts(self) -> Iterator[pa.Table]:
         """Yield blocks of rows as texts; an empty cell is null. This pass counts bad lines."""
@@ -89,15 +92,22 @@ class CsvFile:
             return False
         return TIME.fullmatch(cells[self.names.index(self.options.ts)].strip('"')) is not None
 
-    def _pieces(self, *, counts: bool = False) -> Iterator[RowPiece]:
-        """Yield the rows of the file. With ``counts`` lines at which no row begins are refused, or counted."""
+    def _stamp(self) -> tuple[int, int]:
+        status = self.source.path.stat()
+        return status.st_size, status.st_mtime_ns
+
+    def _pieces(self, *, counts: bool = False, by_lines: bool = False) -> Iterator[RowPiece]:
+        """Yield the rows of the file. With ``counts`` lines at which no row begins are refused, or counted;
+        ``by_lines``: each line is a row."""
         to_drop = self.dialect.header_lines
-        for piece in self._cutter.pieces(text_chunks(self.source, self.options, BLOCK)):
+        cutter = replace(self._cutter, quotes=False) if by_lines else self._cutter
+        for piece in cutter.pieces(text_chunks(self.source, self.options, BLOCK)):
             if to_drop and piece.why is None:  # the header
                 end, n_lines = _end_of_lines(piece.data, to_drop)
                 piece = RowPiece(piece.line + n_lines, piece.data[end:])  # noqa: PLW2901
                 to_drop -= n_lines
             if piece.why is not None:
+                self._lines_are_rows = False
                 if counts:
                     wrong = fault_of(piece, self.source.name, self.options)
                     if not self.options.skip_bad_lines:
@@ -105,7 +115,7 @@ class CsvFile:
                     self.bad.add(wrong.message)
             elif self.dialect.is_zeek and (piece.data.startswith(b"#") or b"\n#" in piece.data):
                 yield RowPiece(piece.line, self._without_comments(piece))
-            elif piece.data.strip(b"\r\n"):
+            elif _has_rows(piece.data):
                 yield piece
 
     def _without_comments(self, piece: RowPiece) -> bytes:
@@ -127,10 +137,15 @@ class CsvFile:
     # Tables -------------------------------------------------------------------------------------
 
     def _tables(self, types: dict[str, pa.DataType], *, is_first: bool) -> Iterator[pa.Table]:
-        for piece in self._pieces(counts=is_first):
-            table = self._parsed(piece, types, is_first=is_first) if piece.data.strip(b"\r\n") else None
+        stamp = self._stamp()
+        for piece in self._pieces(counts=is_first, by_lines=not is_first and stamp == self._stamp_of_lines):
+            table = self._parsed(piece, types, is_first=is_first) if _has_rows(piece.data) else None
+            if is_first and (table is None or table.num_rows != _n_lines(piece.data)):
+                self._lines_are_rows = False
             if table is not None and table.num_rows:
                 yield self._zeek_values(table) if self.dialect.is_zeek else table
+        if is_first and self._lines_are_rows:
+            self._stamp_of_lines = stamp
 
     def _parsed(self, piece: RowPiece, types: dict[str, pa.DataType], *, is_first: bool) -> pa.Table:
         """Read some rows. In the ``is_first`` pass bad lines are counted, and empty cells are null."""
@@ -208,6 +223,15 @@ class CsvFile:
             line, column = piece.line + lines[int(place[2]) - 1], self.names[int(place[1])]
             return DataError(f"`{name}`, line {line}: `{column}` is no {place[3]}: {place[4]}", code="data_value")
         return DataError(f"`{name}` cannot be read: {reason}", code="file_read")
+
+
+def _has_rows(data: bytes) -> bool:
+    """Return whether some data has more than line ends."""
+    return data[:1] not in (b"", b"\n", b"\r") or bool(data.strip(b"\r\n"))
+
+
+def _n_lines(data: bytes) -> int:
+    return count_lines(data) + (data[-1:] not in (b"\n", b"\r"))
 
 
 def _end_of_lines(data: bytes, most: int) -> tuple[int, int]:

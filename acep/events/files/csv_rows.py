@@ -16,6 +16,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from acep.events.files.quote_bits import encloses_cells_only
+
 __all__ = ["NOT_CLOSED", "ROWS_INSIDE", "TEXT_BEHIND", "TOO_LONG", "RowCutter", "RowPiece"]
 
 NOT_CLOSED = "a quotation mark begins a cell and is not closed"
@@ -23,6 +25,7 @@ TEXT_BEHIND = "text follows the quotation mark that closes a cell"
 ROWS_INSIDE = "quotation marks make one cell of lines that look like rows"
 TOO_LONG = "too long"
 LINE_FEED, RETURN, QUOTE = 10, 13, 34
+MANY_BYTES = 1 << 12  # of which NumPy counts faster than Python
 QUOTED = re.compile(rb'"[^"]*(?:""[^"]*)*"(?!")')
 
 
@@ -69,8 +72,9 @@ class RowCutter:
                 continue
             spans, resume = self._split(pending, at_end=at_end)
             for start, stop, why in spans:
-                yield RowPiece(line, pending[start:stop], why)
-                line += count_lines(pending[start:stop])
+                data = pending[start:stop]
+                yield RowPiece(line, data, why)
+                line += count_lines(data)
             pending = pending[resume:]
             if len(pending) > self.max_line:  # of one line: else the row would have been refused
                 yield RowPiece(line, b"", TOO_LONG)
@@ -119,7 +123,7 @@ class RowCutter:
     def _end_if_clean(self, data: bytes, *, at_end: bool) -> int | None:
         """Return where the last whole row of some data ends, or ``None`` if it has to be read row by row."""
         line_feed = b"\n" if b"\n" in data or not at_end else b"\r"
-        if not self.quotes or b'"' not in data:
+        if not self.quotes or b'"' not in data or encloses_cells_only(data, self.delimiter, line_feed, at_end=at_end):
             end = len(data) if at_end else data.rfind(line_feed) + 1
             return end if end <= self.max_line else None
         letters = np.frombuffer(data, np.uint8)
@@ -199,4 +203,7 @@ def find(data: bytes, part: bytes, start: int) -> int:
 
 def count_lines(data: bytes) -> int:
     """Return the number of line ends in some data."""
-    return data.count(b"\n") or data.count(b"\r")
+    if len(data) < MANY_BYTES:
+        return data.count(b"\n") or data.count(b"\r")
+    letters = np.frombuffer(data, np.uint8)
+    return int(np.count_nonzero(letters == LINE_FEED) or np.count_nonzero(letters == RETURN))

@@ -21,6 +21,7 @@ __all__ = [
     "first_long",
     "is_exact",
     "is_long",
+    "large_rows",
     "long_runs",
     "refuse",
     "refuse_beyond",
@@ -60,8 +61,8 @@ def first_long(texts: pa.ChunkedArray) -> tuple[int, str] | None:
             import pyarrow.compute as pc
 
             rows = rows[pc.match_substring_regex(chunk.take(pa.array(rows)), PATTERN).to_numpy(zero_copy_only=False)]
-        for at in rows.tolist():
-            if is_long(text := chunk[at].as_py()):
+        for at, text in zip(rows.tolist(), chunk.take(pa.array(rows)).to_pylist(), strict=True):
+            if is_long(text):
                 return row + at, text
         row += len(chunk)
     return None
@@ -86,10 +87,8 @@ def first_inexact(texts: pa.ChunkedArray, values: pa.ChunkedArray | None) -> int
     >>> first_inexact(texts, None), first_inexact(texts.slice(0, 1), None)
     (2, None)
     """
-    if values is not None and pa.types.is_integer(values.type):
-        numbers, is_null = joined(values)
-        is_large = np.abs(numbers) > EXACT
-        rows = np.flatnonzero(is_large if is_null is None else is_large & ~is_null)
+    if values is not None and (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
+        rows = large_rows(values)
     else:
         rows = _of_length(texts, len(str(EXACT)))
     for row in rows.tolist():
@@ -97,6 +96,24 @@ def first_inexact(texts: pa.ChunkedArray, values: pa.ChunkedArray | None) -> int
         if INTEGER.fullmatch(digits) and (len(digits) > MOST_DIGITS or not is_exact(int(digits))):
             return int(row)
     return None
+
+
+def large_rows(values: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """Return the rows of integers or doubles that may stand for integers that no double equals.
+
+    >>> large_rows(pa.chunked_array([[2**53, None, -(2**63)]])).tolist()
+    [2]
+    >>> large_rows(pa.chunked_array([[1.5, 2.0**53]])).tolist()
+    [1]
+    """
+    numbers, is_null = joined(values)
+    if pa.types.is_integer(values.type):
+        if not len(numbers) or (numbers.min() >= -EXACT and numbers.max() <= EXACT):
+            return np.empty(0, np.int64)
+        is_large = (numbers < -EXACT) | (numbers > EXACT)
+    else:
+        is_large = np.abs(numbers) >= EXACT  # the double of 2**53 + 1 is 2**53
+    return np.flatnonzero(is_large if is_null is None else is_large & ~is_null)
 
 
 def _of_length(texts: pa.ChunkedArray, size: int) -> npt.NDArray[np.int64]:
@@ -130,7 +147,14 @@ def _candidates(chunk: pa.StringArray) -> npt.NDArray[np.int64]:
     starts += below_one
     digits -= below_one
     more = digits > DIGITS
-    rows, starts, digits = rows[more], starts[more], digits[more]
+    rows, starts, digits, below_one = rows[more], starts[more], digits[more], below_one[more] > 0
+    for _ in range(DIGITS):  # 0.01 has one digit
+        below_one &= letters[starts] == ord("0")
+        if not below_one.any():
+            break
+        starts, digits = starts + below_one, digits - below_one
+        more = digits > DIGITS
+        rows, starts, digits, below_one = rows[more], starts[more], digits[more], below_one[more]
     one = np.flatnonzero(digits == DIGITS + 1)  # with a point these are only DIGITS digits, as in most printed doubles
     pointed = (letters[starts[one][:, None] + np.arange(DIGITS + 1)] == ord(".")).any(axis=1)
     kept: npt.NDArray[np.int64] = np.delete(rows, one[pointed]).astype(np.int64)

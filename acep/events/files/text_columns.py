@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from acep.events.buffers import nulls
 from acep.events.files.cell_sorts import (
     DIGITS,
     FINE,
@@ -19,6 +18,7 @@ from acep.events.files.cell_sorts import (
     cell_sorts,
     first_match,
     matching,
+    valid_rows,
     zero_rows,
 )
 from acep.events.files.csv_files import CsvFile
@@ -26,7 +26,7 @@ from acep.events.files.csv_values import typed
 from acep.events.files.exponents import first_beyond
 from acep.events.files.far_times import in_reach
 from acep.events.files.json_lines import JsonFile
-from acep.events.files.long_numbers import first_inexact, first_long, refuse, refuse_beyond, refuse_inexact
+from acep.events.files.long_numbers import first_inexact, first_long, large_rows, refuse, refuse_beyond, refuse_inexact
 from acep.events.files.odd_values import Cell, Mixture, OddColumn, Unreached, no_integer, no_time, odd_column
 from acep.events.files.options import Options
 from acep.events.files.text_types import (
@@ -104,8 +104,7 @@ class TextColumns:
             if values is None and len(sorts) == 1 and (sort := next(iter(sorts))) in (UNZONED, ZONED):
                 looks = looks_of_times(texts, zoned=sort == ZONED)
         else:
-            rows = np.flatnonzero(~nulls(texts))
-            sorts = {SORTS[next(look for look in looks if look in SORTS)]: rows}
+            sorts = {SORTS[next(look for look in looks if look in SORTS)]: valid_rows(texts)}
         mixture = self._mixtures.setdefault((family, name), Mixture())
         for sort, rows in sorts.items():
             mixture.add(sort, rows, column, file, before)
@@ -134,6 +133,8 @@ class TextColumns:
         self, name: str, column: pa.ChunkedArray, values: pa.ChunkedArray | None, file: TextFile, before: int
     ) -> None:
         """Record the first numbers that a double would not hold."""
+        if values is not None and pa.types.is_integer(values.type) and not len(large_rows(values)):
+            return
         for cells, first_of in ((self.long, first_long), (self.beyond, first_beyond)):
             if name not in cells and (number := first_of(column)) is not None:
                 cells[name] = Cell(file, before + number[0], number[1])

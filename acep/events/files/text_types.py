@@ -3,7 +3,6 @@ place where a block ends."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -12,7 +11,7 @@ import pyarrow as pa
 
 from acep.events.buffers import joined
 from acep.events.columns import UNIT_NS
-from acep.events.files.cell_sorts import INTEGER, Rows, zero_rows
+from acep.events.files.cell_sorts import INTEGER, Rows, distinct, first_match, longest, zero_rows
 from acep.events.files.csv_values import inferred, typed
 from acep.events.files.far_times import in_reach
 
@@ -36,7 +35,6 @@ NUMBERS = {"int", "float", ZEROS, BIG}
 TIMES = ("date", "s", "us", "ns", "s+", "us+", "ns+")  # a plus sign: with a zone
 FAR = {"ns": "far", "ns+": "far+"}
 """The look of times that nanoseconds do not reach, beside that of times that need nanoseconds."""
-WHOLE = re.compile(INTEGER)
 MOST_NS = 2**63 - 1
 DAY = len("2024-01-31")
 TYPES: dict[str, pa.DataType] = {
@@ -100,15 +98,14 @@ def block_of(texts: pa.ChunkedArray, seen: AbstractSet[str] = frozenset()) -> Bl
     if pa.types.is_floating(column_type):
         return Block(_looks_of_floats(texts, seen), values)
     if pa.types.is_boolean(column_type):
-        has_digits = any(text is not None and len(text.strip()) == 1 for text in texts.to_pylist())
+        has_digits = any(len(text.strip()) == 1 for text in distinct(texts))
         return Block({"text"}) if has_digits else Block({"bool"}, values)
     if not pa.types.is_temporal(column_type) or pa.types.is_time(column_type):
         return Block({next(look for look, look_type in TYPES.items() if look_type == column_type)}, values)
     zone = "+" if getattr(column_type, "tz", None) else ""
-    if pa.types.is_date(column_type):
-        look = PADDED if any(text is not None and len(text) > DAY for text in texts.to_pylist()) else "date"
-    else:
-        look = column_type.unit + zone
+    look = "date" if pa.types.is_date(column_type) else column_type.unit + zone
+    if look == "date" and longest(texts) > DAY:
+        look = PADDED
     if look.startswith("ns") and _in_microseconds(texts, column_type.tz):
         look = f"us{zone}"
     return Block({look} | ({f"far{zone}"} if len(far_rows(values)) else set()), values)
@@ -137,8 +134,7 @@ def _in_microseconds(texts: pa.ChunkedArray, zone: str | None) -> bool:
 
 def _looks_of_floats(texts: pa.ChunkedArray, seen: AbstractSet[str]) -> set[str]:
     looks = {ZEROS} if len(zero_rows(texts)) else set[str]()
-    values = (text for text in texts.to_pylist() if text is not None)
-    if "float" in seen or not all(map(WHOLE.fullmatch, values)):
+    if "float" in seen or first_match(texts, INTEGER, inverse=True) is not None:
         return looks | {"float"}
     return looks or {BIG}
 
@@ -147,8 +143,6 @@ def _as_before(texts: pa.ChunkedArray, seen: AbstractSet[str]) -> pa.ChunkedArra
     """Return the values of the type of earlier blocks; ``None`` if a quick check does not show that they are."""
     value_type = resolved(seen)
     if not (pa.types.is_date(value_type) or pa.types.is_timestamp(value_type) or seen <= {"int", "float"}) or not seen:
-        return None
-    if seen == {"int"} and len(zero_rows(texts, hexadecimal=True)):
         return None
     try:
         return in_reach(texts, texts.cast(value_type))
