@@ -107,9 +107,10 @@ class FinerExecutor:
     def shown(self, matches: Sequence[Found]) -> Sequence[Found]:
         """Return matches of the core as those of the plan, once none can end before them."""
         if not self.waits:
-            matches = _joined([*self.waiting, matches])
-            self.waiting = []
-            return self.chain.matches(matches)
+            if self.waiting:
+                matches = _joined([*self.waiting, matches])
+                self.waiting = []
+            return self.chain.matches(matches) if len(matches) else []
         low = self.low()
         certain: list[Sequence[Found]] = []
         waiting: list[Sequence[Found]] = []
