@@ -85,10 +85,10 @@ class BundleChain:
 
     def _of_points(self, keys: Sequence[Column], points: Ints) -> Ints | None:
         """Do the same for match points in time linear in their number; ``None`` where they are out of order."""
-        if (points[1:] < points[:-1]).any():
-            return None
         if not keys and (bundle := self._of_one_bundle(points)) is not None:
             return np.full(len(points), bundle)
+        if (points[1:] < points[:-1]).any():
+            return None
         order, edges = _grouped(keys, len(points))
         points = points[order]
         begins = np.zeros(len(points), bool)
@@ -118,16 +118,18 @@ class BundleChain:
         return bundles
 
     def _of_one_bundle(self, points: Ints) -> int | None:
-        """Return the bundle of match points in order that have no key, if it is one for all."""
+        """Return the bundle of match points that have no key, if they are in order and it is one for all."""
+        if self.span is not None:  # a difference of two ticks may exceed 63 bits, and one that falls is above each span
+            if (points[1:] - points[:-1]).view(np.uint64).max(initial=0) > self.span:
+                return None
+        elif (points[1:] < points[:-1]).any():
+            return None
         begin, end = int(points[0]), int(points[-1])
         newest = self._newest.get(())
         if newest is not None and begin < newest[1]:
             return None
-        if self.span is not None:
-            if end - begin > self.span and (points[1:] - points[:-1]).view(np.uint64).max() > self.span:
-                return None
-            if newest is not None and begin - newest[1] > self.span:
-                newest = None
+        if newest is not None and self.span is not None and begin - newest[1] > self.span:
+            newest = None
         bundle = begin if newest is None else newest[0]
         self._newest[()] = bundle, end
         self._latest = end
