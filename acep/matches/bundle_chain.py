@@ -214,8 +214,8 @@ def _grouped(keys: Sequence[Column], rows: int) -> tuple[Ints, Ints]:
     edges = np.zeros(rows + 1, bool)
     edges[[0, rows]] = True
     for words in columns:
-        words = words[order]
-        edges[1:-1] |= words[1:] != words[:-1]
+        in_order = words[order]
+        edges[1:-1] |= in_order[1:] != in_order[:-1]
     return order, np.flatnonzero(edges)
 
 

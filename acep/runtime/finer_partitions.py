@@ -8,7 +8,7 @@ of one event whose value is null.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -151,12 +151,13 @@ class FinerExecutor:
         (counts,) = self.core.all_counts()
         recall = counts.known
         # The bundles whose recall the engine tells are those of its partitions.
-        counts = replace(counts, known=lambda: ((recall if isinstance(recall, tuple) else recall())[0], None))
+        counts.known = lambda: ((recall if isinstance(recall, tuple) else recall())[0], None)
         if self.singles is not None:
             more = self.singles.counts
             sums = {name: getattr(counts, name) + getattr(more, name) for name in ("nodes", "touches", "matches")}
             counts = counts.other(**sums)
-        return [counts.other(matches=counts.matches - sum(map(len, self.waiting)))]
+        counts.matches -= sum(map(len, self.waiting))
+        return [counts]
 
     def live(self) -> int:
         """Return how many partial matches have a window that is not over."""
