@@ -85,8 +85,8 @@ class BundleChain:
 
     def _of_points(self, keys: Sequence[Column], points: Ints) -> Ints | None:
         """Do the same for match points in time linear in their number; ``None`` where they are out of order."""
-        if not keys and (bundle := self._of_one_bundle(points)) is not None:
-            return np.full(len(points), bundle)
+        if not keys and (common := self._of_one_bundle(points)) is not None:
+            return np.full(len(points), common)
         if (points[1:] < points[:-1]).any():
             return None
         order, edges = _grouped(keys, len(points))
