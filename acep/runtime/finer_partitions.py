@@ -119,6 +119,10 @@ class FinerExecutor:
                 continue
             if isinstance(part, FoundColumns):
                 early = part.end < low if low is not None else np.zeros(len(part), bool)
+                n_early = int(np.count_nonzero(early))
+                if n_early in (0, len(part)):  # of most parts all wait
+                    (certain if n_early else waiting).append(part)
+                    continue
                 certain.append(part.take(np.flatnonzero(early)))
                 waiting.append(part.take(np.flatnonzero(~early)))
             else:
