@@ -112,24 +112,20 @@ class FinerExecutor:
                 self.waiting = []
             return self.chain.matches(matches) if len(matches) else []
         low = self.low()
-        certain: list[Sequence[Found]] = []
-        waiting: list[Sequence[Found]] = []
-        for part in (*self.waiting, matches):
-            if not len(part):
-                continue
-            if isinstance(part, FoundColumns):
-                early = part.end < low if low is not None else np.zeros(len(part), bool)
-                n_early = int(np.count_nonzero(early))
-                if n_early in (0, len(part)):  # of most parts all wait
-                    (certain if n_early else waiting).append(part)
-                    continue
-                certain.append(part.take(np.flatnonzero(early)))
-                waiting.append(part.take(np.flatnonzero(~early)))
-            else:
-                certain.append([match for match in part if low is not None and match.end < low])
-                waiting.append([match for match in part if low is None or match.end >= low])
-        self.waiting = [part for part in waiting if len(part)]
-        return self.chain.matches(_joined(certain))
+        matches = _joined([*self.waiting, matches])
+        if not len(matches) or low is None:
+            self.waiting = [matches] if len(matches) else []
+            return []
+        certain: Sequence[Found]
+        waiting: Sequence[Found]
+        if isinstance(matches, FoundColumns):
+            early = matches.end < low
+            certain, waiting = matches.take(np.flatnonzero(early)), matches.take(np.flatnonzero(~early))
+        else:
+            certain = [match for match in matches if match.end < low]
+            waiting = [match for match in matches if match.end >= low]
+        self.waiting = [waiting] if len(waiting) else []  # noqa: PLC1802
+        return self.chain.matches(certain)
 
     def counted(self) -> Counted | int | None:
         """Return what was counted since the last call; ``None`` where matches are made."""
