@@ -43,6 +43,8 @@ def with_ending_negations(
     ``negated``: the conditions of each negation. ``endless``: partial matches do not expire, so values are kept for
     this that nothing else needs.
     """
+    if not automaton.negations and not endless:
+        return replace(program, ended=((),) * len(arcs.arcs))
     surely = must_be_bound(automaton, arcs)
     endings_of = [
         _endings(automaton, leaving, surely[state], predicates, negated) for state, leaving in enumerate(arcs.arcs)

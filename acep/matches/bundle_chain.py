@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from acep.events.batch import Column
 from acep.matches.counted import Counted
-from acep.matches.found_columns import FoundColumns
+from acep.matches.found_columns import FoundColumns, values_at
 from acep.matches.records import Found
 from acep.pattern.expressions import Value
 
@@ -19,6 +19,9 @@ __all__ = ["BundleChain", "PointBundles", "with_keys"]
 
 Ints = npt.NDArray[np.int64]
 Key = tuple[Value, ...]
+
+NARROW, WIDE = 1 << 16, 1 << 62
+"""The number of different keys whose numbers fit into 16 bits, and the one above which they are not numbered."""
 
 
 def with_keys(matches: Sequence[Found], width: int) -> Sequence[Found]:
@@ -53,7 +56,8 @@ class BundleChain:
             return matches
         if isinstance(matches, FoundColumns):
             keys = matches.keys[: self.width]
-            return replace(matches, keys=keys, bundle=self.bundles(keys, matches.end, matches.end))
+            bundle = self.bundles(keys, matches.end, matches.end)
+            return FoundColumns(**vars(matches) | {"keys": keys, "bundle": bundle})  # in less time than replace
         numbers: dict[Key, int] = {}
         of_key = np.array([numbers.setdefault(match.key[: self.width], len(numbers)) for match in matches], np.int64)
         end = np.array([match.end for match in matches], np.int64)
@@ -73,8 +77,63 @@ class BundleChain:
 
     def bundles(self, keys: Sequence[Column], first: Ints, last: Ints) -> Ints:
         """Return the bundle of each row, whose match points chain from ``first`` to ``last``."""
+        bundles = self._of_points(keys, last) if first is last else None
+        if bundles is not None:
+            return bundles
         of_key, key_of_number = _numbered(keys, len(first))
         return self._bundles(of_key, key_of_number, first, last)
+
+    def _of_points(self, keys: Sequence[Column], points: Ints) -> Ints | None:
+        """Do the same for match points in time linear in their number; ``None`` where they are out of order."""
+        if not keys and (common := self._of_one_bundle(points)) is not None:
+            return np.full(len(points), common)
+        if (points[1:] < points[:-1]).any():
+            return None
+        order, edges = _grouped(keys, len(points))
+        points = points[order]
+        begins = np.zeros(len(points), bool)
+        if self.span is not None:  # a difference of two ticks may exceed 63 bits
+            begins[1:] = (points[1:] - points[:-1]).view(np.uint64) > np.uint64(self.span)
+        begins[edges[:-1]] = True
+        rows = np.flatnonzero(begins)  # the first one of each bundle
+        bundle = points[rows]
+        groups = np.searchsorted(rows, edges)  # the first bundle of each key
+        at, firsts, lasts = groups.tolist(), points[edges[:-1]].tolist(), points[edges[1:] - 1].tolist()
+        rows_of_keys = order[edges[:-1]]
+        values = zip(*(values_at(key, rows_of_keys) for key in keys), strict=True) if keys else [()]
+        of_key = [(key, self._newest.get(key)) for key in values]
+        for (_, newest), place, point in zip(of_key, at[:-1], firsts, strict=True):
+            if newest is None:
+                continue
+            if point < newest[1]:
+                return None
+            if self.span is None or point - newest[1] <= self.span:
+                bundle[place] = newest[0]
+        begun = bundle[groups[1:] - 1].tolist()
+        for (key, _), begin, point in zip(of_key, begun, lasts, strict=True):
+            self._newest[key] = begin, point
+        self._forget(max(lasts))
+        bundles = np.empty(len(points), np.int64)
+        bundles[order] = np.repeat(bundle, np.diff(rows, append=len(points)))
+        return bundles
+
+    def _of_one_bundle(self, points: Ints) -> int | None:
+        """Return the bundle of match points that have no key, if they are in order and it is one for all."""
+        if self.span is not None:  # a difference of two ticks may exceed 63 bits, and one that falls is above each span
+            if (points[1:] - points[:-1]).view(np.uint64).max(initial=0) > self.span:
+                return None
+        elif (points[1:] < points[:-1]).any():
+            return None
+        begin, end = int(points[0]), int(points[-1])
+        newest = self._newest.get(())
+        if newest is not None and begin < newest[1]:
+            return None
+        if newest is not None and self.span is not None and begin - newest[1] > self.span:
+            newest = None
+        bundle = begin if newest is None else newest[0]
+        self._newest[()] = bundle, end
+        self._latest = end
+        return bundle
 
     def _bundles(self, of_key: Ints, keys: Sequence[Key], first: Ints, last: Ints) -> Ints:
         """Do the same; ``of_key`` is the number of each row's key in ``keys``."""
@@ -125,12 +184,46 @@ def _numbered(keys: Sequence[Column], rows: int) -> tuple[Ints, list[Key]]:
     """Return the number of each row's key, and the keys."""
     if not keys:
         return np.zeros(rows, np.int64), [()]
-    words = np.stack([key.values.view(np.int64) if key.values.dtype == np.float64 else key.values for key in keys])
-    _, place, number = np.unique(words, axis=1, return_index=True, return_inverse=True)
-    numbers: dict[Key, int] = {}
-    values = zip(*(key.at(place).to_list() for key in keys), strict=True)
-    same = np.array([numbers.setdefault(key, len(numbers)) for key in values], np.int64)
-    return same[number.ravel()], list(numbers)
+    if not rows:
+        return np.zeros(0, np.int64), []
+    order, edges = _grouped(keys, rows)
+    number = np.empty(rows, np.int64)
+    number[order] = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
+    first_rows = order[edges[:-1]]
+    return number, [*zip(*(values_at(key, first_rows) for key in keys), strict=True)]
+
+
+def _grouped(keys: Sequence[Column], rows: int) -> tuple[Ints, Ints]:
+    """Return the order of rows by key, rows of one key in their own order, and the place where each key begins there,
+    followed by the number of rows. There must be a row."""
+    if not keys:
+        return np.arange(rows), np.array([0, rows])
+    columns = [_words(key) for key in keys]
+    code, size = np.zeros(rows, np.int64), 1
+    for words in columns:
+        low, high = int(words.min()), int(words.max())
+        size *= high - low + 1
+        if size >= WIDE:
+            order = np.lexsort(columns[::-1])
+            break
+        code = code * (high - low + 1) + (words - low)
+    else:
+        # Numbers of 16 bits are sorted in linear time.
+        order = np.argsort(code.astype(np.uint16) if size <= NARROW else code, kind="stable")
+        columns = [code]
+    edges = np.zeros(rows + 1, bool)
+    edges[[0, rows]] = True
+    for words in columns:
+        in_order = words[order]
+        edges[1:-1] |= in_order[1:] != in_order[:-1]
+    return order, np.flatnonzero(edges)
+
+
+def _words(key: Column) -> Ints:
+    """Return the values of a key column as int64, equal ones as equal numbers."""
+    if key.values.dtype == np.float64:
+        return np.asarray(key.values + 0.0).view(np.int64)  # -0.0 is 0.0
+    return key.values.astype(np.int64, copy=False)
 
 
 class PointBundles:

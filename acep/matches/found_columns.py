@@ -17,7 +17,7 @@ from acep.matches.records import Found
 from acep.pattern.expressions import Value
 from acep.plan.schema import Kind
 
-__all__ = ["FoundColumns", "concatenate", "end_to_end", "ops_of", "ordered", "ranks_of", "variables_of"]
+__all__ = ["FoundColumns", "concatenate", "end_to_end", "ops_of", "ordered", "ranks_of", "values_at", "variables_of"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -164,8 +164,8 @@ class FoundColumns(Sequence[Found]):
     def _records(self, begin: int, stop: int) -> Iterator[Found]:
         size = stop - begin
         rows = slice(begin, stop)
-        keys = list(zip(*(_listed(c, rows) for c in self.keys), strict=True)) if self.keys else [()] * size
-        values = list(zip(*(_listed(c, rows) for c in self.values), strict=True)) if self.values else [()] * size
+        keys = list(zip(*(values_at(c, rows) for c in self.keys), strict=True)) if self.keys else [()] * size
+        values = list(zip(*(values_at(c, rows) for c in self.values), strict=True)) if self.values else [()] * size
         offsets = self.offsets[begin : stop + 1].tolist()
         first = offsets[0]
         ids = self.ids[first : offsets[-1]].tolist()
@@ -202,7 +202,7 @@ def unscaled(error: int, scale: int) -> int | Fraction:
     return error // scale if error % scale == 0 else Fraction(error, scale)
 
 
-def _listed(column: Column, rows: slice) -> list[Value]:
+def values_at(column: Column, rows: slice | npt.NDArray[np.intp]) -> list[Value]:
     """Return some rows like :meth:`Column.to_list`, at a cost that does not depend on the number of texts."""
     values: list[Any] = column.values[rows].tolist()
     valid = [True] * len(values) if column.valid is None else column.valid[rows].tolist()

@@ -118,7 +118,7 @@ def _member(expr: ex.Expr, kleene: Collection[str]) -> Member | None:
         if expr.index not in (None, "i", 1, "last"):
             return None
         plain = expr.index == "i" or expr.var not in kleene
-        return replace(expr, index=None if plain else expr.index, span=None)
+        return ex.Attribute(expr.var, None if plain else expr.index, expr.name)
     if isinstance(expr, (ex.Literal, ex.Timestamp, ex.Duration)) and expr != ex.Literal(None, expr.span):
         return replace(expr, span=None)
     return None
@@ -202,7 +202,10 @@ def of_first_event(query: Query, closed: Iterable[ex.Expr]) -> tuple[ex.Expr, ..
     >>> [expression_text(e) for e in of_first_event(query, close_equalities(query))]
     ['a[1].x = b.x', 'a[i].x = a[1].x']
     """
-    kleene, tied, closed = kleene_variables(query.pattern), tied_attributes(query), tuple(closed)
+    kleene, closed = kleene_variables(query.pattern), tuple(closed)
+    if not kleene:
+        return closed
+    tied = tied_attributes(query)
     pairs = [sides for conjunct in closed if (sides := _sides(conjunct, kleene)) is not None]
     equal = {
         (side.var, side.name)
@@ -249,7 +252,8 @@ def tied_attributes(query: Query) -> tuple[str, ...]:
     classes = _references(query, positive, chained)
     of_negated = {v: _references(query, positive | {v}, chained) for v in negated}
     attributes: dict[str, None] = {}
-    names = [m.name for group in equality_classes(query, constants=False) for m in group.members if _is_reference(m)]
+    every = equality_classes(query, constants=False) if negated else classes
+    names = [m.name for group in every for m in group.members if _is_reference(m)]
     names += [name for _, name in chained]
     for name in dict.fromkeys(names):
         tied = not several or any(_holds_all(c, positive, name, chained) for c in classes)

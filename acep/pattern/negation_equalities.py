@@ -51,6 +51,8 @@ def repeated_equalities(query: Query, conjuncts: Iterable[ex.Expr]) -> frozenset
     """
     order = {var: place for place, var in enumerate(variables(query.pattern))}
     negated = negated_variables(query.pattern)
+    if not negated:
+        return frozenset()
     bound = always_bound(query) - kleene_variables(query.pattern) - negated
     # Of what is equal in every match: the class by its number, and when the value is there.
     equal: dict[ex.Expr, tuple[int, int]] = {}

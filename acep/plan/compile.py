@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import chain
 
 from acep.automaton.arcs import Arcs, compose
 from acep.automaton.ending_negations import with_ending_negations
@@ -173,7 +174,7 @@ def compile_query(query: Query, schema: Schema, known: KnownParts | None = None)
         if query.graph is not None:
             return _compile_graph(query, query.graph, schema, known)
         plan = _compile(query, schema)
-        return replace(plan, finer=_compile(query, schema, of=plan)) if may_be_finer(plan) else plan
+        return replace(plan, finer=_finer_plan(plan)) if may_be_finer(plan) else plan
     except AcepError as error:
         raise error.located(query.text) from None
 
@@ -191,8 +192,48 @@ def may_be_finer(plan: Plan) -> bool:
     return bool(plan.tied) and skips and is_known and not plan.sources
 
 
-def _compile(query: Query, schema: Schema, of: Plan | None = None) -> Plan:
-    """Compile a query; ``of``: the plan whose finer one it is."""
+def _finer_plan(plan: Plan) -> Plan:
+    """Return the plan with what is tied as further keys, without the conditions that these imply."""
+    keys, bound = (*plan.keys, *plan.tied), always_bound(plan.query)
+    negative = {negation.var for negation in plan.automaton.negations}
+
+    def needed(conditions: Iterable[Compiled]) -> tuple[Compiled, ...]:
+        return tuple(c for c in conditions if not _is_implied(c.expr, plan.keys, keys, bound, negative))
+
+    positive, negated = needed(plan.predicates), tuple(map(needed, plan.negated))
+    conditions = [p.expr for p in positive], [[p.expr for p in group] for group in negated]
+    program = assembled(plan.automaton, plan.arcs, *conditions, endless=plan.window.span is None)
+    having = [plan.having] if plan.having else []
+    row = _attributes_of([*positive, *chain(*negated), *(c for _, c in plan.returns), *having])
+    columns = _columns_of(row, plan.computed, keys, plan.schema)
+    return replace(
+        plan,
+        keys=keys,
+        columns=columns,
+        row=row,
+        program=program,
+        predicates=positive,
+        negated=negated,
+        tied=(),
+        stands_for=plan,
+    )
+
+
+def _attributes_of(expressions: Iterable[Compiled]) -> tuple[str, ...]:
+    return tuple(sorted({name for expression in expressions for name in attributes(expression.expr)}))
+
+
+def _columns_of(
+    row: Iterable[str], computed: Iterable[Computed], keys: Iterable[str], schema: Schema
+) -> tuple[str, ...]:
+    """Return the columns that are read for the attributes of a row, those that the user's own functions take in place
+    of those that they give, and for keys."""
+    sources = {column.name: column.sources for column in computed}
+    read = {source for name in row for source in sources.get(name, (name,))}
+    return tuple(sorted({*read, *keys} - {schema.ts, schema.type}))
+
+
+def _compile(query: Query, schema: Schema) -> Plan:
     sources = tuple((compile_query(s.query, schema), s.type) for s in query.sources)
     if sources:
         schema = _derived(sources, schema)
@@ -203,7 +244,6 @@ def _compile(query: Query, schema: Schema, of: Plan | None = None) -> Plan:
     keys = tuple(column(k, ex.Attribute("", None, k), schema)[0] for k in query.ties)
     tied = tuple(column(k, ex.Attribute("", None, k), schema)[0] for k in tied_attributes(query))
     tied = tuple(name for name in dict.fromkeys(tied) if name not in keys)
-    alike = keys if of is None else (*keys, *tied)
     negative = {n.var for n in automaton.negations}
     computed: dict[str, Computed] = {}
 
@@ -220,10 +260,7 @@ def _compile(query: Query, schema: Schema, of: Plan | None = None) -> Plan:
         if place in repeated:
             continue
         resolved = settled(conjunct, condition=True).expr
-        # A negation cannot be broken while an event in its equality is missing, so that the equality is kept.
-        speaks = any(leaf.var in negative for leaf in leaves_of(resolved))
-        decided = not speaks or _has_its_event(resolved, bound, negative)
-        if _implied_by_partition(resolved, alike if decided else keys) and not (speaks and _looks_back(resolved)):
+        if _is_implied(resolved, keys, keys, bound, negative):
             continue
         shown = written if schema.scales or written is not conjunct or _is_rewritten(conjunct) else None
         made = compile_expression(resolved, schema.tick_ns, shown)
@@ -241,16 +278,17 @@ def _compile(query: Query, schema: Schema, of: Plan | None = None) -> Plan:
     conditions = [p.expr for p in positive], [[p.expr for p in group] for group in negated]
     program = assembled(automaton, arcs, *conditions, endless=window.span is None)
     everything = [*positive, *against, *(c for _, c in returns), *([having] if having else [])]
-    row = tuple(sorted({name for c in everything for name in attributes(c.expr)}))
-    read = {source for name in row for source in (computed[name].sources if name in computed else (name,))}
-    columns = {c for p, _ in sources for c in p.columns} if sources else {*read, *alike} - {schema.ts, schema.type}
+    row = _attributes_of(everything)
+    columns = tuple(sorted({c for p, _ in sources for c in p.columns}))
+    if not sources:
+        columns = _columns_of(row, computed.values(), keys, schema)
     if computed:
         schema = replace(schema, kinds=(*schema.kinds, *((one.name, one.kind) for one in computed.values())))
     return Plan(
         query=query,
         schema=schema,
-        keys=alike,
-        columns=tuple(sorted(columns)),
+        keys=keys,
+        columns=columns,
         row=row,
         variables=tuple(v for v in variables(query.pattern) if v not in negative),
         kleene=automaton.kleene,
@@ -267,8 +305,7 @@ def _compile(query: Query, schema: Schema, of: Plan | None = None) -> Plan:
         return_times=tuple(_time_of(given, schema) for _, given in named),
         sources=sources,
         computed=tuple(computed.values()),
-        tied=tied if of is None else (),
-        stands_for=of,
+        tied=tied,
     )
 
 
@@ -348,6 +385,17 @@ def _implied_by_partition(expr: ex.Expr, keys: tuple[str, ...]) -> bool:
         case ex.Binary(left=ex.Attribute(name=x), right=ex.Attribute(name=y)):
             return x == y and x in keys
     return False
+
+
+def _is_implied(
+    expr: ex.Expr, keys: tuple[str, ...], finer: tuple[str, ...], bound: Container[str], negative: Container[str]
+) -> bool:
+    """Return whether a condition holds in each partition of the keys ``finer``, which begin with those of a plan."""
+    if not any(leaf.var in negative for leaf in leaves_of(expr)):
+        return _implied_by_partition(expr, finer)
+    # A negation cannot be broken while an event in its equality is missing, so that the equality is kept.
+    decided = _has_its_event(expr, bound, negative)
+    return _implied_by_partition(expr, finer if decided else keys) and not _looks_back(expr)
 
 
 def _has_its_event(expr: ex.Expr, bound: Container[str], negative: Container[str]) -> bool:

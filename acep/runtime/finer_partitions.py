@@ -8,7 +8,7 @@ of one event whose value is null.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -107,24 +107,25 @@ class FinerExecutor:
     def shown(self, matches: Sequence[Found]) -> Sequence[Found]:
         """Return matches of the core as those of the plan, once none can end before them."""
         if not self.waits:
-            matches = _joined([*self.waiting, matches])
-            self.waiting = []
-            return self.chain.matches(matches)
+            if self.waiting:
+                matches = _joined([*self.waiting, matches])
+                self.waiting = []
+            return self.chain.matches(matches) if len(matches) else []
         low = self.low()
-        certain: list[Sequence[Found]] = []
-        waiting: list[Sequence[Found]] = []
-        for part in (*self.waiting, matches):
-            if not len(part):
-                continue
-            if isinstance(part, FoundColumns):
-                early = part.end < low if low is not None else np.zeros(len(part), bool)
-                certain.append(part.take(np.flatnonzero(early)))
-                waiting.append(part.take(np.flatnonzero(~early)))
-            else:
-                certain.append([match for match in part if low is not None and match.end < low])
-                waiting.append([match for match in part if low is None or match.end >= low])
-        self.waiting = [part for part in waiting if len(part)]
-        return self.chain.matches(_joined(certain))
+        matches = _joined([*self.waiting, matches])
+        if not len(matches) or low is None:
+            self.waiting = [matches] if len(matches) else []
+            return []
+        certain: Sequence[Found]
+        waiting: Sequence[Found]
+        if isinstance(matches, FoundColumns):
+            early = matches.end < low
+            certain, waiting = matches.take(np.flatnonzero(early)), matches.take(np.flatnonzero(~early))
+        else:
+            certain = [match for match in matches if match.end < low]
+            waiting = [match for match in matches if match.end >= low]
+        self.waiting = [waiting] if len(waiting) else []  # noqa: PLC1802
+        return self.chain.matches(certain)
 
     def counted(self) -> Counted | int | None:
         """Return what was counted since the last call; ``None`` where matches are made."""
@@ -150,12 +151,13 @@ class FinerExecutor:
         (counts,) = self.core.all_counts()
         recall = counts.known
         # The bundles whose recall the engine tells are those of its partitions.
-        counts = replace(counts, known=lambda: ((recall if isinstance(recall, tuple) else recall())[0], None))
+        counts.known = lambda: ((recall if isinstance(recall, tuple) else recall())[0], None)
         if self.singles is not None:
             more = self.singles.counts
             sums = {name: getattr(counts, name) + getattr(more, name) for name in ("nodes", "touches", "matches")}
             counts = counts.other(**sums)
-        return [counts.other(matches=counts.matches - sum(map(len, self.waiting)))]
+        counts.matches -= sum(map(len, self.waiting))
+        return [counts]
 
     def live(self) -> int:
         """Return how many partial matches have a window that is not over."""
