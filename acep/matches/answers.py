@@ -7,7 +7,7 @@ sum of incomplete counts.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
@@ -34,7 +34,7 @@ class Bundle:
     end: Any
     matches: int | None
     best: int | float
-    _zoned: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+    _zoned: ClassVar[frozenset[str]] = frozenset()  # no field: an object has its own where a time is far
 
     def __repr__(self) -> str:
         return fields_text(self)
@@ -58,7 +58,7 @@ class Point:
     point: Any
     best: int | float
     change: int | None = None
-    _zoned: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+    _zoned: ClassVar[frozenset[str]] = frozenset()  # no field: an object has its own where a time is far
 
     def __repr__(self) -> str:
         return fields_text(self, ("key", "point", "best") if self.change is None else None)
@@ -68,6 +68,12 @@ class Point:
 
     def _repr_html_(self) -> str:
         return group_page(self)
+
+
+def mark_zoned(groups: Iterable[Bundle | Point], names: frozenset[str]) -> None:
+    """Note which times of bundles or match points have a zone, so that far ones show it."""
+    for group in groups:
+        object.__setattr__(group, "_zoned", names)
 
 
 def _plain(other: object) -> Any:

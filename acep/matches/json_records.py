@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Collection
+from dataclasses import fields
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -56,8 +57,8 @@ def group_record(group: Bundle | Point, *, zoned: Collection[str] = ()) -> dict[
     '{"key": {}, "start": 5, "end": 9, "matches": 3, "best": 0.5}'
     """
     # Matches that were not counted are left out.
-    shown = ((name, value) for name, value in vars(group).items() if not name.startswith("_"))
-    record = {name: plain(value, "start" in zoned) for name, value in shown if value is not None}
+    fields_of_group = ((field.name, getattr(group, field.name)) for field in fields(group))
+    record = {name: plain(value, "start" in zoned) for name, value in fields_of_group if value is not None}
     record["key"] = {name: plain(value, f"key.{name}" in zoned) for name, value in group.key.items()}
     return record
 

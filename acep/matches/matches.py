@@ -12,7 +12,7 @@ from acep.errors import QueryError, check_installed
 from acep.events.fixed import decimal_of
 from acep.events.tables import attribute_tick, decimal_like, key_to_input, ticks_to_input, time_of
 from acep.events.times import from_ticks, value_of
-from acep.matches.answers import Bundle, Bundles, Count, Point, Points
+from acep.matches.answers import Bundle, Bundles, Count, Point, Points, mark_zoned
 from acep.matches.found_columns import taken_back
 from acep.matches.grouping import Group, grouped, point_changes
 from acep.matches.match import Match, whole
@@ -39,7 +39,9 @@ def bundles_of(groups: Sequence[Group], keys: tuple[str, ...], schema: Schema, *
         for group, start, end in zip(groups, starts, ends, strict=True)
     ]
     is_far = any(has_far_time((bundle.start, bundle.end, *bundle.key.values())) for bundle in bundles)
-    return [replace(bundle, _zoned=zoned_names(schema, keys, {})) for bundle in bundles] if is_far else bundles
+    if is_far:
+        mark_zoned(bundles, zoned_names(schema, keys, {}))
+    return bundles
 
 
 def points_of(groups: Sequence[Group], keys: tuple[str, ...], schema: Schema, *, changes: bool = False) -> list[Point]:
@@ -50,7 +52,9 @@ def points_of(groups: Sequence[Group], keys: tuple[str, ...], schema: Schema, *,
         for g, time in zip(groups, times, strict=True)
     ]
     is_far = any(has_far_time((point.point, *point.key.values())) for point in points)
-    return [replace(point, _zoned=zoned_names(schema, keys, {})) for point in points] if is_far else points
+    if is_far:
+        mark_zoned(points, zoned_names(schema, keys, {}))
+    return points
 
 
 class Matches(Sequence[Match]):

@@ -12,6 +12,7 @@ from acep.matches import bundle_chain
 from acep.matches.bundle_chain import BundleChain
 from acep.plan import compile as plan_compile
 from acep.plan.schema import Kind
+from tests.case_counts import CASES
 
 VALUES = {
     Kind.INT: [-(2**63), 2**63 - 1, 5, 6],
@@ -35,7 +36,7 @@ def bundles_one_by_one(width, span, calls):
     return bundles
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(CASES(60)))
 def test_points_in_order_have_the_bundles_of_the_definition(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(20):
