@@ -259,7 +259,12 @@ def test_a_drawing_has_the_lines_of_the_text() -> None:
     query = acep.parse("PATTERN SEQ(A a, B b)\r\n\tWHERE a.x = 'p\u2028\x1b'\n\n  WITHIN 10")
     (data,) = re.findall(r'base64,([^"]*)"', query._repr_html_() or "")
     svg = ET.fromstring(base64.b64decode(data))  # noqa: S314 - it is our own
-    lines = ["PATTERN SEQ(A a, B b)", "    WHERE a.x = 'p\N{DOWNWARDS ARROW WITH CORNER LEFTWARDS}\\x1b'", "", "  WITHIN 10"]
+    lines = [
+        "PATTERN SEQ(A a, B b)",
+        "    WHERE a.x = 'p\N{DOWNWARDS ARROW WITH CORNER LEFTWARDS}\\x1b'",
+        "",
+        "  WITHIN 10",
+    ]
     texts = [one.text or "" for one in svg.iter("{http://www.w3.org/2000/svg}text")]
     assert texts[: len(lines)] == lines
     assert (svg.findtext("{http://www.w3.org/2000/svg}title") or "").splitlines() == lines
