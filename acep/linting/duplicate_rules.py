@@ -17,7 +17,7 @@ from acep.linting.changed_matches import numbers_text
 from acep.linting.report import Hit
 from acep.linting.tried_matches import match_number
 from acep.linting.view import LintView
-from acep.plan.lint.finding import ANOTHER
+from acep.plan.lint.finding import ANOTHER, EACH_ANOTHER
 
 __all__ = ["id_twice", "rows_twice"]
 
@@ -39,7 +39,8 @@ def id_twice(view: LintView) -> Iterator[Hit]:
         yield Hit(
             "error",
             f"{len(twice):,} ids of `{name}` come more than once, such as {first_id!r}",
-            'acep refuses such events: duplicates="drop" leaves out what comes again, or leave id= out',
+            'acep refuses such events: duplicates="drop" leaves out what comes again; or leave id= out, so that each row '
+            f"is an event: {EACH_ANOTHER}",
         )
 
 
