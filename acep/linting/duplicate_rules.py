@@ -39,8 +39,8 @@ def id_twice(view: LintView) -> Iterator[Hit]:
         yield Hit(
             "error",
             f"{len(twice):,} ids of `{name}` come more than once, such as {first_id!r}",
-            'acep refuses such events: duplicates="drop" leaves out what comes again; or leave id= out, so that each row '
-            f"is an event: {EACH_ANOTHER}",
+            'acep refuses such events: duplicates="drop" leaves out what comes again; or leave id= out, so that each '
+            f"row is an event: {EACH_ANOTHER}",
         )
 
 
