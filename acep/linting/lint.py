@@ -115,9 +115,9 @@ def _findings(table: pa.Table, query: Query, columns: dict[str, Any], *, complet
                 yield DataFinding(rule.__name__, hit.severity, hit.message, hit.hint, hit.span, query.text)
     view_of = {id(view.plan.query): view for view in views}
     for found in lint_plan(plan):
-        view, hint = view_of.get(id(found.query)), found.hint
-        if view is not None and found.changes:
-            hint = with_numbers(view, hint, found.changes)
+        view_of_query, hint = view_of.get(id(found.query)), found.hint
+        if view_of_query is not None and found.changes:
+            hint = with_numbers(view_of_query, hint, found.changes)
         yield DataFinding(found.rule, "warning", found.message, hint, found.span, query.text)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -139,7 +140,9 @@ def unit_suspect(view: LintView) -> Iterator[Hit]:
         given = next((name for name, ns in UNIT_NS.items() if ns == schema.tick_ns), "another unit")
         text = f"`{schema.ts}` looks like {guess} since 1970 ({int(view.batch.ts[0])}), and unit= says {given}"
         plan = view.without_ids
-        number = match_number(compile_query(plan.query, replace(plan.schema, tick_ns=UNIT_NS[guess])), view.batch)
+        number = match_number(
+            compile_query(plan.query, replace(plan.schema, tick_ns=Fraction(UNIT_NS[guess]))), view.batch
+        )
         hint = f'if they are {guess}, give unit="{guess}": {ANOTHER}{numbers_text(view, {"it": number})}'
         yield Hit("warning", text, hint, _window_place(view))
 
