@@ -83,7 +83,7 @@ tuned
 # %% [markdown]
 # It drew whole users by chance, ran the query on them exactly, and then under several budgets. *work* is in touches
 # for each event: one look at one partial match. `least` is the smallest budget tried that finds 80 % of the match
-# points, and `knee` the one beyond which more work finds less than before. The last lines say which
+# points, and `knee` the one beyond which a unit of work finds less than up to it. The last lines say which
 # questions the sample cannot answer.
 
 # %%

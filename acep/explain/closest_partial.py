@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from acep.display import MOST_TEXT, preformatted
@@ -104,7 +105,10 @@ class Furthest:
         """Yield the key, the numbers of events and matches, the matches, and notes."""
         name = ", ".join(f"{column}={value_text(value)}" for column, value in self.key.items()) or "the stream"
         number = {0: "no match", 1: "1 match"}.get(self.matches, f"{self.matches:,} matches")
-        number = f"{number} of row{'' if len(self.rows) == 1 else 's'} {_listed(self.rows)}" if self.rows else number
+        if self.rows:
+            exactly = all({*chain(*bindings.values())} == {*self.rows} for bindings in self.examples)
+            number += f" of row{'' if len(self.rows) == 1 else 's'} {_listed(self.rows)}"
+            number += "" if exactly else " and others"
         nearest = f", the nearest of {self.keys:,} keys" if self.keys > 1 else ""
         yield f"{name}{nearest}: {self.events:,} event{'' if self.events == 1 else 's'}, {number}"
         if self.unmatched:

@@ -40,13 +40,16 @@ class KeyMatches:
     ids: set[Id] = field(default_factory=set)
     chosen: list[Found] = field(default_factory=list)
     n_events: int = 0
+    is_exact: bool = False
 
     def take(self, matches: Sequence[Found], *, chooses: bool) -> None:
         """Add matches of the partition, in output order."""
         for match in matches:
             ids = ids_of(match)
             self.ids |= ids
-            if self.rows <= ids:
+            if self.rows and self.rows == ids and not self.is_exact:  # matches with more events are no answer then
+                self.is_exact, self.number, self.examples = True, 0, []
+            if self.rows == ids if self.is_exact else self.rows <= ids:
                 self.number += 1
                 if len(self.examples) < EXAMPLES:
                     self.examples.append(match)

@@ -45,8 +45,9 @@ def why(
     events is shown.
 
     ``rows``: the ids of the events that were expected to be one match, as a match has them (row numbers from 0, or the
-    values of the ``id`` column), or a truth value for each row of the table. Then it is said why exactly these are no
-    match: a partial match is followed that binds them one after the other.
+    values of the ``id`` column), or a truth value for each row of the table. Matches that bind exactly these are shown;
+    if there is none, those that bind them "and others". Else it is said why exactly these are no match: a partial match
+    is followed that binds them one after the other.
 
     The nearest miss lacks the fewest events; of equal ones the fewest conditions failed on an event that was tried, and
     then the most held. After 300,000 looks at partial matches no further events are taken. The other arguments

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from hashlib import blake2b
 
 import numpy as np
@@ -11,9 +11,13 @@ import pyarrow.compute as pc
 
 from acep.events.buffers import selectable
 from acep.events.fields import fields_of, named_column
+from acep.events.tables import batch_of
 from acep.events.times import value_of
+from acep.linting.changed_matches import numbers_text
 from acep.linting.report import Hit
+from acep.linting.tried_matches import match_number
 from acep.linting.view import LintView
+from acep.plan.lint.finding import ANOTHER, EACH_ANOTHER
 
 __all__ = ["id_twice", "rows_twice"]
 
@@ -35,7 +39,8 @@ def id_twice(view: LintView) -> Iterator[Hit]:
         yield Hit(
             "error",
             f"{len(twice):,} ids of `{name}` come more than once, such as {first_id!r}",
-            'acep refuses such events: duplicates="drop" leaves out what comes again, or leave id= out',
+            'acep refuses such events: duplicates="drop" leaves out what comes again; or leave id= out, so that each '
+            f"row is an event: {EACH_ANOTHER}",
         )
 
 
@@ -43,36 +48,54 @@ def rows_twice(view: LintView) -> Iterator[Hit]:
     """Find rows that are equal to one before them in all columns, where no id says which events are the same."""
     if view.plan.schema.id is not None or not view.complete:
         return
-    repeated = _rows_again(view.table)
+    again = _rows_again(view.table)
+    repeated = len(again)
     if repeated:
+        fewer = view.table.take(np.setdiff1d(np.arange(len(view)), again))
+        schema, names = view.without_ids.schema, dict.fromkeys([*view.plan.columns, *view.plan.keys])
+        number = match_number(view.without_ids, batch_of(fewer, schema, tuple(names)))
         are_equal = "is equal to one before it" if repeated == 1 else "are equal to one before them"
         yield Hit(
             "warning" if repeated >= MANY_AGAIN * len(view) else "note",
             f"{repeated:,} of {len(view):,} rows {are_equal} in every column",
-            'each row is an event: if the source repeats events, name an id= column, with duplicates="drop"',
+            'each row is an event: if the source repeats events, name an id= column, with duplicates="drop": '
+            f"{ANOTHER}{numbers_text(view, {'these rows dropped': number})}",
         )
 
 
-def _rows_again(table: pa.Table) -> int:
-    """Return how many rows are equal to one before them."""
+def _rows_again(table: pa.Table) -> list[int]:
+    """Return the rows that are equal to one before them."""
     nested = [field.name for field in table.schema if pa.types.is_nested(field.type)]
     plain = table.drop_columns(nested)
     # A column of which no value comes again is a fast answer, and the usual one.
     if not all(map(_values_again, plain.columns)):
-        return 0
+        return []
     if not plain.column_names:
-        return len(table) - len({*_digests(table)})
+        return _seen_before(range(len(table)), _digests(table))
     try:
         groups = plain.append_column(ROW, pa.array(np.arange(len(table)))).group_by(plain.column_names)
         groups = groups.aggregate([(ROW, "list"), (ROW, "count")])
     except pa.ArrowNotImplementedError:  # a column of a type whose values are not compared
-        return 0
+        return []
     groups = groups.filter(pc.greater(groups.column(f"{ROW}_count"), 1))
     sizes, rows = groups.column(f"{ROW}_count").to_numpy(), groups.column(f"{ROW}_list").combine_chunks().flatten()
+    numbers = np.repeat(np.arange(len(sizes)), sizes)
+    order = np.argsort(rows.to_numpy(), kind="stable")  # so that the first row of a group comes first
+    rows, numbers = rows.take(pa.array(order)), numbers[order]
     if not nested:
-        return len(rows) - len(sizes)
+        return _seen_before(rows.to_pylist(), numbers.tolist())
     inner = _digests(table.select(nested).take(rows))
-    return len(rows) - len({*zip(np.repeat(np.arange(len(sizes)), sizes).tolist(), inner, strict=True)})
+    return _seen_before(rows.to_pylist(), zip(numbers.tolist(), inner, strict=True))
+
+
+def _seen_before(rows: Iterable[int], values: Iterable[Hashable]) -> list[int]:
+    """Return the rows whose value a row before them has."""
+    seen, again = set[Hashable](), []
+    for row, value in zip(rows, values, strict=True):
+        if value in seen:
+            again.append(row)
+        seen.add(value)
+    return again
 
 
 def _digests(table: pa.Table) -> Iterator[bytes]:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from acep.errors import suggest
+from acep.errors import AcepError, suggest
 from acep.events.columns import ticks_of
 from acep.events.fields import named_column
+from acep.events.tables import batch_of, schema_of
+from acep.linting.changed_matches import numbers_text
 from acep.linting.report import Hit
-from acep.linting.view import LintView
+from acep.linting.tried_matches import match_number
+from acep.linting.view import Bools, LintView
 from acep.pattern.expressions import Attribute, Span
 from acep.pattern.tree import Negation, Strategy
 from acep.pattern.walk import leaves_of
+from acep.plan.compile import compile_query
+from acep.plan.lint.finding import ANOTHER, EACH_ANOTHER
 from acep.plan.schema import Kind
 from acep.runtime.absent import lacking
 
@@ -82,7 +91,7 @@ def attribute_null(view: LintView) -> Iterator[Hit]:
                 "warning",
                 f"`{leaf.var}.{leaf.name}` is null in all {int(rows.sum()):,} events that `{leaf.var}` can bind: "
                 "a comparison with it is never true",
-                "look for the attribute in another column, or say what holds without it: IS NULL",
+                f"look for the attribute in another column, or say what holds without it: IS NULL: {EACH_ANOTHER}",
                 leaf.span,
             )
 
@@ -100,11 +109,13 @@ def null_breaks(view: LintView) -> Iterator[Hit]:
         rows = view.of_variable(leaf.var)
         null, many = int(view.null(name)[rows].sum()), int(rows.sum())
         if 0 < null < many:
+            dropped = _number_without(view, rows & view.null(name))
             yield Hit(
                 "warning",
                 f"`{leaf.var}.{leaf.name}` is null in {null:,} of {many:,} events that `{leaf.var}` can bind: "
                 "a comparison with null is not true, so that each of them ends a run of events",
-                "drop these rows first, or say what holds without the value: IS NULL",
+                "drop these rows first, or say what holds without the value, as by IS NULL: "
+                f"{EACH_ANOTHER}{numbers_text(view, {'these rows dropped': dropped})}",
                 leaf.span,
             )
 
@@ -123,7 +134,8 @@ def numbers_as_text(view: LintView) -> Iterator[Hit]:
                 yield Hit(
                     "warning",
                     f"`{leaf.name}` is a text, and texts are compared letter by letter: '10' < '9'",
-                    f'all its values are numbers: give it a numeric type, as by cast={{"{leaf.name}": "float"}}',
+                    f'all its values are numbers: give it a numeric type, as by cast={{"{leaf.name}": "float"}}: '
+                    f"{ANOTHER}{numbers_text(view, {'numbers': _number_with_floats(view, leaf.name)})}",
                     leaf.span,
                 )
 
@@ -139,9 +151,7 @@ def key_null(view: LintView) -> Iterator[Hit]:
             yield Hit("error", text, "name another attribute", _key_place(view, name))
         elif null > MANY_NULLS * many and many >= FEW:
             text = f"the partition attribute `{name}` is null in {null / many:.0%} of the events that can be bound"
-            yield Hit(
-                "warning", text, "events without a key match nothing: fill it in, or drop them", _key_place(view, name)
-            )
+            yield Hit("warning", text, _without_key_hint(view, name), _key_place(view, name))
 
 
 def key_unique(view: LintView) -> Iterator[Hit]:
@@ -186,12 +196,46 @@ def out_of_order(view: LintView) -> Iterator[Hit]:
     late = np.maximum.accumulate(ts) - ts
     many, most = int((late > 0).sum()), int(late.max())
     if many:
+        are_older = "event is older than one before it" if many == 1 else "events are older than one before them"
         exactly = "" if view.long(most) == view.about(most) else f" ({view.long(most)})"
         yield Hit(
             "note",
-            f"{many:,} events are older than one before them, by up to {view.about(most)}{exactly}",
+            f"{many:,} {are_older}, by up to {view.about(most)}{exactly}",
             "acep match sorts files; a stream needs to know how late events may be: lateness=, or watermark=",
         )
+
+
+def _without_key_hint(view: LintView, name: str) -> str:
+    """Return what may be done with events without a key. Under strict contiguity they stand between others, so that
+    the matches are others without them."""
+    filled = f"fill `{name}` in where it is known: {ANOTHER}"
+    if not view.plan.strict:
+        return f"events without a key match nothing: to drop them changes no match; or {filled}"
+    numbers = numbers_text(view, {"these events dropped": _number_without(view, view.null(name))})
+    return (
+        "events without a key match nothing, but break what they stand between: leave them where they are, or drop "
+        f"them, or {filled.removesuffix(ANOTHER)}{EACH_ANOTHER}{numbers}"
+    )
+
+
+def _number_without(view: LintView, rows: Bools) -> int | None:
+    """Return the number of matches without some events; ``None`` where counting takes too long."""
+    return match_number(view.without_ids, view.batch.at(np.flatnonzero(~rows)))
+
+
+def _number_with_floats(view: LintView, name: str) -> int | None:
+    """Return the number of matches with a column of texts read as numbers; ``None`` where it cannot be counted."""
+    place = view.table.schema.get_field_index(name)
+    if place < 0:
+        return None
+    try:
+        numbers = pc.cast(view.table.column(place), pa.float64())
+        table, old = view.table.set_column(place, name, numbers), view.plan.schema
+        columns: dict[str, Any] = {"ts": old.ts, "type": old.type, "seq": old.seq}
+        plan = compile_query(view.plan.query, replace(schema_of(table.schema, **columns), tick_ns=old.tick_ns))
+        return match_number(plan, batch_of(table, plan.schema, tuple(dict.fromkeys([*plan.columns, *plan.keys]))))
+    except (AcepError, pa.ArrowException):
+        return None
 
 
 def _attributes(view: LintView) -> Iterator[Attribute]:

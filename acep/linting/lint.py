@@ -12,6 +12,7 @@ from acep.errors import AcepError, QueryError
 from acep.events.given import are_paths, names_used
 from acep.events.tables import batch_of, schema_of, to_table
 from acep.linting import duplicate_rules, event_rules, match_rules, predicate_rules, repetition_rules, time_rules
+from acep.linting.changed_matches import with_numbers
 from acep.linting.report import DataFinding, Findings, Hit
 from acep.linting.view import LintView
 from acep.pattern.asked import asked_for, query_of
@@ -112,8 +113,12 @@ def _findings(table: pa.Table, query: Query, columns: dict[str, Any], *, complet
         for rule in RULES:
             for hit in rule(view):
                 yield DataFinding(rule.__name__, hit.severity, hit.message, hit.hint, hit.span, query.text)
+    view_of = {id(view.plan.query): view for view in views}
     for found in lint_plan(plan):
-        yield DataFinding(found.rule, "warning", found.message, found.hint, found.span, query.text)
+        view_of_query, hint = view_of.get(id(found.query)), found.hint
+        if view_of_query is not None and found.changes:
+            hint = with_numbers(view_of_query, hint, found.changes)
+        yield DataFinding(found.rule, "warning", found.message, hint, found.span, query.text)
 
 
 def _views(plan: Plan, table: pa.Table, *, complete: bool) -> Iterator[LintView]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from acep.errors import QueryError
 from acep.explain.partition_meaning import meaning_without, with_partition
+from acep.linting.changed_matches import with_numbers
 from acep.linting.report import Hit
 from acep.linting.tried_matches import match_number
 from acep.linting.view import LintView
@@ -18,6 +19,8 @@ from acep.pattern.printing import expression_text
 from acep.pattern.tree import Query, Strategy
 from acep.pattern.walk import least_bound, mentioned, negated_variables, variables
 from acep.plan.compile import compile_query
+from acep.plan.lint.changes import with_infinite_weights
+from acep.plan.lint.finding import ANOTHER
 
 __all__ = ["condition_unasked", "equality_no_partition", "errors_lack", "strict_over_all"]
 
@@ -33,7 +36,7 @@ def equality_no_partition(view: LintView) -> Iterator[Hit]:
         return
     if not (query.output.apart or query.strategy.contiguous or plan.window.counted):
         return
-    number = match_number(plan, view.batch)
+    number = view.n_matches
     if number is None:
         return
     for name in tied_attributes(query):
@@ -58,7 +61,7 @@ def strict_over_all(view: LintView) -> Iterator[Hit]:
     query, plan = view.plan.query, view.without_ids
     if query.strategy is not Strategy.STRICT_CONTIGUITY or not plan.keys:
         return
-    number = match_number(plan, view.batch)
+    number = view.n_matches
     looser = replace(query, strategy=Strategy.PARTITION_CONTIGUITY)
     parted = None if number is None else match_number(compile_query(looser, plan.schema), view.batch)
     if number is None or parted is None or parted == number:
@@ -95,10 +98,15 @@ def errors_lack(view: LintView) -> Iterator[Hit]:
         f"{_share(count, len(matches))} {'lack' if needed[var] == 1 else f'have fewer than {needed[var]} of'} `{var}`"
         for var, count in lacking.most_common(LISTED)
     ]
+    often = _often(lacking, len(matches))
     yield Hit(
         "warning" if share >= WARNED_SHARE else "note",
         f"with errors={float(query.errors):g}, of {_matches(view)} {', '.join(parts)}",
-        f"what must be there has an infinite weight: {_infinite(_often(lacking, len(matches)))}",
+        with_numbers(
+            view,
+            f"what must be there has an infinite weight, as in {_infinite(often)}: {ANOTHER}",
+            [("these weights", with_infinite_weights(query, often))],
+        ),
         view.place(lacking.most_common(1)[0][0]),
     )
 
@@ -127,7 +135,11 @@ def condition_unasked(view: LintView) -> Iterator[Hit]:
             f"`{expression_text(condition)}` is not asked where {missing} is missing"
             f"{f', so that {what} there' if what else ''}: in {_share(unasked, len(matches))} of "
             f"{_matches(view)}{f' ({shares})' if len(lacking) > 1 else ''}",
-            f"a condition that must hold needs its events: {_infinite(lacking)}",
+            with_numbers(
+                view,
+                f"a condition that must hold needs its events, as by {_infinite(lacking)}: {ANOTHER}",
+                [("these weights", with_infinite_weights(query, lacking))],
+            ),
             condition.span,
         )
 

@@ -13,6 +13,7 @@ from acep.pattern import expressions as ex
 from acep.pattern.evaluation import Compiled
 from acep.pattern.printing import expression_text
 from acep.pattern.walk import kleene_variables, negated_variables
+from acep.plan.lint.finding import ANOTHER
 from acep.runtime.absent import lacking
 
 __all__ = ["predicate_always", "predicate_never"]
@@ -47,11 +48,17 @@ def predicate_always(view: LintView) -> Iterator[Hit]:
             and true == tried
             and not names & negated_variables(view.plan.query.pattern)
         ):
-            text = f"`{expression_text(compiled.told)}` is true of all {tried:,} events that `{min(names)}` can bind"
+            var, condition = min(names), expression_text(compiled.told)
+            if tried == view.of_variable(var).sum():
+                text = f"`{condition}` is true of all {tried:,} events that `{var}` can bind: it filters nothing"
+                hint = "check the value and the unit, or leave it out: of these events it changes no match"
+            else:
+                text = f"`{condition}` is true of the first {tried:,} events that `{var}` can bind"
+                hint = f"check the value and the unit; to leave it out may give other matches: {ANOTHER}"
             yield Hit(
                 "note",
-                f"{text}: it filters nothing",
-                "check the value and the unit, or leave it out",
+                text,
+                hint,
                 compiled.told.span,
             )
 

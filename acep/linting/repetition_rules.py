@@ -10,6 +10,7 @@ from acep.pattern import expressions as ex
 from acep.pattern.printing import expression_text
 from acep.pattern.tree import Component
 from acep.pattern.walk import kleene_variables, leaves_of, mentioned, steps_back
+from acep.plan.lint.finding import ANOTHER
 
 __all__ = ["first_free"]
 
@@ -35,12 +36,12 @@ def first_free(view: LintView) -> Iterator[Hit]:
             if place == 0:
                 hint = (
                     f"an event before the match is none of the query: make its `{leaf.name}` a column, as "
-                    "docs/howto/from_match_recognize.md shows"
+                    f"docs/howto/from_match_recognize.md shows: {ANOTHER}"
                 )
             else:
                 earlier = order[place - 1]
                 of = f"{earlier}[{earlier}.LEN]" if earlier in kleene else earlier
-                hint = f"say what holds for the first one too, as in {_first(expr, leaf)} {of}.{leaf.name}"
+                hint = f"say what holds for the first one too, as in {_first(expr, leaf)} {of}.{leaf.name}: {ANOTHER}"
             yield Hit("warning" if as_in_sql else "note", message, hint, expr.span)
 
 

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
 from acep.events.columns import UNIT_NS
 from acep.events.tables import time_types
+from acep.linting.changed_matches import numbers_text
 from acep.linting.report import Hit
+from acep.linting.tried_matches import match_number
 from acep.linting.view import LintView
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import TIME_PARTS
 from acep.pattern.expressions import Span
 from acep.pattern.walk import children, leaves_of, levels, positions
+from acep.plan.compile import compile_query
+from acep.plan.lint.finding import ANOTHER
 
 __all__ = ["ties_unordered", "time_in_utc", "unit_suspect", "window_long", "window_narrow", "window_short"]
 
@@ -77,7 +83,7 @@ def ties_unordered(view: LintView) -> Iterator[Hit]:
             "warning",
             f"{(gaps == 0).mean():.0%} of the {what} have the same `{view.plan.schema.ts}` as the one before them, and "
             "only the order of the rows decides which comes first",
-            "name a column with their order: seq=",
+            f"if a column has their order, name it as seq=: by another order {ANOTHER}",
         )
 
 
@@ -90,10 +96,10 @@ def time_in_utc(view: LintView) -> Iterator[Hit]:
         constants = [one for one in children(part) if _has_no_zone(one, view)]
         if isinstance(part, ex.Call) and part.name in TIME_PARTS:
             what, span = f"`{part.name}` is that of the time in UTC", part.span
-            hint = "take the zone off before, so that the times are local ones: tz_localize(None) in pandas"
+            hint = f"for local times take the zone off before, by tz_localize(None) in pandas: {ANOTHER}"
         elif isinstance(part, ex.Binary | ex.In | ex.Between) and constants:
             what, span = "the time is in UTC", constants[0].span
-            hint = "give it a zone, as in '2024-01-31 10:00:00+01:00'"
+            hint = f"if another zone is meant, give it, as in '2024-01-31 10:00:00+01:00': {ANOTHER}"
         else:
             continue
         for name, zone in _zones(part, view):
@@ -133,7 +139,12 @@ def unit_suspect(view: LintView) -> Iterator[Hit]:
     if schema.tick_ns != UNIT_NS[guess]:
         given = next((name for name, ns in UNIT_NS.items() if ns == schema.tick_ns), "another unit")
         text = f"`{schema.ts}` looks like {guess} since 1970 ({int(view.batch.ts[0])}), and unit= says {given}"
-        yield Hit("warning", text, f'give unit="{guess}"', _window_place(view))
+        plan = view.without_ids
+        number = match_number(
+            compile_query(plan.query, replace(plan.schema, tick_ns=Fraction(UNIT_NS[guess]))), view.batch
+        )
+        hint = f'if they are {guess}, give unit="{guess}": {ANOTHER}{numbers_text(view, {"it": number})}'
+        yield Hit("warning", text, hint, _window_place(view))
 
 
 def guessed_unit(view: LintView) -> str | None:
@@ -151,7 +162,10 @@ def _unit_hint(view: LintView) -> str:
     schema, within = view.plan.schema, view.plan.query.within
     guess = guessed_unit(view)
     if guess is not None and within is not None and within.unit == "ticks":
-        return f"a plain number is in ticks of `{schema.ts}`, which looks like {guess}: say WITHIN 5 s and the unit"
+        return (
+            f"a plain number is in ticks of `{schema.ts}`, which looks like {guess}: say WITHIN 5 s and the "
+            f"unit: {ANOTHER}"
+        )
     if schema.instants:
         return "check the length of the window"
     return "check the length of the window and the unit of the time"

@@ -12,7 +12,7 @@ import pyarrow as pa
 from acep.events.batch import Batch, Column
 from acep.events.hashes import hashes_of_columns
 from acep.explain.recorder import ways_of
-from acep.linting.tried_matches import TriedMatches, tried_matches
+from acep.linting.tried_matches import TriedMatches, match_number, tried_matches
 from acep.pattern.expressions import Span
 from acep.pattern.list_parts import text_name
 from acep.pattern.times import duration_text, rounded_duration_text
@@ -22,7 +22,7 @@ from acep.plan.compile import Plan, compile_query
 from acep.plan.lint.finding import Declared
 from acep.plan.schema import Kind
 
-__all__ = ["LintView"]
+__all__ = ["Bools", "LintView"]
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -129,6 +129,11 @@ class LintView:
     def tried(self) -> TriedMatches:
         """Return some first matches."""
         return tried_matches(self.without_ids, self.batch)
+
+    @cached_property
+    def n_matches(self) -> int | None:
+        """Return the number of matches; ``None`` where counting takes too long."""
+        return match_number(self.without_ids, self.batch)
 
     @cached_property
     def without_ids(self) -> Plan:

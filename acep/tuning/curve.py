@@ -81,17 +81,28 @@ def least_of(curve: Sequence[CurvePoint], target: float, of: str) -> CurvePoint 
 
 
 def knee_of(curve: Sequence[CurvePoint], of: str) -> CurvePoint | None:
-    """Return the point of a curve that lies the farthest above the straight line from nothing to its end; beyond it,
-    work finds less than before. ``None`` for fewer than three points.
+    """Return the point of a curve that lies the farthest above the straight line from nothing to its end, which is the
+    first exact point, or the last one. From it to each later point a unit of work finds less than up to it. ``None``
+    where no point lies above the line by more than chance explains (the lower end of its interval does not).
 
-    >>> rows = [(1, 0.5), (2, 0.9), (10, 1.0)]
-    >>> knee_of([CurvePoint(budget, 1, recall, recall, False, 0, 1) for budget, recall in rows], "points").budget
+    >>> def curve_of_rows(*rows):
+    ...     return [CurvePoint(budget, 1, recall, recall, recall == 1, recall - 0.1, 1) for budget, recall in rows]
+    >>> knee_of(curve_of_rows((1, 0.5), (2, 0.9), (10, 1.0)), "points").budget
     2
+    >>> knee_of(curve_of_rows((1, 0.0), (2, 0.1), (10, 1.0), (12, 1.0)), "points") is None
+    True
     """
-    if len(curve) < 3:
+    by_budget = sorted(curve, key=lambda point: point.budget)
+    end = next((place for place, point in enumerate(by_budget) if point.exact), len(by_budget) - 1)
+    if end < 1:
         return None
-    most = max(point.budget for point in curve)
-    return max(curve, key=lambda one: (one.recall if of == "points" else one.bundle_recall) - one.budget / most)
+
+    def recall_of(point: CurvePoint) -> float:
+        return point.recall if of == "points" else point.bundle_recall
+
+    slope = recall_of(by_budget[end]) / by_budget[end].budget
+    knee = max(by_budget[:end], key=lambda point: recall_of(point) - slope * point.budget)
+    return knee if knee.low > slope * knee.budget else None
 
 
 def interval(share: float, draws: int) -> tuple[float, float]:

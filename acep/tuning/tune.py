@@ -20,7 +20,8 @@ from acep.pattern.asked import asked_for, query_of
 from acep.pattern.tree import Query
 from acep.plan.choice import UNITS, with_allowance
 from acep.plan.compile import Plan, compile_query
-from acep.plan.lint.rules import lint_plan
+from acep.plan.lint.distribution import no_partition
+from acep.plan.lint.rules import Finding, lint_plan
 from acep.shedding.limits import checked_seed
 from acep.training.match_points import Partitions
 from acep.tuning.cheaper import changes
@@ -115,13 +116,18 @@ def _tuned(
         tuning = replace(tuning, errors=tuple(steps))
     tuning = _with_policies(tuning, plan, columns, meter, seed, engine, unsaid)
     cheaper = tuple(changes(table, plan, columns, exact.replay, meter, engine))
-    findings = tuple(f"{finding.message}\n  {finding.hint}" for finding in lint_plan(plan))
+    findings = tuple(map(_finding_text, lint_plan(plan)))
     tuning = replace(tuning, changes=cheaper, findings=findings)
     if not plan.sources and plan.query.graph is None:
         batch = batch_of(table, plan.schema, tuple(dict.fromkeys([*plan.columns, *plan.keys])))
         by_variable, looked_at = touches_by_variable(plan, batch, min(MOST, effort * MOST // EFFORT))
         tuning = replace(tuning, by_variable=by_variable, looked_at=looked_at)
     return replace(tuning, unsaid=tuple(unsaid), cut=tuple(meter.cut))
+
+
+def _finding_text(finding: Finding) -> str:
+    """Return a finding with its hint, unless the hint is to run this command."""
+    return finding.message if finding.rule == no_partition.__name__ else f"{finding.message}\n  {finding.hint}"
 
 
 def _with_recall(

@@ -263,7 +263,17 @@ def test_rows_that_are_no_match_are_followed_to_the_one_that_failed() -> None:
 def test_a_match_of_the_rows_is_shown() -> None:
     report = acep.why(KEYED, PAIRS, rows=[1])
     assert (report.matches, report.examples) == (1, ({"p": (0,), "q": (1,)},))
-    assert str(report).startswith("k=u: 4 events, 1 match of row 1\n  match: p=0 q=1\n")
+    assert str(report).startswith("k=u: 4 events, 1 match of row 1 and others\n  match: p=0 q=1\n")
+
+
+def test_a_match_of_exactly_the_rows_comes_before_those_with_more_events() -> None:
+    events = {"ts": [1, 2, 3], "type": ["a", "a", "b"]}
+    query = "PATTERN SEQ(a+ p[], b q) WITHIN 9"
+    report = acep.why(events, query, rows=[0, 2])
+    assert (report.matches, report.examples) == (1, ({"p": (0,), "q": (2,)},))
+    assert str(report).startswith("the stream: 3 events, 1 match of rows 0, 2\n")
+    several = acep.why(events, query, rows=[2])
+    assert str(several).startswith("the stream: 3 events, 3 matches of row 2 and others\n")
 
 
 @pytest.mark.parametrize(
@@ -413,10 +423,13 @@ def complaint_of_rows(seed: int, case: Case) -> str:
         rows = [of_key[number] for number in chosen]
         report = acep.why(case.table(), query, rows=rows, **case.stream)
         binding = [match for match in matches if {*rows} <= {i for ids in match.bindings.values() for i in ids}]
+        exact = [match for match in binding if {*rows} == {i for ids in match.bindings.values() for i in ids}]
         bound = {i for ids in report.bound.values() for i in ids}
         failed = {failure.id for failure in report.failed if failure.arc[0] != "~"}
-        if report.matches != len(binding):
-            return f"{report.matches} matches of {rows}, not {len(binding)}\n{report}"
+        if report.matches != len(exact or binding):
+            return f"{report.matches} matches of {rows}, not {len(exact or binding)}\n{report}"
+        if binding and (" and others" in str(report)) != (not exact):
+            return f"it is not said whether the matches bind exactly {rows}\n{report}"
         if binding:
             continue
         if bound != {*rows[: len(bound)]}:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from acep.events.tables import schema_of
 from acep.plan.compile import compile_query
 from acep.training.match_points import Partitions
 from acep.tuning.cheaper import Change, _candidates
+from acep.tuning.curve import CurvePoint, knee_of
 from acep.tuning.many import why_many
 from acep.tuning.replay import Meter, bundles_in, replay, replayed
 from acep.tuning.sample import draw
@@ -436,3 +438,44 @@ def test_fewer_bundles_with_more_errors_are_explained() -> None:
     assert "joins them into one" in str(found)
     apart = pa.table({"ts": [1, 2, 11, 12], "type": list("abab")})
     assert "joins them into one" not in str(acep.tune(apart, acep.regex("ab", within=3)))
+
+
+def test_a_knee_is_a_bend_of_the_curve_or_there_is_none(tuned: dict[int, acep.Tuning]) -> None:
+    rising = acep.tune(
+        stream(5, 1500, 8),
+        "PATTERN SEQ(a p, b q, c r) WHERE [k] AND q.x > p.x AND r.x > q.x WITHIN 60",
+        target_recall=0.8,
+    )
+    assert len(rising.curve) > 3
+    assert rising.knee is None  # it rises faster the more work there is
+    for tuning in (rising, *tuned.values()):
+        hold_knee(tuning.curve, tuning.knee)
+    rng = random.Random(1)
+    knees = 0
+    for _ in range(300):
+        recalls = sorted(rng.random() for _ in range(6))
+        curve = [CurvePoint(n + 1, 1, recall, recall, False, recall, recall) for n, recall in enumerate(recalls)]
+        knee = knee_of(curve, "points")
+        hold_knee(curve, knee)
+        knees += knee is not None
+    assert 0 < knees < 300
+    chance = [CurvePoint(n, 1, recall, 0, False, 0, 1) for n, recall in ((1, 0.3), (2, 0.5), (4, 0.9))]
+    assert knee_of(chance, "points") is None
+
+
+def hold_knee(curve: Sequence[CurvePoint], knee: CurvePoint | None) -> None:
+    """Fail unless a unit of work finds less beyond a knee than up to it, to each later point that is no exact one after
+    another."""
+    if knee is None:
+        return
+    before = knee.recall / knee.budget
+    assert before > 0
+    for point in curve:
+        if point.budget > knee.budget:
+            assert (point.recall - knee.recall) / (point.budget - knee.budget) < before
+
+
+def test_tune_does_not_say_to_run_tune() -> None:
+    tuning = acep.tune(stream(0, 600), "PATTERN SEQ(a p, b q) WHERE q.x > p.x WITHIN 20")
+    assert any(finding.startswith("no attribute ties") for finding in tuning.findings)
+    assert "acep tune" not in str(tuning)

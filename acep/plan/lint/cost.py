@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
 from itertools import combinations
 from math import prod
 
 from acep.pattern.printing import expression_text, letters_text, pattern_text
-from acep.pattern.tree import Component, EventSet, Node, Repeat, Strategy
+from acep.pattern.tree import Component, EventSet, Node, Output, Repeat, Strategy, Within
 from acep.pattern.walk import components, nodes
-from acep.plan.lint.finding import Looked, Remark
+from acep.plan.lint.changes import with_bound, with_infinite_weights
+from acep.plan.lint.finding import ANOTHER, EACH_ANOTHER, Change, Looked, Remark
 
 __all__ = [
     "any_match_repetition",
@@ -34,12 +37,16 @@ def any_match_repetition(looked: Looked) -> Iterator[Remark]:
     """Warn of long repetitions under skip till any match, which give exponentially many matches."""
     if looked.query.strategy is not Strategy.SKIP_TILL_ANY_MATCH:
         return
+    next_match = replace(looked.query, strategy=Strategy.SKIP_TILL_NEXT_MATCH)
     for node in _long_repetitions(looked):
+        bound = with_bound(looked.query, node)
         yield Remark(
             f"`{_shown(looked, node)}` under skip till any match: each choice of the events that it can bind is a "
             "match of its own, up to 2^n matches for n events in a window",
-            "use skip till next match, or give the repetition a small upper bound such as {1,5}",
+            f"use skip till next match, or give the repetition a small upper bound such as {bound.name}: "
+            f"{EACH_ANOTHER}",
             looked.place(components(node)[0].var),
+            (Change("skip till next match", next_match), bound),
         )
 
 
@@ -51,12 +58,16 @@ def last_repetition(looked: Looked) -> Iterator[Remark]:
     for node in _long_repetitions(looked):
         var = components(node)[-1].var
         if var in ends:
+            bound, changes = with_bound(looked.query, node), list[Change]()
+            if looked.query.output is Output.ALL:
+                changes.append(Change("NON OVERLAP", replace(looked.query, output=Output.NON_OVERLAP)))
             yield Remark(
                 f"`{_shown(looked, node)}` ends the pattern: each event that it binds ends another match, for each "
                 "beginning, up to n^2/2 matches for n events in a window",
-                "give the repetition an upper bound such as {1,5}, let an event follow that must be there, or choose: "
-                "NON OVERLAP",
+                f"give the repetition an upper bound such as {bound.name}, let an event follow that must be there, or "
+                f"choose with OUTPUT NON OVERLAP: {EACH_ANOTHER}",
                 looked.place(components(node)[0].var),
+                (bound, *changes),
             )
 
 
@@ -68,7 +79,7 @@ def repetitions_share_events(looked: Looked) -> Iterator[Remark]:
             yield Remark(
                 f"`{_shown(looked, one)}` and `{_shown(looked, two)}` can bind the same events: n of them can be "
                 "divided between the two in n ways",
-                "tell their events apart by type or by a condition, or make them one repetition",
+                f"tell their events apart by type or by a condition, or make them one repetition: {EACH_ANOTHER}",
                 looked.place(components(two)[0].var),
             )
     again: dict[str, None] = {}
@@ -80,7 +91,8 @@ def repetitions_share_events(looked: Looked) -> Iterator[Remark]:
         yield Remark(
             f"an event bound to `{var}` may go on with the iteration or begin a new one: n events can be cut into "
             "iterations in up to 2^n ways",
-            "leave out one of the two repetitions, or end each iteration with an event that must be there",
+            f"leave out one of the two repetitions, or end each iteration with an event that must be there: "
+            f"{EACH_ANOTHER}",
             looked.place(var),
         )
 
@@ -96,7 +108,8 @@ def no_window(looked: Looked) -> Iterator[Remark]:
     if query.within is None and waits and not brief:
         yield Remark(
             "there is no window: a partial match is kept for as long as the stream runs",
-            "say how long a match may last: WITHIN 1 hour, or WITHIN 100 EVENTS",
+            f"say how long a match may last, as in WITHIN 1 hour or WITHIN 100 EVENTS: {ANOTHER}",
+            changes=(Change("WITHIN 100 EVENTS", replace(query, within=Within(Fraction(100), "events"))),),
         )
 
 
@@ -109,7 +122,7 @@ def large_set(looked: Looked) -> Iterator[Remark]:
         if places > MANY_PLACES:
             yield Remark(
                 f"the set `{_shown(looked, node)}` needs {places:,} places: one for each combination of what has come",
-                "use fewer items or smaller repetitions, or split the set into a sequence of sets",
+                f"use fewer items or smaller repetitions, or split the set into a sequence of sets: {EACH_ANOTHER}",
                 looked.place(components(node)[0].var),
             )
 
@@ -121,7 +134,7 @@ def many_states(looked: Looked) -> Iterator[Remark]:
         yield Remark(
             f"the pattern becomes {len(arcs.states):,} states and {sum(map(len, arcs.arcs)):,} arcs, "
             "tried event by event",
-            "bounded repetitions and sets are written out: make their bounds smaller",
+            f"bounded repetitions and sets are written out: make their bounds smaller, but {ANOTHER}",
         )
 
 
@@ -137,11 +150,13 @@ def single_events_match(looked: Looked) -> Iterator[Remark]:
         return
     var = min(least, key=lambda v: least[v])
     errors = costs.unscaled(costs.budget)
+    fewer = max(looked.query.errors - 1, Fraction(0))
     yield Remark(
         f"with {errors} error{'' if errors == 1 else 's'} a single event matches: "
         f"`{var}` alone misses only {costs.unscaled(least[var])}",
-        "allow fewer errors, or give more weight to the letters that must be there",
+        f"allow fewer errors, or give more weight to the letters that must be there: {EACH_ANOTHER}",
         looked.place(var),
+        (Change(f"errors={float(fewer):g}", replace(looked.query, errors=fewer)),),
     )
 
 
@@ -154,10 +169,11 @@ def begins_anywhere(looked: Looked) -> Iterator[Remark]:
         names = ", ".join(f"`{var}`" for var in later)
         yield Remark(
             f"with errors a match may begin at {names}: each such event begins a partial match",
-            "give the first letters an infinite weight, so that they must be there: weights={"
+            "give the first letters an infinite weight, so that they must be there, as in weights={"
             + ", ".join(f"'{var}': math.inf" for var in first)
-            + "}",
+            + f"}}: {ANOTHER}",
             looked.place(later[0]),
+            (Change("these weights", with_infinite_weights(looked.query, first)),),
         )
 
 
@@ -172,7 +188,8 @@ def decided_late(looked: Looked) -> Iterator[Remark]:
         yield Remark(
             f"`{expression_text(expr)}` is decided only when the repetition has been left: until then no event rules "
             "a partial match out",
-            "where the condition can only get worse, say it of each event: a[i].x < 5, or bounds such as {1,3}",
+            "where the condition can only get worse, say it of each event, as in a[i].x < 5, or by bounds such as "
+            f"{{1,3}}: unless it means the same, {ANOTHER}",
             expr.span,
         )
 
@@ -190,7 +207,8 @@ def each_value_kept(looked: Looked) -> Iterator[Remark]:
         yield Remark(
             f"`{expression_text(expr)}` speaks of each event of {listed}: their values are all kept, and looked at one "
             "by one",
-            "compare with one value: max(a[].x), min(a[].x), a[1].x or a[a.LEN].x",
+            "compare with one value, as max(a[].x), min(a[].x), a[1].x or a[a.LEN].x: unless it means the same, "
+            f"{ANOTHER}",
             expr.span,
         )
 
@@ -206,7 +224,8 @@ def bare_name_in_set(looked: Looked) -> Iterator[Remark]:
             if declared is not None and declared.bare:
                 yield Remark(
                     f"`{component.var}` in a set is a variable, as conditions speak of it: it binds events of any type",
-                    f"if it is a type, name the variable too: {component.var} x; if not, write ANY {component.var}",
+                    f"ANY {component.var} says the same; if it is a type, name the variable too, as in "
+                    f"{component.var} x: {ANOTHER}",
                     declared.span,
                 )
 

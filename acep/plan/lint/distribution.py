@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from acep.pattern.closure import equality_classes, tied_attributes
-from acep.pattern.expressions import Attribute
+from acep.pattern.expressions import Attribute, Binary
+from acep.pattern.printing import expression_text
 from acep.pattern.tree import Strategy
 from acep.pattern.walk import group_variables, negated_variables, variables
-from acep.plan.lint.finding import Looked, Remark
+from acep.plan.lint.changes import with_condition, with_half_window
+from acep.plan.lint.finding import ANOTHER, EACH_ANOTHER, Change, Looked, Remark
 
 __all__ = ["composed", "leading_negation", "nearly_partitioned", "no_partition", "one_order", "trailing_negation"]
 
@@ -50,18 +52,25 @@ def nearly_partitioned(looked: Looked) -> Iterator[Remark]:
             missing = [v for v in variables(query.pattern) if v not in full]
             if not missing or len(every) < 2 or not every - negated <= present:
                 continue
-            var = missing[0]
+            var, added = missing[0], None
             other = next(v for v in every if v != var and v in present)
             if var not in present:
+                added = Attribute(var, None, name)
                 why = f"`{name}` ties every variable but the negated `{var}`"
-                hint = f"if only events of the same `{name}` are to break it, say so: {var}.{name} = {other}.{name}"
+                hint = f"if only events of the same `{name}` are to break it, say so"
             elif var in grouped:
                 why = f"`{name}` ties `{var}` only within an iteration of its group"
                 hint = f"as it stands, iterations may differ in `{name}`; leave it if that is meant"
             else:
                 why = f"`{name}` ties only one event of `{var}`"
-                hint = f"if each event of `{var}` is to have that `{name}`, say so: {var}[i].{name} = {other}.{name}"
-            yield Remark(f"{why}: events of every `{name}` are looked at", hint, looked.place(var))
+                hint = f"if each event of `{var}` is to have that `{name}`, say so"
+                added = Attribute(var, "i", name)
+            changes = tuple[Change, ...]()
+            if added is not None:
+                equality = Binary("=", added, Attribute(other, None, name))
+                text = expression_text(equality)
+                hint, changes = f"{hint}, as in {text}: {ANOTHER}", (Change(text, with_condition(query, equality)),)
+            yield Remark(f"{why}: events of every `{name}` are looked at", hint, looked.place(var), changes)
 
 
 def leading_negation(looked: Looked) -> Iterator[Remark]:
@@ -71,7 +80,7 @@ def leading_negation(looked: Looked) -> Iterator[Remark]:
             yield Remark(
                 f"the negation of `{negation.var}` stands before everything: its events are kept for a whole window, "
                 "and looked at again for each match",
-                "if only what comes after the first event counts, put the negation behind it",
+                f"if only what comes after the first event counts, put the negation behind it: {ANOTHER}",
                 looked.place(negation.var),
             )
 
@@ -83,8 +92,9 @@ def trailing_negation(looked: Looked) -> Iterator[Remark]:
             yield Remark(
                 f"the negation of `{negation.var}` stands after everything: each match waits until its window has "
                 "passed",
-                "make the window as short as the question allows",
+                f"make the window as short as the question allows: unless no match is longer, {ANOTHER}",
                 looked.place(negation.var),
+                with_half_window(looked.query),
             )
 
 
@@ -94,5 +104,6 @@ def composed(looked: Looked) -> Iterator[Remark]:
         yield Remark(
             "the matches of the inner queries are held back until no earlier one can come, and only then looked at; on "
             "Spark all of it is in one bucket",
-            "keep the windows of inner queries short; if one query can say it, write one",
+            f"keep the windows of inner queries short; if one query can say it, write one: unless it means the same, "
+            f"{EACH_ANOTHER}",
         )

@@ -11,25 +11,41 @@ from acep.pattern.syntax import unquote
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan
 
-__all__ = ["Declared", "Finding", "Looked", "Remark", "declarations", "tokens_of"]
+__all__ = ["ANOTHER", "EACH_ANOTHER", "Change", "Declared", "Finding", "Looked", "Remark", "declarations", "tokens_of"]
+
+ANOTHER = "that asks another question"
+EACH_ANOTHER = "each asks another question"
+"""A hint that proposes a change by which the matches may be others says so, at its end."""
+
+
+class Change(NamedTuple):
+    """A changed ``query`` that a hint proposes, and its ``name``, as it is read after "with"."""
+
+    name: str
+    query: Query
 
 
 class Remark(NamedTuple):
-    """The remark of a rule on a costly construct: a message, a hint for a remedy, and the place in the text."""
+    """The remark of a rule on a costly construct: a message, a hint for a remedy, and the place in the text.
+    ``changes``: the queries that the hint proposes, where it names them; their matches can be counted on events."""
 
     message: str
     hint: str
     span: Span | None = None
+    changes: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A costly construct: the name of the rule that found it, a message, a hint for a remedy, and its place."""
+    """A costly construct: the name of the rule that found it, a message, a hint for a remedy, its place, the
+    ``changes`` that the hint proposes, and the ``query`` that they are of (one of FROM, or the whole)."""
 
     rule: str
     message: str
     hint: str
     span: Span | None = None
+    changes: tuple[Change, ...] = ()
+    query: Query | None = None
 
     def __str__(self) -> str:
         return f"{self.message}\n  hint: {self.hint}"

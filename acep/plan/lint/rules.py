@@ -56,7 +56,7 @@ def lint_plan(plan: Plan) -> list[Finding]:
     """Return the costly constructs of a compiled query."""
     tokens = tokens_of(plan.query)
     return [
-        Finding(rule.__name__, *remark)
+        Finding(rule.__name__, *remark, query=part.query)
         for number, part in enumerate(_plans(plan))
         for rule in RULES
         for remark in rule(Looked(part, declarations(tokens, number)))
