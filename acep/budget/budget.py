@@ -27,7 +27,7 @@ AS = {
     "work": "touches an event, such as 10",
     "speed": "times as fast as the clock of the events, such as 10",
     "estimate": "less than 1, such as 0.03; 0 for none",
-    "recover": "True, or less than 1, such as 0.25",
+    "recover": "recover=True, or a share less than 1, such as recover=0.25",
 }
 LEAST_MEMORY = 2**20
 RECOVER = 1 / 4
@@ -52,7 +52,8 @@ class Budget:
     matches are then given when their bundle has ended.
 
     Bounds below 1e-9 or above 1e9 are set to these limits.
-    Raises :class:`QueryError` for an invalid number, and for ``recover`` with a bound on memory or with no other bound.
+    Raises :class:`QueryError` for an invalid number, for ``recover`` with a bound on memory or with no other bound, and
+    for ``speed`` without ``cpu``.
 
     >>> Budget(cpu=0.25, memory="64 MB").memory
     67108864
@@ -76,6 +77,8 @@ class Budget:
             value = getattr(self, name)
             if value is not None or name == "speed":
                 object.__setattr__(self, name, _positive(name, value))
+        if self.speed != 1 and self.cpu is None:
+            raise speed_error()
         object.__setattr__(self, "estimate", _share("estimate", self.estimate))
         object.__setattr__(self, "recover", self._recovering())
         if self.memory is not None:
@@ -107,6 +110,15 @@ class Budget:
     def limited(self) -> bool:
         """Whether a bound is set, so that partial matches may have to be shed."""
         return any(one is not None for one in (self.cpu, self.memory, self.latency, self.work))
+
+
+def speed_error() -> QueryError:
+    """Return the error for a speed where no bound depends on the clock of the events."""
+    return QueryError(
+        "speed= says how fast the clock of the events runs, and only cpu= goes by it",
+        hint="give cpu= too, or leave speed= out",
+        code="option_invalid",
+    )
 
 
 def _positive(name: str, value: object) -> float:

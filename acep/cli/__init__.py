@@ -101,7 +101,6 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     match = _subcommand(commands, "match", "find a query's matches in a file of events", events=True)
-    _add_duplicates_option(match)
     _add_output_options(match)
     _add_plot_options(match)
     _add_engine_option(match)
@@ -112,7 +111,6 @@ def _parser() -> argparse.ArgumentParser:
         "folder", metavar="FOLDER", help="where files of events (.csv, .tsv, .jsonl, .parquet) are moved to"
     )
     _add_follow_options(follow)
-    _add_duplicates_option(follow)
     _add_watch_option(follow)
     _add_budget_options(follow)
     _add_engine_option(follow)
@@ -120,7 +118,6 @@ def _parser() -> argparse.ArgumentParser:
     text = "the same through Spark Structured Streaming, ending in a summary"
     replay = _subcommand(commands, "replay", text, events=True)
     _add_stream_options(replay)
-    _add_duplicates_option(replay)
     _add_watch_option(replay)
     _add_budget_options(replay)
     _add_output_options(replay, kinds=False)
@@ -180,6 +177,7 @@ def _subcommand(
         parser.add_argument("--key", metavar="KEY", help=key)
     _add_query_options(parser)
     _add_column_options(parser)
+    _add_duplicates_option(parser)
     return parser
 
 

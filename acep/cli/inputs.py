@@ -27,6 +27,7 @@ __all__ = [
     "load_query",
     "reading_options",
     "say_bad_lines",
+    "say_duplicates",
     "shown",
     "with_types",
     "write_text",
@@ -41,8 +42,19 @@ FILE_NAME = re.compile(r"\S*(?:[/\\]\S*|\.(?:acep|sase|sql|txt|query|q|toml))")
 def load_query(args: argparse.Namespace) -> Query:
     """Return the query of the arguments, with its error budget.
 
-    Raises :class:`QueryError` or :class:`DataError` for a query that cannot be read.
+    Raises :class:`QueryError` or :class:`DataError` for a query that cannot be read, and for weights without errors.
     """
+    query = _query(args)
+    if args.weights is not None and not query.errors:
+        raise QueryError(
+            "--weights says what errors cost, and there may be none",
+            hint="allow some: --errors K",
+            code="option_invalid",
+        )
+    return query
+
+
+def _query(args: argparse.Namespace) -> Query:
     text = _query_text(args.query)
     if args.query.endswith(TOML):
         return _automaton(text, args)
@@ -222,11 +234,21 @@ def _parameters(given: list[str]) -> dict[str, Any]:
 def budget_options(args: argparse.Namespace) -> dict[str, Any]:
     """Return the budget, policy, seed and history, as arguments of ``acep.match``."""
     from acep.budget import Budget
+    from acep.budget.budget import speed_error
 
     bounds = {name: getattr(args, name) for name in ("work", "cpu", "latency", "memory", "recover")}
     if args.speed is not None:
+        if args.cpu is None:
+            raise speed_error()
         bounds["speed"] = args.speed
-    return {"budget": Budget(**bounds), "policy": args.policy, "seed": args.seed, "history": args.history}
+    budget = Budget(**bounds)
+    if args.seed and not budget.limited:
+        raise QueryError(
+            "--seed serves a run under a budget",
+            hint="set a bound on what may be spent, such as --work",
+            code="option_invalid",
+        )
+    return {"budget": budget, "policy": args.policy, "seed": args.seed, "history": args.history}
 
 
 # Events -----------------------------------------------------------------------------------------
@@ -270,6 +292,10 @@ def reading_options(
 
 def file_options(args: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of ``acep.read_events`` that say how files are written, and bound them."""
+    if args.max_skipped is not None and not args.skip_bad_lines:
+        from acep.events.files.options import skipped_error
+
+        raise skipped_error()
     options = {"format": args.format, "skip_bad_lines": args.skip_bad_lines, "multiline_cells": args.multiline_cells}
     for name in ("max_skipped", "delimiter", "quote", "decimal", "max_line", "max_expansion", "max_columns"):
         if getattr(args, name) is not None:
@@ -279,19 +305,30 @@ def file_options(args: argparse.Namespace) -> dict[str, Any]:
     return options
 
 
-def load_events(paths: str | list[str], query: Query, args: argparse.Namespace, *, every: bool = False) -> pa.Table:
-    """Read the events of some files, with the columns that a query reads (or all, if one is missing, or ``every``)."""
+def load_events(
+    paths: str | list[str], query: Query, args: argparse.Namespace, *, every: bool = False, checks_ids: bool = True
+) -> pa.Table:
+    """Read the events of some files, with the columns that a query reads (or all, if one is missing, or ``every``).
+    Rows whose ids came before are refused, or left out and counted, unless ids are not to be looked at."""
     from acep.events.files.stream import open_events
+    from acep.events.once import check_duplicates, once
+
+    check_duplicates(args.duplicates, args.id)
 
     options = dataclasses.replace(reading_options(args, query, every=every), checks_ids=False)
     try:
         with open_events(paths, options) as events:
             table = events.whole()
+            size = table.num_rows
+            if checks_ids:
+                table = once(table, args.id, args.duplicates, events.place_of)
+            say_duplicates(size - table.num_rows)
             say_bad_lines(events.bad)
     except DataError as wrong:
         if not every or "-" in paths:  # standard input can be read once
             raise
-        table = load_events(paths, query, args)  # what is wrong with them may be in a column that is not used
+        # What is wrong with them may be in a column that is not used.
+        table = load_events(paths, query, args, checks_ids=checks_ids)
         warn_caller(f"only the columns that the query names are read: {wrong.message}", DataWarning)
     return with_types(table, query, args)
 
@@ -314,6 +351,13 @@ def say_bad_lines(bad: BadLines) -> None:
     """Report the skipped lines on stderr."""
     if bad.count:
         say(str(bad))
+
+
+def say_duplicates(n_rows: int) -> None:
+    """Report on stderr how many rows were left out because their ids came before."""
+    if n_rows:
+        rows = "1 row was" if n_rows == 1 else f"{n_rows:,} rows were"
+        say(f"acep: {rows} left out, as events with their ids had come before")
 
 
 def write_text(path: str, text: str) -> None:

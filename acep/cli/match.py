@@ -10,7 +10,15 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from acep.cli.inputs import budget_options, column_names, load_query, reading_options, say_bad_lines, shown
+from acep.cli.inputs import (
+    budget_options,
+    column_names,
+    load_query,
+    reading_options,
+    say_bad_lines,
+    say_duplicates,
+    shown,
+)
 from acep.cli.progress import progress
 from acep.cli.terminal import say, show
 from acep.errors import QueryError
@@ -73,15 +81,14 @@ def _plot(args: argparse.Namespace, query: Query) -> MatchPlot | None:
 
 def _check(args: argparse.Namespace) -> None:
     """Raise :class:`QueryError` for options that do not go together, before any work is done."""
+    from acep.events.once import check_duplicates
+
     if args.kind in ("count", "exists") and (args.output is not None or args.limit is not None):
         said = "one number" if args.kind == "count" else "true or false"
         raise QueryError(f"--{args.kind} prints {said}", hint="leave out --output and --limit", code="option_invalid")
     if args.kind in ("count", "exists") and args.flat:
         raise QueryError(f"--{args.kind} has no columns", hint="leave out --flat", code="option_invalid")
-    if args.duplicates == "drop" and args.id is None:
-        raise QueryError(
-            "--duplicates drop knows events by their ids", hint="name the column: --id COL", code="option_invalid"
-        )
+    check_duplicates(args.duplicates, args.id)
     if args.no_counts and args.kind != "bundles":
         raise QueryError(
             "--no-counts is about the matches of bundles", hint="give it with --bundles", code="option_invalid"
@@ -170,7 +177,5 @@ def _sum_up(passing: Passing, events: EventStream, budget: Any) -> None:
         say(str(passing.report))
         for line in loose_bounds(budget, passing):
             say(f"acep: {line}")
-    if events.duplicates:
-        rows = "1 row was" if events.duplicates == 1 else f"{events.duplicates:,} rows were"
-        say(f"acep: {rows} left out, as events with their ids had come before")
+    say_duplicates(events.duplicates)
     say_bad_lines(events.bad)

@@ -31,10 +31,10 @@ def check_names(*, unit: object = None, **roles: object) -> None:
             raise DataError(f"{role}= takes {what}, not {name.__class__.__name__}", code="option_invalid")
 
 
-def null_error(name: str, row: int) -> DataError:
-    """Return the error for a null in the time, seq or id column."""
+def null_error(name: str, row: int, where: str = "") -> DataError:
+    """Return the error for a null in the time, seq or id column: its row among all that came, or ``where`` it is."""
     return DataError(
-        f"column `{name}` is null in row {row} (rows count from 0)",
+        f"{where}: `{name}` is null" if where else f"column `{name}` is null in row {row} (rows count from 0)",
         hint="fill it in, or drop the row",
         code="data_null",
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from acep.events.once import once
 from acep.events.own_rows import OwnRows, own_rows, rows_of_paths
 from acep.events.tables import to_table
 from acep.pattern.asked import Asked, columns_read, is_swapped
@@ -16,10 +17,10 @@ __all__ = ["are_paths", "given_table", "names_used"]
 
 
 def given_table(
-    events: Any, asked: Asked, *, ts: Any, type: Any, seq: Any, id: Any, **_: Any
+    events: Any, asked: Asked, *, ts: Any, type: Any, seq: Any, id: Any, duplicates: str = "drop", **_: Any
 ) -> tuple[pa.Table, OwnRows]:
     """Return events as an Arrow table, and hold of the rows themselves; of files read only the columns that the queries
-    use.
+    use. With ``duplicates="refuse"`` a row of a file whose id came before is refused with its place, else it stays.
 
     Raises :class:`DataError` for anything but a table, the path of a file, or a list of paths.
     """
@@ -33,7 +34,8 @@ def given_table(
     columns = names_used(asked, ts, type, seq, id)
     options = replace(options_of(columns=columns, ts=ts, type=type, seq=seq, id=id), checks_ids=False)
     with open_events(events, options) as stream:
-        return stream.whole(), rows
+        table = stream.whole()
+        return (once(table, id, place_of=stream.place_of) if duplicates == "refuse" else table), rows
 
 
 def are_paths(events: Any) -> bool:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from acep.errors import DataError, suggest
 from acep.events.batch import Batch
 from acep.events.given import given_table
+from acep.events.once import check_duplicates, once
 from acep.events.records import Id
 from acep.events.tables import batch_of, key_to_input, schema_of
 from acep.events.times import value_text
@@ -37,6 +38,7 @@ def why(
     seq: str | None = None,
     id: str | None = None,
     unit: str | None = None,
+    duplicates: str = "refuse",
 ) -> Furthest:
     """Find out why events are no match: how far the nearest miss came, and what failed there.
 
@@ -51,7 +53,7 @@ def why(
 
     The nearest miss lacks the fewest events; of equal ones the fewest conditions failed on an event that was tried, and
     then the most held. After 300,000 looks at partial matches no further events are taken. The other arguments
-    are those of :func:`acep.match`.
+    are those of :func:`acep.match`, ``duplicates`` among them.
 
     Raises :class:`QueryError` or :class:`DataError`, also for a key or a row that no event has.
 
@@ -76,7 +78,9 @@ def why(
             code="option_invalid",
         )
     names: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
-    table, _ = given_table(events, asked_for(asked), **names)
+    check_duplicates(duplicates, id)
+    table, _ = given_table(events, asked_for(asked), **names, duplicates=duplicates)
+    table = once(table, id, duplicates)
     choose = None if key is None else lambda plan, keys: _key(key, plan, keys)
     return explained(table, asked, choose, rows, **names)
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep.errors import AcepError, QueryError
+from acep.errors import AcepError, DataError, QueryError
 from acep.events.given import are_paths, names_used
+from acep.events.once import check_duplicates, once
 from acep.events.tables import batch_of, schema_of, to_table
 from acep.linting import duplicate_rules, event_rules, match_rules, predicate_rules, repetition_rules, time_rules
 from acep.linting.changed_matches import with_numbers
@@ -61,12 +62,14 @@ def lint(
     seq: str | None = None,
     id: str | None = None,
     unit: str | None = None,
+    duplicates: str = "refuse",
 ) -> Findings:
     """Find what looks wrong with a query and its events together.
 
     A query that cannot run on the events is a finding too: of code ``query`` or ``data``. The codes of the others are
     the names of the rules in :data:`RULES`, and of those of ``acep explain``. The arguments are those of
-    :func:`acep.match`.
+    :func:`acep.match`. With ``duplicates="drop"`` the events are looked at without those that come again; else ids that
+    come twice are a finding.
 
     Raises :class:`DataError` for events that cannot be read, :class:`QueryError` for a text that is no query.
 
@@ -80,18 +83,27 @@ def lint(
     """
     asked = query_of(query)
     columns: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
+    check_duplicates(duplicates, id)
     if not are_paths(events):
-        return findings(to_table(events), asked, columns)
+        return findings(to_table(events), asked, columns, duplicates=duplicates)
     from acep.events.files.options import options_of
     from acep.linting.reading import read_whole
 
     options = options_of(columns=names_used(asked_for(asked), ts, type, seq, id), ts=ts, type=type)
     table, complete, _ = read_whole(events, options)
-    return findings(table, asked, columns, complete=complete)
+    return findings(table, asked, columns, complete=complete, duplicates=duplicates)
 
 
-def findings(table: pa.Table, query: Query, columns: dict[str, Any], *, complete: bool = True) -> Findings:
+def findings(
+    table: pa.Table, query: Query, columns: dict[str, Any], *, complete: bool = True, duplicates: str = "refuse"
+) -> Findings:
     """Find the same in a table with these names of ``columns``; ``complete``: with all columns of the events."""
+    if duplicates == "drop":
+        try:
+            table = once(table, columns["id"], duplicates)
+        except DataError as wrong:
+            finding = DataFinding("data", "error", wrong.message, wrong.hint or "see acep explain", None, query.text)
+            return Findings([finding], table.num_rows)
     return Findings([*dict.fromkeys(_findings(table, query, columns, complete=complete))], table.num_rows)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -22,14 +22,17 @@ GROWTH = 4  # how many times as many have been looked at after each further step
 
 
 class Absent:
-    """The event types and partition attributes of some queries not seen yet in a stream.
+    """The event types and partition attributes of some queries not seen yet in a stream. ``names`` are those of the
+    queries where there are several.
 
     A batch costs a pass over its types until all types of the queries, or all of the batch, have occurred, and nothing
     once those of the queries have.
     """
 
-    def __init__(self, plans: Iterable[Plan]) -> None:
-        self._plans = tuple(one for plan in plans for one in _over_events(plan))
+    def __init__(self, plans: Sequence[Plan], names: Sequence[str] = ()) -> None:
+        by_name = zip(plans, names or [""] * len(plans), strict=True)
+        self._named_plans = tuple((name, inner) for plan, name in by_name for inner in _over_events(plan))
+        self._plans = tuple(plan for _, plan in self._named_plans)
         self._types = {name for plan in self._plans for name in _types(plan.query.pattern)}
         self._keys = {key for plan in self._plans for key in plan.keys}
         self._known: dict[str, None] = {}
@@ -60,23 +63,35 @@ class Absent:
         self._known |= dict.fromkeys(sorted(names)[: MANY - len(self._known)])
 
     def lines(self) -> Iterator[str]:
-        """Yield a line for each missing type or key; none if there were no events at all."""
+        """Yield a line for each missing type or key, with the queries that it concerns; none if there were no events
+        at all."""
         if not self._events:
             return
+        queries_of_line: dict[str, dict[str, None]] = {}
         for key in sorted(self._keys):
-            yield f"the partition attribute `{key}` is null in every event, so that nothing matches"
-        said: set[str] = set()
-        for plan in self._plans:
-            named = _types(plan.query.pattern)
-            needed = lacking(plan.query.pattern, self._types)
-            why = "it is missing from every match" if plan.query.errors else "nothing matches"
-            for name in needed:
-                yield from _once(f"no event is of type `{name}`, so that {why}", suggest(name, self._known), said)
-            # Any other missing type may just be rare: report it only if it looks misspelt.
-            for name in [name for name in named if name in self._types and name not in needed]:
-                like = [one for one in self._known if one not in named or one.casefold() == name.casefold()]
-                if hint := slip(name, like):
-                    yield from _once(f"no event is of type `{name}`, which the query names", hint, said)
+            line = f"the partition attribute `{key}` is null in every event, so that nothing matches"
+            queries_of_line[line] = dict.fromkeys(name for name, plan in self._named_plans if key in plan.keys)
+        said: set[tuple[str, str]] = set()
+        for query, plan in self._named_plans:
+            for text, hint in self._of(plan):
+                if (query, text) not in said:
+                    said.add((query, text))
+                    queries_of_line.setdefault(f"{text}; {hint}" if hint else text, {})[query] = None
+        for line, queries in queries_of_line.items():
+            yield f"{_queries_text([*queries])}{line}"
+
+    def _of(self, plan: Plan) -> Iterator[tuple[str, str | None]]:
+        """Yield what is to be said of the missing types of one query, each with a hint."""
+        named = _types(plan.query.pattern)
+        needed = lacking(plan.query.pattern, self._types)
+        why = "it is missing from every match" if plan.query.errors else "nothing matches"
+        for name in needed:
+            yield f"no event is of type `{name}`, so that {why}", suggest(name, self._known)
+        # Any other missing type may just be rare: report it only if it looks misspelt.
+        for name in [name for name in named if name in self._types and name not in needed]:
+            like = [near for near in self._known if near not in named or near.casefold() == name.casefold()]
+            if hint := slip(name, like):
+                yield f"no event is of type `{name}`, which the query names", hint
 
     def warn(self) -> None:
         """Issue the lines as warnings, located at the line that called acep."""
@@ -84,10 +99,17 @@ class Absent:
             warn_caller(line, DataWarning)
 
 
-def _once(text: str, hint: str | None, said: set[str]) -> Iterator[str]:
-    if text not in said:
-        said.add(text)
-        yield f"{text}; {hint}" if hint else text
+def _queries_text(names: Sequence[str]) -> str:
+    """Return the beginning of a line about some queries of several; empty for a query that is alone.
+
+    >>> _queries_text([""]), _queries_text(["up"]), _queries_text(["a", "b", "c", "d"])
+    ('', 'query `up`: ', 'queries `a`, `b` and 2 more: ')
+    """
+    shown = [f"`{name}`" for name in names if name]
+    if len(shown) < 2:
+        return f"query {shown[0]}: " if shown else ""
+    others = "" if len(shown) == 2 else f" and {len(shown) - 2} more"
+    return f"queries {(', ' if others else ' and ').join(shown[:2])}{others}: "
 
 
 def _over_events(plan: Plan) -> Iterator[Plan]:

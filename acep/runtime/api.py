@@ -134,7 +134,7 @@ def match(
         raise QueryError("limit= is for matches", hint='output="matches"', code="option_invalid")
     most = None if limit is None else _number(limit)
     with memory_errors():
-        table, rows = given_table(events, tables.asked, **tables.columns)
+        table, rows = given_table(events, tables.asked, **tables.columns, duplicates=tables.duplicates)
         rows.first = tables.duplicates == "drop"
         tables.own_rows = rows
         if most is not None:

@@ -15,6 +15,7 @@ from typing import Any, TypedDict, TypeVar
 from acep.budget import Budget
 from acep.budget.policies import policy_of
 from acep.errors import EngineError, QueryError
+from acep.events.once import check_duplicates
 from acep.shedding.history_file import read_learned
 from acep.shedding.limits import Limits, want_a_bound
 
@@ -30,7 +31,6 @@ __all__ = [
 ]
 
 ENGINES = ("auto", "native", "reference")
-DUPLICATES = ("refuse", "drop")
 COLUMNS = ("ts", "type", "seq", "id", "unit")
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
@@ -40,7 +40,8 @@ Keywords = type
 
 
 class LearnKeywords(TypedDict, total=False):
-    """The options of :func:`acep.learn`: the limits on what may be spent, and the columns of the events."""
+    """The options of :func:`acep.learn`: the limits on what may be spent, the columns of the events, and what
+    becomes of events that come twice."""
 
     budget: Budget | None
     policy: Any
@@ -51,14 +52,13 @@ class LearnKeywords(TypedDict, total=False):
     seq: str | None
     id: str | None
     unit: str | None
+    duplicates: str
 
 
 class StreamKeywords(LearnKeywords, total=False):
-    """The options of :func:`acep.match` and of all that match a stream: also the engine, and what becomes of events
-    that come twice."""
+    """The options of :func:`acep.match` and of all that match a stream: also the engine."""
 
     engine: str
-    duplicates: str
 
 
 class MatchKeywords(StreamKeywords, total=False):
@@ -101,8 +101,8 @@ class StreamOptions:
     seq: str | None = None
     id: str | None = None
     unit: str | None = None
-    engine: str = "auto"
     duplicates: str = "refuse"
+    engine: str = "auto"
     cast: Mapping[str, str] | None = None
     lateness: Any = None
     speculation: Any = 0
@@ -116,14 +116,14 @@ class StreamOptions:
         if self.op is not None and (self.lateness is None or self.id is None):
             raise QueryError(
                 "op= takes back events by id until they are final",
-                hint="name id=, and give lateness=",
+                hint="name id=, and give lateness=" if self.lateness is None else "name id=",
                 code="option_invalid",
             )
         if self.speculation != 0 and self.lateness is None:
             raise QueryError(
                 "speculation= is for events that may come late", hint="give lateness=", code="option_invalid"
             )
-        self._check_duplicates()
+        check_duplicates(self.duplicates, self.id if self.seq_gaps is False else self.seq)
         if not isinstance(self.dynamic, bool):
             raise QueryError(
                 f"dynamic={self.dynamic!r} is not true or false", hint="dynamic=True", code="option_invalid"
@@ -131,18 +131,6 @@ class StreamOptions:
         if not isinstance(self.engine, str) or self.engine not in ENGINES:
             raise EngineError(
                 f"there is no engine {self.engine!r}", hint=f"one of {', '.join(ENGINES)}", code="option_invalid"
-            )
-
-    def _check_duplicates(self) -> None:
-        if not isinstance(self.duplicates, str) or self.duplicates not in DUPLICATES:
-            raise QueryError(
-                f"duplicates={self.duplicates!r} says nothing of events that come twice",
-                hint=" or ".join(f'"{name}"' for name in DUPLICATES),
-                code="option_invalid",
-            )
-        if self.duplicates != "refuse" and self.id is None and self.seq_gaps is False:
-            raise QueryError(
-                f"duplicates={self.duplicates!r} knows events by their ids", hint="name id=", code="option_invalid"
             )
 
     def _check_gaps(self) -> None:
@@ -230,7 +218,7 @@ def lists_options(keywords: Keywords) -> Callable[[Function], Function]:
     >>> @lists_options(LearnKeywords)
     ... def run(query: str, **options: object) -> None: ...
     >>> list(inspect.signature(run).parameters)
-    ['query', 'budget', 'policy', 'seed', 'history', 'ts', 'type', 'seq', 'id', 'unit']
+    ['query', 'budget', 'policy', 'seed', 'history', 'ts', 'type', 'seq', 'id', 'unit', 'duplicates']
     """
     known = [field for field in StreamOptions.__dataclass_fields__.values() if field.name in keywords.__annotations__]
 

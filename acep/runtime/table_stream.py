@@ -128,7 +128,7 @@ class TableStream:
         else:
             self.stream = Stream(self.plans, self.engine, output, self.limits, names=self.asked.names)
         self._change_first()
-        self.absent = Absent(self.plans)
+        self.absent = Absent(self.plans, self.asked.names)
         self.arrow = pa.schema([f.remove_metadata() for f in arrow])
         if self.arrivals is not None:
             self.arrivals.conditions(attributes_of_input(self.plans), types_of_all(self.plans))

@@ -149,7 +149,7 @@ class SheddingController:
             core.bound_memory(self.number, max(0, self.memory - self.held - self.beside))
         except ValueError:
             raise QueryError(
-                "a bound on memory is not kept by queries with negations, HAVING or a choice among matches",
+                "a bound on memory is not kept by queries with negations, HAVING, RETURN or a choice among matches",
                 hint="leave memory out of the Budget, and bound the work",
                 code="option_invalid",
             ) from None

@@ -14,6 +14,7 @@ from acep.display import MOST_TEXT, preformatted
 from acep.errors import AcepError, printable
 from acep.events.fields import named_column
 from acep.events.given import given_table
+from acep.events.once import check_duplicates, once
 from acep.events.tables import schema_of
 from acep.explain.event_lines import event_lines
 from acep.explain.partition_meaning import with_partition
@@ -108,10 +109,12 @@ def why_many(
     seq: str | None = None,
     id: str | None = None,
     unit: str | None = None,
+    duplicates: str = "refuse",
 ) -> ManyMatches:
     """Say what multiplies the matches of a query, and count what changes of it would leave.
 
-    The arguments are those of :func:`acep.match`. Raises :class:`QueryError` or :class:`DataError` as that does.
+    The arguments are those of :func:`acep.match`, ``duplicates`` among them. Raises :class:`QueryError` or
+    :class:`DataError` as that does.
 
     >>> rows = {"ts": [1, 2, 3, 4], "type": list("abbb")}
     >>> found = why_many(rows, "PATTERN SEQ(a p, b q) WITHIN 9")
@@ -120,8 +123,9 @@ def why_many(
     """
     asked = query_of(query)
     columns: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
-    table, _ = given_table(events, asked_for(asked), **columns)
-    return many_matches(table, asked, columns)
+    check_duplicates(duplicates, id)
+    table, _ = given_table(events, asked_for(asked), **columns, duplicates=duplicates)
+    return many_matches(once(table, id, duplicates), asked, columns)
 
 
 def many_matches(table: pa.Table, query: Query, columns: Mapping[str, Any]) -> ManyMatches:

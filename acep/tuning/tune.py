@@ -14,6 +14,7 @@ from acep.budget.policies import policy_of
 from acep.errors import AcepError, QueryError
 from acep.events.frames import to_table
 from acep.events.given import given_table
+from acep.events.once import check_duplicates, once
 from acep.events.tables import batch_of, schema_of
 from acep.native.compiled import chosen
 from acep.pattern.asked import asked_for, query_of
@@ -60,6 +61,7 @@ def tune(
     seq: str | None = None,
     id: str | None = None,
     unit: str | None = None,
+    duplicates: str = "refuse",
 ) -> Tuning:
     """Replay a sample of a stream under several budgets and policies, and recommend which to use.
 
@@ -68,8 +70,8 @@ def tune(
     ``"points"`` or ``"bundles"`` that a budget, or a shorter window, is to find. ``cpu``: shares of a core to translate
     into ``work=``. ``effort``: the touches that all replays together may take; a sample that needs more than a fortieth
     is cut, or than an eighth where fewer have too few match points to say anything.
-    ``policy`` is that of the curve; the other arguments are those of :func:`acep.match`. Each replay is what
-    ``acep.match(tuning.sample.table, query, budget=..., policy=..., seed=...)`` does.
+    ``policy`` is that of the curve; the other arguments are those of :func:`acep.match`, ``duplicates`` among them.
+    Each replay is what ``acep.match(tuning.sample.table, query, budget=..., policy=..., seed=...)`` does.
 
     Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError`, as :func:`acep.match` does.
 
@@ -84,7 +86,8 @@ def tune(
     _check(target_recall, of, cpu, effort, seed)
     policy_of(policy)
     columns: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
-    table = _table(events, asked, columns)
+    check_duplicates(duplicates, id)
+    table = once(_table(events, asked, columns, duplicates), id, duplicates)
     plan = compile_query(asked, schema_of(table.schema, **columns))
     native = not plan.sources and chosen(plan.finer or plan, engine).engine != "reference"
     meter = Meter(int(effort) if native else int(effort) // SLOW)
@@ -190,15 +193,18 @@ def _cpu_shares(
     return tuple(shares)
 
 
-def _table(events: Any, query: Query, columns: dict[str, Any]) -> pa.Table:
+def _table(events: Any, query: Query, columns: dict[str, Any], duplicates: str) -> pa.Table:
     """Return the events with all their columns: those that the query does not read may tie its events together."""
     if isinstance(events, str | list | tuple) and events:
         try:
-            from acep.events.files.reading import read_events
+            from acep.events.files.options import options_of
+            from acep.events.files.stream import open_events
 
-            return read_events(events, ts=columns["ts"], type=columns["type"])
+            with open_events(events, options_of(ts=columns["ts"], type=columns["type"])) as stream:
+                table = stream.whole()
+                return once(table, columns["id"], place_of=stream.place_of) if duplicates == "refuse" else table
         except (AcepError, TypeError):
-            return given_table(events, asked_for(query), **columns)[0]
+            return given_table(events, asked_for(query), **columns, duplicates=duplicates)[0]
     return to_table(events)
 
 

@@ -100,11 +100,24 @@ def test_no_event_says_nothing_and_sources_say_it_of_theirs() -> None:
     assert told(EVENTS, text) == [LOGIN]
 
 
+def test_lines_name_the_queries_where_there_are_several() -> None:
+    queries = {"one": "PATTERN SEQ(ok a, ok b) WITHIN 9", "two": "PATTERN SEQ(ok a, Login_Failed b) WITHIN 9"}
+    matcher = acep.Matcher(queries)
+    matcher.push(EVENTS)
+    for answer in (lambda: acep.match(EVENTS, queries), matcher.finish):
+        with pytest.warns(acep.DataWarning) as found:
+            answer()
+        assert [str(one.message) for one in found] == [f"query `two`: {LOGIN}"]
+    keyed = ["PATTERN SEQ(ok a, ok b) WITHIN 9", "PATTERN SEQ(ok a, ok b) WHERE [none] WITHIN 9"]
+    with pytest.warns(acep.DataWarning, match="^query `1`: the partition attribute `none` is null in every event"):
+        acep.match(EVENTS, keyed)
+
+
 def test_several_queries_say_the_same_once() -> None:
     query = acep.parse("PATTERN SEQ(Login_Failed a, ok b) WITHIN 9")
     with pytest.warns(acep.DataWarning) as found:
         acep.match(EVENTS, [query, query])
-    assert [str(one.message) for one in found] == [LOGIN]
+    assert [str(one.message) for one in found] == [f"queries `0` and `1`: {LOGIN}"]
 
 
 def test_a_matcher_says_it_at_the_end() -> None:

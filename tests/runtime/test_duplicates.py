@@ -141,9 +141,14 @@ def test_the_command_leaves_them_out_of_files(
     assert f"{len(repeated)} rows were left out, as events with their ids had come before" in err
     status, out, err = command(capsys, path, "--id", "id")
     assert (status, out) == (2, "")
-    assert f"row {2 * many} (rows count from 0): the id 'event 000000' of column `id` came before" in err
+    places = {
+        "csv": f"line {2 * many + 2}",
+        "jsonl": f"line {2 * many + 1}",
+        "parquet": f"row {2 * many} (rows count from 0)",
+    }
+    assert f"events.{form}`, {places[form]}: the id 'event 000000' of column `id` came before" in err
     status, _, err = command(capsys, path, "--duplicates", "drop")
-    assert (status, "name the column: --id COL" in err) == (2, True)
+    assert (status, "hint: name --id" in err) == (2, True)
 
 
 @pytest.mark.usefixtures("size")
@@ -153,7 +158,7 @@ def test_the_command_looks_at_ids_that_are_fields(tmp_path: Path, capsys: pytest
     path = tmp_path / "events.jsonl"
     path.write_text("".join([*rows, line % (500, "b", 0, 99, 7)]))
     status, _, err = command(capsys, str(path), "--id", "event.id")
-    assert (status, "row 500 (rows count from 0): the id 7 of column `event.id` came before" in err) == (2, True)
+    assert (status, "events.jsonl`, line 501: the id 7 of column `event.id` came before" in err) == (2, True)
     status, out, err = command(capsys, str(path), "--id", "event.id", "--duplicates", "drop")
     assert (status, out) == (0, "250")
     assert "1 row was left out" in err

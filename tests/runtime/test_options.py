@@ -17,7 +17,7 @@ from acep.runtime.options import LearnKeywords, MatcherKeywords, MatchKeywords, 
 from tests.test_imports import FOLDERS, ROOT
 
 OPTIONS = StreamOptions.__dataclass_fields__
-NOT_LEARNED = {"engine", "duplicates"}
+NOT_LEARNED = {"engine"}
 OF_MATCHER = {"cast", "lateness", "speculation", "op", "dynamic", "seq_gaps"}
 
 

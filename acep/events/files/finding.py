@@ -169,8 +169,19 @@ def _file(path: Path, options: Options, folder: Path, number: int) -> EventFile:
             f"`{path}` is a compressed Parquet file", hint="Parquet compresses its columns itself", code="file_read"
         )
     if stat.S_ISREG(mode):
-        return EventFile(path, str(path), form, packed)
+        return EventFile(_utf8_path(path, folder, number), str(path), form, packed)
     return _spooled(path, str(path), form, options, folder, number, packed)
+
+
+def _utf8_path(path: Path, folder: Path, number: int) -> Path:
+    """Return the path; of one whose name is not UTF-8, which Arrow does not open, a link to it in ``folder``."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        link = folder / f"{number}.link"
+        link.symlink_to(path.absolute())
+        return link
+    return path
 
 
 def _missing(path: Path) -> DataError:

@@ -127,6 +127,9 @@ def options_of(
     for name, flag in (("skip_bad_lines", skip_bad_lines), ("multiline_cells", multiline_cells)):
         if not isinstance(flag, bool):
             raise DataError(f"{name}= is True or False, not {flag!r}", code="option_invalid")
+    share = _number("max_skipped", max_skipped, least=0, greatest=1)
+    if share != MAX_SKIPPED and not skip_bad_lines:
+        raise skipped_error()
     used = None if columns is None else tuple(dict.fromkeys(columns))
     return Options(
         used,
@@ -137,7 +140,7 @@ def options_of(
         casts_of(cast, ts, unit),
         None if format is None else NAMES[format],
         skip_bad_lines,
-        _number("max_skipped", max_skipped, least=0, greatest=1),
+        share,
         _delimiter(delimiter),
         _quote(quote),
         _decimal(decimal, delimiter),
@@ -147,6 +150,15 @@ def options_of(
         _number("max_expansion", max_expansion, least=1, greatest=10**12),
         int(_number("max_columns", max_columns, least=1, greatest=10**9)),
         drop_duplicates=drop_duplicates,
+    )
+
+
+def skipped_error() -> DataError:
+    """Return the error for a share of lines that may be skipped, where none are."""
+    return DataError(
+        "max_skipped= is the share of bad lines that may be skipped",
+        hint="give skip_bad_lines=True too",
+        code="option_invalid",
     )
 
 

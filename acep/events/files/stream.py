@@ -28,6 +28,7 @@ from acep.events.files.options import BadLines, Options
 from acep.events.files.survey import Part, Survey, survey, without
 from acep.events.files.text_columns import values_of
 from acep.events.nested import place_of
+from acep.events.once import once
 
 __all__ = ["ROW", "EventStream", "open_events"]
 
@@ -61,7 +62,9 @@ class EventStream:
         """Yield the events in batches, in the order of (``ts``, ``seq``, row); a small stream as one table in the order
         of its rows."""
         if self.small:
-            yield self.whole()
+            table = self.whole()
+            checked = self._options.checks_ids and not self._options.drop_duplicates
+            yield once(table, self._options.id, place_of=self.place_of) if checked else table
             return
         blocks = self._blocks()
         if self.sorted_on_disk:
@@ -118,14 +121,14 @@ class EventStream:
                 assert column is not None
                 if column.null_count:
                     row = table.column(ROW)[column.to_pylist().index(None)]
-                    raise null_error(name, row.as_py())
+                    raise null_error(name, row.as_py(), self.place_of(row.as_py()))
                 yield pa.table({"id": column, ROW: table.column(ROW)})
 
         for table in sorted_on_disk(columns(), ["id", ROW], ids):
             again = list[int]()
             for value, row in zip(table.column(0).to_pylist(), table.column(1).to_pylist(), strict=True):
                 if value == last and not self._options.drop_duplicates:
-                    raise again_error(name, value, row)
+                    raise again_error(name, value, row, self.place_of(row))
                 if value == last:
                     again.append(row)
                 last = value
