@@ -101,3 +101,9 @@ def test_a_name_that_is_not_utf8(suffix: str, folder: Path, capsys: pytest.Captu
     follow = ["follow", "re:ab", "in", "--within", "5", "--state", "state", "--output", "out", "--end"]
     assert main(follow) == 0
     assert "in all 2 events, 1 match" in capsys.readouterr().err
+
+
+def test_a_bound_on_memory_names_what_keeps_none(capsys: pytest.CaptureFixture[str]) -> None:
+    query = "PATTERN SEQ(a p, b q) WITHIN 30 RETURN q.n AS z"
+    assert main(["match", query, "d.csv", "--memory", "16MB"]) == 2
+    assert "is not kept by queries with negations, HAVING, RETURN or a choice" in capsys.readouterr().err
