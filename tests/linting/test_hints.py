@@ -84,7 +84,7 @@ TEXTS = [
 TEXTS += [
     (rule, acep.regex(text, **{"within": 5, "by": "user", **options}))
     for text, options, hits in LETTERS
-    for rule in hits
+    for rule in sorted(hits)
     if rule != "many_states"
 ]
 
