@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from acep.errors import QueryError
 from acep.events.buffers import selectable
-from acep.events.fields import again_error, column_at
+from acep.events.fields import again_error, check_names, column_at
 from acep.events.seen_ids import SeenIds
 
 __all__ = ["DUPLICATES", "check_duplicates", "once"]
@@ -42,6 +42,7 @@ def once(
     >>> once(pa.table({"n": [2, 1, 2]}), "n", "drop").column("n").to_pylist()
     [2, 1]
     """
+    check_names(id=name)
     column = None if name is None or not table.num_rows else column_at(table, name)
     if name is None or column is None:
         return table

@@ -8,14 +8,14 @@ from fractions import Fraction
 
 from acep.pattern.expressions import Expr
 from acep.pattern.tree import Choice, EventSet, Node, Query, Repeat, Sequence, Within
-from acep.plan.lint.finding import Change
+from acep.plan.lint.finding import ChangedQuery
 
 __all__ = ["with_bound", "with_condition", "with_half_window", "with_infinite_weights"]
 
 FEW_TIMES = 5
 
 
-def with_bound(query: Query, repetition: Repeat) -> Change:
+def with_bound(query: Query, repetition: Repeat) -> ChangedQuery:
     """Return the change that gives a repetition of the pattern a small upper bound; its name is the bounds.
 
     >>> from acep.pattern.letters import regex
@@ -25,7 +25,7 @@ def with_bound(query: Query, repetition: Repeat) -> Change:
     """
     high = max(FEW_TIMES, repetition.low)
     pattern = _replaced(query.pattern, repetition, replace(repetition, high=high))
-    return Change(f"{{{repetition.low},{high}}}", replace(query, pattern=pattern))
+    return ChangedQuery(f"{{{repetition.low},{high}}}", replace(query, pattern=pattern))
 
 
 def _replaced(node: Node, old: Node, new: Node) -> Node:
@@ -59,10 +59,10 @@ def with_condition(query: Query, condition: Expr) -> Query:
     return replace(query, where=(*query.where, condition))
 
 
-def with_half_window(query: Query) -> tuple[Change, ...]:
+def with_half_window(query: Query) -> tuple[ChangedQuery, ...]:
     """Return the change that makes the window half as long; none where there is no such window."""
     within = query.within
     if within is None or within.amount < 2:
         return ()
     amount = within.amount / 2 if within.unit == "ns" else within.amount // 2
-    return (Change("half the window", replace(query, within=Within(Fraction(amount), within.unit))),)
+    return (ChangedQuery("half the window", replace(query, within=Within(Fraction(amount), within.unit))),)

@@ -12,7 +12,7 @@ from acep.pattern.printing import expression_text, letters_text, pattern_text
 from acep.pattern.tree import Component, EventSet, Node, Output, Repeat, Strategy, Within
 from acep.pattern.walk import components, nodes
 from acep.plan.lint.changes import with_bound, with_infinite_weights
-from acep.plan.lint.finding import ANOTHER, EACH_ANOTHER, Change, Looked, Remark
+from acep.plan.lint.finding import ANOTHER, EACH_ANOTHER, ChangedQuery, Looked, Remark
 
 __all__ = [
     "any_match_repetition",
@@ -46,7 +46,7 @@ def any_match_repetition(looked: Looked) -> Iterator[Remark]:
             f"use skip till next match, or give the repetition a small upper bound such as {bound.name}: "
             f"{EACH_ANOTHER}",
             looked.place(components(node)[0].var),
-            (Change("skip till next match", next_match), bound),
+            (ChangedQuery("skip till next match", next_match), bound),
         )
 
 
@@ -58,9 +58,9 @@ def last_repetition(looked: Looked) -> Iterator[Remark]:
     for node in _long_repetitions(looked):
         var = components(node)[-1].var
         if var in ends:
-            bound, changes = with_bound(looked.query, node), list[Change]()
+            bound, changes = with_bound(looked.query, node), list[ChangedQuery]()
             if looked.query.output is Output.ALL:
-                changes.append(Change("NON OVERLAP", replace(looked.query, output=Output.NON_OVERLAP)))
+                changes.append(ChangedQuery("NON OVERLAP", replace(looked.query, output=Output.NON_OVERLAP)))
             yield Remark(
                 f"`{_shown(looked, node)}` ends the pattern: each event that it binds ends another match, for each "
                 "beginning, up to n^2/2 matches for n events in a window",
@@ -109,7 +109,7 @@ def no_window(looked: Looked) -> Iterator[Remark]:
         yield Remark(
             "there is no window: a partial match is kept for as long as the stream runs",
             f"say how long a match may last, as in WITHIN 1 hour or WITHIN 100 EVENTS: {ANOTHER}",
-            changes=(Change("WITHIN 100 EVENTS", replace(query, within=Within(Fraction(100), "events"))),),
+            changes=(ChangedQuery("WITHIN 100 EVENTS", replace(query, within=Within(Fraction(100), "events"))),),
         )
 
 
@@ -156,7 +156,7 @@ def single_events_match(looked: Looked) -> Iterator[Remark]:
         f"`{var}` alone misses only {costs.unscaled(least[var])}",
         f"allow fewer errors, or give more weight to the letters that must be there: {EACH_ANOTHER}",
         looked.place(var),
-        (Change(f"errors={float(fewer):g}", replace(looked.query, errors=fewer)),),
+        (ChangedQuery(f"errors={float(fewer):g}", replace(looked.query, errors=fewer)),),
     )
 
 
@@ -173,7 +173,7 @@ def begins_anywhere(looked: Looked) -> Iterator[Remark]:
             + ", ".join(f"'{var}': math.inf" for var in first)
             + f"}}: {ANOTHER}",
             looked.place(later[0]),
-            (Change("these weights", with_infinite_weights(looked.query, first)),),
+            (ChangedQuery("these weights", with_infinite_weights(looked.query, first)),),
         )
 
 

@@ -10,7 +10,7 @@ from acep.pattern.printing import expression_text
 from acep.pattern.tree import Strategy
 from acep.pattern.walk import group_variables, negated_variables, variables
 from acep.plan.lint.changes import with_condition, with_half_window
-from acep.plan.lint.finding import ANOTHER, EACH_ANOTHER, Change, Looked, Remark
+from acep.plan.lint.finding import ANOTHER, EACH_ANOTHER, ChangedQuery, Looked, Remark
 
 __all__ = ["composed", "leading_negation", "nearly_partitioned", "no_partition", "one_order", "trailing_negation"]
 
@@ -65,11 +65,14 @@ def nearly_partitioned(looked: Looked) -> Iterator[Remark]:
                 why = f"`{name}` ties only one event of `{var}`"
                 hint = f"if each event of `{var}` is to have that `{name}`, say so"
                 added = Attribute(var, "i", name)
-            changes = tuple[Change, ...]()
+            changes = tuple[ChangedQuery, ...]()
             if added is not None:
                 equality = Binary("=", added, Attribute(other, None, name))
                 text = expression_text(equality)
-                hint, changes = f"{hint}, as in {text}: {ANOTHER}", (Change(text, with_condition(query, equality)),)
+                hint, changes = (
+                    f"{hint}, as in {text}: {ANOTHER}",
+                    (ChangedQuery(text, with_condition(query, equality)),),
+                )
             yield Remark(f"{why}: events of every `{name}` are looked at", hint, looked.place(var), changes)
 
 

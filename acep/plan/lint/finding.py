@@ -11,14 +11,24 @@ from acep.pattern.syntax import unquote
 from acep.pattern.tree import Query
 from acep.plan.compile import Plan
 
-__all__ = ["ANOTHER", "EACH_ANOTHER", "Change", "Declared", "Finding", "Looked", "Remark", "declarations", "tokens_of"]
+__all__ = [
+    "ANOTHER",
+    "EACH_ANOTHER",
+    "ChangedQuery",
+    "Declared",
+    "Finding",
+    "Looked",
+    "Remark",
+    "declarations",
+    "tokens_of",
+]
 
 ANOTHER = "that asks another question"
 EACH_ANOTHER = "each asks another question"
 """A hint that proposes a change by which the matches may be others says so, at its end."""
 
 
-class Change(NamedTuple):
+class ChangedQuery(NamedTuple):
     """A changed ``query`` that a hint proposes, and its ``name``, as it is read after "with"."""
 
     name: str
@@ -32,7 +42,7 @@ class Remark(NamedTuple):
     message: str
     hint: str
     span: Span | None = None
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ChangedQuery, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -44,7 +54,7 @@ class Finding:
     message: str
     hint: str
     span: Span | None = None
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ChangedQuery, ...] = ()
     query: Query | None = None
 
     def __str__(self) -> str:
