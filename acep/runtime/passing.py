@@ -52,6 +52,7 @@ class Passing:
         self._first: int | None = None
         self._last = 0
         self._held: list[Sequence[Found]] = []
+        self._has_match = False  # where only this is asked
         self._groups = _Groups(by="end" if output == "points" else "bundle")
 
     @property
@@ -88,8 +89,10 @@ class Passing:
         batch = tables.batch(table, unique=False)
         self._first = int(batch.ts[0]) if self._first is None else self._first
         self._last = int(batch.ts[-1])
-        if self.output == "exists":
-            yield any(tables.has_match(part) for part in batch.parts(PART))
+        if self.output == "exists":  # the stream stops at the first match
+            if not self._has_match:
+                self._has_match = any(tables.has_match(part) for part in batch.parts(PART))
+            yield self._has_match
         elif self.output == "matches" and tables.limits is None:
             for found in stream.blocks(batch):
                 yield self._given(found[0], stream.low(0))
@@ -104,7 +107,7 @@ class Passing:
 
     def finish(self) -> Iterator[Any]:
         """End the stream and yield the remaining results."""
-        yield self._given(self.tables.end()[0], None, last=True)
+        yield self._has_match or self._given(self.tables.end()[0], None, last=True)
 
     def _given(self, found: Sequence[Found], low: int | None, *, last: bool = False) -> Any:
         if self.output == "exists":

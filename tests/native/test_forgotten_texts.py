@@ -125,6 +125,11 @@ def test_texts_ids_and_keys_are_forgotten(case: tuple[str, str, str, str], monke
     assert four_times.keys <= 1024 + BLOCK
 
 
+def test_texts_are_forgotten_where_runs_end_with_their_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such runs leave no partial match, but their events were bound."""
+    test_texts_ids_and_keys_are_forgotten(("in a series", "WITHIN 3 EVENTS", "NON OVERLAP", "none"), monkeypatch)
+
+
 LARGE = [("by key", *case) for case in product(WINDOWS[:2], OUTPUTS, IDS)] + [
     ("tied by a text", *WINDOWS[2:], *case) for case in product(OUTPUTS, IDS)
 ]

@@ -72,6 +72,14 @@ def test_batches_give_what_the_whole_gives(engine: str, cases: CaseCounts) -> No
     cases.expect(seen, "has matches")
 
 
+def test_a_stream_that_has_a_match_goes_on_and_has_one() -> None:
+    query = acep.parse("PATTERN SEQ(A a, B b) WHERE b.x > a.x")
+    table = pa.table({"ts": range(4), "type": list("ABAB"), "x": range(4)})
+    run = Passing(query, table.schema, 4, output="exists", counts=True, **NAMES)
+    parts = [one for at in range(4) for one in run.push(table.slice(at, 1))]
+    assert [*parts, *run.finish()] == [False, True, True, True, True]
+
+
 def test_matches_are_given_before_the_stream_ends() -> None:
     query = acep.regex("ab", within=5)
     table = pa.table({"ts": range(1000), "type": ["a", "b"] * 500})

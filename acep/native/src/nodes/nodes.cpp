@@ -504,7 +504,9 @@ void NodeEngine::advance(int64_t clock) {
 void NodeEngine::free_expired(int64_t clock) {
     if (!tables_.timed()) {
         if (bounded()) return;  // done when memory is short
-        if (arena_.cells.size() / 2 > kept_cells_ + 2048) compact();
+        // An event whose runs all end with it leaves no cell, so events may outnumber cells.
+        const uint32_t cells = arena_.cells.size(), events = arena_.events.size();
+        if (cells / 2 > kept_cells_ + 2048 || events / 2 > cells + 2048) compact();
         if (frames_.size() / 2 > kept_frames_ + 2048) compact_frames();
         return;
     }
