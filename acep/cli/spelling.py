@@ -19,6 +19,7 @@ OTHERS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     (re.compile(r"(?<![\w.])counts=False\b"), "--no-counts"),
     (re.compile(r"(?<![\w.])skip_bad_lines=True\b"), "--skip-bad-lines"),
     (re.compile(r"(?<![\w.])multiline_cells=True\b"), "--multiline-cells"),
+    (re.compile(r"(?<![\w.])end_marker=True\b"), "--end-marker"),
     (re.compile(r"(?<![\w.])quote=None\b"), "--quote none"),
     (re.compile(r"""(?<![\w.])nulls=\["([^"]*)"\]"""), lambda match: f"--null {shlex.quote(match[1])}"),
     (re.compile(r"(?<![\w.])nulls="), "--null"),

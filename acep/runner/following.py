@@ -76,7 +76,7 @@ def follow(
 
     With ``end_marker`` a row as :func:`acep.spark.punctuation` writes it ends the stream, and then the call returns
     (docs/howto/follow.md#a-row-that-ends-the-stream). Without it no row ends the stream: one of the last time, whoever
-    wrote it, is counted as ahead.
+    wrote it, is counted as ahead, or left out where it lacks an ``id`` or ``seq`` that the stream has.
 
     New files (CSV, Parquet, JSON Lines, as :func:`acep.read_events` reads them) are taken in the order of their times
     of modification and names, up to ``max_files`` in a micro-batch; the folder is listed every ``poll`` seconds. Files

@@ -182,12 +182,13 @@ def _read_rows(
         marks = _end_marks(table, path, as_written, schema, besides)
         if marks.any() and not end_marker:
             place = events.place_of(int(np.flatnonzero(marks)[0]))
+            outcome = f"left out, as its `{besides[0]}` is null" if besides else "counted as ahead"
             warn_caller(
                 f"{place}: a row with nothing but the last time ends the stream with end_marker=True only, and is"
-                " counted as ahead",
+                f" {outcome}",
                 DataWarning,
             )
-            marks[:] = False
+            marks &= bool(besides)
         places = np.flatnonzero(~marks)
 
         def place_of(row: int) -> str:
@@ -205,7 +206,7 @@ def _read_rows(
                 raise DataError(what, hint=hint, code="data_null")
             bad.add(what, len(nulls))
             rows, places = without(rows, nulls.tolist()), np.delete(places, nulls)
-    return rows, place_of, bool(marks.any())
+    return rows, place_of, end_marker and bool(marks.any())
 
 
 def _end_marks(

@@ -259,6 +259,18 @@ def test_no_row_ends_the_stream_unless_an_option_permits_it(
     assert (done.ended, done.report.matches, done.report.ahead) == (True, 1, 0)
 
 
+@pytest.mark.parametrize("names", [{"id": "n"}, {"seq": "n"}, {"id": "n", "seq": "n"}])
+def test_a_row_that_ends_nothing_is_left_out_where_ids_are_needed(names: dict[str, str], tmp_path: Path) -> None:
+    stream = Stream(tmp_path, acep.parse("PATTERN SEQ(a x, b y, ~c z) WITHIN 5"), **names)
+    stream.put("1.csv", f"ts,type,n\n1,a,1\n2,b,2\n{2**63 - 1},,\n")
+    with pytest.warns(DataWarning, match="line 4.*end_marker=True only, and is left out, as its `n` is null"):
+        done = stream.follow()
+    assert (done.ended, done.report.matches, done.report.ahead) == (False, 0, 0)
+    stream.put("2.csv", "ts,type,n\n9,a,3\n")
+    done = stream.follow()
+    assert (done.ended, done.report.matches) == (False, 1)
+
+
 @pytest.mark.parametrize("before", [False, True])
 def test_a_micro_batch_that_is_repeated_is_read_as_it_was_planned(before: bool, tmp_path: Path) -> None:
     stream = Stream(tmp_path, WAITS)
