@@ -346,3 +346,22 @@ def test_hints_for_times_of_json_name_no_cast_to_texts() -> None:
         with pytest.raises(DataError) as refused:
             acep.match("x.jsonl", "PATTERN SEQ(a p) WITHIN 3")
         assert "string" not in str(refused.value.hint)
+
+
+@pytest.mark.parametrize("column", ["ts", "x"])
+@pytest.mark.parametrize("odd", ["2024-01-01T00:00:30Z", "2024-01-01T00:00:30"])
+def test_no_cast_is_proposed_for_times_with_and_without_a_zone(column: str, odd: str) -> None:
+    usual = "2024-01-01T00:00:{:02}" + ("" if odd.endswith("Z") else "Z")
+    times = [usual.format(second) for second in range(30)] + [odd]
+    lines = [time if column == "ts" else f"{row},{time}" for row, time in enumerate(times)]
+    Path("x.csv").write_text("\n".join(["ts" if column == "ts" else "ts,x", *lines, ""]))
+    if column == "ts":
+        with pytest.raises(DataError, match="line 32: `ts` is not a time") as refused:
+            acep.read_events("x.csv", type=None)
+        hint = refused.value.hint or ""
+    else:
+        with pytest.warns(DataWarning, match="line 32: `x` is") as warned:
+            acep.read_events("x.csv", type=None)
+        hint = str(warned[0].message)
+        assert "else write all or none with a zone" in hint
+    assert "skip_bad_lines" not in hint

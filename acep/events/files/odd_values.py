@@ -34,6 +34,7 @@ SAMPLE = 50
 SHOWN = 60  # characters of a cell
 NO_VALUE = {"", "#N/A", "#NA", "-", ".", "?", "N/A", "NA", "NULL", "None", "n/a", "na", "none", "null"}
 """Texts that often stand for null."""
+LEAVES_OUT = ", another cast with skip_bad_lines=True leaves such rows out"
 TIMES_OF_ONE_KIND = "integers, or ISO 8601 such as 2024-01-31T10:00:00, all with a zone or all without"
 
 TextFile = CsvFile | JsonFile
@@ -143,8 +144,14 @@ def odd_column(name: str, mixture: Mixture, unreached: Unreached | None) -> OddC
         settings += ', decimal="," that a comma stands before decimals'
     elif usual == COMMAS:
         settings += ', decimal="." that a point stands before decimals'
-    advice = f"{as_cast(name, 'string')} says that they are texts{settings}, another cast with skip_bad_lines=True"
-    return OddColumn(f"{cell.place}: `{name}` is {cell.shown!r}{why}", f"{advice} leaves such rows out")
+    advice = f"{as_cast(name, 'string')} says that they are texts{settings}"
+    advice += "; else write all or none with a zone" if has_both_times(mixture) else LEAVES_OUT
+    return OddColumn(f"{cell.place}: `{name}` is {cell.shown!r}{why}", advice)
+
+
+def has_both_times(mixture: Mixture) -> bool:
+    """Return whether a column has times with a zone and times without one, which no cast tells apart."""
+    return {UNZONED, ZONED} <= mixture.counts.keys()
 
 
 def no_time(name: str, mixture: Mixture, unreached: Unreached | None) -> DataError:
@@ -159,7 +166,7 @@ def no_time(name: str, mixture: Mixture, unreached: Unreached | None) -> DataErr
         )
     cell = cell or list(mixture.firsts.values())[-1]
     hint = TIMES_OF_ONE_KIND
-    if usual in (NUMBERS, UNZONED, ZONED):
+    if usual in (NUMBERS, UNZONED, ZONED) and not has_both_times(mixture):
         cast, what = ("int", "integers") if usual == NUMBERS else ("timestamp", "times")
         hint += f"; {as_cast(name, cast)} says that they are {what}, and then skip_bad_lines=True skips others"
     return DataError(f"{cell.place}: `{name}` is not a time: {cell.shown!r}", hint=hint, code="data_value")
