@@ -14,7 +14,9 @@ from acep.matches.match import whole
 from acep.matches.zoned_times import has_far_time, zoned_names
 from acep.plan.schema import Schema
 
-__all__ = ["AnswerColumns", "joined", "values_of"]
+__all__ = ["AnswerColumns", "columns_of", "joined", "values_of"]
+
+NUMBERS = ("matches", "change")
 
 Answer = TypeVar("Answer")
 
@@ -59,6 +61,11 @@ class AnswerColumns(Sequence[Answer], Generic[Answer]):
         """Return the names of the fields of the match points or bundles."""
         return [field.name for field in fields(self.answer_type)]  # type: ignore[arg-type]
 
+    @property
+    def heads(self) -> list[str]:
+        """Return the names of the fields after the key that have values."""
+        return [field for field in self.fields if field != "key" and (self.counts or field not in NUMBERS)]
+
     @cached_property
     def _zoned(self) -> frozenset[str]:
         return zoned_names(self.schema, self.keys, {})
@@ -81,7 +88,7 @@ class AnswerColumns(Sequence[Answer], Generic[Answer]):
             return [dict(zip(self.keys, row, strict=True)) for row in rows]
         if field == "best":
             return [whole(error) for error in groups.errors()]
-        if field in ("matches", "change"):
+        if field in NUMBERS:
             return groups.matches.tolist() if self.counts else [None] * len(groups)
         return ticks_to_input((groups.first if field == "start" else groups.last).tolist(), self.schema)
 
@@ -99,6 +106,13 @@ def joined(parts: Sequence[Sequence[Answer]]) -> Sequence[Answer]:
     return replace(columns[0], groups=concatenated([part.groups for part in columns]))
 
 
-def values_of(answers: Sequence[Answer], field: str) -> list[Any]:
+def values_of(answers: Sequence[Any], field: str) -> list[Any]:
     """Return the values of a field of all match points or bundles."""
-    return answers.values(field) if isinstance(answers, AnswerColumns) else [getattr(a, field) for a in answers]
+    columns = columns_of(answers)
+    return [getattr(answer, field) for answer in answers] if columns is None else columns.values(field)
+
+
+def columns_of(answers: Sequence[Any]) -> AnswerColumns[Any] | None:
+    """Return the columns that hold match points or bundles; ``None``: they are objects."""
+    answers = getattr(answers, "_answers", answers)  # of Points and Bundles
+    return answers if isinstance(answers, AnswerColumns) else None

@@ -194,7 +194,7 @@ class _Given(Sequence[One], Generic[One]):
     answer_type: ClassVar[type]
 
     def __init__(self, given: Sequence[One] = (), report: Report | None = None) -> None:
-        self._parts = [given if isinstance(given, AnswerColumns) else list(given)]
+        self._parts: list[Sequence[One]] = [given if isinstance(given, AnswerColumns) else list(given)]
         self.report = report or Report()
 
     @classmethod

@@ -19,6 +19,7 @@ from acep.plan.schema import Kind
 __all__ = ["Group", "Groups", "concatenated", "merged", "object_keys", "objects"]
 
 BLOCK = 4096
+NUMBERS = ("first", "last", "matches", "error")  # columns with a number for each group
 
 
 class Group(NamedTuple):
@@ -54,9 +55,10 @@ class Groups(Sequence[Group]):
     @classmethod
     def of(cls, groups: Iterable[Group]) -> Groups:
         """Return records as columns."""
-        key, first, last, matches, best = zip(*groups, strict=True) if (groups := [*groups]) else [()] * 5
-        ticks = (np.array(column, np.int64) for column in (first, last))
-        return cls(object_keys(key), *ticks, objects(matches), objects(best), 1)
+        groups = [*groups]
+        first, last = (np.array([group[place] for group in groups], np.int64) for place in (1, 2))
+        matches, best = (objects([group[place] for group in groups]) for place in (3, 4))
+        return cls(object_keys([group.key for group in groups]), first, last, matches, best, 1)
 
     def __len__(self) -> int:
         return len(self.first)
@@ -118,8 +120,8 @@ def concatenated(parts: Sequence[Groups]) -> Groups:
     if len(forms) > 1:
         return Groups.of(group for part in parts for group in part)
     keys = tuple(end_to_end(columns) for columns in zip(*(part.keys for part in parts), strict=True))
-    names = ("first", "last", "matches", "error")
-    return Groups(keys, *(np.concatenate([getattr(part, name) for part in parts]) for name in names), first.scale)
+    numbers: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in NUMBERS}
+    return Groups(keys, **numbers, scale=first.scale)
 
 
 def merged(groups: Groups, *, apart: bool = False) -> Groups:
