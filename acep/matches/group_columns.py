@@ -136,7 +136,9 @@ def merged(groups: Groups, *, apart: bool = False) -> Groups:
     begins = _begins([groups.first[by_time[order]]])
     begins[edges[:-1]] = True
     starts = np.flatnonzero(begins)
-    return _united(groups, by_time[order], starts).at(np.argsort(order[starts]))
+    places = np.full(len(groups), -1)  # of the united groups, by their first rows in the order of time
+    places[order[starts]] = np.arange(len(starts))
+    return _united(groups, by_time[order], starts).at(places[places >= 0])
 
 
 def _united_neighbours(groups: Groups, apart: bool) -> Groups:
@@ -164,11 +166,12 @@ def _united(groups: Groups, order: slice | Ints, starts: Ints) -> Groups:
     if matches.dtype != object and int(matches.max()) > 2**62 // len(matches):
         matches = matches.astype(object)
     rows = starts if isinstance(order, slice) else order[starts]
+    is_one_error = bool((groups.error == groups.error[0]).all())  # which is quick to see, and usual
     return Groups(
         tuple(key.at(rows) for key in groups.keys),
         groups.first[rows],
         np.maximum.reduceat(groups.last[order], starts),
         np.add.reduceat(matches, starts),
-        np.minimum.reduceat(groups.error[order], starts),
+        groups.error[rows] if is_one_error else np.minimum.reduceat(groups.error[order], starts),
         groups.scale,
     )
