@@ -31,6 +31,7 @@ __all__ = [
     "decimals_of",
     "events_of",
     "key_to_input",
+    "keys_to_input",
     "schema_of",
     "ticks_to_input",
     "time_of",
@@ -249,22 +250,33 @@ def decimal_like(of: TimeOf | None, scale: int, schema: Schema) -> pa.DataType:
 
 
 def key_to_input(key: tuple[Any, ...], names: tuple[str, ...], schema: Schema) -> dict[str, Any]:
-    """Return the values of partition attributes by name, times, durations and decimals as they were in the input.
+    """Return the values of partition attributes by name, as :func:`keys_to_input` does.
 
     >>> schema = schema_of(pa.schema({"ts": pa.int64(), "day": pa.date32()}))
     >>> key_to_input((86400,), ("day",), schema)
     {'day': datetime.date(1970, 1, 2)}
     """
-    named = dict(zip(names, key, strict=True))
-    for name in names:
+    return {name: value for name, (value,) in keys_to_input([[value] for value in key], names, schema).items()}
+
+
+def keys_to_input(columns: Sequence[list[Any]], names: tuple[str, ...], schema: Schema) -> dict[str, list[Any]]:
+    """Return columns of partition attributes by name, times, durations and decimals as they were in the input.
+
+    >>> schema = schema_of(pa.schema({"ts": pa.int64(), "price": pa.decimal128(9, 2)}))
+    >>> keys_to_input([[110, 200]], ("price",), schema)
+    {'price': [Decimal('1.10'), Decimal('2.00')]}
+    """
+    named = dict(zip(names, columns, strict=True))
+    for name, values in named.items():
         value_type = time_types(schema).get(name) if schema.kind(name) is Kind.TIMESTAMP else None
         if schema.counts_ticks(name):
             value_type = time_of(TimeOf((name,), plain=True, duration=True), schema)
         scale = schema.scale(name)
         if value_type is not None:
-            (named[name],) = from_ticks([named[name]], attribute_tick(schema), value_type)
+            named[name] = from_ticks(values, attribute_tick(schema), value_type)
         elif scale is not None:
-            named[name] = decimal_of(named[name], scale, decimals_of(schema).get(name))
+            decimal_type_of_input = decimals_of(schema).get(name)
+            named[name] = [decimal_of(value, scale, decimal_type_of_input) for value in values]
     return named
 
 

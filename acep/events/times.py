@@ -49,6 +49,7 @@ def from_ticks(ticks: Iterable[int | float | None], tick_ns: Fraction | int | No
     zone = dt.UTC if pa.types.is_timestamp(held) and held.tz else None
     day = pa.types.is_date(held)
     tick_us = Fraction(tick_ns) / 1000
+    units, parts = tick_us.numerator, tick_us.denominator  # of microseconds in a tick
     out: list[Any] = []
     for t in ticks:
         if t is None:
@@ -56,15 +57,11 @@ def from_ticks(ticks: Iterable[int | float | None], tick_ns: Fraction | int | No
         elif isinstance(t, float):
             micros = nearest(t, tick_us)
             out.append(None if micros is None else _moment(micros, zone, day))
-        elif not day and (t * tick_us).denominator > 1:
-            out.append(np.datetime64(_scaled(t, tick_ns), "ns"))
+        elif not day and t * units % parts:
+            out.append(np.datetime64(t * tick_ns.numerator // tick_ns.denominator, "ns"))
         else:
-            out.append(_moment(_scaled(t, tick_us), zone, day))
+            out.append(_moment(t * units // parts, zone, day))
     return out
-
-
-def _scaled(ticks: int, factor: Fraction | int) -> int:
-    return ticks * factor.numerator // factor.denominator
 
 
 def _moment(micros: int, zone: dt.tzinfo | None, day: bool) -> Any:

@@ -7,14 +7,18 @@ sum of incomplete counts.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 from acep.display import fields_text
 from acep.errors import DataError
+from acep.matches.answer_columns import AnswerColumns, joined
+from acep.matches.group_columns import Groups
 from acep.matches.report import Report
 from acep.matches.shown import group_line, group_page, groups_page, groups_text
+from acep.plan.schema import Schema
 
 __all__ = ["Bundle", "Bundles", "Count", "Point", "Points"]
 
@@ -68,12 +72,6 @@ class Point:
 
     def _repr_html_(self) -> str:
         return group_page(self)
-
-
-def mark_zoned(groups: Iterable[Bundle | Point], names: frozenset[str]) -> None:
-    """Note which times of bundles or match points have a zone, so that far ones show it."""
-    for group in groups:
-        object.__setattr__(group, "_zoned", names)
 
 
 def _plain(other: object) -> Any:
@@ -189,13 +187,28 @@ One = TypeVar("One")
 
 
 class _Given(Sequence[One], Generic[One]):
-    """A read-only list of results of a run, with its ``report``."""
+    """A read-only list of results of a run, with its ``report``. Those of an engine are held as columns; the objects
+    are made each time that they are read. Sums hold their parts until they are read."""
 
     of: ClassVar[str]
+    answer_type: ClassVar[type]
 
     def __init__(self, given: Sequence[One] = (), report: Report | None = None) -> None:
-        self._given = list(given)
+        self._parts: list[Sequence[One]] = [given if isinstance(given, AnswerColumns) else list(given)]
         self.report = report or Report()
+
+    @classmethod
+    def of_groups(
+        cls, groups: Groups, keys: tuple[str, ...], schema: Schema, report: Report, *, counts: bool = False
+    ) -> Self:
+        """Return groups of matches of a plan; ``counts``: with their numbers of matches, or by how much they change."""
+        return cls(AnswerColumns(cls.answer_type, groups, keys, schema, counts), report)
+
+    @property
+    def _answers(self) -> Sequence[One]:
+        if len(self._parts) > 1:
+            self._parts = [joined(self._parts)]
+        return self._parts[0]
 
     @property
     def exact(self) -> bool:
@@ -203,32 +216,44 @@ class _Given(Sequence[One], Generic[One]):
         return self.report.exact
 
     def __len__(self) -> int:
-        return len(self._given)
+        return sum(map(len, self._parts))
 
     def __iter__(self) -> Iterator[One]:
-        return iter(self._given)
+        return iter(self._answers)
+
+    def __reversed__(self) -> Iterator[One]:
+        return iter(self._answers[::-1])
+
+    def index(self, value: Any, start: int = 0, stop: int = sys.maxsize) -> int:
+        """Return the first place of a value; raise :class:`ValueError` if it is not there."""
+        return list(self).index(value, start, stop)
 
     @overload
     def __getitem__(self, index: int) -> One: ...
     @overload
     def __getitem__(self, index: slice) -> Self: ...
     def __getitem__(self, index: int | slice) -> One | Self:
-        return type(self)(self._given[index], self.report) if isinstance(index, slice) else self._given[index]
+        return type(self)(self._answers[index], self.report) if isinstance(index, slice) else self._answers[index]
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, type(self)):
-            return self._given == other._given
-        return self._given == other if isinstance(other, list) else NotImplemented
+        if not isinstance(other, type(self) | list):
+            return NotImplemented
+        return len(self) == len(other) and list(self) == list(other)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __add__(self, other: Sequence[One]) -> Self:
         if isinstance(other, type(self)):
-            return type(self)(self._given + other._given, self.report + other.report)
-        return type(self)(self._given + other, self.report) if isinstance(other, list) else NotImplemented
+            return self._sum([*self._parts, *other._parts], self.report + other.report)
+        return self._sum([*self._parts, list(other)], self.report) if isinstance(other, list) else NotImplemented
 
     def __radd__(self, other: Sequence[One]) -> Self:
-        return type(self)(other + self._given, self.report) if isinstance(other, list) else NotImplemented
+        return self._sum([list(other), *self._parts], self.report) if isinstance(other, list) else NotImplemented
+
+    def _sum(self, parts: list[Sequence[One]], report: Report) -> Self:
+        total = type(self)((), report)
+        total._parts = parts
+        return total
 
     def __repr__(self) -> str:
         return groups_text(self)  # type: ignore[arg-type]
@@ -252,6 +277,7 @@ class Points(_Given[Point]):
     """
 
     of = "match points"
+    answer_type = Point
 
 
 class Bundles(_Given[Bundle]):
@@ -267,3 +293,4 @@ class Bundles(_Given[Bundle]):
     """
 
     of = "match bundles"
+    answer_type = Bundle

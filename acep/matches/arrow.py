@@ -17,6 +17,7 @@ from acep.events.durations import in_unit
 from acep.events.fixed import decimal_type, scale_of
 from acep.events.tables import attribute_tick, decimals_of, time_types
 from acep.events.times import time_type
+from acep.matches.answer_columns import values_of
 from acep.matches.found_columns import FoundColumns, longest_text, ops_of
 from acep.matches.match_ids import id_of_found, ids_of
 from acep.matches.matches import Bundle, Matches, Point, whole
@@ -164,9 +165,9 @@ def groups_table(
     [{'key': {}, 'point': 5, 'best': 0}]
     """
     held = time_types(schema)[schema.ts]
-    columns: dict[str, pa.Array] = {"key": _named_keys([g.key for g in groups], keys, schema)}
+    columns: dict[str, pa.Array] = {"key": _named_keys(values_of(groups, "key"), keys, schema)}
     for head in heads:
-        values = [getattr(g, head) for g in groups]
+        values = values_of(groups, head)
         if head == "best":
             columns[head] = _error_column(values)
         else:

@@ -7,21 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from acep.events.batch import Column
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns, values_at
 from acep.matches.records import Found
+from acep.matches.rows_by_key import Ints, order_by_words, words_of_keys
 from acep.pattern.expressions import Value
 
 __all__ = ["BundleChain", "PointBundles", "with_keys"]
 
-Ints = npt.NDArray[np.int64]
 Key = tuple[Value, ...]
-
-NARROW, WIDE = 1 << 16, 1 << 62
-"""The number of different keys whose numbers fit into 16 bits, and the one above which they are not numbered."""
 
 
 def with_keys(matches: Sequence[Found], width: int) -> Sequence[Found]:
@@ -89,7 +85,7 @@ class BundleChain:
             return np.full(len(points), common)
         if (points[1:] < points[:-1]).any():
             return None
-        order, edges = _grouped(keys, len(points))
+        order, edges = order_by_words(words_of_keys(keys), len(points))
         points = points[order]
         begins = np.zeros(len(points), bool)
         if self.span is not None:  # a difference of two ticks may exceed 63 bits
@@ -186,44 +182,11 @@ def _numbered(keys: Sequence[Column], rows: int) -> tuple[Ints, list[Key]]:
         return np.zeros(rows, np.int64), [()]
     if not rows:
         return np.zeros(0, np.int64), []
-    order, edges = _grouped(keys, rows)
+    order, edges = order_by_words(words_of_keys(keys), rows)
     number = np.empty(rows, np.int64)
     number[order] = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
     first_rows = order[edges[:-1]]
     return number, [*zip(*(values_at(key, first_rows) for key in keys), strict=True)]
-
-
-def _grouped(keys: Sequence[Column], rows: int) -> tuple[Ints, Ints]:
-    """Return the order of rows by key, rows of one key in their own order, and the place where each key begins there,
-    followed by the number of rows. There must be a row."""
-    if not keys:
-        return np.arange(rows), np.array([0, rows])
-    columns = [_words(key) for key in keys]
-    code, size = np.zeros(rows, np.int64), 1
-    for words in columns:
-        low, high = int(words.min()), int(words.max())
-        size *= high - low + 1
-        if size >= WIDE:
-            order = np.lexsort(columns[::-1])
-            break
-        code = code * (high - low + 1) + (words - low)
-    else:
-        # Numbers of 16 bits are sorted in linear time.
-        order = np.argsort(code.astype(np.uint16) if size <= NARROW else code, kind="stable")
-        columns = [code]
-    edges = np.zeros(rows + 1, bool)
-    edges[[0, rows]] = True
-    for words in columns:
-        in_order = words[order]
-        edges[1:-1] |= in_order[1:] != in_order[:-1]
-    return order, np.flatnonzero(edges)
-
-
-def _words(key: Column) -> Ints:
-    """Return the values of a key column as int64, equal ones as equal numbers."""
-    if key.values.dtype == np.float64:
-        return np.asarray(key.values + 0.0).view(np.int64)  # -0.0 is 0.0
-    return key.values.astype(np.int64, copy=False)
 
 
 class PointBundles:

@@ -1,4 +1,4 @@
-"""Write many columnar matches as JSON or CSV lines: texts are made a column at a time, without single records."""
+"""Write many columnar matches, match points or bundles as JSON or CSV lines: texts are made a column at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acep.events.tables import key_to_input, ticks_to_input
+from acep.events.tables import keys_to_input, ticks_to_input
+from acep.matches.answer_columns import NUMBERS
 from acep.matches.arrow import parts
 from acep.matches.formulas import quoted_formula
 from acep.matches.found_columns import FoundColumns, unscaled
@@ -23,10 +24,11 @@ from acep.plan.schema import Kind
 
 if TYPE_CHECKING:
     from acep.events.batch import Column
+    from acep.matches.answer_columns import AnswerColumns
     from acep.matches.matches import Matches
     from acep.plan.schema import Schema
 
-__all__ = ["lines_of"]
+__all__ = ["group_lines", "lines_of"]
 
 BLOCK = 1 << 16
 
@@ -67,6 +69,37 @@ def _csv_pieces(part: FoundColumns, matches: Matches, zoned: Collection[str], ce
     return [piece for texts in cells for piece in (texts, ",")][:-1]
 
 
+def group_lines(
+    answers: AnswerColumns[Any], form: str, zoned: Collection[str], *, quote_formulas: bool = False
+) -> Iterator[str]:
+    """Yield the lines of match points or bundles as :func:`lines_of` does."""
+    cell = _quoted_cell if quote_formulas else _cell
+    for begin in range(0, len(answers), BLOCK):
+        keys, fields = _group_texts(answers[begin : begin + BLOCK], zoned, json_text if form == "jsonl" else cell)
+        if form == "jsonl":
+            named = [piece for name, texts in fields.items() for piece in (f', "{name}": ', texts)]
+            pieces = ['{"key": ', *_object(answers.keys, keys), *named, "}"]
+        else:
+            pieces = [piece for texts in (*keys, *fields.values()) for piece in (texts, ",")][:-1]
+        yield "".join(pc.binary_join_element_wise(*pieces, "\n", "").to_pylist())
+
+
+def _group_texts(
+    part: AnswerColumns[Any], zoned: Collection[str], dump: Callable[[Any], str]
+) -> tuple[list[pa.Array], dict[str, pa.Array]]:
+    """Return the texts of the key attributes and of the fields after the key."""
+    groups, schema = part.groups, part.schema
+    fields = {}
+    for name in part.heads:
+        if name == "best":
+            fields[name] = _error_texts(groups.error, groups.scale, dump)
+        elif name in NUMBERS:
+            fields[name] = pa.array([str(number) for number in groups.matches.tolist()])
+        else:
+            fields[name] = _time_texts(groups.first if name == "start" else groups.last, schema, zoned, dump)
+    return _key_texts(groups.keys, part.keys, schema, zoned, dump), fields
+
+
 def _object(names: Sequence[str], texts: list[pa.Array]) -> list[Any]:
     if not names:
         return ["{}"]
@@ -79,41 +112,59 @@ def _texts(
 ) -> tuple[list[pa.Array], list[pa.Array], pa.Array, list[pa.Array]]:
     """Return the texts of the key attributes, of start, end and bundle, of the error, and of the values of RETURN."""
     schema = matches.schema
-
-    def times_of(ticks: npt.NDArray[np.int64]) -> pa.Array:
-        if not schema.instants:
-            return pa.array(ticks).cast(pa.string())
-        distinct, places = np.unique(ticks, return_inverse=True)
-        return _placed(
-            [dump(plain(time, "start" in zoned)) for time in ticks_to_input(distinct.tolist(), schema)], places
-        )
-
-    def values_of(column: Column, of: Callable[[Any], Any], name: str) -> pa.Array:
-        if column.kind is Kind.STRING:
-            distinct, places = np.arange(len(column.texts or ())), column.values
-        else:  # the bits of floats, as -0.0 and 0.0 are written differently
-            words, places = np.unique(column.values.view(np.int64), return_inverse=True)
-            distinct = words.view(column.values.dtype)
-        numbers = type(column)(column.kind, distinct, None, column.texts).to_list()
-        if column.valid is not None:
-            places, numbers = np.where(column.valid == 0, len(numbers), places), [*numbers, None]
-        return _placed([dump(plain(of(value), name in zoned)) for value in numbers], places)
-
-    keys = [
-        values_of(column, partial(_key_value, name=name, schema=schema), f"key.{name}")
-        for column, name in zip(part.keys, matches.keys, strict=True)
-    ]
     values = [
-        values_of(column, partial(matches.given, number), f"values.{name}")
+        _value_texts(column, partial(_returned, matches, number), f"values.{name}" in zoned, dump)
         for number, (column, name) in enumerate(zip(part.values, matches.returns, strict=False))
     ]
-    errors, places = np.unique(part.error, return_inverse=True)
-    error = _placed([dump(whole(unscaled(e, part.scale))) for e in errors.tolist()], places)
-    return keys, [times_of(ticks) for ticks in (part.start, part.end, part.bundle)], error, values
+    times = [_time_texts(ticks, schema, zoned, dump) for ticks in (part.start, part.end, part.bundle)]
+    keys = _key_texts(part.keys, matches.keys, schema, zoned, dump)
+    return keys, times, _error_texts(part.error, part.scale, dump), values
 
 
-def _key_value(value: Any, name: str, schema: Schema) -> Any:
-    return key_to_input((value,), (name,), schema)[name]
+def _returned(matches: Matches, number: int, values: list[Any]) -> list[Any]:
+    return [matches.given(number, value) for value in values]
+
+
+def _key_texts(
+    columns: Sequence[Column],
+    names: tuple[str, ...],
+    schema: Schema,
+    zoned: Collection[str],
+    dump: Callable[[Any], str],
+) -> list[pa.Array]:
+    def in_input(name: str, values: list[Any]) -> list[Any]:
+        return keys_to_input([values], (name,), schema)[name]
+
+    named = zip(columns, names, strict=True)
+    return [_value_texts(column, partial(in_input, name), f"key.{name}" in zoned, dump) for column, name in named]
+
+
+def _value_texts(
+    column: Column, in_input: Callable[[list[Any]], list[Any]], is_zoned: bool, dump: Callable[[Any], str]
+) -> pa.Array:
+    if column.kind is Kind.STRING:
+        distinct, places = np.arange(len(column.texts or ())), column.values
+    else:  # the bits of floats, as -0.0 and 0.0 are written differently
+        words, places = np.unique(column.values.view(np.int64), return_inverse=True)
+        distinct = words.view(column.values.dtype)
+    values = type(column)(column.kind, distinct, None, column.texts).to_list()
+    if column.valid is not None:
+        places, values = np.where(column.valid == 0, len(values), places), [*values, None]
+    return _placed([dump(plain(value, is_zoned)) for value in in_input(values)], places)
+
+
+def _time_texts(
+    ticks: npt.NDArray[np.int64], schema: Schema, zoned: Collection[str], dump: Callable[[Any], str]
+) -> pa.Array:
+    if not schema.instants:
+        return pa.array(ticks).cast(pa.string())
+    distinct, places = np.unique(ticks, return_inverse=True)
+    return _placed([dump(plain(time, "start" in zoned)) for time in ticks_to_input(distinct.tolist(), schema)], places)
+
+
+def _error_texts(errors: npt.NDArray[np.int64], scale: int, dump: Callable[[Any], str]) -> pa.Array:
+    distinct, places = np.unique(errors, return_inverse=True)
+    return _placed([dump(whole(unscaled(error, scale))) for error in distinct.tolist()], places)
 
 
 def _bindings(part: FoundColumns) -> pa.Array:

@@ -12,9 +12,9 @@ from acep.errors import QueryError, check_installed
 from acep.events.fixed import decimal_of
 from acep.events.tables import attribute_tick, decimal_like, key_to_input, ticks_to_input, time_of
 from acep.events.times import from_ticks, value_of
-from acep.matches.answers import Bundle, Bundles, Count, Point, Points, mark_zoned
+from acep.matches.answers import Bundle, Bundles, Count, Point, Points
 from acep.matches.found_columns import taken_back
-from acep.matches.grouping import Group, grouped, point_changes
+from acep.matches.grouping import grouped, point_changes
 from acep.matches.match import Match, whole
 from acep.matches.records import Found
 from acep.matches.report import Report
@@ -28,33 +28,7 @@ if TYPE_CHECKING:
     from acep.events.own_rows import OwnRows
     from acep.matches.flat import Layout
 
-__all__ = ["Bundle", "Bundles", "Match", "Matches", "Point", "Points", "Report", "bundles_of", "points_of", "whole"]
-
-
-def bundles_of(groups: Sequence[Group], keys: tuple[str, ...], schema: Schema, *, counts: bool = True) -> list[Bundle]:
-    """Return groups of matches as bundles, with keys and times as in the input; ``counts``: and with their sizes."""
-    starts, ends = (ticks_to_input(t, schema) for t in ([g.first for g in groups], [g.last for g in groups]))
-    bundles = [
-        Bundle(key_to_input(group.key, keys, schema), start, end, group.matches if counts else None, whole(group.best))
-        for group, start, end in zip(groups, starts, ends, strict=True)
-    ]
-    is_far = any(has_far_time((bundle.start, bundle.end, *bundle.key.values())) for bundle in bundles)
-    if is_far:
-        mark_zoned(bundles, zoned_names(schema, keys, {}))
-    return bundles
-
-
-def points_of(groups: Sequence[Group], keys: tuple[str, ...], schema: Schema, *, changes: bool = False) -> list[Point]:
-    """Return groups of matches as match points; ``changes``: and with the numbers by which their matches change."""
-    times = ticks_to_input([g.last for g in groups], schema)
-    points = [
-        Point(key_to_input(g.key, keys, schema), time, whole(g.best), g.matches if changes else None)
-        for g, time in zip(groups, times, strict=True)
-    ]
-    is_far = any(has_far_time((point.point, *point.key.values())) for point in points)
-    if is_far:
-        mark_zoned(points, zoned_names(schema, keys, {}))
-    return points
+__all__ = ["Bundle", "Bundles", "Match", "Matches", "Point", "Points", "Report", "whole"]
 
 
 class Matches(Sequence[Match]):
@@ -225,8 +199,9 @@ class Matches(Sequence[Match]):
                 "matches that may be taken back have no bundles: a match that comes late may join or split them",
                 hint="points() and count() give differences; or leave speculation= out",
             )
-        given = bundles_of(grouped(self.found, "bundle"), self.keys, self.schema, counts=counts)
-        return Bundles(given, replace(self.report, bundles=len(given)))
+        groups = grouped(self.found, "bundle")
+        report = replace(self.report, bundles=len(groups))
+        return Bundles.of_groups(groups, self.keys, self.schema, report, counts=counts)
 
     def points(self) -> Points:
         """Return the distinct match points, in order.
@@ -244,9 +219,9 @@ class Matches(Sequence[Match]):
           match point 5  best=1  change=+1
         """
         if self.revised:
-            return Points(points_of(point_changes(self.found), self.keys, self.schema, changes=True), self.report)
-        given = points_of(grouped(self.found, "end"), self.keys, self.schema)
-        return Points(given, replace(self.report, points=len(given)))
+            return Points.of_groups(point_changes(self.found), self.keys, self.schema, self.report, counts=True)
+        groups = grouped(self.found, "end")
+        return Points.of_groups(groups, self.keys, self.schema, replace(self.report, points=len(groups)))
 
     def events(
         self, match: Match | None = None, frame: Any = None, *, variable: str = "variable", number: str = "match"

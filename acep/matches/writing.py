@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from acep.errors import DataError
 from acep.events.times import value_of
+from acep.matches.answer_columns import columns_of
 from acep.matches.flat import FlatColumn, Layout, flat_columns, flat_record, flat_table, layout_of
 from acep.matches.formulas import check_quoting, quoted_formula
 from acep.matches.found_columns import FoundColumns
@@ -157,11 +158,19 @@ def group_writer(
             return flat_table(whole, layout)
         return whole if keys else whole.drop_columns(["key"])
 
+    def lines(groups: Sequence[Bundle] | Sequence[Point]) -> Callable[[str], Iterable[str]] | None:
+        answers = columns_of(groups)
+        if flat or answers is None or answers.heads != [*heads] or len(groups) <= FEW or answers.groups.has_objects:
+            return None
+        from acep.matches.lines import group_lines
+
+        return partial(group_lines, answers, zoned=zoned, quote_formulas=quote_formulas)
+
     names = [*(f"key.{key}" for key in keys), *heads]
     with _sink(target, form, names, lambda: table([]), columns, quote_formulas) as sink:
 
         def write(groups: Sequence[Bundle] | Sequence[Point]) -> None:
-            sink.write((group_record(g, zoned=zoned) for g in groups), partial(table, groups))
+            sink.write((group_record(g, zoned=zoned) for g in groups), partial(table, groups), lines(groups))
 
         yield write
 

@@ -18,7 +18,7 @@ from acep.matches.compressed import Compressed
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns
 from acep.matches.grouping import groups_of_counts
-from acep.matches.matches import Matches, bundles_of, points_of
+from acep.matches.matches import Matches
 from acep.matches.records import Found
 from acep.native.compiled import chosen
 from acep.reference.single_events import matches_one_event
@@ -96,8 +96,8 @@ def _summary(
         keys, schema, report = tables.plans[number].keys, tables.schema_of(number), tables.report_of(number)()
         groups = groups_of_counts(counted, "end" if output == "points" else "bundle")
         if output == "points":
-            return Points(points_of(groups, keys, schema), replace(report, points=len(groups)))
-        return Bundles(bundles_of(groups, keys, schema, counts=counts), replace(report, bundles=len(groups)))
+            return Points.of_groups(groups, keys, schema, replace(report, points=len(groups)))
+        return Bundles.of_groups(groups, keys, schema, replace(report, bundles=len(groups)), counts=counts)
     matches = tables.matches(number, found)
     if output == "points":
         return matches.points()

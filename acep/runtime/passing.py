@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
 
 from acep.errors import QueryError
+from acep.matches.answer_columns import AnswerColumns
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns
-from acep.matches.grouping import Group, grouped, groups_of_counts
-from acep.matches.matches import Bundle, Matches, Point, bundles_of, points_of
+from acep.matches.group_columns import Groups, concatenated, merged
+from acep.matches.grouping import grouped, groups_of_counts
+from acep.matches.matches import Bundle, Matches, Point
 from acep.matches.records import Found
 from acep.matches.report import Report
 from acep.pattern.tree import Query
@@ -35,7 +36,7 @@ class Passing:
     are those of :func:`acep.match`.
 
     :meth:`push` and :meth:`finish` yield, in parts, results that are certain and that nothing can precede any more:
-    ``Matches``, lists of points or bundles, how many more there are for a count, or whether there is one.
+    ``Matches``, columns of points or bundles, how many more there are for a count, or whether there is one.
     """
 
     def __init__(
@@ -120,7 +121,7 @@ class Passing:
             return self.tables.matches(0, self._due(found, low, last=last))
         by = self._groups.by
         self._groups.add(groups_of_counts(counted, by) if isinstance(counted, Counted) else grouped(found, by))
-        return self._made(self._groups.take(low, self._span(), last=last))
+        return self._answers(self._groups.take(low, self._span(), last=last))
 
     def _due(self, found: Sequence[Found], low: int | None, *, last: bool) -> Sequence[Found]:
         """Return in order those of the held matches that no other match can precede any more."""
@@ -142,12 +143,16 @@ class Passing:
         window = self.tables.plans[0].window
         return 0 if self._groups.by == "end" else None if window.counted else window.span
 
-    def _made(self, groups: list[Group]) -> list[Bundle] | list[Point]:
-        keys, schema = self.tables.plans[0].keys, self.tables.schema_of(0)
+    def _answers(self, groups: Groups) -> AnswerColumns[Any]:
+        is_point = self.output == "points"
         self.tables.gave(self.output, len(groups))
-        if self.output == "points":
-            return points_of(groups, keys, schema)
-        return bundles_of(groups, keys, schema, counts=self.counts)
+        return AnswerColumns(
+            Point if is_point else Bundle,
+            groups,
+            self.tables.plans[0].keys,
+            self.tables.schema_of(0),
+            counts=self.counts and not is_point,
+        )
 
 
 def _weight(found: Sequence[Found]) -> int:
@@ -172,26 +177,17 @@ class _Groups:
 
     def __init__(self, by: str) -> None:
         self.by = by
-        self._open: dict[tuple[tuple[Any, ...], int], list[Any]] = {}
+        self._open = Groups.of([])
 
-    def add(self, groups: Sequence[Group]) -> None:
-        """Add groups to those known."""
-        for one in groups:
-            known = self._open.setdefault((one.key, one.first), [one.last, 0, one.best])
-            known[0] = max(known[0], one.last)
-            known[1] += one.matches
-            known[2] = min(known[2], one.best, key=Fraction)
+    def add(self, groups: Groups) -> None:
+        """Add groups to those that are open."""
+        self._open = merged(concatenated([self._open, groups]))
 
-    def take(self, low: int | None, span: int | None, *, last: bool = False) -> list[Group]:
+    def take(self, low: int | None, span: int | None, *, last: bool = False) -> Groups:
         """Remove and return the groups that are complete and first in order; no match will end before ``low``."""
-        if not last and (low is None or span is None):
-            return []
-        order = sorted(self._open.items(), key=lambda item: item[0][1])
-        given: list[Group] = []
-        for (key, first), (end, many, best) in order:
-            if not last and (low is None or span is None or end + span >= low):
-                break
-            given.append(Group(key, first, end, many, best))
-        for one in given:
-            del self._open[one.key, one.first]
-        return given
+        n_complete = len(self._open) if last else 0
+        if not last and low is not None and span is not None:
+            may_grow = np.append(self._open.last >= max(low - span, -(2**63)), True)
+            n_complete = int(np.argmax(may_grow))
+        complete, self._open = self._open[:n_complete], self._open[n_complete:]
+        return complete

@@ -133,4 +133,4 @@ def test_changes_of_columns_and_of_records_are_the_same() -> None:
     matcher = acep.Matcher(acep.parse("PATTERN SEQ(a x, b y) WHERE [k] WITHIN 9"), lateness=50, speculation="inf")
     rows = pa.table({"ts": [1, 2, 3, 4], "type": list("aabb"), "k": ["u", "v", "u", "v"]})
     found = matcher.push(rows).found
-    assert point_changes(found) == point_changes(list(found)) != []
+    assert list(point_changes(found)) == list(point_changes(list(found))) != []
