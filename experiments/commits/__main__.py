@@ -44,8 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     summary = (__doc__ or "").partition("\n")[0]
     parser = argparse.ArgumentParser(prog="python -m experiments.commits", description=summary)
     parser.add_argument("names", nargs="*", metavar="NAME", help="workloads, * and ? as in file names: 'heavy-*'")
-    parser.add_argument("--commit", default=OTHER, help=f"the other commit of acep ({OTHER})")
-    parser.add_argument("--python", type=Path, help="a Python that has the other acep, so that none is built")
+    parser.add_argument("--commit", help=f"the other commit of acep ({OTHER})")
+    parser.add_argument("--python", type=Path, help="a Python that has --commit, so that it is not built")
     choices = (*OUTPUTS, "matches")
     parser.add_argument("--outputs", nargs="+", choices=choices, default=list(OUTPUTS), help=", ".join(OUTPUTS))
     parser.add_argument("--repeats", type=int, default=REPEATS, help=f"runs at least, the fastest counts ({REPEATS})")
@@ -53,9 +53,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--limit", type=float, default=300.0, help="seconds after which a run is given up (300)")
     parser.add_argument("--output", type=Path, help="folder for exact.md, exact.csv and exact.svg")
     options = parser.parse_args(arguments)
+    if options.python and not options.commit:
+        parser.error("--python goes with --commit: which one does it have?")
+    commit = options.commit or OTHER
     try:
         cases = choose_cases(options.names)
-        python = options.python or build_commit(options.commit)
+        python = options.python or build_commit(commit)
     except (RuntimeError, ValueError) as error:
         parser.error(str(error))
     folder = options.output or (None if options.names else RESULTS)
@@ -67,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             rows.append(row)
             print(_line(row), flush=True)
         if folder:  # again after each workload: what was measured outlives a run that is stopped
-            write_results(folder, rows, machine, options.commit, options.repeats)
+            write_results(folder, rows, machine, commit, options.repeats)
     for line in summarise(rows):
         print("  ".join(line))
     complaints = failures(rows)

@@ -20,8 +20,8 @@ def write_words(commit: str, repeats: int) -> str:
     return f"""Written by `python -m experiments.commits --commit {commit}`;
 [how to read it](../internals/benchmarks.md#against-another-commit). Exact runs of this code and of acep as it was in
 commit {commit}, by turns on one core, the best of at least {repeats} runs by processor time, loading not counted.
-*times* is the time of the other commit divided by that of this code, for each output. *heavy*: the other commit does at most
-{HEAVY_RATE:,} events a second. Both must find the same, in the same order."""
+*times* is the time of the other commit divided by that of this code, for each output. *heavy*: the other commit does at
+most {HEAVY_RATE:,} events a second. Both must find the same, in the same order."""
 
 
 def failures(rows: Sequence[Compared]) -> list[str]:
@@ -106,7 +106,7 @@ def draw_picture(rows: Sequence[Compared]) -> str:
         for output in outputs
     }
     panels = [
-        Panel("times less time, by cost", by_cost, "us an event before", log=True, high=None),
+        Panel("times less time, by cost", by_cost, "us an event before", log=bool(measured), high=None),
         Panel("times less time, in order", in_order, "workloads, from the least", high=None),
     ]
     return chart(panels, columns=2)

@@ -101,7 +101,7 @@ WITHIN 12 min""",
 def _recorded() -> Iterable[Overload]:
     yield Overload(
         "heavy-echo-next-k0-16d",
-        "a greater account writes after a smaller one, then one with about as many followers as that, then the greater one",
+        "a greater account writes after a smaller one, then one of about the size of that, then the greater one again",
         "stock_tweets",
         """PATTERN SEQ(ANY a, ANY b, ANY c, ANY d)
 WHERE skip_till_next_match(a, b, c, d) {

@@ -88,7 +88,7 @@ def test_heavy_workloads_differ_in_what_ties_their_events() -> None:
     assert {workload.file for workload in heavy()} > streams.GENERATED.keys()
 
 
-@pytest.mark.parametrize("workload", heavy(), ids=lambda workload: workload.name)
+@pytest.mark.parametrize("workload", [*heavy()], ids=lambda workload: workload.name)
 def test_a_heavy_workload_has_as_many_match_points_as_are_known(
     workload: Overload, data: Callable[[str], Path]
 ) -> None:
