@@ -57,8 +57,8 @@ class Case:
 class Compared:
     """What two commits took for one output of a workload. ``cpu`` and ``other_cpu``: seconds of the processor in the
     best of ``runs`` runs; ``spread``: how much longer the slowest run of the other commit took than its best one, as a
-    share. ``size``: match points, bundles or matches; ``same``: both found the same. ``work`` and ``made``: transition
-    evaluations and partial matches. ``error``: why there is no figure."""
+    share. ``size``: match points, bundles or matches; ``same``: both found the same. ``work``: transition evaluations;
+    ``partial_matches``: those made. ``error``: why there is no figure."""
 
     workload: str
     output: str
@@ -70,9 +70,9 @@ class Compared:
     size: int = 0
     same: bool = True
     work: int = 0
-    made: int = 0
+    partial_matches: int = 0
     other_work: int = 0
-    other_made: int = 0
+    other_partial_matches: int = 0
     error: str | None = None
 
     @property
@@ -205,9 +205,9 @@ def _compare_output(
         size=theirs["size"],
         same=len(answers) == 1,
         work=ours["work"],
-        made=ours["made"],
+        partial_matches=ours["partial_matches"],
         other_work=theirs["work"],
-        other_made=theirs["made"],
+        other_partial_matches=theirs["partial_matches"],
     )
 
 

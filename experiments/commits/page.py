@@ -83,7 +83,10 @@ def _by_event(rows: Sequence[Compared]) -> list[str]:
             row.workload,
             f"{row.events:,}",
             *(short(1e6 * seconds / row.events) for seconds in (row.other_cpu, row.cpu)),
-            *(short(number / row.events) for number in (row.other_work, row.work, row.other_made, row.made, row.size)),
+            *(
+                short(number / row.events)
+                for number in (row.other_work, row.work, row.other_partial_matches, row.partial_matches, row.size)
+            ),
         )
         for row in rows
         if row.output == output and not row.error

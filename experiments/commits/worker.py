@@ -35,7 +35,7 @@ def parse_query(query: dict[str, Any]) -> Any:
 def measure(events: pa.Table, queries: Sequence[Any], output: str) -> dict[str, Any]:
     """Match all queries, one after another; return the seconds of the processor until the results are there (``cpu``),
     how many results there are (``size``), a digest of them, and the transition evaluations (``work``) and partial
-    matches (``made``) of the reports."""
+    matches made (``partial_matches``) of the reports."""
     start = time.process_time()
     answers = [acep.match(events, query, output=output) for query in queries]
     if output == "matches":
@@ -47,7 +47,7 @@ def measure(events: pa.Table, queries: Sequence[Any], output: str) -> dict[str, 
         "size": sum(int(answer) if output == "count" else len(answer) for answer in answers),
         "digest": digest(answers, output),
         "work": sum(answer.report.work for answer in answers),
-        "made": sum(answer.report.made for answer in answers),
+        "partial_matches": sum(answer.report.made for answer in answers),
     }
 
 

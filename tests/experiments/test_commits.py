@@ -25,8 +25,8 @@ pytestmark = pytest.mark.long
 
 QUERY = "PATTERN SEQ(A a, B b) WHERE [key] AND b.value > a.value WITHIN 300"
 CASE = Case("letters", "a test", lambda: streams.letters().slice(0, 3_000), ({"text": QUERY},))
-ROW = Compared("some", "points", 1_000, runs=3, cpu=0.001, other_cpu=0.008, spread=0.25, size=50, work=2_000, made=500,
-               other_work=9_000, other_made=3_000)  # fmt: skip
+COUNTS = {"work": 2_000, "partial_matches": 500, "other_work": 9_000, "other_partial_matches": 3_000}
+ROW = Compared("some", "points", 1_000, runs=3, cpu=0.001, other_cpu=0.008, spread=0.25, size=50, **COUNTS)
 FOREIGN = """import sys, json
 sys.stdin.readline()
 for line in sys.stdin:
@@ -70,7 +70,9 @@ def test_both_commits_find_the_same_and_all_files_are_written(
     workloads = ["heavy-names-k0-40s", "letters-sepsis-k1-10d", "w2-next"]
     assert [(row["workload"], row["output"]) for row in rows] == [(name, out) for name in workloads for out in OUTPUTS]
     assert all(row["same"] == "True" and float(row["cpu"]) > 0 for row in rows)
-    assert all(row["work"] == row["other_work"] and row["made"] == row["other_made"] for row in rows)
+    assert all(
+        row["work"] == row["other_work"] and row["partial_matches"] == row["other_partial_matches"] for row in rows
+    )
     text = (tmp_path / "exact.md").read_text(encoding="utf-8")
     assert "![Exact runs](exact.svg)" in text
     assert "differs" not in text
@@ -87,7 +89,7 @@ def test_a_worker_answers_what_the_library_does(output: str) -> None:
     assert (row.error, row.same, row.events) == (None, True, 3_000)
     assert row.runs >= 2
     assert row.size == (int(answer) if output == "count" else len(answer)) > 10
-    assert (row.work, row.made) == (answer.report.work, answer.report.made)
+    assert (row.work, row.partial_matches) == (answer.report.work, answer.report.made)
 
 
 def test_results_that_differ_have_other_digests() -> None:
@@ -121,7 +123,11 @@ def test_without_names_all_workloads_of_best_effort_are_measured() -> None:
 @pytest.mark.parametrize(
     ("answer", "before", "complaint"),
     [
-        ('{"cpu": 1.0, "size": 1, "digest": "0", "work": 1, "made": 1}', "", "the commits found different things"),
+        (
+            '{"cpu": 1.0, "size": 1, "digest": "0", "work": 1, "partial_matches": 1}',
+            "",
+            "the commits found different things",
+        ),
         ('{"error": "no such query"}', "", "no such query"),
         ("{}", "import os; os.kill(os.getpid(), 9)", "ended with code -9"),
         ("{}", "raise SystemExit('it has no acep')", "it has no acep"),

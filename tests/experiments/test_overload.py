@@ -101,7 +101,8 @@ def test_a_heavy_workload_has_as_many_match_points_as_are_known(
     if WRITE:
         golden = json.loads(HEAVY.read_text()) if HEAVY.is_file() else {}
         golden[workload.name] = counts
-        HEAVY.write_text(json.dumps({each.name: golden[each.name] for each in heavy() if each.name in golden}) + "\n")
+        ordered = {each.name: golden[each.name] for each in heavy() if each.name in golden}
+        HEAVY.write_text(json.dumps(ordered, indent=1) + "\n")
     golden = json.loads(HEAVY.read_text())[workload.name]
     assert golden["points"] > 50
     if golden["events"] == counts["events"]:  # else only a part of the stream is there
