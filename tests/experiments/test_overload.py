@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import acep
@@ -107,6 +108,26 @@ def test_a_heavy_workload_has_as_many_match_points_as_are_known(
     assert golden["points"] > 50
     if golden["events"] == counts["events"]:  # else only a part of the stream is there
         assert counts == golden
+
+
+@pytest.mark.parametrize("workload", [*heavy()], ids=lambda workload: workload.name)
+def test_the_reference_finds_the_matches_of_a_heavy_workload(workload: Overload, data: Callable[[str], Path]) -> None:
+    """Around the match of the fewest events in a row, in one partition: a prefix may have none."""
+    if workload.file not in streams.GENERATED:
+        data(workload.file)
+    events = workload.halves()[1]
+    for key in workload.plan.keys:
+        events = events.filter(pc.equal(events[key], events[key][0]))
+    events = events.slice(0, 6_000)
+    matches = acep.match(events, workload.query, limit=1_000)
+    rows = [[row for ids in match.bindings.values() for row in ids] for match in matches if match.error == 0]
+    n_rows, first = min((max(each) - min(each) + 1, min(each)) for each in rows)
+    part = events.slice(max(0, first - 20), n_rows + 40)
+    assert part.num_rows < 2_000
+    ours, reference = (acep.match(part, workload.query, engine=engine) for engine in ("auto", "reference"))
+    assert len(reference) > 0
+    found_by_reference = [(match.bindings, match.error) for match in reference]
+    assert [(match.bindings, match.error) for match in ours] == found_by_reference
 
 
 @pytest.mark.parametrize("name", streams.GENERATED)
