@@ -298,10 +298,10 @@ bench-peers: $(STAMP) native $(PEERS)/.installed  ## measure acep and its peers 
 	$(BIN)/python -m experiments.peers --environment $(PEERS) $(BENCH_ARGS)
 
 # The other commit is built once, below build/commits, which compiles its core: minutes.
-COMMIT ?= fa6fc8c
+COMMIT ?=
 
 bench-commit: $(STAMP) native  ## measure exact runs against another commit of acep in one run (COMMIT=)
-	$(BIN)/python -m experiments.commits --commit $(COMMIT) $(BENCH_ARGS)
+	$(BIN)/python -m experiments.commits $(if $(COMMIT),--commit $(COMMIT)) $(BENCH_ARGS)
 
 # The peers' jars alone are wanted: what their packages depend on would not fit with what acep needs.
 $(PEERS)/.installed: experiments/peers/requirements.txt
