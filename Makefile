@@ -76,7 +76,7 @@ test-whole: export ACEP_CASES := $(or $(ACEP_CASES),1)
 .DEFAULT_GOAL := help
 
 .PHONY: FORCE help venv native test test-long test-all test-whole test-shipped test-peers sanitize lint types docs format demo test-lower-bounds test-wheel wheel bench bench-more \
-	bench-spark bench-peers recall recall-more plots profile notebooks clean wheel-portable
+	bench-spark bench-peers bench-commit recall recall-more plots profile notebooks clean wheel-portable
 
 FORCE:
 
@@ -296,6 +296,12 @@ test-peers: $(STAMP) native $(PEERS)/.installed  ## compare acep with its peers 
 
 bench-peers: $(STAMP) native $(PEERS)/.installed  ## measure acep and its peers in one run; needs a JDK
 	$(BIN)/python -m experiments.peers --environment $(PEERS) $(BENCH_ARGS)
+
+# The other commit is built once, below build/commits, which compiles its core: minutes.
+COMMIT ?=
+
+bench-commit: $(STAMP) native  ## measure exact runs against another commit of acep in one run (COMMIT=)
+	$(BIN)/python -m experiments.commits $(if $(COMMIT),--commit $(COMMIT)) $(BENCH_ARGS)
 
 # The peers' jars alone are wanted: what their packages depend on would not fit with what acep needs.
 $(PEERS)/.installed: experiments/peers/requirements.txt

@@ -33,6 +33,7 @@ PAGES = {
     "device": ("experiments.device", "acep.cli.follow"),
     "disorder": ("experiments.disorder",),
     "drift": ("experiments.overload.drift",),
+    "exact": ("experiments.commits.__main__", "experiments/commits/"),
     "first_batch": ("experiments.spark.first_batch",),
     "generalisation": ("experiments.overload.generalise",),
     "keys": ("experiments.spark.keys",),

@@ -137,7 +137,7 @@ def stream(workload: Overload, replicate: int = 0) -> Stream:
 def _without(events: pa.Table, workload: Overload, replicate: int) -> pa.Table:
     if replicate == 0:
         return events
-    keys = [*workload.plan.keys, "symbol"]  # a query without a key ties symbols together
+    keys = [*workload.plan.keys, workload.sampled]
     column = events[keys[0]].combine_chunks()
     held = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     held = held.unify_dictionaries() if isinstance(held, pa.ChunkedArray) else held

@@ -1,4 +1,4 @@
-"""The workload of an experiment under overload: a query on a real stream, with a half to learn from and one to test."""
+"""The workload of an experiment under overload: a query on a stream, with a half to learn from and one to test."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ __all__ = ["Overload"]
 class Overload:
     """``text``: a query in SASE+, or, where ``within`` is given, a letter expression (``by``: its partition).
 
-    ``file``: the real stream. ``errors``: the error budget. ``control``: no predicate ties events together, so that
-    the planner would merge, and the node engine is taken all the same.
+    ``file``: the real stream, or one of :data:`experiments.streams.GENERATED`. ``errors``: the error budget.
+    ``control``: no predicate ties events together, so that the planner would merge, and the node engine is taken all
+    the same. ``sampled``: the column of whose values a sample has some, where the query has no partition.
     """
 
     name: str
@@ -36,10 +37,12 @@ class Overload:
     within: str | None = None
     by: str | None = None
     control: bool = False
+    sampled: str = "symbol"
 
     def events(self) -> pa.Table:
         """Return the whole stream in order of time. Raises :class:`FileNotFoundError` if it is missing."""
-        return _stream(self.file)
+        generate = streams.GENERATED.get(self.file)
+        return generate() if generate else _stream(self.file)
 
     @cached_property
     def query(self) -> Query:

@@ -1,10 +1,11 @@
-"""The workloads of the best-effort experiments, by their permanent names, over all the real streams."""
+"""The workloads of the best-effort experiments, by their permanent names: on all real streams and on generated ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
+from experiments.overload.heavy import heavy
 from experiments.overload.workload import Overload
 
 __all__ = ["OVERLOADS", "chosen"]
@@ -212,7 +213,9 @@ def _controls() -> Iterable[Overload]:
         yield Overload(f"letters-{name}-k1-{tight}", about, file, letters, errors=1, within=within, by=by, control=True)
 
 
-OVERLOADS: dict[str, Overload] = {one.name: one for one in (*_first(), *_bars(), *_tweets(), *_others(), *_controls())}
+OVERLOADS: dict[str, Overload] = {
+    workload.name: workload for workload in (*_first(), *_bars(), *_tweets(), *_others(), *heavy(), *_controls())
+}
 """All workloads, by name."""
 
 

@@ -17,6 +17,7 @@ from experiments.measured_code import Sources, digest_code, digest_files, measur
 from experiments.results import RESULTS, compact, update_ages, write, write_page
 
 PAGES = sorted(RESULTS.glob("*.md"))
+UNMEASURED = {"exact"}  # pages that no run has written yet: who writes one removes it here
 ORIGIN = {"date": "2020-02-03", "sources": "12ab"}
 COMMAND = "`python -m experiments.results` says on each page how old it is"
 
@@ -55,7 +56,7 @@ def sources() -> Sources:
 
 
 def test_each_page_says_what_it_measures(sources: Sources) -> None:
-    assert [page.stem for page in PAGES] == sorted(MEASURED)
+    assert [page.stem for page in PAGES] == sorted(MEASURED.keys() - UNMEASURED)
     for page, parts in MEASURED.items():
         files = [part if part.endswith("/") else part.replace(".", "/") + ".py" for part in parts]
         assert all(any(name.startswith(file) for name in measured_files(page, sources)) for file in files), page
@@ -134,6 +135,7 @@ EVERY = tuple(MEASURED)
         ("experiments/results.py", ()),
         ("experiments/peers/java/common/Event.java", ("peers",)),
         ("experiments/disorder.py", ("disorder",)),
+        ("experiments/commits/worker.py", ("exact",)),
     ],
 )
 def test_which_pages_a_change_makes_older(file: str, pages: tuple[str, ...], sources: Sources) -> None:
