@@ -168,11 +168,12 @@ const std::vector<NodeEngine::Turn>& NodeEngine::turns(uint32_t pattern) {
         auto next = static_cast<uint32_t>(turns_.size());
         std::vector<Turn> found;
         for (uint32_t s = 0; s < tables_.states.size(); ++s) {
-            Turn turn{s, {}, false, {}, 0, true};
+            Turn turn{s, {}, {}, false, {}, 0, true};
             for (Arc& arc : tables_.states[s].arcs) {
                 if (!classifier_.has(next, arc.event_class)) continue;
                 for (Put& put : arc.puts) simplify(put);  // here, as programs come after the arcs that use them
                 turn.arcs.push_back(&arc);
+                turn.keys.push_back(s == 0 ? RegisterKey{} : key_of(arc));
                 turn.blocks = turn.blocks || (arc.blocking && tables_.strategy == Strategy::next);
             }
             if (turn.arcs.empty()) continue;
@@ -370,17 +371,23 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
             if (list.starts()[i] >= low) all_.push_back(i);
         }
     }
-    const size_t many = simple ? list.size() : all_.size();
-    if (resting_ && !suffices(many * turn.arcs.size())) {
+    const size_t living = simple ? list.size() : all_.size();
+    if (resting_ && !suffices(living * turn.arcs.size())) {
         wake(key(event));
         return step(part, turn, event, low);
     }
     if (turn.blocks) taken_.assign(list.end, 0);
     bool took = false;
-    for (const Arc* arc : turn.arcs) {
+    for (size_t number = 0; number < turn.arcs.size(); ++number) {
+        const Arc* arc = turn.arcs[number];
+        const RegisterKey& key_of_arc = turn.keys[number];
+        const bool keyed = !key_of_arc.empty();
         if (!arc->lifetime.has(event.ts)) continue;
         const int64_t rest = tables_.states[arc->target].rest;
         const bool decides = turn.blocks && arc->blocking;
+        if (keyed) find_alike(key_of_arc, list, slots, event, low, alive);
+        const std::vector<uint32_t>& rows = keyed ? alike_ : all_;
+        const size_t many = keyed ? alike_.size() : living;
         work_.touches += static_cast<int64_t>(many);
         if (shed_) shed_->touched(work_.touches);
         const int64_t same = cost(*arc, 0);  // for all rows where they are simple
@@ -388,21 +395,28 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
         size_t at = 0;
         while (at < many) {
             size_t count = 0;
-            if (simple) {
+            if (simple && keyed) {
+                count = std::min(many - at, block_rows);
+                std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(at), count, block_.rows.begin());
+                at += count;
+                block_.contiguous = false;
+            } else if (simple) {
                 count = std::min(many - at, block_rows);
                 for (size_t i = 0; i < count; ++i) block_.rows[i] = list.head + static_cast<uint32_t>(at + i);
                 at += count;
                 block_.contiguous = true;
             } else {
                 for (; at < many && count < block_rows; ++at) {
-                    uint32_t row = all_[at];
+                    uint32_t row = rows[at];
                     int64_t paid = list.errors()[row] + cost(*arc, event.position - list.positions()[row] - 1);
                     if (paid + rest <= tables_.budget || (decides && taken_[row] == 0)) block_.rows[count++] = row;
                 }
                 block_.contiguous = false;
             }
-            if (!arc->leaving.empty()) count = passing(arc->leaving, list, slots, event, count);
-            if (!arc->binding.empty()) count = passing(arc->binding, list, slots, event, count);
+            const auto &leaving = keyed ? key_of_arc.leaving : arc->leaving,
+                       &binding = keyed ? key_of_arc.binding : arc->binding;
+            if (!leaving.empty()) count = passing(leaving, list, slots, event, count);
+            if (!binding.empty()) count = passing(binding, list, slots, event, count);
             if (simple && !shed_ && !decides) {
                 if (count != 0) make(*arc, list, std::span(block_.rows.data(), count), event, same, false);
                 continue;

@@ -18,6 +18,7 @@
 #include "nodes/nodes_merging.hpp"
 #include "nodes/nodes_registers.hpp"
 #include "nodes/nodes_shedding.hpp"
+#include "nodes/register_keys.hpp"
 #include "session/engine.hpp"
 
 namespace acep {
@@ -109,6 +110,7 @@ private:
     struct Turn {
         uint32_t state;
         std::vector<const Arc*> arcs;
+        std::vector<RegisterKey> keys;  // by arc
         bool blocks;  // for some arc, a node that can take the event must not ignore it
         std::vector<Way> ways;  // by arc
         uint32_t sharing;       // how many numbers the ways have in `shared`
@@ -169,6 +171,8 @@ private:
     int64_t key(const Event& event) const { return tables_.key(event); }
     int64_t cost(const Arc& arc, int64_t between) const;
     void step(Part& part, const Turn& turn, const Event& event, int64_t low);
+    RegisterKey key_of(const Arc& arc);
+    void find_alike(const RegisterKey& key, NodeList& list, uint32_t slots, const Event& event, int64_t low, bool alive);
     void begin(const Turn& turn, const Event& event);
     void contiguous_end(Part& part, const Event& event);
     void find_ended();
@@ -321,6 +325,9 @@ private:
     std::vector<int64_t> told_;  // values of the match that is written, if the last node has them
     std::vector<uint8_t> told_valid_;
     std::vector<uint32_t> all_;  // live rows of a list
+    std::vector<uint32_t> alike_;  // those of them whose registers are equal to the event's attributes
+    std::vector<int64_t> wanted_words_;  // these attributes
+    std::vector<std::vector<std::vector<std::pair<uint32_t, bool>>>> keys_;  // by state and number: slots of a key
     std::vector<uint8_t> taken_;
     uint32_t current_ = NIL;  // number of the current event, once bound
     int64_t clock_ = NEVER;
