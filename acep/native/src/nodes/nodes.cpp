@@ -33,6 +33,15 @@ NodeEngine::NodeEngine(Tables tables, EventClassifier& classifier, Partitions& p
     find_frames();
     find_replacing();
     find_ended();
+    if (KnownFuture::serves(tables_)) {
+        future_ = std::make_unique<KnownFuture>(tables_, classifier_, partitions_.columns());
+    }
+}
+
+void NodeEngine::expect(const Batch& batch, size_t from, int64_t stream_row) {
+    if (!future_) return;
+    if (stream_row < 0 || shed_ || resting_ || bounded()) return future_->forget();
+    future_->look(batch, from, stream_row, work_.nodes);
 }
 
 // Find the slots that hold lists of frames, including copies; repeat until no new one is found.
@@ -320,8 +329,13 @@ int64_t NodeEngine::oldest_start(const Event& event) const {
 
 void NodeEngine::begin(const Turn& turn, const Event& event) {
     if (resting_ && !suffices(turn.arcs.size())) wake(key(event));
+    KnownFuture* const future = future_of(event);
     for (const Arc* arc : turn.arcs) {
         if (!arc->lifetime.has(event.ts)) continue;
+        if (future != nullptr && !future->leads(event.row, *arc)) {
+            future->spare(1);
+            continue;
+        }
         if (shed_ && shed_->limited() && !shed_->affords()) {
             if (shed_->shadow) {
                 shed_->lose(key(event));
@@ -378,6 +392,7 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
     }
     if (turn.blocks) taken_.assign(list.end, 0);
     bool took = false;
+    KnownFuture* const future = future_of(event);
     for (size_t number = 0; number < turn.arcs.size(); ++number) {
         const Arc* arc = turn.arcs[number];
         const RegisterKey& key_of_arc = turn.keys[number];
@@ -385,6 +400,11 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
         if (!arc->lifetime.has(event.ts)) continue;
         const int64_t rest = tables_.states[arc->target].rest;
         const bool decides = turn.blocks && arc->blocking;
+        const bool barren = future != nullptr && !future->leads(event.row, *arc);
+        if (barren && !decides) {
+            future->spare(1);
+            continue;
+        }
         if (keyed) find_alike(key_of_arc, list, slots, event, low, alive);
         const std::vector<uint32_t>& rows = keyed ? alike_ : all_;
         const size_t many = keyed ? alike_.size() : living;
@@ -417,6 +437,18 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
                        &binding = keyed ? key_of_arc.binding : arc->binding;
             if (!leaving.empty()) count = passing(leaving, list, slots, event, count);
             if (!binding.empty()) count = passing(binding, list, slots, event, count);
+            if (future != nullptr && !decides) {
+                size_t kept = 0;
+                for (size_t i = 0; i < count; ++i) {
+                    const uint32_t row = block_.rows[i];
+                    const int64_t price = simple ? same : cost(*arc, event.position - list.positions()[row] - 1);
+                    block_.rows[kept] = row;
+                    kept += future->leads(*arc, list, slots, row, event, list.starts()[row], list.errors()[row] + price)
+                                ? 1
+                                : 0;
+                }
+                count = kept;
+            }
             if (simple && !shed_ && !decides) {
                 if (count != 0) make(*arc, list, std::span(block_.rows.data(), count), event, same, false);
                 continue;
@@ -430,7 +462,11 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
                 }
                 const int64_t price = simple ? same : cost(*arc, event.position - list.positions()[row] - 1);
                 const int64_t paid = list.errors()[row] + price;
-                if (paid + rest > tables_.budget) continue;
+                if (paid + rest > tables_.budget || barren) continue;
+                if (decides && future != nullptr &&
+                    !future->leads(*arc, list, slots, row, event, list.starts()[row], paid)) {
+                    continue;
+                }
                 if (early && !foreseen(*arc, list, row, event, static_cast<int32_t>(paid))) continue;
                 make(*arc, list, std::span(&row, 1), event, price, early);
             }
@@ -615,6 +651,7 @@ int64_t NodeEngine::bytes() const {
         for (const Part& part : parts_) total += held(part).reserved;
     }
     if (completion_) total += completion_->bytes();
+    if (future_) total += future_->bytes();
     return total + (shedding() != nullptr ? shedding()->bytes() : 0);
 }
 

@@ -12,6 +12,7 @@
 #include "common/arena.hpp"
 #include "completion/completion.hpp"
 #include "nodes/bound_cells.hpp"
+#include "nodes/known_future.hpp"
 #include "nodes/nodes_dominance.hpp"
 #include "nodes/nodes_matches.hpp"
 #include "nodes/nodes_memory.hpp"
@@ -38,6 +39,8 @@ public:
     void forget(uint32_t partition) override;
     void restart(uint32_t partition) override;
     void begin_again() override;
+    void expect(const Batch& batch, size_t from, int64_t stream_row) override;
+    bool knows(const Event& event) const override { return future_ && !shed_ && future_->knows(event); }
     int64_t bytes() const override;
     int64_t partial_matches(int64_t clock) const override { return partial_matches_in({}, clock); }
     // The same in some states only, or in all of them if none is given.
@@ -171,6 +174,10 @@ private:
     int64_t key(const Event& event) const { return tables_.key(event); }
     int64_t cost(const Arc& arc, int64_t between) const;
     void step(Part& part, const Turn& turn, const Event& event, int64_t low);
+    // Return the known future, if it is that of the event.
+    KnownFuture* future_of(const Event& event) const {
+        return knows(event) ? future_.get() : nullptr;
+    }
     RegisterKey key_of(const Arc& arc);
     void find_alike(const RegisterKey& key, NodeList& list, uint32_t slots, const Event& event, int64_t low, bool alive);
     void begin(const Turn& turn, const Event& event);
@@ -336,6 +343,7 @@ private:
     NodeAdmission admission_;
     std::unique_ptr<Shedding> shed_;  // if nodes may have to be dropped
     std::unique_ptr<Shedding> resting_;  // the same while the budget is sufficient: nodes have no extra slots
+    std::unique_ptr<KnownFuture> future_;  // if it can tell anything
     std::unique_ptr<Dominance> dominance_;  // if only match points are asked for
     std::unique_ptr<Completion> completion_;  // if complete runs are not written directly
     Endings endings_;  // of the current event, if its matches are written later

@@ -9,12 +9,11 @@ constexpr uint32_t few_searched = 16;
 
 }  // namespace
 
-// Return the key of an arc, with the number of its index among those of the state.
-RegisterKey NodeEngine::key_of(const Arc& arc) {
+RegisterKey register_key(const Arc& arc, const std::vector<BlockProgram>& programs) {
     RegisterKey key;
     const auto take = [&](const std::vector<Check>& checks, std::vector<Check>& rest) {
         for (const Check& check : checks) {
-            const auto equality = classifier_.programs()[check.program].equality();
+            const auto equality = programs[check.program].equality();
             if (equality && check.only < 0 && check.loops.empty()) {
                 const Source *a = &check.sources[equality->a], *b = &check.sources[equality->b];
                 if (a->from != From::slot) std::swap(a, b);
@@ -28,6 +27,12 @@ RegisterKey NodeEngine::key_of(const Arc& arc) {
     };
     take(arc.leaving, key.leaving);
     take(arc.binding, key.binding);
+    return key;
+}
+
+// Return the key of an arc, with the number of its index among those of the state.
+RegisterKey NodeEngine::key_of(const Arc& arc) {
+    RegisterKey key = register_key(arc, classifier_.programs());
     if (key.empty()) return key;
     if (keys_.size() < tables_.states.size()) keys_.resize(tables_.states.size());
     auto& known = keys_[arc.source];

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "chains/node_list.hpp"
-#include "common/hash.hpp"
+#include "expression/vm.hpp"
 #include "plan/tables.hpp"
 
 namespace acep {
@@ -24,6 +24,9 @@ struct RegisterKey {
 
     bool empty() const { return parts.empty(); }
 };
+
+// Return the key of an arc; the number of its index is not set.
+RegisterKey register_key(const Arc& arc, const std::vector<BlockProgram>& programs);
 
 // Return a word that is equal for equal values: the two zeros are equal.
 inline int64_t canonical(int64_t word, bool doubles) {

@@ -50,6 +50,9 @@ public:
     void fetch(uint32_t partition, uint32_t hop) const override;
     bool fetches() const override { return engine_->fetches(); }
     void event(uint32_t partition, const Event& event) override;
+    void expect(const Batch& batch, size_t from, int64_t stream_row) override {
+        engine_->expect(batch, from, stream_row);
+    }
     void advance(int64_t clock) override;
     void end() override;
     bool idle(uint32_t partition, int64_t soonest) override;

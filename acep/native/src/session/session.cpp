@@ -73,6 +73,7 @@ size_t Session::push(const Batch& batch, size_t from, size_t to, size_t enough, 
         // How many of some rows are matched again.
         const auto came = [at, stop = std::max(at, again)](size_t rows) { return std::min(at + rows, stop) - at; };
         const int64_t arrivals = arrived();
+        for (auto& engine : engines_) engine->expect(batch, at, hold ? -1 : seen_ - static_cast<int64_t>(at));
         classifier_.classify(batch, at, n, pattern);
         for (auto& table : tables_) {
             const bool positions = batch.positions();

@@ -1,0 +1,122 @@
+// The known future: the rest of a batch says which partial matches can go on, so that others need not be made.
+//
+// A partial match is made only if, within its window, a later row of the batch can follow it: a row of the event class
+// of an arc, with equal partition keys, whose attributes are equal to those registers that the arc compares with them,
+// and which itself can be followed until a run may end. Rows are entered from the last one backwards, so that what
+// follows a row is known when it is entered. Where a window reaches beyond the batch, everything is possible.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "chains/node_list.hpp"
+#include "common/columns.hpp"
+#include "nodes/register_keys.hpp"
+#include "plan/event_classifier.hpp"
+#include "plan/tables.hpp"
+
+namespace acep {
+
+// The rows that an arc may bind, by partition and by attributes that must be equal to registers. Rows of one key are
+// linked in the order of the batch.
+class RowsAhead {
+public:
+    RowsAhead(uint32_t of_arc, std::vector<RegisterKey::Part> parts) : arc(of_arc), parts_(std::move(parts)) {}
+
+    const uint32_t arc;  // number
+    std::span<const RegisterKey::Part> parts() const { return parts_; }
+    bool is(uint32_t of_arc, const std::vector<RegisterKey::Part>& parts) const { return arc == of_arc && parts_ == parts; }
+
+    void clear(size_t rows);
+    // Enter a row before all that were entered.
+    void add(const Batch& batch, std::span<const uint32_t> keys, uint32_t row);
+    // Return the first row after `now` with the keys of row `now` and with these words, or NIL. Rows up to `now` are
+    // forgotten.
+    uint32_t next(const Batch& batch, std::span<const uint32_t> keys, uint32_t now, const int64_t* words);
+    int64_t bytes() const { return heap_bytes(heads_, later_, parts_); }
+
+private:
+    size_t place(const Batch& batch, std::span<const uint32_t> keys, uint32_t now, const int64_t* words) const;
+
+    std::vector<RegisterKey::Part> parts_;
+    std::vector<uint32_t> heads_;  // hash table (open addressing): the first row of each key
+    std::vector<uint32_t> later_;  // by row: the next one of its key
+    std::vector<int64_t> words_;
+    uint32_t first_ = 0;  // row of later_[0]
+    size_t keys_ = 0;
+    friend class KnownFuture;
+};
+
+class KnownFuture {
+public:
+    KnownFuture(const Tables& tables, EventClassifier& classifier, std::span<const uint32_t> keys);
+    // Return whether the future can tell anything for these tables.
+    static bool serves(const Tables& tables);
+
+    // Prepare for rows from `from` on, where that seems worth it. `stream_row`: the number of row 0 in the stream.
+    void look(const Batch& batch, size_t from, int64_t stream_row, int64_t nodes);
+    // Return whether the future of an event is known.
+    bool knows(const Event& event) const {
+        return event.batch == batch_ && event.row >= from_ && event.row < limit_;
+    }
+    // Return whether a row can be followed after the arc has bound it.
+    bool leads(size_t row, const Arc& arc) const { return ((leads_[row - from_] >> arc.number) & 1) != 0; }
+    // Return whether the partial match that an arc makes of row `from` of a list can be followed.
+    bool leads(const Arc& arc, NodeList& list, uint32_t slots, uint32_t from, const Event& event, int64_t start,
+               int64_t error);
+    void forget() { from_ = limit_ = 0; }
+    int64_t bytes() const;
+
+private:
+    // How a register of a new partial match is set.
+    struct Setting {
+        enum Way : uint8_t { copied, read } way;
+        uint32_t from;  // a slot of the state before, or a column of the event
+    };
+    // An arc that may follow another one.
+    struct Follower {
+        uint32_t arc;
+        int64_t least;    // the error that it adds until a run may end
+        uint32_t by_row;  // number of the rows ahead by what the event sets
+        std::vector<Setting> of_row;
+        uint32_t by_node; // by what is known of a partial match
+        std::vector<Setting> of_node;
+    };
+    struct Binding {
+        uint32_t event_class = 0;
+        bool ends = false;  // a run may end with it
+        int64_t least = 0;  // error of the arc alone
+        std::vector<Follower> followers;
+        std::vector<uint32_t> entered;  // numbers of the rows ahead that its rows enter
+    };
+
+    uint32_t rows_ahead(uint32_t arc, std::vector<RegisterKey::Part> parts);
+    void enter(const Batch& batch, size_t from, size_t end);
+    bool leads_by_row(const Batch& batch, const Binding& binding, uint32_t row, int64_t latest);
+    void judge();
+
+    const Tables& tables_;
+    EventClassifier& classifier_;
+    std::vector<uint32_t> keys_;  // columns of the partition key
+    std::vector<Binding> bindings_;  // by number of the arc
+    std::vector<RowsAhead> ahead_;
+    std::vector<uint64_t> leads_;  // by row: the arcs after which it can be followed
+    std::vector<int64_t> words_;
+    const Batch* batch_ = nullptr;  // of the current push
+    size_t from_ = 0, limit_ = 0;  // its rows whose future is known
+    int64_t horizon_ = 0;  // no row is missing before this time
+    // What it costs and brings (in units of some nanoseconds).
+    int64_t stream_row_ = -1;
+    size_t size_ = 0;
+    size_t stretch_ = 0;  // rows for which it was prepared the last time
+    size_t wait_until_ = 0;
+    int64_t resumes_ = 0;  // row of the stream before which it is not tried again
+    int64_t nodes_before_ = 0, row_before_ = 0;
+    int64_t entered_ = 0, asked_ = 0, refused_ = 0;
+
+public:
+    void spare(int64_t nodes) { refused_ += nodes; }
+};
+
+}  // namespace acep
