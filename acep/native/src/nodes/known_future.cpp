@@ -13,7 +13,8 @@ namespace {
 
 constexpr size_t most_arcs_ahead = 64;
 constexpr uint32_t passed = NIL - 1;  // all rows of a key are over
-constexpr size_t first_stretch = 4096, most_stretch = 65536;  // rows
+constexpr size_t first_stretch = 4096, most_stretch = 65536, tested_stretch = 16;  // rows
+constexpr size_t most_rows = size_t{1} << 22;  // that are known ahead
 // Costs, in units of 8 ns: to enter a row, to ask for a partial match, and to make one.
 constexpr int64_t to_enter = 4, to_ask = 3, to_make = 20;
 
@@ -86,7 +87,7 @@ uint32_t RowsAhead::next(const Batch& batch, std::span<const uint32_t> keys, uin
 // Known future -----------------------------------------------------------------------------------
 
 bool KnownFuture::serves(const Tables& tables) {
-    if (!tables.timed() || tables.contiguous() || tables.dynamic || tables.arcs() > most_arcs_ahead) return false;
+    if (tables.counted || tables.contiguous() || tables.dynamic || tables.arcs() > most_arcs_ahead) return false;
     return std::ranges::all_of(tables.states, [&](const State& s) {
         return std::ranges::all_of(s.arcs, [&](const Arc& arc) { return arc.number < tables.arcs(); });
     });
@@ -156,7 +157,7 @@ void KnownFuture::judge() {
     entered_ = asked_ = refused_ = 0;
 }
 
-void KnownFuture::look(const Batch& batch, size_t from, int64_t stream_row, int64_t nodes) {
+void KnownFuture::look(const Batch& batch, size_t from, int64_t stream_row, bool last, int64_t nodes) {
     if (stream_row != stream_row_ || batch.size != size_) {  // another batch
         judge();
         stream_row_ = stream_row;
@@ -167,36 +168,44 @@ void KnownFuture::look(const Batch& batch, size_t from, int64_t stream_row, int6
     if (from >= from_ && from < limit_) return;
     if (limit_ != 0) judge();
     from_ = limit_ = 0;
+    if (taking == Taking::never || (tables_.span < 0 && !last)) return;
+    const bool always = taking == Taking::always;
     const int64_t here = stream_row + static_cast<int64_t>(from), rows = here - row_before_;
-    if (here < resumes_) return;
+    if (here < resumes_ && !always) return;
     // At first, see how many partial matches are made.
-    if (stretch_ == 0) {
+    if (stretch_ == 0 && !always) {
         if (rows < 512) return;
         const int64_t made = nodes - nodes_before_;
         row_before_ = here;
         nodes_before_ = nodes;
         if (made * to_make < rows * to_enter) return;
     }
-    size_t limit = std::min(batch.size, from + std::clamp(2 * stretch_, first_stretch, most_stretch));
-    const auto reaches = [&](size_t row) {
-        int64_t last;
-        if (__builtin_add_overflow(batch.ts[row], tables_.span, &last)) last = std::numeric_limits<int64_t>::max();
-        return static_cast<size_t>(std::upper_bound(batch.ts + row, batch.ts + batch.size, last) - batch.ts);
+    // The row behind the last one in the window of a row.
+    const auto behind = [&](size_t row) {
+        return static_cast<size_t>(std::upper_bound(batch.ts + row, batch.ts + batch.size, end_of(batch.ts[row])) -
+                                   batch.ts);
     };
-    size_t end = reaches(limit - 1);
-    if (end == batch.size) {
-        // Only rows whose window ends within the batch gain by it.
-        if (reaches(from) == batch.size) return;
+    // Only rows whose window ends within the batch gain by it, if events may come later.
+    if (!last && behind(from) == batch.size) return;
+    size_t limit =
+        std::min(batch.size, from + (always ? tested_stretch : std::clamp(2 * stretch_, first_stretch, most_stretch)));
+    size_t end = behind(limit - 1);
+    // Rows behind the stretch are entered again for the next one, so it is at least as long as they are.
+    if (end - limit > limit - from) {
+        limit = std::min(batch.size, from + (end - limit));
+        end = behind(limit - 1);
     }
-    if (end - limit > limit - from) limit = std::min(batch.size, from + (end - limit)), end = reaches(limit - 1);
+    if (end == batch.size) limit = end;
+    if (end - from > most_rows) return;
     stretch_ = limit - from;
+    open_ = end == batch.size && !last;
     from_ = from;
     limit_ = limit;
     enter(batch, from, end);
 }
 
 void KnownFuture::enter(const Batch& batch, size_t from, size_t end) {
-    horizon_ = end == batch.size ? batch.ts[end - 1] : std::numeric_limits<int64_t>::max();
+    horizon_ = batch.ts[end - 1];
     for (RowsAhead& rows : ahead_) {
         rows.first_ = static_cast<uint32_t>(from);
         rows.clear(end - from);
@@ -211,8 +220,7 @@ void KnownFuture::enter(const Batch& batch, size_t from, size_t end) {
             bool null = false;
             for (const uint32_t c : keys_) null = null || batch.columns[c].null(row);
             if (null) continue;
-            int64_t latest;
-            if (__builtin_add_overflow(batch.ts[row], tables_.span, &latest)) latest = std::numeric_limits<int64_t>::max();
+            const int64_t latest = end_of(batch.ts[row]);
             uint64_t leads = 0;
             for (size_t a = 0; a < bindings_.size(); ++a) {
                 const Binding& binding = bindings_[a];
@@ -232,7 +240,7 @@ void KnownFuture::enter(const Batch& batch, size_t from, size_t end) {
 }
 
 bool KnownFuture::leads_by_row(const Batch& batch, const Binding& binding, uint32_t row, int64_t latest) {
-    if (binding.ends || latest >= horizon_) return true;
+    if (binding.ends || (open_ && latest >= horizon_)) return true;
     for (const Follower& follower : binding.followers) {
         words_.clear();
         bool null = false;
@@ -251,8 +259,8 @@ bool KnownFuture::leads_by_row(const Batch& batch, const Binding& binding, uint3
 bool KnownFuture::leads(const Arc& arc, NodeList& list, uint32_t slots, uint32_t from, const Event& event,
                         int64_t start, int64_t error) {
     const Binding& binding = bindings_[arc.number];
-    int64_t latest;
-    if (binding.ends || __builtin_add_overflow(start, tables_.span, &latest) || latest >= horizon_) return true;
+    const int64_t latest = end_of(start);
+    if (binding.ends || (open_ && latest >= horizon_)) return true;
     ++asked_;
     const Batch& batch = *event.batch;
     for (const Follower& follower : binding.followers) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "nodes/register_keys.hpp"
 #include "plan/event_classifier.hpp"
 #include "plan/tables.hpp"
+#include "session/engine.hpp"
 
 namespace acep {
 
@@ -50,12 +52,15 @@ private:
 
 class KnownFuture {
 public:
+    Taking taking = Taking::where_it_pays;
+
     KnownFuture(const Tables& tables, EventClassifier& classifier, std::span<const uint32_t> keys);
     // Return whether the future can tell anything for these tables.
     static bool serves(const Tables& tables);
 
     // Prepare for rows from `from` on, where that seems worth it. `stream_row`: the number of row 0 in the stream.
-    void look(const Batch& batch, size_t from, int64_t stream_row, int64_t nodes);
+    // `last`: no event comes after the batch. `nodes`: partial matches made so far.
+    void look(const Batch& batch, size_t from, int64_t stream_row, bool last, int64_t nodes);
     // Return whether the future of an event is known.
     bool knows(const Event& event) const {
         return event.batch == batch_ && event.row >= from_ && event.row < limit_;
@@ -93,6 +98,13 @@ private:
 
     uint32_t rows_ahead(uint32_t arc, std::vector<RegisterKey::Part> parts);
     void enter(const Batch& batch, size_t from, size_t end);
+    // Return the last time in a window that begins at `start`.
+    int64_t end_of(int64_t start) const {
+        int64_t end;
+        return tables_.span < 0 || __builtin_add_overflow(start, tables_.span, &end)
+                   ? std::numeric_limits<int64_t>::max()
+                   : end;
+    }
     bool leads_by_row(const Batch& batch, const Binding& binding, uint32_t row, int64_t latest);
     void judge();
 
@@ -105,12 +117,13 @@ private:
     std::vector<int64_t> words_;
     const Batch* batch_ = nullptr;  // of the current push
     size_t from_ = 0, limit_ = 0;  // its rows whose future is known
-    int64_t horizon_ = 0;  // no row is missing before this time
+    // No row is missing before this time; with `open_`, later ones may come.
+    int64_t horizon_ = 0;
+    bool open_ = true;
     // What it costs and brings (in units of some nanoseconds).
     int64_t stream_row_ = -1;
     size_t size_ = 0;
     size_t stretch_ = 0;  // rows for which it was prepared the last time
-    size_t wait_until_ = 0;
     int64_t resumes_ = 0;  // row of the stream before which it is not tried again
     int64_t nodes_before_ = 0, row_before_ = 0;
     int64_t entered_ = 0, asked_ = 0, refused_ = 0;

@@ -39,7 +39,8 @@ public:
     void forget(uint32_t partition) override;
     void restart(uint32_t partition) override;
     void begin_again() override;
-    void expect(const Batch& batch, size_t from, int64_t stream_row) override;
+    void expect(const Batch& batch, size_t from, int64_t stream_row, bool last) override;
+    void take_ways(Taking index, Taking future) override;
     bool knows(const Event& event) const override { return future_ && !shed_ && future_->knows(event); }
     int64_t bytes() const override;
     int64_t partial_matches(int64_t clock) const override { return partial_matches_in({}, clock); }
@@ -332,6 +333,7 @@ private:
     std::vector<int64_t> told_;  // values of the match that is written, if the last node has them
     std::vector<uint8_t> told_valid_;
     std::vector<uint32_t> all_;  // live rows of a list
+    Taking index_ = Taking::where_it_pays;
     std::vector<uint32_t> alike_;  // those of them whose registers are equal to the event's attributes
     std::vector<int64_t> wanted_words_;  // these attributes
     std::vector<std::vector<std::vector<std::pair<uint32_t, bool>>>> keys_;  // by state and number: slots of a key

@@ -78,7 +78,8 @@ void NodeEngine::find_alike(const RegisterKey& key, NodeList& list, uint32_t slo
     if (list.by_registers.size() <= key.number) list.by_registers.resize(key.number + 1);
     RegisterIndex& index = list.by_registers[key.number];
     const uint32_t missing = list.end - std::max(index.indexed, list.head);
-    if (list.size() <= few_searched || bounded() || index.credit < 2 * uint64_t{missing}) {
+    const bool pays = list.size() > few_searched && index.credit >= 2 * uint64_t{missing};
+    if (bounded() || index_ == Taking::never || (!pays && index_ != Taking::always)) {
         index.credit += list.size();
         if (list.plain && key.parts.size() == 1 && !key.parts[0].doubles) {
             const int64_t wanted = wanted_words_[0], *words = list.slot(key.parts[0].slot);
