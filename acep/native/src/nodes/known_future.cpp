@@ -22,8 +22,10 @@ constexpr int64_t to_enter = 4, to_ask = 3, to_make = 20;
 
 // Rows ahead -------------------------------------------------------------------------------------
 
-void RowsAhead::clear(size_t rows) {
+void RowsAhead::clear(size_t first, size_t rows) {
+    first_ = static_cast<uint32_t>(first);
     later_.assign(rows, NIL);
+    ends_.assign(rows, FAR);
     heads_.assign(64, NIL);
     keys_ = 0;
 }
@@ -49,7 +51,8 @@ size_t RowsAhead::place(const Batch& batch, std::span<const uint32_t> keys, uint
     return at;
 }
 
-void RowsAhead::add(const Batch& batch, std::span<const uint32_t> keys, uint32_t row) {
+void RowsAhead::add(const Batch& batch, std::span<const uint32_t> keys, uint32_t row,
+                    int64_t end) {
     words_.clear();
     for (const auto& part : parts_) {
         const Column& c = batch.columns[part.column];
@@ -69,19 +72,22 @@ void RowsAhead::add(const Batch& batch, std::span<const uint32_t> keys, uint32_t
     uint32_t& head = heads_[place(batch, keys, row, words_.data())];
     if (head == NIL) ++keys_;
     later_[row - first_] = head;
+    ends_[row - first_] = head == NIL ? end : std::min(end, ends_[head - first_]);
     head = row;
 }
 
-uint32_t RowsAhead::next(const Batch& batch, std::span<const uint32_t> keys, uint32_t now, const int64_t* words) {
+int64_t RowsAhead::earliest_end(const Batch& batch, std::span<const uint32_t> keys, uint32_t now,
+                                const int64_t* words) {
     uint32_t& head = heads_[place(batch, keys, now, words)];
-    while (head != NIL && head <= now) {
+    if (head == NIL) return FAR;
+    while (head <= now) {
         head = later_[head - first_];
         if (head == NIL) {
             head = passed;
-            return NIL;
+            return FAR;
         }
     }
-    return head;
+    return ends_[head - first_];
 }
 
 // Known future -----------------------------------------------------------------------------------
@@ -168,6 +174,7 @@ void KnownFuture::look(const Batch& batch, size_t from, int64_t stream_row, bool
     if (from >= from_ && from < limit_) return;
     if (limit_ != 0) judge();
     from_ = limit_ = 0;
+    if (batch.ts[batch.size - 1] == FAR) return;  // this time stands for none
     if (taking == Taking::never || (tables_.span < 0 && !last)) return;
     const bool always = taking == Taking::always;
     const int64_t here = stream_row + static_cast<int64_t>(from), rows = here - row_before_;
@@ -206,11 +213,10 @@ void KnownFuture::look(const Batch& batch, size_t from, int64_t stream_row, bool
 
 void KnownFuture::enter(const Batch& batch, size_t from, size_t end) {
     horizon_ = batch.ts[end - 1];
-    for (RowsAhead& rows : ahead_) {
-        rows.first_ = static_cast<uint32_t>(from);
-        rows.clear(end - from);
-    }
-    leads_.assign(limit_ - from, 0);
+    for (RowsAhead& rows : ahead_) rows.clear(from, end - from);
+    const size_t arcs = bindings_.size();
+    ends_.assign((limit_ - from) * arcs, FAR);
+    std::vector<std::pair<uint32_t, int64_t>> bound;  // arcs that may bind the row, with the earliest ends
     uint32_t pattern[block_rows];
     for (size_t stop = end; stop > from;) {
         const size_t n = std::min(block_rows, stop - from), at = stop - n;
@@ -220,17 +226,17 @@ void KnownFuture::enter(const Batch& batch, size_t from, size_t end) {
             bool null = false;
             for (const uint32_t c : keys_) null = null || batch.columns[c].null(row);
             if (null) continue;
-            const int64_t latest = end_of(batch.ts[row]);
-            uint64_t leads = 0;
-            for (size_t a = 0; a < bindings_.size(); ++a) {
-                const Binding& binding = bindings_[a];
-                if (!classifier_.has(pattern[row - at], binding.event_class)) continue;
-                if (leads_by_row(batch, binding, static_cast<uint32_t>(row), latest)) leads |= uint64_t{1} << a;
+            bound.clear();
+            for (uint32_t a = 0; a < arcs; ++a) {
+                if (!classifier_.has(pattern[row - at], bindings_[a].event_class)) continue;
+                const int64_t ends = earliest_end(batch, bindings_[a], static_cast<uint32_t>(row));
+                if (ends == FAR || ends > end_of(batch.ts[row])) continue;
+                if (row < limit_) ends_[(row - from) * arcs + a] = ends;
+                bound.emplace_back(a, ends);
             }
-            if (row < limit_) leads_[row - from] = leads;
-            for (; leads != 0; leads &= leads - 1) {
-                for (const uint32_t k : bindings_[static_cast<size_t>(std::countr_zero(leads))].entered) {
-                    ahead_[k].add(batch, keys_, static_cast<uint32_t>(row));
+            for (const auto& [a, ends] : bound) {
+                for (const uint32_t k : bindings_[a].entered) {
+                    ahead_[k].add(batch, keys_, static_cast<uint32_t>(row), ends);
                     ++entered_;
                 }
             }
@@ -239,8 +245,10 @@ void KnownFuture::enter(const Batch& batch, size_t from, size_t end) {
     }
 }
 
-bool KnownFuture::leads_by_row(const Batch& batch, const Binding& binding, uint32_t row, int64_t latest) {
-    if (binding.ends || (open_ && latest >= horizon_)) return true;
+// Return the earliest end of a run after an arc has bound a row, as far as the row tells.
+int64_t KnownFuture::earliest_end(const Batch& batch, const Binding& binding, uint32_t row) {
+    if (binding.ends) return batch.ts[row];
+    int64_t end = open_ ? horizon_ : FAR;
     for (const Follower& follower : binding.followers) {
         words_.clear();
         bool null = false;
@@ -249,11 +257,9 @@ bool KnownFuture::leads_by_row(const Batch& batch, const Binding& binding, uint3
             words_.push_back(batch.columns[setting.from].word(row));
         }
         if (null) continue;
-        const RowsAhead& rows = ahead_[follower.by_row];
-        const uint32_t next = rows.heads_[rows.place(batch, keys_, row, words_.data())];
-        if (next != NIL && batch.ts[next] <= latest) return true;
+        end = std::min(end, ahead_[follower.by_row].earliest_end(batch, keys_, row, words_.data()));
     }
-    return false;
+    return end;
 }
 
 bool KnownFuture::leads(const Arc& arc, NodeList& list, uint32_t slots, uint32_t from, const Event& event,
@@ -279,15 +285,16 @@ bool KnownFuture::leads(const Arc& arc, NodeList& list, uint32_t slots, uint32_t
             }
         }
         if (null_value) continue;
-        const uint32_t next = ahead_[follower.by_node].next(batch, keys_, static_cast<uint32_t>(event.row), words_.data());
-        if (next != NIL && batch.ts[next] <= latest) return true;
+        const auto now = static_cast<uint32_t>(event.row);
+        const int64_t end = ahead_[follower.by_node].earliest_end(batch, keys_, now, words_.data());
+        if (end != FAR && end <= latest) return true;
     }
     ++refused_;
     return false;
 }
 
 int64_t KnownFuture::bytes() const {
-    int64_t total = heap_bytes(leads_, words_, ahead_);
+    int64_t total = heap_bytes(ends_, words_, ahead_);
     for (const RowsAhead& rows : ahead_) total += rows.bytes();
     return total;
 }

@@ -1,9 +1,9 @@
 // The known future: the rest of a batch says which partial matches can go on, so that others need not be made.
 //
-// A partial match is made only if, within its window, a later row of the batch can follow it: a row of the event class
-// of an arc, with equal partition keys, whose attributes are equal to those registers that the arc compares with them,
-// and which itself can be followed until a run may end. Rows are entered from the last one backwards, so that what
-// follows a row is known when it is entered. Where a window reaches beyond the batch, everything is possible.
+// A partial match is made only if a later row of the batch can follow it, and after that others, until a run ends within
+// its window. A row can follow by an arc if it has the arc's event class and equal partition keys, and if its attributes
+// are equal to those registers that the arc compares with them. Rows are entered from the last one backwards, each with
+// the earliest time at which a run may end that binds it. What comes after the batch may end a run at any time.
 #pragma once
 
 #include <cstdint>
@@ -30,13 +30,14 @@ public:
     std::span<const RegisterKey::Part> parts() const { return parts_; }
     bool is(uint32_t of_arc, const std::vector<RegisterKey::Part>& parts) const { return arc == of_arc && parts_ == parts; }
 
-    void clear(size_t rows);
-    // Enter a row before all that were entered.
-    void add(const Batch& batch, std::span<const uint32_t> keys, uint32_t row);
-    // Return the first row after `now` with the keys of row `now` and with these words, or NIL. Rows up to `now` are
-    // forgotten.
-    uint32_t next(const Batch& batch, std::span<const uint32_t> keys, uint32_t now, const int64_t* words);
-    int64_t bytes() const { return heap_bytes(heads_, later_, parts_); }
+    void clear(size_t first, size_t rows);
+    // Enter a row before all that were entered, with the earliest time at which a run may end that binds it.
+    void add(const Batch& batch, std::span<const uint32_t> keys, uint32_t row, int64_t end);
+    // Return the earliest end by one of the rows after `now` that have the keys of row `now` and these words; FAR if there
+    // is none. Rows up to `now` are forgotten.
+    int64_t earliest_end(const Batch& batch, std::span<const uint32_t> keys, uint32_t now, const int64_t* words);
+    int64_t bytes() const { return heap_bytes(heads_, later_, ends_, parts_, words_); }
+    static constexpr int64_t FAR = std::numeric_limits<int64_t>::max();
 
 private:
     size_t place(const Batch& batch, std::span<const uint32_t> keys, uint32_t now, const int64_t* words) const;
@@ -44,10 +45,10 @@ private:
     std::vector<RegisterKey::Part> parts_;
     std::vector<uint32_t> heads_;  // hash table (open addressing): the first row of each key
     std::vector<uint32_t> later_;  // by row: the next one of its key
+    std::vector<int64_t> ends_;    // by row: the earliest end by it or by a later one of its key
     std::vector<int64_t> words_;
     uint32_t first_ = 0;  // row of later_[0]
     size_t keys_ = 0;
-    friend class KnownFuture;
 };
 
 class KnownFuture {
@@ -65,8 +66,14 @@ public:
     bool knows(const Event& event) const {
         return event.batch == batch_ && event.row >= from_ && event.row < limit_;
     }
-    // Return whether a row can be followed after the arc has bound it.
-    bool leads(size_t row, const Arc& arc) const { return ((leads_[row - from_] >> arc.number) & 1) != 0; }
+    // Return the least start of a run that may end within its window after the arc has bound a row; FAR if there is none.
+    int64_t least_start(size_t row, const Arc& arc) const {
+        const int64_t end = ends_[(row - from_) * bindings_.size() + arc.number];
+        int64_t start;
+        if (end == FAR) return FAR;
+        return tables_.span < 0 || __builtin_sub_overflow(end, tables_.span, &start) ? NEVER : start;
+    }
+    static constexpr int64_t FAR = RowsAhead::FAR;
     // Return whether the partial match that an arc makes of row `from` of a list can be followed.
     bool leads(const Arc& arc, NodeList& list, uint32_t slots, uint32_t from, const Event& event, int64_t start,
                int64_t error);
@@ -105,7 +112,7 @@ private:
                    ? std::numeric_limits<int64_t>::max()
                    : end;
     }
-    bool leads_by_row(const Batch& batch, const Binding& binding, uint32_t row, int64_t latest);
+    int64_t earliest_end(const Batch& batch, const Binding& binding, uint32_t row);
     void judge();
 
     const Tables& tables_;
@@ -113,7 +120,7 @@ private:
     std::vector<uint32_t> keys_;  // columns of the partition key
     std::vector<Binding> bindings_;  // by number of the arc
     std::vector<RowsAhead> ahead_;
-    std::vector<uint64_t> leads_;  // by row: the arcs after which it can be followed
+    std::vector<int64_t> ends_;  // by row and arc: the earliest end of a run after the arc has bound the row
     std::vector<int64_t> words_;
     const Batch* batch_ = nullptr;  // of the current push
     size_t from_ = 0, limit_ = 0;  // its rows whose future is known

@@ -337,7 +337,7 @@ void NodeEngine::begin(const Turn& turn, const Event& event) {
     KnownFuture* const future = future_of(event);
     for (const Arc* arc : turn.arcs) {
         if (!arc->lifetime.has(event.ts)) continue;
-        if (future != nullptr && !future->leads(event.row, *arc)) {
+        if (future != nullptr && future->least_start(event.row, *arc) > key(event)) {
             future->spare(1);
             continue;
         }
@@ -405,15 +405,28 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
         if (!arc->lifetime.has(event.ts)) continue;
         const int64_t rest = tables_.states[arc->target].rest;
         const bool decides = turn.blocks && arc->blocking;
-        const bool barren = future != nullptr && !future->leads(event.row, *arc);
-        if (barren && !decides) {
+        // No run that began before it can end within its window.
+        const int64_t least = future == nullptr || decides ? NEVER : future->least_start(event.row, *arc);
+        if (least > key(event)) {
             future->spare(1);
             continue;
         }
-        if (keyed) find_alike(key_of_arc, list, slots, event, low, alive);
+        if (keyed) find_alike(key_of_arc, list, slots, event, std::max(low, least), alive && least <= low);
         const std::vector<uint32_t>& rows = keyed ? alike_ : all_;
-        const size_t many = keyed ? alike_.size() : living;
-        work_.touches += static_cast<int64_t>(many);
+        size_t many = keyed ? alike_.size() : living;
+        uint32_t head = list.head;
+        size_t early = 0;  // rows that began too early
+        if (least > low && !keyed) {
+            const int64_t* const starts = list.starts();
+            if (simple && list.sorted) {
+                head = static_cast<uint32_t>(std::lower_bound(starts + head, starts + list.end, least) - starts);
+                many = list.end - head;
+            } else if (!simple) {
+                early = static_cast<size_t>(std::ranges::count_if(rows, [&](uint32_t r) { return starts[r] < least; }));
+            }
+        }
+        if (many == early) continue;
+        work_.touches += static_cast<int64_t>(many - early);
         if (shed_) shed_->touched(work_.touches);
         const int64_t same = cost(*arc, 0);  // for all rows where they are simple
         if (simple && same + rest > 0 && !decides) continue;
@@ -427,12 +440,13 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
                 block_.contiguous = false;
             } else if (simple) {
                 count = std::min(many - at, block_rows);
-                for (size_t i = 0; i < count; ++i) block_.rows[i] = list.head + static_cast<uint32_t>(at + i);
+                for (size_t i = 0; i < count; ++i) block_.rows[i] = head + static_cast<uint32_t>(at + i);
                 at += count;
                 block_.contiguous = true;
             } else {
                 for (; at < many && count < block_rows; ++at) {
                     uint32_t row = rows[at];
+                    if (early != 0 && list.starts()[row] < least) continue;
                     int64_t paid = list.errors()[row] + cost(*arc, event.position - list.positions()[row] - 1);
                     if (paid + rest <= tables_.budget || (decides && taken_[row] == 0)) block_.rows[count++] = row;
                 }
@@ -458,7 +472,7 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
                 if (count != 0) make(*arc, list, std::span(block_.rows.data(), count), event, same, false);
                 continue;
             }
-            const bool early = shed_ && count != 0 && separate(arc->target) && shed_->foresees(*arc);
+            const bool scored = shed_ && count != 0 && separate(arc->target) && shed_->foresees(*arc);
             for (size_t i = 0; i < count; ++i) {
                 uint32_t row = block_.rows[i];
                 if (decides) {
@@ -467,13 +481,13 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
                 }
                 const int64_t price = simple ? same : cost(*arc, event.position - list.positions()[row] - 1);
                 const int64_t paid = list.errors()[row] + price;
-                if (paid + rest > tables_.budget || barren) continue;
+                if (paid + rest > tables_.budget) continue;
                 if (decides && future != nullptr &&
                     !future->leads(*arc, list, slots, row, event, list.starts()[row], paid)) {
                     continue;
                 }
-                if (early && !foreseen(*arc, list, row, event, static_cast<int32_t>(paid))) continue;
-                make(*arc, list, std::span(&row, 1), event, price, early);
+                if (scored && !foreseen(*arc, list, row, event, static_cast<int32_t>(paid))) continue;
+                make(*arc, list, std::span(&row, 1), event, price, scored);
             }
         }
     }
