@@ -129,6 +129,7 @@ class Session:
         enough: int = 0,  # matches; 0: whatever comes. Of the only plan
         hold: bool = False,  # no time passes: the events may be older than earlier ones, of partitions that were reset
         again: int = 0,  # how many of the first rows are matched again
+        last: bool = False,  # no event comes after the batch
     ) -> int: ...  # the row to go on with: one before the last where so many matches wait to be taken
     def reset(  # the partitions of the first rows
         self,
@@ -139,6 +140,7 @@ class Session:
         columns: Sequence[Input],
         rows: int,
     ) -> None: ...
+    def take_ways(self, index: int, future: int) -> None: ...  # 0 where it pays, 1 never, 2 always
     def begin_again(self, fresh: int) -> None: ...  # prepare for such rows; `fresh` of them come for the first time
     def repeated(self, events: int) -> None: ...  # how many events were pushed more than once, after loading
     def flow(self, engine: int, most: int) -> None: ...  # matches of one event before they have to be taken; 0: any

@@ -36,6 +36,10 @@ EARLIEST, LATEST = -(2**63), 2**63 - 1  # the least and the largest time
 SORTED = 1 << 16  # matches of one match point that are sorted together
 PART = 4096  # events between two reads of matches
 
+WAYS = (0, 0)
+"""When the core takes an index over partial matches, and the known future: 0 where it pays, 1 never, 2 always. All
+answers are the same; tests set it."""
+
 TALLIES = ("matches", "count", "points", "bundles")  # `Tally` in output.hpp
 
 Ints = npt.NDArray[np.int64]
@@ -78,6 +82,8 @@ class NativeSession:
         ]
         for added in self._added:
             self._session.add(*added)
+        self._session.take_ways(*WAYS)
+        self.is_last = False  # no event comes after the batches that are pushed from now on
         self.tallies = False  # whether matches of some plan are only counted
         efforts, recoveries = efforts or {}, recoveries or {}
         for number, effort in efforts.items():
@@ -181,7 +187,7 @@ class NativeSession:
         if self.budget.efforts:
             self.budget.push(batch)
         else:
-            self._session.push(*self._encoder.words(batch))
+            self._session.push(*self._encoder.words(batch), last=self.is_last)
 
     def revise(self, removed: Batch | None, batch: Batch, again: int, fresh: int = 0) -> None:
         """Forget the partitions of the events ``removed`` and of the first ``again`` of a batch, and push the batch.

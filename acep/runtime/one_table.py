@@ -47,6 +47,8 @@ def whole_result(tables: TableStream, table: pa.Table, output: str, *, counts: b
         return tables.asked.give([ALONE[output](tables.anew(query), table) for query in tables.asked.queries])
     if table.num_columns or table.num_rows:
         tables.prepare(table.schema, output, counts=counts)
+        if tables.stream is not None and tables.arrivals is None:
+            tables.stream.expect_end()
     found = [together(parts) for parts in zip(tables.push(table), tables.end(), strict=True)]
     given = [_summary(tables, number, one, output, counts=counts) for number, one in enumerate(found)]
     for one in given:

@@ -125,6 +125,11 @@ class Stream:
         sums: dict[str, Any] = {name: sum(getattr(one, name) for one in parts) for name in names}
         return Counts(events=self._events, memory=self._peak, unknown=unknown, **sums)
 
+    def expect_end(self) -> None:
+        """Note that no event comes after the next batch."""
+        if self._session is not None:
+            self._session.is_last = True
+
     def push(self, batch: Batch) -> list[Sequence[Found]]:
         """Push events and return the matches.
 

@@ -213,13 +213,19 @@ def summed(rows: Iterable[Row], engine: str) -> dict[Any, tuple[Any, ...]]:
 
 def compare(plan: Plan, batch: Batch, engines: Sequence[str], rng: Random, truth: str = "reference") -> NativeSession:
     """Check that engines find what the reference runtime finds, or what the first of them does, and list no match later
-    than it: in batches of a random size, after watermarks and after restarts.
+    than it: in batches of a random size, after watermarks and after restarts, and with each way to save work taken
+    always, never, or where it pays.
 
     Raises :class:`AssertionError` where one does not.
     """
 
+    ways = rng.choice((0, 1, 2, 2)), rng.choice((0, 1, 2, 2))
+    expects_end = rng.random() < 0.5
+
     def begin() -> NativeSession:
-        return session_of(plan, *engines)
+        session = session_of(plan, *engines)
+        session._session.take_ways(*ways)
+        return session
 
     def collect(due: list[Found], last: bool) -> None:
         new = [take(session, number, last=last) for number in range(len(engines))]
@@ -242,6 +248,7 @@ def compare(plan: Plan, batch: Batch, engines: Sequence[str], rng: Random, truth
     expected, found, seen = list[Found](), [list[Any]() for _ in engines], [set[str]() for _ in engines]
     parts = pieces(batch, rng.choice((1, 2, 5, 7, max(len(batch), 1))))
     for number, part in enumerate(parts):
+        session.is_last = expects_end and part is parts[-1]
         session.push(part)
         due = core.push(part.events) if truth == "reference" else []
         clock = int(parts[number + 1].ts[0]) - 1 if part is not parts[-1] else -(2**63)

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "chains/register_index.hpp"
 #include "common/arena.hpp"
 #include "common/prefetch.hpp"
 
@@ -31,6 +32,7 @@ public:
     std::vector<uint32_t> before;  // by row: the last equal row before it; only for dominance
     uint32_t indexed = 0;
     uint64_t scanned = 0;  // rows compared without the index since rows moved
+    std::vector<RegisterIndex> by_registers;  // by number of an arc's key (register_keys.hpp)
     // For shedding (shedding.hpp): how often each node was evaluated, and when the list was last pruned.
     int64_t touched = 0;
     int64_t tended = 0;
@@ -44,7 +46,11 @@ public:
     uint32_t size() const { return end - head; }
     bool empty() const { return head == end; }
     uint32_t capacity() const { return capacity_; }
-    int64_t bytes() const { return heap_bytes(bytes_, index, before); }
+    int64_t bytes() const {
+        int64_t total = heap_bytes(bytes_, index, before, by_registers);
+        for (const RegisterIndex& rows : by_registers) total += rows.bytes();
+        return total;
+    }
 
     int64_t* starts() { return word(0); }
     int64_t* positions() { return word(1); }
@@ -70,6 +76,7 @@ public:
 
     // Copy row `from` of another list with the same slots to row `to`, but with the given start and chain.
     void take(uint32_t to, NodeList& other, uint32_t from, uint32_t slots, int64_t start, uint32_t cell) {
+        if (to + 1 != end) replaced(to);
         if (to > head && starts()[to - 1] > start) sorted = false;
         if (to + 1 < end && starts()[to + 1] < start) sorted = false;
         starts()[to] = start;
@@ -134,21 +141,20 @@ public:
     void moved() {
         indexed = 0;
         scanned = 0;
+        for (RegisterIndex& rows : by_registers) rows.moved();
     }
 
     void release() {
         clear();
         capacity_ = 0;
         std::vector<std::byte>().swap(bytes_);
-        std::vector<uint32_t>().swap(index);
-        std::vector<uint32_t>().swap(before);
+        release_indexes();
     }
 
     // Shrink the buffer to what its nodes need.
     void shrink(uint32_t slots) {
         if (empty()) return release();
-        std::vector<uint32_t>().swap(index);
-        std::vector<uint32_t>().swap(before);
+        release_indexes();
         moved();
         if (head != 0) keep(slots, [](uint32_t) { return true; });
         if (const uint32_t wanted = std::max(8u, end); wanted < capacity_) resize(slots, wanted);
@@ -222,6 +228,17 @@ public:
     }
 
 private:
+    void release_indexes() {
+        std::vector<uint32_t>().swap(index);
+        std::vector<uint32_t>().swap(before);
+        std::vector<RegisterIndex>().swap(by_registers);
+    }
+    // Invalidate the indexes that cover a row whose registers change.
+    void replaced(uint32_t row) {
+        for (RegisterIndex& rows : by_registers) {
+            if (row < rows.indexed) rows.moved();
+        }
+    }
     int64_t* word(size_t column) {
         return reinterpret_cast<int64_t*>(bytes_.data() + column * capacity_ * sizeof(int64_t));
     }

@@ -30,6 +30,13 @@ void function(AnyWork w, Function f) {
 
 }  // namespace
 
+std::optional<BlockProgram::Equality> BlockProgram::equality() const {
+    if (terms_.size() != 1 || terms_[0].a < 0 || terms_[0].b < 0) return std::nullopt;
+    const Term& term = terms_[0];
+    if (term.op != Op::EQ_I && term.op != Op::EQ_F) return std::nullopt;
+    return Equality{static_cast<uint32_t>(term.a), static_cast<uint32_t>(term.b), term.op == Op::EQ_F};
+}
+
 bool BlockProgram::passes(const Leaf* leaves, size_t row) const {
     for (const Term& term : terms_) {
         const auto load = [&](int32_t index, int64_t& word) {

@@ -89,6 +89,13 @@ public:
         return leaves_ == 1 && instructions_.size() == 1 && instructions_[0].op == Op::LEAF &&
                instructions_[0].to == result_ && !condition_;
     }
+    // An equality of two inputs.
+    struct Equality {
+        uint32_t a, b;
+        bool doubles;
+    };
+    // Return the equality that `test` is, if it is one of values of one kind.
+    std::optional<Equality> equality() const;
     size_t leaves() const { return leaves_; }
     // Return whether the result is a truth value.
     bool condition() const { return condition_; }

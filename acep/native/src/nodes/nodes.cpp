@@ -33,6 +33,20 @@ NodeEngine::NodeEngine(Tables tables, EventClassifier& classifier, Partitions& p
     find_frames();
     find_replacing();
     find_ended();
+    if (KnownFuture::serves(tables_)) {
+        future_ = std::make_unique<KnownFuture>(tables_, classifier_, partitions_.columns());
+    }
+}
+
+void NodeEngine::take_ways(Taking index, Taking future) {
+    index_ = index;
+    if (future_) future_->taking = future;
+}
+
+void NodeEngine::expect(const Batch& batch, size_t from, int64_t stream_row, bool last) {
+    if (!future_) return;
+    if (stream_row < 0 || shed_ || resting_ || bounded()) return future_->forget();
+    future_->look(batch, from, stream_row, last, work_.nodes);
 }
 
 // Find the slots that hold lists of frames, including copies; repeat until no new one is found.
@@ -168,11 +182,12 @@ const std::vector<NodeEngine::Turn>& NodeEngine::turns(uint32_t pattern) {
         auto next = static_cast<uint32_t>(turns_.size());
         std::vector<Turn> found;
         for (uint32_t s = 0; s < tables_.states.size(); ++s) {
-            Turn turn{s, {}, false, {}, 0, true};
+            Turn turn{s, {}, {}, false, {}, 0, true};
             for (Arc& arc : tables_.states[s].arcs) {
                 if (!classifier_.has(next, arc.event_class)) continue;
                 for (Put& put : arc.puts) simplify(put);  // here, as programs come after the arcs that use them
                 turn.arcs.push_back(&arc);
+                turn.keys.push_back(s == 0 ? RegisterKey{} : key_of(arc));
                 turn.blocks = turn.blocks || (arc.blocking && tables_.strategy == Strategy::next);
             }
             if (turn.arcs.empty()) continue;
@@ -319,8 +334,13 @@ int64_t NodeEngine::oldest_start(const Event& event) const {
 
 void NodeEngine::begin(const Turn& turn, const Event& event) {
     if (resting_ && !suffices(turn.arcs.size())) wake(key(event));
+    KnownFuture* const future = future_of(event);
     for (const Arc* arc : turn.arcs) {
         if (!arc->lifetime.has(event.ts)) continue;
+        if (future != nullptr && future->least_start(event.row, *arc) > key(event)) {
+            future->spare(1);
+            continue;
+        }
         if (shed_ && shed_->limited() && !shed_->affords()) {
             if (shed_->shadow) {
                 shed_->lose(key(event));
@@ -370,44 +390,89 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
             if (list.starts()[i] >= low) all_.push_back(i);
         }
     }
-    const size_t many = simple ? list.size() : all_.size();
-    if (resting_ && !suffices(many * turn.arcs.size())) {
+    const size_t living = simple ? list.size() : all_.size();
+    if (resting_ && !suffices(living * turn.arcs.size())) {
         wake(key(event));
         return step(part, turn, event, low);
     }
     if (turn.blocks) taken_.assign(list.end, 0);
     bool took = false;
-    for (const Arc* arc : turn.arcs) {
+    KnownFuture* const future = future_of(event);
+    for (size_t number = 0; number < turn.arcs.size(); ++number) {
+        const Arc* arc = turn.arcs[number];
+        const RegisterKey& key_of_arc = turn.keys[number];
+        const bool keyed = !key_of_arc.empty();
         if (!arc->lifetime.has(event.ts)) continue;
         const int64_t rest = tables_.states[arc->target].rest;
         const bool decides = turn.blocks && arc->blocking;
-        work_.touches += static_cast<int64_t>(many);
+        // No run that began before it can end within its window.
+        const int64_t least = future == nullptr || decides ? NEVER : future->least_start(event.row, *arc);
+        if (least > key(event)) {
+            future->spare(1);
+            continue;
+        }
+        if (keyed) find_alike(key_of_arc, list, slots, event, std::max(low, least), alive && least <= low);
+        const std::vector<uint32_t>& rows = keyed ? alike_ : all_;
+        size_t many = keyed ? alike_.size() : living;
+        uint32_t head = list.head;
+        size_t early = 0;  // rows that began too early
+        if (least > low && !keyed) {
+            const int64_t* const starts = list.starts();
+            if (simple && list.sorted) {
+                head = static_cast<uint32_t>(std::lower_bound(starts + head, starts + list.end, least) - starts);
+                many = list.end - head;
+            } else if (!simple) {
+                early = static_cast<size_t>(std::ranges::count_if(rows, [&](uint32_t r) { return starts[r] < least; }));
+            }
+        }
+        if (many == early) continue;
+        work_.touches += static_cast<int64_t>(many - early);
         if (shed_) shed_->touched(work_.touches);
         const int64_t same = cost(*arc, 0);  // for all rows where they are simple
         if (simple && same + rest > 0 && !decides) continue;
         size_t at = 0;
         while (at < many) {
             size_t count = 0;
-            if (simple) {
+            if (simple && keyed) {
                 count = std::min(many - at, block_rows);
-                for (size_t i = 0; i < count; ++i) block_.rows[i] = list.head + static_cast<uint32_t>(at + i);
+                std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(at), count, block_.rows.begin());
+                at += count;
+                block_.contiguous = false;
+            } else if (simple) {
+                count = std::min(many - at, block_rows);
+                for (size_t i = 0; i < count; ++i) block_.rows[i] = head + static_cast<uint32_t>(at + i);
                 at += count;
                 block_.contiguous = true;
             } else {
                 for (; at < many && count < block_rows; ++at) {
-                    uint32_t row = all_[at];
+                    uint32_t row = rows[at];
+                    if (early != 0 && list.starts()[row] < least) continue;
                     int64_t paid = list.errors()[row] + cost(*arc, event.position - list.positions()[row] - 1);
                     if (paid + rest <= tables_.budget || (decides && taken_[row] == 0)) block_.rows[count++] = row;
                 }
                 block_.contiguous = false;
             }
-            if (!arc->leaving.empty()) count = passing(arc->leaving, list, slots, event, count);
-            if (!arc->binding.empty()) count = passing(arc->binding, list, slots, event, count);
+            const auto &leaving = keyed ? key_of_arc.leaving : arc->leaving,
+                       &binding = keyed ? key_of_arc.binding : arc->binding;
+            if (!leaving.empty()) count = passing(leaving, list, slots, event, count);
+            if (!binding.empty()) count = passing(binding, list, slots, event, count);
+            if (future != nullptr && !decides) {
+                size_t kept = 0;
+                for (size_t i = 0; i < count; ++i) {
+                    const uint32_t row = block_.rows[i];
+                    const int64_t price = simple ? same : cost(*arc, event.position - list.positions()[row] - 1);
+                    block_.rows[kept] = row;
+                    kept += future->leads(*arc, list, slots, row, event, list.starts()[row], list.errors()[row] + price)
+                                ? 1
+                                : 0;
+                }
+                count = kept;
+            }
             if (simple && !shed_ && !decides) {
                 if (count != 0) make(*arc, list, std::span(block_.rows.data(), count), event, same, false);
                 continue;
             }
-            const bool early = shed_ && count != 0 && separate(arc->target) && shed_->foresees(*arc);
+            const bool scored = shed_ && count != 0 && separate(arc->target) && shed_->foresees(*arc);
             for (size_t i = 0; i < count; ++i) {
                 uint32_t row = block_.rows[i];
                 if (decides) {
@@ -417,8 +482,12 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
                 const int64_t price = simple ? same : cost(*arc, event.position - list.positions()[row] - 1);
                 const int64_t paid = list.errors()[row] + price;
                 if (paid + rest > tables_.budget) continue;
-                if (early && !foreseen(*arc, list, row, event, static_cast<int32_t>(paid))) continue;
-                make(*arc, list, std::span(&row, 1), event, price, early);
+                if (decides && future != nullptr &&
+                    !future->leads(*arc, list, slots, row, event, list.starts()[row], paid)) {
+                    continue;
+                }
+                if (scored && !foreseen(*arc, list, row, event, static_cast<int32_t>(paid))) continue;
+                make(*arc, list, std::span(&row, 1), event, price, scored);
             }
         }
     }
@@ -603,6 +672,7 @@ int64_t NodeEngine::bytes() const {
         for (const Part& part : parts_) total += held(part).reserved;
     }
     if (completion_) total += completion_->bytes();
+    if (future_) total += future_->bytes();
     return total + (shedding() != nullptr ? shedding()->bytes() : 0);
 }
 

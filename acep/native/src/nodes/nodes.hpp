@@ -12,12 +12,14 @@
 #include "common/arena.hpp"
 #include "completion/completion.hpp"
 #include "nodes/bound_cells.hpp"
+#include "nodes/known_future.hpp"
 #include "nodes/nodes_dominance.hpp"
 #include "nodes/nodes_matches.hpp"
 #include "nodes/nodes_memory.hpp"
 #include "nodes/nodes_merging.hpp"
 #include "nodes/nodes_registers.hpp"
 #include "nodes/nodes_shedding.hpp"
+#include "nodes/register_keys.hpp"
 #include "session/engine.hpp"
 
 namespace acep {
@@ -37,6 +39,9 @@ public:
     void forget(uint32_t partition) override;
     void restart(uint32_t partition) override;
     void begin_again() override;
+    void expect(const Batch& batch, size_t from, int64_t stream_row, bool last) override;
+    void take_ways(Taking index, Taking future) override;
+    bool knows(const Event& event) const override { return future_ && !shed_ && future_->knows(event); }
     int64_t bytes() const override;
     int64_t partial_matches(int64_t clock) const override { return partial_matches_in({}, clock); }
     // The same in some states only, or in all of them if none is given.
@@ -109,6 +114,7 @@ private:
     struct Turn {
         uint32_t state;
         std::vector<const Arc*> arcs;
+        std::vector<RegisterKey> keys;  // by arc
         bool blocks;  // for some arc, a node that can take the event must not ignore it
         std::vector<Way> ways;  // by arc
         uint32_t sharing;       // how many numbers the ways have in `shared`
@@ -169,6 +175,12 @@ private:
     int64_t key(const Event& event) const { return tables_.key(event); }
     int64_t cost(const Arc& arc, int64_t between) const;
     void step(Part& part, const Turn& turn, const Event& event, int64_t low);
+    // Return the known future, if it is that of the event.
+    KnownFuture* future_of(const Event& event) const {
+        return knows(event) ? future_.get() : nullptr;
+    }
+    RegisterKey key_of(const Arc& arc);
+    void find_alike(const RegisterKey& key, NodeList& list, uint32_t slots, const Event& event, int64_t low, bool alive);
     void begin(const Turn& turn, const Event& event);
     void contiguous_end(Part& part, const Event& event);
     void find_ended();
@@ -321,6 +333,10 @@ private:
     std::vector<int64_t> told_;  // values of the match that is written, if the last node has them
     std::vector<uint8_t> told_valid_;
     std::vector<uint32_t> all_;  // live rows of a list
+    Taking index_ = Taking::where_it_pays;
+    std::vector<uint32_t> alike_;  // those of them whose registers are equal to the event's attributes
+    std::vector<int64_t> wanted_words_;  // these attributes
+    std::vector<std::vector<std::vector<std::pair<uint32_t, bool>>>> keys_;  // by state and number: slots of a key
     std::vector<uint8_t> taken_;
     uint32_t current_ = NIL;  // number of the current event, once bound
     int64_t clock_ = NEVER;
@@ -329,6 +345,7 @@ private:
     NodeAdmission admission_;
     std::unique_ptr<Shedding> shed_;  // if nodes may have to be dropped
     std::unique_ptr<Shedding> resting_;  // the same while the budget is sufficient: nodes have no extra slots
+    std::unique_ptr<KnownFuture> future_;  // if it can tell anything
     std::unique_ptr<Dominance> dominance_;  // if only match points are asked for
     std::unique_ptr<Completion> completion_;  // if complete runs are not written directly
     Endings endings_;  // of the current event, if its matches are written later

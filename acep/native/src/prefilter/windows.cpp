@@ -239,10 +239,11 @@ void WindowedEngine::event(uint32_t partition, const Event& event) {
     const int64_t now = tables_.key(event), low = earliest(now, tables_.span);
     if (stage_ != Stage::done) return go_on(part, partition, event, low);
     ++came_;
-    if (passing_) {
+    const bool knows = engine_->knows(event);  // then it asks more of an event than a window does
+    if (passing_ || knows) {
         stage_ = part.passed ? Stage::own : Stage::waiting;
         part.passed = true;
-        passing_ = --left_ > 0;
+        if (!knows) passing_ = --left_ > 0;
         return go_on(part, partition, event, low);
     }
     if (part.passed) {

@@ -50,6 +50,10 @@ public:
     void fetch(uint32_t partition, uint32_t hop) const override;
     bool fetches() const override { return engine_->fetches(); }
     void event(uint32_t partition, const Event& event) override;
+    void take_ways(Taking index, Taking future) override { engine_->take_ways(index, future); }
+    void expect(const Batch& batch, size_t from, int64_t stream_row, bool last) override {
+        engine_->expect(batch, from, stream_row, last);
+    }
     void advance(int64_t clock) override;
     void end() override;
     bool idle(uint32_t partition, int64_t soonest) override;

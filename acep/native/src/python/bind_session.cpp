@@ -249,7 +249,8 @@ private:
 
 // Return the row to continue with; it is before the end of the batch if `enough` matches wait to be taken.
 size_t push(BoundSession& self, const Words& ts, const nb::object& types, const nb::object& types_valid,
-            const nb::object& ids, const nb::sequence& columns, size_t from, size_t enough, bool hold, size_t again) {
+            const nb::object& ids, const nb::sequence& columns, size_t from, size_t enough, bool hold, size_t again,
+            bool last) {
     const GivenBatch given(self, ts, types, types_valid, ids, columns);
     const Batch& batch = given.batch;
     if (enough != 0 && self.engines.size() != 1) throw std::invalid_argument("enough: there are several plans");
@@ -257,7 +258,7 @@ size_t push(BoundSession& self, const Words& ts, const nb::object& types, const 
     size_t at = from;
     while (at < batch.size) {
         const size_t to = std::min(at + block_rows, batch.size);
-        at = unlocked([&] { return self.session->push(batch, at, to, enough, hold, again); });
+        at = unlocked([&] { return self.session->push(batch, at, to, enough, hold, again, last); });
         // Signals are checked between parts.
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
         if (enough != Engine::endless && self.engines[0]->output().size() >= enough) break;
@@ -357,7 +358,14 @@ void bind_session(nb::module_& m) {
     session.def("change", &change, "engine"_a, "programs"_a, "classes"_a, "columns"_a, "arrays"_a, "more"_a = false);
     session.def("renew", &renew, "engine"_a, "words"_a, "clock"_a);
     session.def("push", &push, "ts"_a.noconvert(), "types"_a.none(), "types_valid"_a.none(), "ids"_a.none(),
-                "columns"_a, "start"_a = 0, "enough"_a = 0, "hold"_a = false, "again"_a = 0);
+                "columns"_a, "start"_a = 0, "enough"_a = 0, "hold"_a = false, "again"_a = 0, "last"_a = false);
+    session.def("take_ways", [](Self& self, int64_t index, int64_t future) {
+        const auto taking = [](int64_t number) {
+            if (number < 0 || number > 2) throw std::invalid_argument("take_ways: a number from 0 to 2");
+            return static_cast<Taking>(number);
+        };
+        for (Engine* engine : self.engines) engine->take_ways(taking(index), taking(future));
+    }, "index"_a, "future"_a);
     session.def("begin_again", [](Self& self, int64_t fresh) { self.session->begin_again(fresh); }, "fresh"_a);
     session.def("repeated", [](Self& self, int64_t events) { self.session->repeated(events); }, "events"_a);
     session.def("reset", &reset, "ts"_a.noconvert(), "types"_a.none(), "types_valid"_a.none(), "ids"_a.none(),

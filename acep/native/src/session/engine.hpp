@@ -48,6 +48,9 @@ struct Work {
     int64_t matches = 0;
 };
 
+// When an engine takes a way that gives the same answer with less work: where it pays, or as tests demand.
+enum class Taking : int64_t { where_it_pays = 0, never = 1, always = 2 };
+
 class Engine {
 public:
     Engine(Tables tables, EventClassifier& classifier, Partitions& partitions)
@@ -117,6 +120,13 @@ public:
     // Forget a partition whose events are matched again. Prepare for such events.
     virtual void restart(uint32_t partition) { forget(partition); }
     virtual void begin_again() {}
+    // Before the rows of a batch from `from` on: the rest of the batch is known. `stream_row`: the number of its row 0 in
+    // the stream; -1: later rows may come between them. `last`: no event comes after the batch.
+    virtual void expect(const Batch&, size_t, int64_t, bool) {}
+    // Set when an index over partial matches is used, and when the known future is.
+    virtual void take_ways(Taking, Taking) {}
+    // Return whether it knows what may follow an event.
+    virtual bool knows(const Event&) const { return false; }
     // Under a bound on memory: return whether there is room for one more partition; count an event that was skipped for
     // lack of room; return whether nodes were given up since the last call, so that partitions may be idle.
     virtual bool takes_partition(int64_t) { return true; }

@@ -24,6 +24,7 @@ public:
     }
 
     size_t width() const { return columns_.size(); }
+    std::span<const uint32_t> columns() const { return columns_; }
     uint32_t size() const { return static_cast<uint32_t>(positions.size()); }  // numbers in use or free
     size_t live() const { return live_; }  // numbers in use
     bool used(uint32_t p) const { return used_[p] != 0; }

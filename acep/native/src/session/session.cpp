@@ -60,7 +60,8 @@ void Session::classify_by(std::vector<BlockProgram> programs, std::vector<EventC
     for (auto& one : engines_) one->forget_patterns();
 }
 
-size_t Session::push(const Batch& batch, size_t from, size_t to, size_t enough, bool hold, size_t again) {
+size_t Session::push(const Batch& batch, size_t from, size_t to, size_t enough, bool hold, size_t again,
+                     bool last) {
     uint32_t pattern[block_rows], partition[block_rows];
     uint8_t wanted[block_rows];
     if (!hold && from < to && batch.ts[from] < loaded_) {
@@ -73,6 +74,7 @@ size_t Session::push(const Batch& batch, size_t from, size_t to, size_t enough, 
         // How many of some rows are matched again.
         const auto came = [at, stop = std::max(at, again)](size_t rows) { return std::min(at + rows, stop) - at; };
         const int64_t arrivals = arrived();
+        for (auto& engine : engines_) engine->expect(batch, at, hold ? -1 : seen_ - static_cast<int64_t>(at), last);
         classifier_.classify(batch, at, n, pattern);
         for (auto& table : tables_) {
             const bool positions = batch.positions();

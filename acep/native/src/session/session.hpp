@@ -42,9 +42,9 @@ public:
     // must have batch.size values. Return the row to continue with. It is before `to` if the only engine is full
     // (`Engine::flow`), or if it has `enough` matches after the last row of a time. With `hold` no time passes: the
     // events may be older than earlier ones, as their partitions were reset. The first `again` rows of the batch are
-    // matched again.
+    // matched again. `last`: no event comes after the batch.
     size_t push(const Batch& batch, size_t from, size_t to, size_t enough = Engine::endless, bool hold = false,
-                size_t again = 0);
+                size_t again = 0, bool last = false);
     // Prepare for events that are matched again, among which are `fresh` ones that come for the first time. A budget
     // grants touches for these only.
     void begin_again(int64_t fresh);

@@ -1,0 +1,58 @@
+// A hash index over the partial matches of a list, by registers that arcs compare with an event for equality.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "common/arena.hpp"
+#include "common/hash.hpp"
+
+namespace acep {
+
+// Rows in buckets by the hash of their registers, each with a link to the one before it in its bucket. A row with an
+// unbound register, for which the comparison is dropped, is in a chain of its own. Rows are added in their order, so
+// that a walk meets later ones first, and can end at the head of the list.
+class RegisterIndex {
+public:
+    uint32_t indexed = 0;  // it covers the rows before it; 0 once rows have moved
+    uint64_t credit = 0;   // rows compared one by one instead of through the index, and not yet repaid
+
+    void moved() {
+        indexed = 0;
+        credit = 0;
+    }
+
+    // Make room for the rows of a list with this capacity.
+    void reserve(uint32_t capacity) {
+        const size_t buckets = std::bit_ceil(size_t{capacity} * 2);
+        if (heads_.size() == buckets && before_.size() == capacity && indexed != 0) return;
+        heads_.assign(buckets, NIL);
+        before_.assign(capacity, NIL);
+        unbound_ = NIL;
+        indexed = 0;
+    }
+    void add(uint32_t row, uint64_t hash) { push(heads_[hash & (heads_.size() - 1)], row); }
+    void add_unbound(uint32_t row) { push(unbound_, row); }
+
+    // Call visit(row) for the rows from `head` on in the bucket of a hash, or for those with an unbound register.
+    void each(uint64_t hash, uint32_t head, auto&& visit) const { walk(heads_[hash & (heads_.size() - 1)], head, visit); }
+    void each_unbound(uint32_t head, auto&& visit) const { walk(unbound_, head, visit); }
+
+    int64_t bytes() const { return heap_bytes(heads_, before_); }
+
+private:
+    void push(uint32_t& last, uint32_t row) {
+        before_[row] = last;
+        last = row;
+    }
+    void walk(uint32_t row, uint32_t head, auto&& visit) const {
+        for (; row != NIL && row >= head; row = before_[row]) visit(row);
+    }
+
+    std::vector<uint32_t> heads_;   // by bucket: its last row
+    std::vector<uint32_t> before_;  // by row: the one before it in its bucket
+    uint32_t unbound_ = NIL;
+};
+
+}  // namespace acep

@@ -1,0 +1,302 @@
+// The known future of partial matches (nodes/known_future.hpp).
+#include "nodes/known_future.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <optional>
+
+#include "common/hash.hpp"
+
+namespace acep {
+namespace {
+
+constexpr size_t most_arcs_ahead = 64;
+constexpr uint32_t passed = NIL - 1;  // all rows of a key are over
+constexpr size_t first_stretch = 4096, most_stretch = 65536, tested_stretch = 16;  // rows
+constexpr size_t most_rows = size_t{1} << 22;  // that are known ahead
+// Costs, in units of 8 ns: to enter a row, to ask for a partial match, and to make one.
+constexpr int64_t to_enter = 4, to_ask = 3, to_make = 20;
+
+}  // namespace
+
+// Rows ahead -------------------------------------------------------------------------------------
+
+void RowsAhead::clear(size_t first, size_t rows) {
+    first_ = static_cast<uint32_t>(first);
+    later_.assign(rows, NIL);
+    ends_.assign(rows, FAR);
+    heads_.assign(64, NIL);
+    keys_ = 0;
+}
+
+size_t RowsAhead::place(const Batch& batch, std::span<const uint32_t> keys, uint32_t now, const int64_t* words) const {
+    uint64_t hash = 0;
+    for (const uint32_t c : keys) hash = mixed(hash + static_cast<uint64_t>(batch.columns[c].values[now]) + golden_step);
+    for (size_t k = 0; k < parts_.size(); ++k) {
+        hash = mixed(hash + static_cast<uint64_t>(canonical(words[k], parts_[k].doubles)) + golden_step);
+    }
+    size_t at = hash & (heads_.size() - 1);
+    const auto is_other = [&](uint32_t row) {
+        if (row == passed) return true;
+        for (const uint32_t c : keys) {
+            if (batch.columns[c].values[row] != batch.columns[c].values[now]) return true;
+        }
+        for (size_t k = 0; k < parts_.size(); ++k) {
+            if (!equal_words(batch.columns[parts_[k].column].values[row], words[k], parts_[k].doubles)) return true;
+        }
+        return false;
+    };
+    while (heads_[at] != NIL && is_other(heads_[at])) at = (at + 1) & (heads_.size() - 1);
+    return at;
+}
+
+void RowsAhead::add(const Batch& batch, std::span<const uint32_t> keys, uint32_t row,
+                    int64_t end) {
+    words_.clear();
+    for (const auto& part : parts_) {
+        const Column& c = batch.columns[part.column];
+        if (c.null(row)) return;  // equal to nothing
+        words_.push_back(c.values[row]);
+    }
+    if (2 * (keys_ + 1) > heads_.size()) {
+        std::vector<uint32_t> before(heads_.size() * 2, NIL);
+        before.swap(heads_);
+        std::vector<int64_t> words(parts_.size());
+        for (const uint32_t head : before) {
+            if (head == NIL) continue;
+            for (size_t k = 0; k < parts_.size(); ++k) words[k] = batch.columns[parts_[k].column].values[head];
+            heads_[place(batch, keys, head, words.data())] = head;
+        }
+    }
+    uint32_t& head = heads_[place(batch, keys, row, words_.data())];
+    if (head == NIL) ++keys_;
+    later_[row - first_] = head;
+    ends_[row - first_] = head == NIL ? end : std::min(end, ends_[head - first_]);
+    head = row;
+}
+
+int64_t RowsAhead::earliest_end(const Batch& batch, std::span<const uint32_t> keys, uint32_t now,
+                                const int64_t* words) {
+    uint32_t& head = heads_[place(batch, keys, now, words)];
+    if (head == NIL) return FAR;
+    while (head <= now) {
+        head = later_[head - first_];
+        if (head == NIL) {
+            head = passed;
+            return FAR;
+        }
+    }
+    return ends_[head - first_];
+}
+
+// Known future -----------------------------------------------------------------------------------
+
+bool KnownFuture::serves(const Tables& tables) {
+    if (tables.counted || tables.contiguous() || tables.dynamic || tables.arcs() > most_arcs_ahead) return false;
+    return std::ranges::all_of(tables.states, [&](const State& s) {
+        return std::ranges::all_of(s.arcs, [&](const Arc& arc) { return arc.number < tables.arcs(); });
+    });
+}
+
+KnownFuture::KnownFuture(const Tables& tables, EventClassifier& classifier, std::span<const uint32_t> keys)
+    : tables_(tables), classifier_(classifier), keys_(keys.begin(), keys.end()), bindings_(tables.arcs()) {
+    const auto setting_of = [](const Arc& arc, uint32_t slot, bool of_row) -> std::optional<Setting> {
+        for (const Put& put : arc.puts) {
+            if (put.slot != static_cast<int32_t>(slot)) continue;
+            if (put.write == Write::last && put.column >= 0) return Setting{Setting::read, static_cast<uint32_t>(put.column)};
+            if (put.write == Write::copy && put.from >= 0 && !of_row) {
+                return Setting{Setting::copied, static_cast<uint32_t>(put.from)};
+            }
+        }
+        return std::nullopt;
+    };
+    for (const State& s : tables.states) {
+        for (const Arc& arc : s.arcs) {
+            Binding& binding = bindings_.at(arc.number);
+            const State& target = tables.states[arc.target];
+            binding.event_class = arc.event_class;
+            binding.least = arc.weight;
+            binding.ends = !target.accepts.empty();
+            for (const Arc& next : target.arcs) {
+                const int64_t least = next.weight + tables.states[next.target].rest;
+                if (arc.weight + least > tables.budget) continue;
+                const auto equalities = register_key(next, classifier.programs()).parts;
+                Follower follower{next.number, least, 0, {}, 0, {}};
+                std::vector<RegisterKey::Part> of_row, of_node;
+                for (const auto& part : equalities) {
+                    if (const auto setting = setting_of(arc, part.slot, true)) {
+                        of_row.push_back(part);
+                        follower.of_row.push_back(*setting);
+                    }
+                    if (const auto setting = setting_of(arc, part.slot, false)) {
+                        of_node.push_back(part);
+                        follower.of_node.push_back(*setting);
+                    }
+                }
+                follower.by_row = rows_ahead(next.number, std::move(of_row));
+                follower.by_node = rows_ahead(next.number, std::move(of_node));
+                binding.followers.push_back(std::move(follower));
+            }
+        }
+    }
+    for (uint32_t k = 0; k < ahead_.size(); ++k) bindings_[ahead_[k].arc].entered.push_back(k);
+}
+
+uint32_t KnownFuture::rows_ahead(uint32_t arc, std::vector<RegisterKey::Part> parts) {
+    for (auto& part : parts) part.slot = 0;  // only columns matter
+    for (uint32_t k = 0; k < ahead_.size(); ++k) {
+        if (ahead_[k].is(arc, parts)) return k;
+    }
+    ahead_.emplace_back(arc, std::move(parts));
+    return static_cast<uint32_t>(ahead_.size() - 1);
+}
+
+// Judge the last stretch: where the future spared less than it cost, it rests.
+void KnownFuture::judge() {
+    const int64_t cost = entered_ * to_enter + asked_ * to_ask, gain = refused_ * to_make;
+    if (entered_ + asked_ == 0) return;
+    if (cost > gain) {
+        resumes_ = stream_row_ + static_cast<int64_t>(limit_) + 16 * static_cast<int64_t>(std::max(stretch_, first_stretch));
+        stretch_ = 0;
+    }
+    entered_ = asked_ = refused_ = 0;
+}
+
+void KnownFuture::look(const Batch& batch, size_t from, int64_t stream_row, bool last, int64_t nodes) {
+    if (stream_row != stream_row_ || batch.size != size_) {  // another batch
+        judge();
+        stream_row_ = stream_row;
+        size_ = batch.size;
+        from_ = limit_ = 0;
+    }
+    batch_ = &batch;
+    if (from >= from_ && from < limit_) return;
+    if (limit_ != 0) judge();
+    from_ = limit_ = 0;
+    if (batch.ts[batch.size - 1] == FAR) return;  // this time stands for none
+    if (taking == Taking::never || (tables_.span < 0 && !last)) return;
+    const bool always = taking == Taking::always;
+    const int64_t here = stream_row + static_cast<int64_t>(from), rows = here - row_before_;
+    if (here < resumes_ && !always) return;
+    // At first, see how many partial matches are made.
+    if (stretch_ == 0 && !always) {
+        if (rows < 512) return;
+        const int64_t made = nodes - nodes_before_;
+        row_before_ = here;
+        nodes_before_ = nodes;
+        if (made * to_make < rows * to_enter) return;
+    }
+    // The row behind the last one in the window of a row.
+    const auto behind = [&](size_t row) {
+        return static_cast<size_t>(std::upper_bound(batch.ts + row, batch.ts + batch.size, end_of(batch.ts[row])) -
+                                   batch.ts);
+    };
+    // Only rows whose window ends within the batch gain by it, if events may come later.
+    if (!last && behind(from) == batch.size) return;
+    size_t limit =
+        std::min(batch.size, from + (always ? tested_stretch : std::clamp(2 * stretch_, first_stretch, most_stretch)));
+    size_t end = behind(limit - 1);
+    // Rows behind the stretch are entered again for the next one, so it is at least as long as they are.
+    if (end - limit > limit - from) {
+        limit = std::min(batch.size, from + (end - limit));
+        end = behind(limit - 1);
+    }
+    if (end == batch.size) limit = end;
+    if (end - from > most_rows) return;
+    stretch_ = limit - from;
+    open_ = end == batch.size && !last;
+    from_ = from;
+    limit_ = limit;
+    enter(batch, from, end);
+}
+
+void KnownFuture::enter(const Batch& batch, size_t from, size_t end) {
+    horizon_ = batch.ts[end - 1];
+    for (RowsAhead& rows : ahead_) rows.clear(from, end - from);
+    const size_t arcs = bindings_.size();
+    ends_.assign((limit_ - from) * arcs, FAR);
+    std::vector<std::pair<uint32_t, int64_t>> bound;  // arcs that may bind the row, with the earliest ends
+    uint32_t pattern[block_rows];
+    for (size_t stop = end; stop > from;) {
+        const size_t n = std::min(block_rows, stop - from), at = stop - n;
+        classifier_.classify(batch, at, n, pattern);
+        for (size_t row = stop; row-- > at;) {
+            if (pattern[row - at] == 0) continue;
+            bool null = false;
+            for (const uint32_t c : keys_) null = null || batch.columns[c].null(row);
+            if (null) continue;
+            bound.clear();
+            for (uint32_t a = 0; a < arcs; ++a) {
+                if (!classifier_.has(pattern[row - at], bindings_[a].event_class)) continue;
+                const int64_t ends = earliest_end(batch, bindings_[a], static_cast<uint32_t>(row));
+                if (ends == FAR || ends > end_of(batch.ts[row])) continue;
+                if (row < limit_) ends_[(row - from) * arcs + a] = ends;
+                bound.emplace_back(a, ends);
+            }
+            for (const auto& [a, ends] : bound) {
+                for (const uint32_t k : bindings_[a].entered) {
+                    ahead_[k].add(batch, keys_, static_cast<uint32_t>(row), ends);
+                    ++entered_;
+                }
+            }
+        }
+        stop = at;
+    }
+}
+
+// Return the earliest end of a run after an arc has bound a row, as far as the row tells.
+int64_t KnownFuture::earliest_end(const Batch& batch, const Binding& binding, uint32_t row) {
+    if (binding.ends) return batch.ts[row];
+    int64_t end = open_ ? horizon_ : FAR;
+    for (const Follower& follower : binding.followers) {
+        words_.clear();
+        bool null = false;
+        for (const Setting& setting : follower.of_row) {
+            null = null || batch.columns[setting.from].null(row);
+            words_.push_back(batch.columns[setting.from].word(row));
+        }
+        if (null) continue;
+        end = std::min(end, ahead_[follower.by_row].earliest_end(batch, keys_, row, words_.data()));
+    }
+    return end;
+}
+
+bool KnownFuture::leads(const Arc& arc, NodeList& list, uint32_t slots, uint32_t from, const Event& event,
+                        int64_t start, int64_t error) {
+    const Binding& binding = bindings_[arc.number];
+    const int64_t latest = end_of(start);
+    if (binding.ends || (open_ && latest >= horizon_)) return true;
+    ++asked_;
+    const Batch& batch = *event.batch;
+    for (const Follower& follower : binding.followers) {
+        if (error + follower.least > tables_.budget) continue;
+        words_.clear();
+        bool null_value = false;
+        for (const Setting& setting : follower.of_node) {
+            if (setting.way == Setting::read) {
+                null_value = null_value || batch.columns[setting.from].null(event.row);
+                words_.push_back(batch.columns[setting.from].word(event.row));
+            } else {
+                const uint8_t tag = list.plain ? uint8_t{value} : list.tags(setting.from, slots)[from];
+                if (tag == unbound) return true;  // the comparison is dropped
+                null_value = null_value || tag == null;
+                words_.push_back(list.slot(setting.from)[from]);
+            }
+        }
+        if (null_value) continue;
+        const auto now = static_cast<uint32_t>(event.row);
+        const int64_t end = ahead_[follower.by_node].earliest_end(batch, keys_, now, words_.data());
+        if (end != FAR && end <= latest) return true;
+    }
+    ++refused_;
+    return false;
+}
+
+int64_t KnownFuture::bytes() const {
+    int64_t total = heap_bytes(ends_, words_, ahead_);
+    for (const RowsAhead& rows : ahead_) total += rows.bytes();
+    return total;
+}
+
+}  // namespace acep

@@ -1,0 +1,142 @@
+// The known future: the rest of a batch says which partial matches can go on, so that others need not be made.
+//
+// A partial match is made only if a later row of the batch can follow it, and after that others, until a run ends within
+// its window. A row can follow by an arc if it has the arc's event class and equal partition keys, and if its attributes
+// are equal to those registers that the arc compares with them. Rows are entered from the last one backwards, each with
+// the earliest time at which a run may end that binds it. What comes after the batch may end a run at any time.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "chains/node_list.hpp"
+#include "common/columns.hpp"
+#include "nodes/register_keys.hpp"
+#include "plan/event_classifier.hpp"
+#include "plan/tables.hpp"
+#include "session/engine.hpp"
+
+namespace acep {
+
+// The rows that an arc may bind, by partition and by attributes that must be equal to registers. Rows of one key are
+// linked in the order of the batch.
+class RowsAhead {
+public:
+    RowsAhead(uint32_t of_arc, std::vector<RegisterKey::Part> parts) : arc(of_arc), parts_(std::move(parts)) {}
+
+    const uint32_t arc;  // number
+    std::span<const RegisterKey::Part> parts() const { return parts_; }
+    bool is(uint32_t of_arc, const std::vector<RegisterKey::Part>& parts) const { return arc == of_arc && parts_ == parts; }
+
+    void clear(size_t first, size_t rows);
+    // Enter a row before all that were entered, with the earliest time at which a run may end that binds it.
+    void add(const Batch& batch, std::span<const uint32_t> keys, uint32_t row, int64_t end);
+    // Return the earliest end by one of the rows after `now` that have the keys of row `now` and these words; FAR if there
+    // is none. Rows up to `now` are forgotten.
+    int64_t earliest_end(const Batch& batch, std::span<const uint32_t> keys, uint32_t now, const int64_t* words);
+    int64_t bytes() const { return heap_bytes(heads_, later_, ends_, parts_, words_); }
+    static constexpr int64_t FAR = std::numeric_limits<int64_t>::max();
+
+private:
+    size_t place(const Batch& batch, std::span<const uint32_t> keys, uint32_t now, const int64_t* words) const;
+
+    std::vector<RegisterKey::Part> parts_;
+    std::vector<uint32_t> heads_;  // hash table (open addressing): the first row of each key
+    std::vector<uint32_t> later_;  // by row: the next one of its key
+    std::vector<int64_t> ends_;    // by row: the earliest end by it or by a later one of its key
+    std::vector<int64_t> words_;
+    uint32_t first_ = 0;  // row of later_[0]
+    size_t keys_ = 0;
+};
+
+class KnownFuture {
+public:
+    Taking taking = Taking::where_it_pays;
+
+    KnownFuture(const Tables& tables, EventClassifier& classifier, std::span<const uint32_t> keys);
+    // Return whether the future can tell anything for these tables.
+    static bool serves(const Tables& tables);
+
+    // Prepare for rows from `from` on, where that seems worth it. `stream_row`: the number of row 0 in the stream.
+    // `last`: no event comes after the batch. `nodes`: partial matches made so far.
+    void look(const Batch& batch, size_t from, int64_t stream_row, bool last, int64_t nodes);
+    // Return whether the future of an event is known.
+    bool knows(const Event& event) const {
+        return event.batch == batch_ && event.row >= from_ && event.row < limit_;
+    }
+    // Return the least start of a run that may end within its window after the arc has bound a row; FAR if there is none.
+    int64_t least_start(size_t row, const Arc& arc) const {
+        const int64_t end = ends_[(row - from_) * bindings_.size() + arc.number];
+        int64_t start;
+        if (end == FAR) return FAR;
+        return tables_.span < 0 || __builtin_sub_overflow(end, tables_.span, &start) ? NEVER : start;
+    }
+    static constexpr int64_t FAR = RowsAhead::FAR;
+    // Return whether the partial match that an arc makes of row `from` of a list can be followed.
+    bool leads(const Arc& arc, NodeList& list, uint32_t slots, uint32_t from, const Event& event, int64_t start,
+               int64_t error);
+    void forget() { from_ = limit_ = 0; }
+    int64_t bytes() const;
+
+private:
+    // How a register of a new partial match is set.
+    struct Setting {
+        enum Way : uint8_t { copied, read } way;
+        uint32_t from;  // a slot of the state before, or a column of the event
+    };
+    // An arc that may follow another one.
+    struct Follower {
+        uint32_t arc;
+        int64_t least;    // the error that it adds until a run may end
+        uint32_t by_row;  // number of the rows ahead by what the event sets
+        std::vector<Setting> of_row;
+        uint32_t by_node; // by what is known of a partial match
+        std::vector<Setting> of_node;
+    };
+    struct Binding {
+        uint32_t event_class = 0;
+        bool ends = false;  // a run may end with it
+        int64_t least = 0;  // error of the arc alone
+        std::vector<Follower> followers;
+        std::vector<uint32_t> entered;  // numbers of the rows ahead that its rows enter
+    };
+
+    uint32_t rows_ahead(uint32_t arc, std::vector<RegisterKey::Part> parts);
+    void enter(const Batch& batch, size_t from, size_t end);
+    // Return the last time in a window that begins at `start`.
+    int64_t end_of(int64_t start) const {
+        int64_t end;
+        return tables_.span < 0 || __builtin_add_overflow(start, tables_.span, &end)
+                   ? std::numeric_limits<int64_t>::max()
+                   : end;
+    }
+    int64_t earliest_end(const Batch& batch, const Binding& binding, uint32_t row);
+    void judge();
+
+    const Tables& tables_;
+    EventClassifier& classifier_;
+    std::vector<uint32_t> keys_;  // columns of the partition key
+    std::vector<Binding> bindings_;  // by number of the arc
+    std::vector<RowsAhead> ahead_;
+    std::vector<int64_t> ends_;  // by row and arc: the earliest end of a run after the arc has bound the row
+    std::vector<int64_t> words_;
+    const Batch* batch_ = nullptr;  // of the current push
+    size_t from_ = 0, limit_ = 0;  // its rows whose future is known
+    // No row is missing before this time; with `open_`, later ones may come.
+    int64_t horizon_ = 0;
+    bool open_ = true;
+    // What it costs and brings (in units of some nanoseconds).
+    int64_t stream_row_ = -1;
+    size_t size_ = 0;
+    size_t stretch_ = 0;  // rows for which it was prepared the last time
+    int64_t resumes_ = 0;  // row of the stream before which it is not tried again
+    int64_t nodes_before_ = 0, row_before_ = 0;
+    int64_t entered_ = 0, asked_ = 0, refused_ = 0;
+
+public:
+    void spare(int64_t nodes) { refused_ += nodes; }
+};
+
+}  // namespace acep
