@@ -327,7 +327,7 @@ def load_events(
     except DataError as wrong:
         if not every or "-" in paths:  # standard input can be read once
             raise
-        # What is wrong with them may be in a column that is not used.
+        # The mistake may be in a column that is not used.
         table = load_events(paths, query, args, checks_ids=checks_ids)
         warn_caller(f"only the columns that the query names are read: {wrong.message}", DataWarning)
     return with_types(table, query, args)

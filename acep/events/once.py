@@ -15,7 +15,7 @@ from acep.events.seen_ids import SeenIds
 __all__ = ["DUPLICATES", "check_duplicates", "once"]
 
 DUPLICATES = ("refuse", "drop")
-"""What may become of events that come twice."""
+"""The ways to treat events that come twice."""
 
 
 def check_duplicates(duplicates: object, id: object) -> None:
