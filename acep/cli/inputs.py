@@ -310,8 +310,8 @@ def load_events(
 ) -> pa.Table:
     """Read the events of some files, with the columns that a query reads (or all, if one is missing, or ``every``).
     Rows whose ids came before are refused, or left out and counted, unless ids are not to be looked at."""
+    from acep.events.duplicates import check_duplicates, settle_duplicates
     from acep.events.files.stream import open_events
-    from acep.events.once import check_duplicates, once
 
     check_duplicates(args.duplicates, args.id)
 
@@ -321,7 +321,7 @@ def load_events(
             table = events.whole()
             size = table.num_rows
             if checks_ids:
-                table = once(table, args.id, args.duplicates, events.place_of)
+                table = settle_duplicates(table, args.id, args.duplicates, events.place_of)
             say_duplicates(size - table.num_rows)
             say_bad_lines(events.bad)
     except DataError as wrong:
