@@ -310,8 +310,8 @@ def load_events(
 ) -> pa.Table:
     """Read the events of some files, with the columns that a query reads (or all, if one is missing, or ``every``).
     Rows whose ids came before are refused, or left out and counted, unless ids are not to be looked at."""
+    from acep.events.duplicates import check_duplicates, settle_duplicates
     from acep.events.files.stream import open_events
-    from acep.events.once import check_duplicates, once
 
     check_duplicates(args.duplicates, args.id)
 
@@ -321,13 +321,13 @@ def load_events(
             table = events.whole()
             size = table.num_rows
             if checks_ids:
-                table = once(table, args.id, args.duplicates, events.place_of)
+                table = settle_duplicates(table, args.id, args.duplicates, events.place_of)
             say_duplicates(size - table.num_rows)
             say_bad_lines(events.bad)
     except DataError as wrong:
         if not every or "-" in paths:  # standard input can be read once
             raise
-        # What is wrong with them may be in a column that is not used.
+        # The mistake may be in a column that is not used.
         table = load_events(paths, query, args, checks_ids=checks_ids)
         warn_caller(f"only the columns that the query names are read: {wrong.message}", DataWarning)
     return with_types(table, query, args)

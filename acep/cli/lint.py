@@ -23,7 +23,7 @@ from acep.cli.terminal import show
 def run(args: argparse.Namespace) -> int:
     """Print the findings; return 1 if there are any and ``--strict`` is given, else 0."""
     query = load_query(args)
-    from acep.events.once import check_duplicates
+    from acep.events.duplicates import check_duplicates
     from acep.linting.lint import findings
     from acep.linting.reading import read_whole
 

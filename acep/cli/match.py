@@ -81,7 +81,7 @@ def _plot(args: argparse.Namespace, query: Query) -> MatchPlot | None:
 
 def _check(args: argparse.Namespace) -> None:
     """Raise :class:`QueryError` for options that do not go together, before any work is done."""
-    from acep.events.once import check_duplicates
+    from acep.events.duplicates import check_duplicates
 
     if args.kind in ("count", "exists") and (args.output is not None or args.limit is not None):
         said = "one number" if args.kind == "count" else "true or false"

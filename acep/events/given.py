@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep.events.once import once
+from acep.events.duplicates import settle_duplicates
 from acep.events.own_rows import OwnRows, own_rows, rows_of_paths
 from acep.events.tables import to_table
 from acep.pattern.asked import Asked, columns_read, is_swapped
@@ -35,7 +35,7 @@ def given_table(
     options = replace(options_of(columns=columns, ts=ts, type=type, seq=seq, id=id), checks_ids=False)
     with open_events(events, options) as stream:
         table = stream.whole()
-        return (once(table, id, place_of=stream.place_of) if duplicates == "refuse" else table), rows
+        return (settle_duplicates(table, id, place_of=stream.place_of) if duplicates == "refuse" else table), rows
 
 
 def are_paths(events: Any) -> bool:

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from acep.errors import DataError, suggest
 from acep.events.batch import Batch
+from acep.events.duplicates import check_duplicates, settle_duplicates
 from acep.events.given import given_table
-from acep.events.once import check_duplicates, once
 from acep.events.records import Id
 from acep.events.tables import batch_of, key_to_input, schema_of
 from acep.events.times import value_text
@@ -80,7 +80,7 @@ def why(
     names: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
     check_duplicates(duplicates, id)
     table, _ = given_table(events, asked_for(asked), **names, duplicates=duplicates)
-    table = once(table, id, duplicates)
+    table = settle_duplicates(table, id, duplicates)
     choose = None if key is None else lambda plan, keys: _key(key, plan, keys)
     return explained(table, asked, choose, rows, **names)
 

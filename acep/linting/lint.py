@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from acep.errors import AcepError, DataError, QueryError
+from acep.events.duplicates import check_duplicates, settle_duplicates
 from acep.events.given import are_paths, names_used
-from acep.events.once import check_duplicates, once
 from acep.events.tables import batch_of, schema_of, to_table
 from acep.linting import duplicate_rules, event_rules, match_rules, predicate_rules, repetition_rules, time_rules
 from acep.linting.changed_matches import with_numbers
@@ -100,7 +100,7 @@ def findings(
     """Find the same in a table with these names of ``columns``; ``complete``: with all columns of the events."""
     if duplicates == "drop":
         try:
-            table = once(table, columns["id"], duplicates)
+            table = settle_duplicates(table, columns["id"], duplicates)
         except DataError as wrong:
             finding = DataFinding("data", "error", wrong.message, wrong.hint or "see acep explain", None, query.text)
             return Findings([finding], table.num_rows)

@@ -15,7 +15,7 @@ from typing import Any, TypedDict, TypeVar
 from acep.budget import Budget
 from acep.budget.policies import policy_of
 from acep.errors import EngineError, QueryError
-from acep.events.once import check_duplicates
+from acep.events.duplicates import check_duplicates
 from acep.shedding.history_file import read_learned
 from acep.shedding.limits import Limits, want_a_bound
 

@@ -7,8 +7,8 @@ from typing import Any, Unpack
 from acep.budget import Budget, tolerant
 from acep.budget.policies import policy_of
 from acep.errors import QueryError
+from acep.events.duplicates import settle_duplicates
 from acep.events.given import given_table
-from acep.events.once import once
 from acep.events.tables import batch_of, schema_of
 from acep.learning.history.graph import History
 from acep.native.compiled import chosen
@@ -63,7 +63,7 @@ def learn(events: Any, query: Query | str, **options: Unpack[LearnKeywords]) -> 
     if asked.sources:
         raise QueryError("a query over the matches of others has no history of its own", hint="learn of each of them")
     table, _ = given_table(events, asked_for(query), **given.columns, duplicates=given.duplicates)
-    table = once(table, given.id, given.duplicates)
+    table = settle_duplicates(table, given.id, given.duplicates)
     schema = schema_of(table.schema, **given.columns)
     plan = compile_query(asked, schema)
     plan = plan.finer or plan

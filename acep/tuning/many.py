@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from acep.display import MOST_TEXT, preformatted
 from acep.errors import AcepError, printable
+from acep.events.duplicates import check_duplicates, settle_duplicates
 from acep.events.fields import named_column
 from acep.events.given import given_table
-from acep.events.once import check_duplicates, once
 from acep.events.tables import schema_of
 from acep.explain.event_lines import event_lines
 from acep.explain.partition_meaning import with_partition
@@ -125,7 +125,7 @@ def why_many(
     columns: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
     check_duplicates(duplicates, id)
     table, _ = given_table(events, asked_for(asked), **columns, duplicates=duplicates)
-    return many_matches(once(table, id, duplicates), asked, columns)
+    return many_matches(settle_duplicates(table, id, duplicates), asked, columns)
 
 
 def many_matches(table: pa.Table, query: Query, columns: Mapping[str, Any]) -> ManyMatches:

@@ -12,9 +12,9 @@ import pyarrow as pa
 from acep.budget import Budget
 from acep.budget.policies import policy_of
 from acep.errors import AcepError, QueryError
+from acep.events.duplicates import check_duplicates, settle_duplicates
 from acep.events.frames import to_table
 from acep.events.given import given_table
-from acep.events.once import check_duplicates, once
 from acep.events.tables import batch_of, schema_of
 from acep.native.compiled import chosen
 from acep.pattern.asked import asked_for, query_of
@@ -87,7 +87,7 @@ def tune(
     policy_of(policy)
     columns: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
     check_duplicates(duplicates, id)
-    table = once(_table(events, asked, columns, duplicates), id, duplicates)
+    table = settle_duplicates(_table(events, asked, columns, duplicates), id, duplicates)
     plan = compile_query(asked, schema_of(table.schema, **columns))
     native = not plan.sources and chosen(plan.finer or plan, engine).engine != "reference"
     meter = Meter(int(effort) if native else int(effort) // SLOW)
@@ -202,7 +202,11 @@ def _table(events: Any, query: Query, columns: dict[str, Any], duplicates: str) 
 
             with open_events(events, options_of(ts=columns["ts"], type=columns["type"])) as stream:
                 table = stream.whole()
-                return once(table, columns["id"], place_of=stream.place_of) if duplicates == "refuse" else table
+                return (
+                    settle_duplicates(table, columns["id"], place_of=stream.place_of)
+                    if duplicates == "refuse"
+                    else table
+                )
         except (AcepError, TypeError):
             return given_table(events, asked_for(query), **columns, duplicates=duplicates)[0]
     return to_table(events)

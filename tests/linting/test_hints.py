@@ -16,8 +16,9 @@ from tests.plan.test_lint import LETTERS
 from tests.plan.test_lint import PAIRS as PLAN_PAIRS
 
 ANOTHER = "asks another question"
-# What the hint of each rule does: "same": what it proposes changes no match; "asks": it asks what was meant, and names
-# no change but for a query without matches; "says": it says that it asks another question; "counts": with the numbers.
+# The kind of each rule's hint. "same": its proposal changes no match; "asks": it asks the reader for the meaning, and
+# names no change but for a query without matches; "says": it says that it asks another question; "counts": and gives
+# both numbers.
 KINDS = {
     "type_never": "asks", "negation_never": "asks", "attribute_null": "says", "null_breaks": "counts",
     "numbers_as_text": "counts", "key_null": "says", "key_unique": "asks", "key_dominant": "same",

@@ -1,4 +1,4 @@
-"""What ends a followed stream: an option, or where another permits it the row that `acep.spark.punctuation` writes."""
+"""The end of a followed stream: by an option, or by the row of `acep.spark.punctuation` where another permits it."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def groups(rows: Sequence[Mapping[str, Any]], output: str) -> list[tuple[Any, ..
 
 
 def truth_of(query: Any, delay: int) -> Truth:
-    """What is certain of a query."""
+    """The matches of a query that are certain."""
     return Truth(query, delay, WINDOW if query.text == WAITS else 0)
 
 

@@ -115,8 +115,8 @@ class Unreached:
 
 
 class OddColumn(NamedTuple):
-    """What is said of a column of texts that would be one of values but for few of them: its odd ``value`` with the
-    place, and what can be done."""
+    """Words about a column of texts that would be one of values but for few of them: its odd ``value`` with the place,
+    and the ``advice``."""
 
     value: str
     advice: str
@@ -185,8 +185,8 @@ def no_integer(name: str, place: str, shown: str, *, is_id: bool) -> DataError:
 
 
 def two_kinds_of_times(name: str, options: Options) -> DataError:
-    """Return the error for a column that is cast and has times with a zone and times without one. What says when
-    events were, or in which order, cannot be texts."""
+    """Return the error for a column that is cast and has times with a zone and times without one. The columns of times
+    and of order cannot be texts."""
     as_texts = "" if name in (options.ts, options.seq) else f"; {as_cast(name, 'string')} shows them as they are"
     return DataError(
         f"`{name}` has times with a zone and times without one",

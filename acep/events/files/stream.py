@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep.errors import DataError, DataWarning, QueryError, warn_caller
+from acep.events.duplicates import settle_duplicates
 from acep.events.fields import again_error, check_names, column_at, fields_of, null_error
 from acep.events.files.casts import as_cast, bad_rows, cast_column
 from acep.events.files.csv_files import CsvFile
@@ -28,7 +29,6 @@ from acep.events.files.options import BadLines, Options
 from acep.events.files.survey import Part, Survey, survey, without
 from acep.events.files.text_columns import values_of
 from acep.events.nested import place_of
-from acep.events.once import once
 
 __all__ = ["ROW", "EventStream", "open_events"]
 
@@ -64,7 +64,7 @@ class EventStream:
         if self.small:
             table = self.whole()
             checked = self._options.checks_ids and not self._options.drop_duplicates
-            yield once(table, self._options.id, place_of=self.place_of) if checked else table
+            yield settle_duplicates(table, self._options.id, place_of=self.place_of) if checked else table
             return
         blocks = self._blocks()
         if self.sorted_on_disk:

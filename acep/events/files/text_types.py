@@ -51,7 +51,7 @@ TYPES: dict[str, pa.DataType] = {
 
 @dataclass(frozen=True)
 class Block:
-    """What a block of a column of texts looks like: its ``looks``, and its ``values`` unless it is of texts."""
+    """The ``looks`` of a block of a column of texts, and its ``values`` unless it is of texts."""
 
     looks: set[str]
     values: pa.ChunkedArray | None = None

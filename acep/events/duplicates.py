@@ -12,10 +12,10 @@ from acep.events.buffers import selectable
 from acep.events.fields import again_error, check_names, column_at
 from acep.events.seen_ids import SeenIds
 
-__all__ = ["DUPLICATES", "check_duplicates", "once"]
+__all__ = ["DUPLICATES", "check_duplicates", "settle_duplicates"]
 
 DUPLICATES = ("refuse", "drop")
-"""What may become of events that come twice."""
+"""The ways to treat events that come twice."""
 
 
 def check_duplicates(duplicates: object, id: object) -> None:
@@ -30,7 +30,7 @@ def check_duplicates(duplicates: object, id: object) -> None:
         raise QueryError(f"duplicates={duplicates!r} knows events by their ids", hint="name id=", code="option_invalid")
 
 
-def once(
+def settle_duplicates(
     table: pa.Table, name: str | None, duplicates: str = "refuse", place_of: Callable[[int], str] | None = None
 ) -> pa.Table:
     """Return a table without the rows whose ids came before (``"drop"``). ``name``: the column of ids (``None``: there
@@ -39,7 +39,7 @@ def once(
     Raises :class:`DataError` for the first such row (``"refuse"``), and for ids that are null, or neither integers nor
     texts.
 
-    >>> once(pa.table({"n": [2, 1, 2]}), "n", "drop").column("n").to_pylist()
+    >>> settle_duplicates(pa.table({"n": [2, 1, 2]}), "n", "drop").column("n").to_pylist()
     [2, 1]
     """
     check_names(id=name)
