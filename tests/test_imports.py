@@ -20,8 +20,8 @@ FOLDERS = {"acep": ROOT / "acep", "acep.learning": ROOT / "learning", "acep.sket
 # The parts of acep in the order of imports: each may import those before it, acep.errors and the version.
 ORDER = (
     "errors", "address_space", "logs", "checkout", "display", "regular_expressions", "storage", "sketches", "learning",
-    "pattern", "automaton", "plan", "events", "matches", "budget", "reference", "shedding", "native", "runtime",
-    "training", "explain", "linting", "tuning", "streaming", "plots", "runner", "spark",
+    "pattern", "automaton", "plan", "events", "matches", "output", "budget", "reference", "shedding", "native",
+    "runtime", "training", "explain", "linting", "tuning", "streaming", "plots", "runner", "spark",
 )  # fmt: skip
 # The folders of the C++ sources in the order of includes.
 SOURCES = (

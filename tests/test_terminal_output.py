@@ -25,8 +25,8 @@ from acep.cli import main
 from acep.cli.progress import ProgressBar
 from acep.errors import DataError, printable
 from acep.linting.lint import lint
-from acep.matches.formulas import quoted_formula
-from acep.matches.writing import write_matches
+from acep.output.formulas import quoted_formula
+from acep.output.writing import write_matches
 from tests.complaints import difference
 from tests.runner.streams import fast_disk
 from tests.test_imports import ROOT

@@ -15,7 +15,7 @@ def run(args: argparse.Namespace) -> None:
     if Path(args.output).is_dir():  # report the error before the work
         raise DataError(f"`{args.output}` is a directory, not a file", code="file_write")
     query = load_query(args)
-    from acep.matches.writing import opened
+    from acep.output.writing import opened
     from acep.training.learn import learn
 
     with progress(args, f"reading {shown(args.events)}"):

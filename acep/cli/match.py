@@ -96,8 +96,8 @@ def _check(args: argparse.Namespace) -> None:
     if args.plot_value is not None and args.plot is None:
         raise QueryError("--plot-value is for a plot", hint="give it with --plot FILE.html", code="option_invalid")
     if args.output is not None or args.quote_formulas:
-        from acep.matches.formulas import check_quoting
-        from acep.matches.writing import output_format
+        from acep.output.formulas import check_quoting
+        from acep.output.writing import output_format
 
         check_quoting(args.quote_formulas, None if args.output is None else output_format(args.output))
 
@@ -155,7 +155,7 @@ def _write_all(passing: Passing, batches: Iterator[pa.Table], args: argparse.Nam
 
 @contextlib.contextmanager
 def _writer(passing: Passing, args: argparse.Namespace) -> Iterator[Callable[[Any], None]]:
-    from acep.matches.writing import group_writer, match_writer
+    from acep.output.writing import group_writer, match_writer
 
     target, form = (sys.stdout, "jsonl") if args.output is None else (args.output, None)
     how = {"flat": args.flat, "quote_formulas": args.quote_formulas}

@@ -25,8 +25,8 @@ def run(args: argparse.Namespace) -> None:
     """Replay, write the matches as ``acep match`` does, and print a summary on stderr."""
     query, options = load_query(args), budget_options(args)
     from acep.matches.flat import check_flat
-    from acep.matches.formulas import check_quoting
-    from acep.matches.writing import output_format, write_table
+    from acep.output.formulas import check_quoting
+    from acep.output.writing import output_format, write_table
 
     if args.output is not None:
         output_format(args.output)  # report a wrong name before the work

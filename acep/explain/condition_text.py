@@ -6,7 +6,7 @@ from typing import Any
 
 from acep.events.tables import key_to_input, time_types
 from acep.events.times import value_text
-from acep.matches.json_records import plain
+from acep.output.json_records import plain
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import Compiled
 from acep.pattern.printing import expression_text

@@ -163,7 +163,7 @@ def flat_table(table: pa.Table, layout: Layout, more: Sequence[str] = ()) -> pa.
 
 
 def flat_record(record: Mapping[str, Any], columns: Sequence[FlatColumn]) -> dict[str, Any]:
-    """Return the record of a match (:mod:`acep.matches.json_records`) by the names of these columns.
+    """Return the record of a match (:mod:`acep.output.json_records`) by the names of these columns.
 
     >>> record = {"end": 9, "bindings": {"a": [3, 4]}}
     >>> flat_record(record, flat_columns([*record], {}, Layout(("a", "b"), frozenset("a"))))

@@ -14,8 +14,8 @@ import pyarrow as pa
 from acep.errors import DataError, SnapshotError
 from acep.events.files.formats import reason_of
 from acep.matches.flat import Layout
-from acep.matches.formulas import check_quoting
-from acep.matches.writing import write_table
+from acep.output.formulas import check_quoting
+from acep.output.writing import write_table
 from acep.streaming.folders import give_name
 
 __all__ = ["FORMATS", "Outbox"]

@@ -20,8 +20,8 @@ from acep import Bundle, Bundles, Point, Points
 from acep.matches import answer_columns, writing
 from acep.matches.answer_columns import columns_of, values_of
 from acep.matches.arrow import groups_table
-from acep.matches.writing import group_writer
 from acep.native.compiled import native
+from acep.output.writing import group_writer
 from tests.case_counts import CASES
 
 ENGINES = ("reference",) if native() is None else ("native", "reference")

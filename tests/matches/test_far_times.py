@@ -16,7 +16,7 @@ from acep.cli import main
 from acep.errors import DataError
 from acep.events.times import value_of
 from acep.matches.arrow import groups_table
-from acep.matches.writing import write_table
+from acep.output.writing import write_table
 
 QUERY = "PATTERN SEQ(a p, b q) WHERE p.x < q.x WITHIN 9 RETURN p.x AS px, q.x AS qx"
 YEAR_0, YEAR_14645 = -62_167_219_200, 400_000_000_000  # in seconds

@@ -18,8 +18,8 @@ from acep.matches import arrow, writing
 from acep.matches.found_columns import FoundColumns, concatenate, ordered
 from acep.matches.matches import Matches
 from acep.matches.records import Found, output_order
-from acep.matches.writing import write_matches
 from acep.native import compiled
+from acep.output.writing import write_matches
 from acep.plan.schema import Kind, Schema
 from tests.matches.as_columns import columns_of
 

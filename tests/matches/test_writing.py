@@ -14,10 +14,10 @@ import pytest
 
 from acep.errors import DataError
 from acep.events.tables import schema_of
-from acep.matches.json_records import json_line, match_record
 from acep.matches.matches import Match, Matches
 from acep.matches.records import Found
-from acep.matches.writing import group_writer, write_matches, write_table
+from acep.output.json_records import json_line, match_record
+from acep.output.writing import group_writer, write_matches, write_table
 
 
 def names_in(folder: Path) -> list[str]:

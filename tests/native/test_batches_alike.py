@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.native import session
 from acep.budget.policies import POLICIES
+from acep.native import session
 from acep.runtime.options import StreamOptions
 from acep.runtime.table_stream import TableStream
 from tests.case_counts import CaseCounts

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import acep
-from acep.matches.json_records import match_record
-from acep.matches.writing import write_table
+from acep.output.json_records import match_record
+from acep.output.writing import write_table
 from acep.streaming import live
 
 __all__ = ["Stream", "fast_disk", "final", "lines_of", "put", "results", "the_same"]

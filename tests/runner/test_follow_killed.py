@@ -17,7 +17,7 @@ import pandas, pyarrow.compute, pyarrow.csv, pyarrow.parquet  # what a child imp
 
 import acep
 from acep.matches import arrow
-from acep.matches import lines
+from acep.output import lines
 from acep.native import session as native_session
 from acep.events.files import stream
 from acep.runner import following

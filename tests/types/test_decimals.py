@@ -15,7 +15,7 @@ import pytest
 import acep
 from acep.errors import AcepError, DataError, QueryError
 from acep.explain.why import why
-from acep.matches.writing import write_matches
+from acep.output.writing import write_matches
 
 Run = Callable[..., Any]
 NEAR = [Decimal("90071992547409930.01"), Decimal("90071992547409930.02")]

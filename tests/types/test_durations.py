@@ -21,8 +21,8 @@ import acep
 from acep.events.durations import duration_of, duration_words, in_unit, iso_duration
 from acep.explain.stages import explain
 from acep.explain.why import why
-from acep.matches.writing import FEW, group_writer, write_matches
 from acep.native.compiled import why_not
+from acep.output.writing import FEW, group_writer, write_matches
 
 ENGINES = ["native", "reference"] if why_not() is None else ["reference"]
 SECOND = dt.timedelta(seconds=1)

@@ -76,7 +76,7 @@ def test_a_finer_time_than_any_datetime_keeps_its_zone(tmp_path: Path) -> None:
     rows = pa.table({"ts": times, "type": ["a", "b"], "w": times})
     found = acep.match(rows, acep.parse(QUERY.replace("[w]", "[w]")))
     assert (found[0].start, found[0].key) == (np.datetime64(1, "ns"), {"w": np.datetime64(1, "ns")})
-    from acep.matches.writing import write_matches
+    from acep.output.writing import write_matches
 
     for name in ("o.jsonl", "o.csv"):
         write_matches(found, tmp_path / name)

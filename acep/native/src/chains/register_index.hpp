@@ -36,7 +36,9 @@ public:
     void add_unbound(uint32_t row) { push(unbound_, row); }
 
     // Call visit(row) for the rows from `head` on in the bucket of a hash, or for those with an unbound register.
-    void each(uint64_t hash, uint32_t head, auto&& visit) const { walk(heads_[hash & (heads_.size() - 1)], head, visit); }
+    void each(uint64_t hash, uint32_t head, auto&& visit) const {
+        walk(heads_[hash & (heads_.size() - 1)], head, visit);
+    }
     void each_unbound(uint32_t head, auto&& visit) const { walk(unbound_, head, visit); }
 
     int64_t bytes() const { return heap_bytes(heads_, before_); }

@@ -32,7 +32,8 @@ void RowsAhead::clear(size_t first, size_t rows) {
 
 size_t RowsAhead::place(const Batch& batch, std::span<const uint32_t> keys, uint32_t now, const int64_t* words) const {
     uint64_t hash = 0;
-    for (const uint32_t c : keys) hash = mixed(hash + static_cast<uint64_t>(batch.columns[c].values[now]) + golden_step);
+    for (const uint32_t c : keys)
+        hash = mixed(hash + static_cast<uint64_t>(batch.columns[c].values[now]) + golden_step);
     for (size_t k = 0; k < parts_.size(); ++k) {
         hash = mixed(hash + static_cast<uint64_t>(canonical(words[k], parts_[k].doubles)) + golden_step);
     }
@@ -51,8 +52,7 @@ size_t RowsAhead::place(const Batch& batch, std::span<const uint32_t> keys, uint
     return at;
 }
 
-void RowsAhead::add(const Batch& batch, std::span<const uint32_t> keys, uint32_t row,
-                    int64_t end) {
+void RowsAhead::add(const Batch& batch, std::span<const uint32_t> keys, uint32_t row, int64_t end) {
     words_.clear();
     for (const auto& part : parts_) {
         const Column& c = batch.columns[part.column];
@@ -104,7 +104,8 @@ KnownFuture::KnownFuture(const Tables& tables, EventClassifier& classifier, std:
     const auto setting_of = [](const Arc& arc, uint32_t slot, bool of_row) -> std::optional<Setting> {
         for (const Put& put : arc.puts) {
             if (put.slot != static_cast<int32_t>(slot)) continue;
-            if (put.write == Write::last && put.column >= 0) return Setting{Setting::read, static_cast<uint32_t>(put.column)};
+            if (put.write == Write::last && put.column >= 0)
+                return Setting{Setting::read, static_cast<uint32_t>(put.column)};
             if (put.write == Write::copy && put.from >= 0 && !of_row) {
                 return Setting{Setting::copied, static_cast<uint32_t>(put.from)};
             }
@@ -157,7 +158,8 @@ void KnownFuture::judge() {
     const int64_t cost = entered_ * to_enter + asked_ * to_ask, gain = refused_ * to_make;
     if (entered_ + asked_ == 0) return;
     if (cost > gain) {
-        resumes_ = stream_row_ + static_cast<int64_t>(limit_) + 16 * static_cast<int64_t>(std::max(stretch_, first_stretch));
+        resumes_ =
+            stream_row_ + static_cast<int64_t>(limit_) + 16 * static_cast<int64_t>(std::max(stretch_, first_stretch));
         stretch_ = 0;
     }
     entered_ = asked_ = refused_ = 0;

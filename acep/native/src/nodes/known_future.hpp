@@ -28,7 +28,9 @@ public:
 
     const uint32_t arc;  // number
     std::span<const RegisterKey::Part> parts() const { return parts_; }
-    bool is(uint32_t of_arc, const std::vector<RegisterKey::Part>& parts) const { return arc == of_arc && parts_ == parts; }
+    bool is(uint32_t of_arc, const std::vector<RegisterKey::Part>& parts) const {
+        return arc == of_arc && parts_ == parts;
+    }
 
     void clear(size_t first, size_t rows);
     // Enter a row before all that were entered, with the earliest time at which a run may end that binds it.
@@ -45,7 +47,7 @@ private:
     std::vector<RegisterKey::Part> parts_;
     std::vector<uint32_t> heads_;  // hash table (open addressing): the first row of each key
     std::vector<uint32_t> later_;  // by row: the next one of its key
-    std::vector<int64_t> ends_;    // by row: the earliest end by it or by a later one of its key
+    std::vector<int64_t> ends_;  // by row: the earliest end by it or by a later one of its key
     std::vector<int64_t> words_;
     uint32_t first_ = 0;  // row of later_[0]
     size_t keys_ = 0;
@@ -63,9 +65,7 @@ public:
     // `last`: no event comes after the batch. `nodes`: partial matches made so far.
     void look(const Batch& batch, size_t from, int64_t stream_row, bool last, int64_t nodes);
     // Return whether the future of an event is known.
-    bool knows(const Event& event) const {
-        return event.batch == batch_ && event.row >= from_ && event.row < limit_;
-    }
+    bool knows(const Event& event) const { return event.batch == batch_ && event.row >= from_ && event.row < limit_; }
     // Return the least start of a run that may end within its window after the arc has bound a row; FAR if there is none.
     int64_t least_start(size_t row, const Arc& arc) const {
         const int64_t end = ends_[(row - from_) * bindings_.size() + arc.number];
@@ -89,10 +89,10 @@ private:
     // An arc that may follow another one.
     struct Follower {
         uint32_t arc;
-        int64_t least;    // the error that it adds until a run may end
+        int64_t least;  // the error that it adds until a run may end
         uint32_t by_row;  // number of the rows ahead by what the event sets
         std::vector<Setting> of_row;
-        uint32_t by_node; // by what is known of a partial match
+        uint32_t by_node;  // by what is known of a partial match
         std::vector<Setting> of_node;
     };
     struct Binding {

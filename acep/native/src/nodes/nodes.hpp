@@ -126,6 +126,21 @@ private:
         uint32_t nulls;  // a bit for each value
         int64_t values[most_of_frame];
     };
+    // The nodes of a list that are alive: all of them, or those in `all_`.
+    struct Living {
+        int64_t low = NEVER;  // they began then or later
+        size_t size = 0;
+        bool all = false;  // none of the list has expired
+        bool simple = false;  // all, without errors, and each pays the same for an arc
+    };
+    // Nodes of a list that an arc may extend, in the order of the list.
+    struct Candidates {
+        const std::vector<uint32_t>* rows;  // but where these are simple and all_: those from `head` on
+        size_t size;
+        uint32_t head;
+        size_t early;   // so many of them
+        int64_t least;  // began before this time, and are not looked at
+    };
     // Nodes made by the current event in one state, before they are united and get cells.
     struct Made {
         NodeList nodes;
@@ -175,12 +190,23 @@ private:
     int64_t key(const Event& event) const { return tables_.key(event); }
     int64_t cost(const Arc& arc, int64_t between) const;
     void step(Part& part, const Turn& turn, const Event& event, int64_t low);
-    // Return the known future, if it is that of the event.
-    KnownFuture* future_of(const Event& event) const {
-        return knows(event) ? future_.get() : nullptr;
+    Living find_living(NodeList& list, const Turn& turn, const Event& event, int64_t low);
+    Candidates candidates(const RegisterKey& key, NodeList& list, uint32_t slots, const Event& event,
+                          const Living& living, int64_t least);
+    size_t next_block(const Candidates& all, bool simple, const Arc& arc, NodeList& list, const Event& event,
+                      bool decides, size_t& at);
+    size_t leading(KnownFuture& future, const Arc& arc, NodeList& list, uint32_t slots, const Event& event,
+                   size_t count);
+    bool extend(const Turn& turn, size_t number, NodeList& list, const Event& event, const Living& living);
+    // Return what an event costs a node of a list by an arc.
+    int64_t price(const Arc& arc, NodeList& list, uint32_t row, const Event& event) const {
+        return tables_.contiguous() ? cost(arc, event.position - list.positions()[row] - 1) : arc.weight;
     }
+    // Return the known future, if it is that of the event.
+    KnownFuture* future_of(const Event& event) const { return knows(event) ? future_.get() : nullptr; }
     RegisterKey key_of(const Arc& arc);
-    void find_alike(const RegisterKey& key, NodeList& list, uint32_t slots, const Event& event, int64_t low, bool alive);
+    void find_alike(const RegisterKey& key, NodeList& list, uint32_t slots, const Event& event, int64_t low,
+                    bool alive);
     void begin(const Turn& turn, const Event& event);
     void contiguous_end(Part& part, const Event& event);
     void find_ended();

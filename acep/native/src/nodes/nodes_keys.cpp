@@ -101,7 +101,8 @@ void NodeEngine::find_alike(const RegisterKey& key, NodeList& list, uint32_t slo
             const uint8_t tag = list.plain ? uint8_t{value} : list.tags(part.slot, slots)[row];
             bound = bound && tag != unbound;
             valued = valued && tag != acep::null;
-            hash = mixed(hash + static_cast<uint64_t>(canonical(list.slot(part.slot)[row], part.doubles)) + golden_step);
+            hash =
+                mixed(hash + static_cast<uint64_t>(canonical(list.slot(part.slot)[row], part.doubles)) + golden_step);
         }
         if (!valued) continue;
         if (bound) {

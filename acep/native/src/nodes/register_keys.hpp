@@ -29,9 +29,7 @@ struct RegisterKey {
 RegisterKey register_key(const Arc& arc, const std::vector<BlockProgram>& programs);
 
 // Return a word that is equal for equal values: the two zeros are equal.
-inline int64_t canonical(int64_t word, bool doubles) {
-    return doubles && std::bit_cast<double>(word) == 0 ? 0 : word;
-}
+inline int64_t canonical(int64_t word, bool doubles) { return doubles && std::bit_cast<double>(word) == 0 ? 0 : word; }
 
 // Return whether two words are equal as values.
 inline bool equal_words(int64_t a, int64_t b, bool doubles) {

@@ -17,10 +17,10 @@ from acep.errors import DataError
 from acep.events.times import value_of
 from acep.matches.answer_columns import columns_of
 from acep.matches.flat import FlatColumn, Layout, flat_columns, flat_record, flat_table, layout_of
-from acep.matches.formulas import check_quoting, quoted_formula
 from acep.matches.found_columns import FoundColumns
-from acep.matches.json_records import group_record, json_line, json_text, match_record, plain
 from acep.matches.zoned_times import zoned_names
+from acep.output.formulas import check_quoting, quoted_formula
+from acep.output.json_records import group_record, json_line, json_text, match_record, plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,14 +55,14 @@ def output_format(path: str | os.PathLike[str]) -> str:
 
     Raises :class:`DataError` for any other name.
     """
-    found = FORMATS.get(Path(path).suffix.lower())
-    if found is None and is_special(path):
+    form = FORMATS.get(Path(path).suffix.lower())
+    if form is None and is_special(path):
         return "jsonl"
-    if found is None:
+    if form is None:
         raise DataError(
             f"no format of output is named like `{path}`", hint="use .jsonl, .parquet or .csv", code="file_write"
         )
-    return found
+    return form
 
 
 def is_special(path: str | os.PathLike[str]) -> bool:
@@ -79,7 +79,7 @@ def write_matches(matches: Matches, target: Target, form: str | None = None, *, 
     ``form``: ``"jsonl"``, ``"csv"`` (a column ``key.x`` and ``values.x`` for each key attribute and value of
     RETURN, the bindings as JSON) or ``"parquet"`` (the table of :meth:`~acep.matches.matches.Matches.to_arrow`,
     without ``key`` if there are no key attributes). A stream is of text, for Parquet of bytes. ``quote_formulas``: no
-    text in CSV begins as a formula does (:func:`~acep.matches.formulas.quoted_formula`).
+    text in CSV begins as a formula does (:func:`~acep.output.formulas.quoted_formula`).
 
     Raises :class:`DataError` if the file cannot be written; an earlier file of that name is then still there.
     """
@@ -113,15 +113,15 @@ def match_writer(
     def table(matches: Matches) -> pa.Table:
         from acep.matches.arrow import matches_table
 
-        whole = matches_table(matches, fractional=fractional)
+        table_of_all = matches_table(matches, fractional=fractional)
         if flat:
-            return flat_table(whole, layout)
-        return whole if like.keys else whole.drop_columns(["key"])
+            return flat_table(table_of_all, layout)
+        return table_of_all if like.keys else table_of_all.drop_columns(["key"])
 
     def lines(matches: Matches) -> Callable[[str], Iterable[str]] | None:
         if flat or not isinstance(matches.found, FoundColumns) or len(matches) <= FEW:
             return None
-        from acep.matches.lines import lines_of
+        from acep.output.lines import lines_of
 
         return partial(lines_of, matches, zoned=zoned, quote_formulas=quote_formulas)
 
@@ -153,16 +153,16 @@ def group_writer(
     def table(groups: Sequence[Bundle] | Sequence[Point]) -> pa.Table:
         from acep.matches.arrow import groups_table
 
-        whole = groups_table(groups, schema, keys, heads)
+        table_of_all = groups_table(groups, schema, keys, heads)
         if flat:
-            return flat_table(whole, layout)
-        return whole if keys else whole.drop_columns(["key"])
+            return flat_table(table_of_all, layout)
+        return table_of_all if keys else table_of_all.drop_columns(["key"])
 
     def lines(groups: Sequence[Bundle] | Sequence[Point]) -> Callable[[str], Iterable[str]] | None:
         answers = columns_of(groups)
         if flat or answers is None or answers.heads != [*heads] or len(groups) <= FEW or answers.groups.has_objects:
             return None
-        from acep.matches.lines import group_lines
+        from acep.output.lines import group_lines
 
         return partial(group_lines, answers, zoned=zoned, quote_formulas=quote_formulas)
 

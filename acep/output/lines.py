@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from acep.events.tables import keys_to_input, ticks_to_input
 from acep.matches.answer_columns import NUMBERS
 from acep.matches.arrow import parts
-from acep.matches.formulas import quoted_formula
 from acep.matches.found_columns import FoundColumns, unscaled
-from acep.matches.json_records import json_text, plain
 from acep.matches.matches import whole
+from acep.output.formulas import quoted_formula
+from acep.output.json_records import json_text, plain
 from acep.plan.schema import Kind
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ BLOCK = 1 << 16
 
 
 def lines_of(matches: Matches, form: str, zoned: Collection[str], *, quote_formulas: bool = False) -> Iterator[str]:
-    r"""Yield the lines of :func:`acep.matches.writing.write_matches`, some thousands at a time; ``form`` is
+    r"""Yield the lines of :func:`acep.output.writing.write_matches`, some thousands at a time; ``form`` is
     ``"jsonl"`` or ``"csv"`` (without the header line). ``quote_formulas``: no text in CSV begins as a formula does.
 
     >>> from acep.matches.matches import Matches
@@ -176,10 +176,10 @@ def _bindings(part: FoundColumns) -> pa.Array:
     new = first[:-1].copy()
     new[1:] |= codes[1:] != codes[:-1]
     # The text before each id: a comma, or the name of a new variable; the first variable opens the object.
-    many = len(part.variables)
+    n_variables = len(part.variables)
     heads = [f"{json_text(name)}: [" for name in part.variables]
     before = [", ", *("{" + head for head in heads), *("], " + head for head in heads)]
-    which = np.where(new, 1 + codes + np.where(first[:-1], 0, many), 0)
+    which = np.where(new, 1 + codes + np.where(first[:-1], 0, n_variables), 0)
     if part.ids.dtype == object:
         ids = pa.array([json_text(text) for text in part.ids.tolist()], pa.string())
     else:

@@ -1,0 +1,198 @@
+// How an event extends the partial matches of a state, and begins new ones: which of them an arc looks at, and which of
+// these pass.
+#include <algorithm>
+
+#include "nodes/nodes.hpp"
+
+namespace acep {
+
+void NodeEngine::begin(const Turn& turn, const Event& event) {
+    if (resting_ && !suffices(turn.arcs.size())) wake(key(event));
+    KnownFuture* const future = future_of(event);
+    for (const Arc* arc : turn.arcs) {
+        if (!arc->lifetime.has(event.ts)) continue;
+        if (future != nullptr && future->least_start(event.row, *arc) > key(event)) {
+            future->spare(1);
+            continue;
+        }
+        if (shed_ && shed_->limited() && !shed_->affords()) {
+            if (shed_->shadow) {
+                shed_->lose(key(event));
+            } else {
+                ++shed_->refused;
+            }
+            return shed_->deny();
+        }
+        // A node that is refused by the event alone costs no touch.
+        const bool early = shed_ && separate(arc->target) && shed_->foresees(*arc);
+        const bool hindered = !arc->leaving.empty() || !arc->binding.empty();
+        const auto error = static_cast<int32_t>(arc->weight);
+        const uint32_t first = 0;
+        const bool possible = arc->weight + tables_.states[arc->target].rest <= tables_.budget;
+        if (early && !hindered && possible && !foreseen(*arc, nothing_, 0, event, error)) continue;
+        ++work_.touches;
+        if (shed_) shed_->touched(work_.touches);
+        if (!possible) continue;
+        block_.rows[0] = 0;
+        block_.contiguous = true;
+        if (passing(arc->leaving, nothing_, 0, event, 1) == 0) continue;
+        if (passing(arc->binding, nothing_, 0, event, 1) == 0) continue;
+        if (early && hindered && !foreseen(*arc, nothing_, 0, event, error)) continue;
+        make(*arc, nothing_, std::span(&first, 1), event, error, early);
+    }
+}
+
+// Remove what has expired, and find the nodes that are alive: the whole list where `simple`, else those in `all_`.
+NodeEngine::Living NodeEngine::find_living(NodeList& list, const Turn& turn, const Event& event, int64_t low) {
+    bool alive = expire(list, turn.state, low);
+    if (!alive) {
+        const uint32_t many = list.living(low);
+        if (2 * many <= list.size()) drop_expired(list, turn.state, low, low + tables_.span);
+        alive = many == list.size();
+    }
+    if (list.empty()) return {};
+    // Under contiguity without errors, all nodes of a list bound the same event last.
+    const bool adjacent = !tables_.contiguous() || event.position - list.positions()[list.head] == 1;
+    Living found{low, list.size(), alive, alive && tables_.budget == 0 && adjacent};
+    if (!found.simple) {
+        all_.clear();
+        for (uint32_t i = list.head; i < list.end; ++i) {
+            if (list.starts()[i] >= low) all_.push_back(i);
+        }
+        found.size = all_.size();
+    }
+    return found;
+}
+
+// Find the nodes that an arc may extend: those that are alive, that began at `least` or later, and whose registers are
+// equal to the attributes that its key compares with them.
+NodeEngine::Candidates NodeEngine::candidates(const RegisterKey& key, NodeList& list, uint32_t slots,
+                                              const Event& event, const Living& living, int64_t least) {
+    Candidates found{&all_, living.size, list.head, 0, least};
+    if (!key.empty()) {
+        find_alike(key, list, slots, event, std::max(living.low, least), living.all && least <= living.low);
+        return {&alike_, alike_.size(), list.head, 0, NEVER};
+    }
+    if (least <= living.low) {
+        found.least = NEVER;
+    } else if (living.simple && list.sorted) {
+        const int64_t *first = list.starts() + list.head, *last = list.starts() + list.end;
+        found.size = static_cast<size_t>(last - std::lower_bound(first, last, least));
+        found.head = list.end - static_cast<uint32_t>(found.size);
+        found.least = NEVER;
+    } else if (!living.simple) {
+        const auto too_early = [&](uint32_t row) { return list.starts()[row] < least; };
+        found.early = static_cast<size_t>(std::ranges::count_if(all_, too_early));
+    }
+    return found;
+}
+
+// Put the next candidates into `block_`: all of them where `simple`, else those that can pay for the arc, and those that
+// it may take for good (`decides`). Return how many.
+size_t NodeEngine::next_block(const Candidates& all, bool simple, const Arc& arc, NodeList& list, const Event& event,
+                              bool decides, size_t& at) {
+    size_t count = 0;
+    block_.contiguous = simple && all.rows == &all_;
+    if (simple) {
+        count = std::min(all.size - at, block_rows);
+        for (size_t i = 0; i < count; ++i) {
+            block_.rows[i] = block_.contiguous ? all.head + static_cast<uint32_t>(at + i) : (*all.rows)[at + i];
+        }
+        at += count;
+        return count;
+    }
+    const int64_t rest = tables_.states[arc.target].rest;
+    for (; at < all.size && count < block_rows; ++at) {
+        const uint32_t row = (*all.rows)[at];
+        if (all.early != 0 && list.starts()[row] < all.least) continue;
+        const int64_t paid = list.errors()[row] + price(arc, list, row, event);
+        if (paid + rest <= tables_.budget || (decides && taken_[row] == 0)) block_.rows[count++] = row;
+    }
+    return count;
+}
+
+// Keep those of block_.rows[0 .. count) whose new node can be followed, and return their number.
+size_t NodeEngine::leading(KnownFuture& future, const Arc& arc, NodeList& list, uint32_t slots, const Event& event,
+                           size_t count) {
+    size_t kept = 0;
+    for (size_t i = 0; i < count; ++i) {
+        const uint32_t row = block_.rows[i];
+        const int64_t paid = list.errors()[row] + price(arc, list, row, event);
+        block_.rows[kept] = row;
+        kept += future.leads(arc, list, slots, row, event, list.starts()[row], paid) ? 1 : 0;
+    }
+    return kept;
+}
+
+// Let an event extend nodes of a list by an arc. Return whether it took some of them for good.
+bool NodeEngine::extend(const Turn& turn, size_t number, NodeList& list, const Event& event, const Living& living) {
+    const Arc& arc = *turn.arcs[number];
+    const RegisterKey& equal = turn.keys[number];
+    const uint32_t slots = tables_.states[turn.state].slots;
+    const int64_t rest = tables_.states[arc.target].rest;
+    const bool decides = turn.blocks && arc.blocking, simple = living.simple;
+    KnownFuture* const future = future_of(event);
+    // No run that began before it can end within its window.
+    const int64_t least = future == nullptr || decides ? NEVER : future->least_start(event.row, arc);
+    if (least > key(event)) {
+        future->spare(1);
+        return false;
+    }
+    const Candidates all = candidates(equal, list, slots, event, living, least);
+    if (all.size == all.early) return false;
+    work_.touches += static_cast<int64_t>(all.size - all.early);
+    if (shed_) shed_->touched(work_.touches);
+    const int64_t same = cost(arc, 0);  // for all rows where they are simple
+    if (simple && same + rest > 0 && !decides) return false;
+    bool took = false;
+    for (size_t at = 0; at < all.size;) {
+        size_t count = next_block(all, simple, arc, list, event, decides, at);
+        const auto &leaving = equal.empty() ? arc.leaving : equal.leaving,
+                   &binding = equal.empty() ? arc.binding : equal.binding;
+        if (!leaving.empty()) count = passing(leaving, list, slots, event, count);
+        if (!binding.empty()) count = passing(binding, list, slots, event, count);
+        if (future != nullptr && !decides) count = leading(*future, arc, list, slots, event, count);
+        if (simple && !shed_ && !decides) {
+            if (count != 0) make(arc, list, std::span(block_.rows.data(), count), event, same, false);
+            continue;
+        }
+        const bool scored = shed_ && count != 0 && separate(arc.target) && shed_->foresees(arc);
+        for (size_t i = 0; i < count; ++i) {
+            const uint32_t row = block_.rows[i];
+            if (decides) {
+                taken_[row] = 1;
+                took = true;
+            }
+            const int64_t paid = list.errors()[row] + price(arc, list, row, event);
+            if (paid + rest > tables_.budget) continue;
+            if (decides && future != nullptr &&
+                !future->leads(arc, list, slots, row, event, list.starts()[row], paid)) {
+                continue;
+            }
+            if (scored && !foreseen(arc, list, row, event, static_cast<int32_t>(paid))) continue;
+            make(arc, list, std::span(&row, 1), event, paid - list.errors()[row], scored);
+        }
+    }
+    return took;
+}
+
+void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t low) {
+    NodeList& list = part.lists[turn.state];
+    if (list.empty()) return;
+    if (shed_) shed_->tend(list, turn.state, key(event), low, static_cast<int64_t>(turn.arcs.size()));
+    const Living living = find_living(list, turn, event, low);
+    if (list.empty()) return;
+    list.touched += static_cast<int64_t>(turn.arcs.size());
+    if (resting_ && !suffices(living.size * turn.arcs.size())) {
+        wake(key(event));
+        return step(part, turn, event, low);
+    }
+    if (turn.blocks) taken_.assign(list.end, 0);
+    bool took = false;
+    for (size_t number = 0; number < turn.arcs.size(); ++number) {
+        if (turn.arcs[number]->lifetime.has(event.ts)) took |= extend(turn, number, list, event, living);
+    }
+    if (took) keep(list, turn.state, key(event), EndReason::taken, [&](uint32_t i) { return taken_[i] == 0; });
+}
+
+}  // namespace acep

@@ -1,0 +1,1 @@
+"""Write results into files: JSON Lines, CSV and Parquet."""
