@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from acep.explain.automaton_text import arcs_lines, program_lines, thompson_lines, types_text
+from acep.native.session import NativeSession
 from acep.pattern.asked import for_existence, query_of
 from acep.pattern.closure import close_equalities, tied_attributes
 from acep.pattern.printing import expression_text, tree_lines
@@ -144,6 +145,8 @@ def _native(plan: Plan, source: bool) -> Iterator[str]:
         also = " ended no earlier," if plan.query.strategy.contiguous else ""
         yield f"a run goes where another one of its state began no earlier,{also} misses no more, and has"
         yield from lines_of_dominance(plan)
+    if matches.alone == "nodes":
+        yield from _less_work(plan)
     yield f"events that come to it: {_wanted(plan)}"
     windows = worth(plan, matches.alone)
     if not windows.worth:
@@ -151,6 +154,25 @@ def _native(plan: Plan, source: bool) -> Iterator[str]:
         return
     yield f"match windows: used: {windows.why}; by counters,"
     yield from (f"  {line}" for line in lines(plan))
+
+
+def _less_work(plan: Plan) -> Iterator[str]:
+    """Yield how the node engine finds partial matches, and whether it asks which of them can go on."""
+    session = NativeSession([plan], ["nodes"])
+    for source, target, registers in session.arc_keys(0):
+        yield f"from state {source} to {target}: partial matches are found by {', '.join(registers)}"
+    if session.foresees(0):
+        yield "known future: a partial match is made if later events of its table or push can end it"
+    else:
+        yield f"known future: not used: {_why_unforeseen(plan)}"
+
+
+def _why_unforeseen(plan: Plan) -> str:
+    if plan.window.counted:
+        return "the window is one of events"
+    if plan.query.strategy.contiguous:
+        return "under contiguity few partial matches live"
+    return "the arcs of the pattern may change" if plan.dynamic else "the pattern has too many arcs"
 
 
 def _for_existence(plan: Plan) -> Plan:

@@ -70,6 +70,7 @@ class NativeSession:
             lower(plan, shared, codes.constant, dominance=engine.endswith("dominance"))
             for plan, engine in zip(plans, engines, strict=True)
         ]
+        self._registers = [table.registers for table in tables]
         programs, classes = self._parts(shared, [], [])
         keys = [(list(columns), positions) for columns, positions in shared.keys.items()]
         self.key_tables: Sequence[tuple[int, ...]] = [*shared.keys]  # partition tables, each as the columns of its key
@@ -337,6 +338,19 @@ class NativeSession:
         """Return the bytes reserved by engines and partition tables and held by policies; under a memory bound also
         those of texts and ids."""
         return self._session.bytes + self.budget.held
+
+    def arc_keys(self, plan: int) -> list[tuple[int, int, list[str]]]:
+        """Return, of each arc of a plan on the node engine that compares registers with attributes for equality, its
+        state, the state after it, and these registers as ``variable.attribute``."""
+        names = [{slot: f"{var}.{name}" for slot, var, name, _ in state} for state in self._registers[plan]]
+        return [
+            (source, target, [names[source][slot] for slot in slots])
+            for source, target, slots in self._session.arc_keys(plan)
+        ]
+
+    def foresees(self, plan: int) -> bool:
+        """Return whether a plan on the node engine asks what a batch tells of the events after one."""
+        return self._session.foresees(plan)
 
     def windowed(self, plan: int) -> tuple[int, int]:
         """Return how many events came for a plan behind match windows, and how many of them reached its engine."""

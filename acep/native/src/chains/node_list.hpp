@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "chains/register_index.hpp"
@@ -20,11 +22,14 @@ enum Tag : uint8_t { unbound = 0, null = 1, value = 2 };
 // memory. The nodes are rows [head, end), in the order in which they were made.
 class NodeList {
 public:
+    static constexpr int64_t none = std::numeric_limits<int64_t>::max();
     uint32_t head = 0;
     uint32_t end = 0;
     bool sorted = true;  // starts do not fall from head to end, so expired nodes are at the head
     bool plain = true;   // every register of every node is bound and not null
     bool apart = false;  // known: no two nodes have the same cell
+    int64_t oldest = none;  // no node began before it; NEVER: it is not known
+    uint64_t unsure = 0;  // what was spent on looking for nodes that have expired, since all of them were looked at
     bool tight = false;  // while it grows, it has room for at most twice its nodes, or 8
     // Hash table (open addressing) from registers to rows, made on demand. It covers the rows before `indexed`,
     // including those before `head`. It is invalid once rows have moved.
@@ -80,6 +85,7 @@ public:
         if (to > head && starts()[to - 1] > start) sorted = false;
         if (to + 1 < end && starts()[to + 1] < start) sorted = false;
         starts()[to] = start;
+        oldest = std::min(oldest, start);
         positions()[to] = other.positions()[from];
         cells()[to] = cell;
         errors()[to] = other.errors()[from];
@@ -108,6 +114,7 @@ public:
         std::swap(end, other.end);
         std::swap(sorted, other.sorted);
         std::swap(plain, other.plain);
+        std::swap(oldest, other.oldest);
         std::swap(apart, other.apart);
         bytes_.swap(other.bytes_);
         std::swap(capacity_, other.capacity_);
@@ -131,16 +138,31 @@ public:
         return static_cast<uint32_t>(std::count_if(first, last, [&](int64_t start) { return start >= low; }));
     }
 
+    // Look at all nodes: return how many began at `low` or later, and when the oldest of these did.
+    std::pair<uint32_t, int64_t> survey(int64_t low) {
+        const int64_t *first = starts() + head, *last = starts() + end;
+        uint32_t many = 0;
+        int64_t first_start = none;
+        for (const int64_t* start = first; start != last; ++start) {
+            const bool lives = *start >= low;
+            many += lives ? 1 : 0;
+            first_start = std::min(first_start, lives ? *start : none);
+        }
+        unsure = 0;
+        return {many, first_start};
+    }
+
     void clear() {
         head = end = 0;
         sorted = plain = true;
+        oldest = none;
         moved();
     }
 
     // Invalidate the index, as rows or registers have changed.
     void moved() {
         indexed = 0;
-        scanned = 0;
+        scanned = unsure = 0;
         for (RegisterIndex& rows : by_registers) rows.moved();
     }
 
@@ -189,6 +211,7 @@ public:
         }
         sorted = other.sorted;
         plain = other.plain;
+        oldest = other.oldest;
         apart = other.apart;
     }
 
@@ -198,6 +221,7 @@ public:
         const size_t wanted = first + rows;
         while (wanted > capacity_) resize(slots, capacity_ == 0 ? 8 : capacity_ * 2);
         end = static_cast<uint32_t>(wanted);
+        oldest = NEVER;
         return first;
     }
 

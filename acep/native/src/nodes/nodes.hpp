@@ -41,6 +41,15 @@ public:
     void begin_again() override;
     void expect(const Batch& batch, size_t from, int64_t stream_row, bool last) override;
     void take_ways(Taking index, Taking future) override;
+    // What an arc compares for equality: its states, and the slots of the registers (register_keys.hpp).
+    struct ArcKey {
+        uint32_t source, target;
+        std::vector<uint32_t> slots;
+    };
+    // Return those of all arcs that have such a comparison.
+    std::vector<ArcKey> arc_keys() const;
+    // Return whether it can ask what a batch tells of the events after one.
+    bool foresees() const { return future_ != nullptr && !shedding() && !bounded(); }
     bool knows(const Event& event) const override { return future_ && !shed_ && future_->knows(event); }
     int64_t bytes() const override;
     int64_t partial_matches(int64_t clock) const override { return partial_matches_in({}, clock); }
@@ -126,20 +135,17 @@ private:
         uint32_t nulls;  // a bit for each value
         int64_t values[most_of_frame];
     };
-    // The nodes of a list that are alive: all of them, or those in `all_`.
+    // The nodes of a list that are alive.
     struct Living {
         int64_t low = NEVER;  // they began then or later
-        size_t size = 0;
-        bool all = false;  // none of the list has expired
-        bool simple = false;  // all, without errors, and each pays the same for an arc
+        bool all = false;  // surely all of the list
+        bool uniform = false;  // none has errors, and each pays the same for an arc
     };
-    // Nodes of a list that an arc may extend, in the order of the list.
+    // Nodes of a list that an arc may extend, in the order of the list: some rows, or those from `head` on.
     struct Candidates {
-        const std::vector<uint32_t>* rows;  // but where these are simple and all_: those from `head` on
+        const uint32_t* rows;
         size_t size;
         uint32_t head;
-        size_t early;   // so many of them
-        int64_t least;  // began before this time, and are not looked at
     };
     // Nodes made by the current event in one state, before they are united and get cells.
     struct Made {
@@ -193,7 +199,8 @@ private:
     Living find_living(NodeList& list, const Turn& turn, const Event& event, int64_t low);
     Candidates candidates(const RegisterKey& key, NodeList& list, uint32_t slots, const Event& event,
                           const Living& living, int64_t least);
-    size_t next_block(const Candidates& all, bool simple, const Arc& arc, NodeList& list, const Event& event,
+    void find_since(NodeList& list, int64_t low);
+    size_t next_block(const Candidates& all, bool uniform, const Arc& arc, NodeList& list, const Event& event,
                       bool decides, size_t& at);
     size_t leading(KnownFuture& future, const Arc& arc, NodeList& list, uint32_t slots, const Event& event,
                    size_t count);
@@ -358,9 +365,10 @@ private:
     CandidateBlock block_;
     std::vector<int64_t> told_;  // values of the match that is written, if the last node has them
     std::vector<uint8_t> told_valid_;
-    std::vector<uint32_t> all_;  // live rows of a list
+    std::vector<uint32_t> all_;  // rows of equal nodes
+    RowBuffer since_;  // rows of a list that began at some time or later
     Taking index_ = Taking::where_it_pays;
-    std::vector<uint32_t> alike_;  // those of them whose registers are equal to the event's attributes
+    RowBuffer alike_;  // those of them whose registers are equal to the event's attributes
     std::vector<int64_t> wanted_words_;  // these attributes
     std::vector<std::vector<std::vector<std::pair<uint32_t, bool>>>> keys_;  // by state and number: slots of a key
     std::vector<uint8_t> taken_;

@@ -191,7 +191,7 @@ Dominance::Met Dominance::probe(Ranking& r, NodeList& list, NodeList& made, uint
         if (met.into == NIL) {
             met.into = k;
         } else {
-            list.starts()[k] = gone;
+            list.starts()[k] = list.oldest = gone;
             list.sorted = false;
         }
         return false;

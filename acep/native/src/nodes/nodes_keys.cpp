@@ -44,11 +44,23 @@ RegisterKey NodeEngine::key_of(const Arc& arc) {
     return key;
 }
 
+std::vector<NodeEngine::ArcKey> NodeEngine::arc_keys() const {
+    std::vector<ArcKey> found;
+    for (size_t s = 1; s < tables_.states.size(); ++s) {
+        for (const Arc& arc : tables_.states[s].arcs) {
+            ArcKey key{arc.source, arc.target, {}};
+            for (const auto& part : register_key(arc, classifier_.programs()).parts) key.slots.push_back(part.slot);
+            if (!key.slots.empty()) found.push_back(std::move(key));
+        }
+    }
+    return found;
+}
+
 // Set `alike_` to the nodes that began at `low` or later and whose registers are equal to the event's attributes, in
 // the order of the list. A node with an unbound register is one of them, as the comparison is dropped for it.
 void NodeEngine::find_alike(const RegisterKey& key, NodeList& list, uint32_t slots, const Event& event, int64_t low,
                             bool alive) {
-    alike_.clear();
+    alike_.begin(list.size() + 1);
     wanted_words_.clear();
     bool null = false;
     for (const auto& part : key.parts) {
@@ -73,7 +85,7 @@ void NodeEngine::find_alike(const RegisterKey& key, NodeList& list, uint32_t slo
         return result;
     };
     const auto add = [&](uint32_t row) {
-        if (alive || list.starts()[row] >= low) alike_.push_back(row);
+        if (alive || list.starts()[row] >= low) alike_.add(row);
     };
     if (list.by_registers.size() <= key.number) list.by_registers.resize(key.number + 1);
     RegisterIndex& index = list.by_registers[key.number];
@@ -128,7 +140,7 @@ void NodeEngine::find_alike(const RegisterKey& key, NodeList& list, uint32_t slo
             if (compared(row) == 1) add(row);
         });
     }
-    std::ranges::reverse(alike_);
+    std::reverse(alike_.begin(), alike_.end());
     if (bound != 0 && bound != alike_.size()) {
         std::inplace_merge(alike_.begin(), alike_.end() - static_cast<std::ptrdiff_t>(bound), alike_.end());
     }

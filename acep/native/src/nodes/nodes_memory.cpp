@@ -258,6 +258,8 @@ void NodeEngine::squeeze() {
     frames_.shrink();
     for (Made& made : made_) made = Made{};
     std::vector<uint32_t>().swap(all_);
+    since_.release();
+    alike_.release();
     std::vector<uint8_t>().swap(taken_);
     std::vector<float>().swap(memory_.scores);
     std::vector<float>().swap(memory_.best);

@@ -181,6 +181,7 @@ void NodeEngine::list_fields(auto& self, Archive& archive, NodeList& list, uint3
             if (!std::exchange(first, false)) archive.items(column, n, "list");
         });
         std::copy(starts.begin(), starts.end(), list.starts());
+        list.oldest = NEVER;
         self.check_list(list, state, end);
         for (uint32_t i = list.head; i < list.end && self.tables_.timed(); ++i) archive.saw(list.starts()[i]);
         list.sorted = list.sorted && sorted;

@@ -5,6 +5,12 @@
 #include "nodes/nodes.hpp"
 
 namespace acep {
+namespace {
+
+// What a step costs beside its evaluations, as a number of nodes that could be looked at for the same.
+constexpr uint64_t step_costs = 64;
+
+}  // namespace
 
 void NodeEngine::begin(const Turn& turn, const Event& event) {
     if (resting_ && !suffices(turn.arcs.size())) wake(key(event));
@@ -42,69 +48,71 @@ void NodeEngine::begin(const Turn& turn, const Event& event) {
     }
 }
 
-// Remove what has expired, and find the nodes that are alive: the whole list where `simple`, else those in `all_`.
+// Remove what has expired, where it is cheap to find. Looking at all nodes of a list for it is paid for by what was spent
+// since on looking at some: only under a budget, whose decisions depend on it, it is done each time.
 NodeEngine::Living NodeEngine::find_living(NodeList& list, const Turn& turn, const Event& event, int64_t low) {
-    bool alive = expire(list, turn.state, low);
-    if (!alive) {
-        const uint32_t many = list.living(low);
-        if (2 * many <= list.size()) drop_expired(list, turn.state, low, low + tables_.span);
-        alive = many == list.size();
+    bool all = expire(list, turn.state, low) || list.oldest >= low;
+    if (!all) {
+        list.unsure += step_costs;
+        if (shedding() != nullptr || bounded() || list.unsure >= list.size()) {
+            const auto [many, first_start] = list.survey(low);
+            if (2 * many <= list.size()) drop_expired(list, turn.state, low, low + tables_.span);
+            all = many == list.size();
+            if (all) list.oldest = first_start;
+        }
     }
     if (list.empty()) return {};
     // Under contiguity without errors, all nodes of a list bound the same event last.
     const bool adjacent = !tables_.contiguous() || event.position - list.positions()[list.head] == 1;
-    Living found{low, list.size(), alive, alive && tables_.budget == 0 && adjacent};
-    if (!found.simple) {
-        all_.clear();
-        for (uint32_t i = list.head; i < list.end; ++i) {
-            if (list.starts()[i] >= low) all_.push_back(i);
-        }
-        found.size = all_.size();
-    }
-    return found;
+    return {low, all, tables_.budget == 0 && adjacent};
+}
+
+// Set `since_` to the nodes that began at `low` or later.
+void NodeEngine::find_since(NodeList& list, int64_t low) {
+    since_.begin(list.size() + size_t{1});
+    const int64_t* const starts = list.starts();
+    for (uint32_t row = list.head; row < list.end; ++row) since_.add_if(row, starts[row] >= low);
+    list.unsure += list.size();
 }
 
 // Find the nodes that an arc may extend: those that are alive, that began at `least` or later, and whose registers are
 // equal to the attributes that its key compares with them.
 NodeEngine::Candidates NodeEngine::candidates(const RegisterKey& key, NodeList& list, uint32_t slots,
                                               const Event& event, const Living& living, int64_t least) {
-    Candidates found{&all_, living.size, list.head, 0, least};
+    const int64_t low = std::max(living.low, least);
+    const bool all = living.all && least <= living.low;
     if (!key.empty()) {
-        find_alike(key, list, slots, event, std::max(living.low, least), living.all && least <= living.low);
-        return {&alike_, alike_.size(), list.head, 0, NEVER};
+        find_alike(key, list, slots, event, low, all);
+        return {alike_.begin(), alike_.size(), list.head};
     }
-    if (least <= living.low) {
-        found.least = NEVER;
-    } else if (living.simple && list.sorted) {
+    if (all) return {nullptr, list.size(), list.head};
+    if (list.sorted) {
         const int64_t *first = list.starts() + list.head, *last = list.starts() + list.end;
-        found.size = static_cast<size_t>(last - std::lower_bound(first, last, least));
-        found.head = list.end - static_cast<uint32_t>(found.size);
-        found.least = NEVER;
-    } else if (!living.simple) {
-        const auto too_early = [&](uint32_t row) { return list.starts()[row] < least; };
-        found.early = static_cast<size_t>(std::ranges::count_if(all_, too_early));
+        const auto head = static_cast<uint32_t>(std::lower_bound(first, last, low) - list.starts());
+        return {nullptr, list.end - head, head};
     }
-    return found;
+    find_since(list, low);
+    return {since_.begin(), since_.size(), list.head};
 }
 
-// Put the next candidates into `block_`: all of them where `simple`, else those that can pay for the arc, and those that
-// it may take for good (`decides`). Return how many.
-size_t NodeEngine::next_block(const Candidates& all, bool simple, const Arc& arc, NodeList& list, const Event& event,
+// Put the next candidates into `block_`: all of them where they are uniform, else those that can pay for the arc, and
+// those that it may take for good (`decides`). Return how many.
+size_t NodeEngine::next_block(const Candidates& all, bool uniform, const Arc& arc, NodeList& list, const Event& event,
                               bool decides, size_t& at) {
     size_t count = 0;
-    block_.contiguous = simple && all.rows == &all_;
-    if (simple) {
+    block_.contiguous = uniform && all.rows == nullptr;
+    const auto row_at = [&](size_t i) {
+        return all.rows == nullptr ? all.head + static_cast<uint32_t>(i) : all.rows[i];
+    };
+    if (uniform) {
         count = std::min(all.size - at, block_rows);
-        for (size_t i = 0; i < count; ++i) {
-            block_.rows[i] = block_.contiguous ? all.head + static_cast<uint32_t>(at + i) : (*all.rows)[at + i];
-        }
+        for (size_t i = 0; i < count; ++i) block_.rows[i] = row_at(at + i);
         at += count;
         return count;
     }
     const int64_t rest = tables_.states[arc.target].rest;
     for (; at < all.size && count < block_rows; ++at) {
-        const uint32_t row = (*all.rows)[at];
-        if (all.early != 0 && list.starts()[row] < all.least) continue;
+        const uint32_t row = row_at(at);
         const int64_t paid = list.errors()[row] + price(arc, list, row, event);
         if (paid + rest <= tables_.budget || (decides && taken_[row] == 0)) block_.rows[count++] = row;
     }
@@ -130,7 +138,7 @@ bool NodeEngine::extend(const Turn& turn, size_t number, NodeList& list, const E
     const RegisterKey& equal = turn.keys[number];
     const uint32_t slots = tables_.states[turn.state].slots;
     const int64_t rest = tables_.states[arc.target].rest;
-    const bool decides = turn.blocks && arc.blocking, simple = living.simple;
+    const bool decides = turn.blocks && arc.blocking, uniform = living.uniform;
     KnownFuture* const future = future_of(event);
     // No run that began before it can end within its window.
     const int64_t least = future == nullptr || decides ? NEVER : future->least_start(event.row, arc);
@@ -139,20 +147,20 @@ bool NodeEngine::extend(const Turn& turn, size_t number, NodeList& list, const E
         return false;
     }
     const Candidates all = candidates(equal, list, slots, event, living, least);
-    if (all.size == all.early) return false;
-    work_.touches += static_cast<int64_t>(all.size - all.early);
+    if (all.size == 0) return false;
+    work_.touches += static_cast<int64_t>(all.size);
     if (shed_) shed_->touched(work_.touches);
-    const int64_t same = cost(arc, 0);  // for all rows where they are simple
-    if (simple && same + rest > 0 && !decides) return false;
+    const int64_t same = cost(arc, 0);  // for all rows where they are uniform
+    if (uniform && same + rest > 0 && !decides) return false;
     bool took = false;
     for (size_t at = 0; at < all.size;) {
-        size_t count = next_block(all, simple, arc, list, event, decides, at);
+        size_t count = next_block(all, uniform, arc, list, event, decides, at);
         const auto &leaving = equal.empty() ? arc.leaving : equal.leaving,
                    &binding = equal.empty() ? arc.binding : equal.binding;
         if (!leaving.empty()) count = passing(leaving, list, slots, event, count);
         if (!binding.empty()) count = passing(binding, list, slots, event, count);
         if (future != nullptr && !decides) count = leading(*future, arc, list, slots, event, count);
-        if (simple && !shed_ && !decides) {
+        if (uniform && !shed_ && !decides) {
             if (count != 0) make(arc, list, std::span(block_.rows.data(), count), event, same, false);
             continue;
         }
@@ -183,7 +191,7 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
     const Living living = find_living(list, turn, event, low);
     if (list.empty()) return;
     list.touched += static_cast<int64_t>(turn.arcs.size());
-    if (resting_ && !suffices(living.size * turn.arcs.size())) {
+    if (resting_ && !suffices(list.living(low) * turn.arcs.size())) {
         wake(key(event));
         return step(part, turn, event, low);
     }

@@ -11,6 +11,31 @@
 
 namespace acep {
 
+// Rows of a list, in memory that is kept for the next ones.
+class RowBuffer {
+public:
+    // Forget all rows, and make room for some.
+    void begin(size_t most) {
+        if (rows_.size() < most) rows_.resize(std::bit_ceil(most));
+        size_ = 0;
+    }
+    void add(uint32_t row) { rows_[size_++] = row; }
+    // Put a row after the others, but count it only if it is `wanted`.
+    void add_if(uint32_t row, bool wanted) {
+        rows_[size_] = row;
+        size_ += wanted ? 1 : 0;
+    }
+    size_t size() const { return size_; }
+    uint32_t* begin() { return rows_.data(); }
+    uint32_t* end() { return rows_.data() + size_; }
+    void release() { std::vector<uint32_t>().swap(rows_); }
+    int64_t bytes() const { return heap_bytes(rows_); }
+
+private:
+    std::vector<uint32_t> rows_;
+    size_t size_ = 0;
+};
+
 struct RegisterKey {
     struct Part {
         uint32_t slot;

@@ -398,6 +398,16 @@ void bind_session(nb::module_& m) {
     session.def("partial_matches_in", [](const Self& self, size_t e, std::vector<uint32_t> states, int64_t clock) {
         return engine_as<NodeEngine>(self.engine(e), "partial_matches_in: no nodes").partial_matches_in(states, clock);
     }, "engine"_a, "states"_a, "clock"_a);
+    session.def("arc_keys", [](const Self& self, size_t e) {
+        nb::list keys;
+        for (const auto& key : engine_as<NodeEngine>(self.engine(e), "arc_keys: no nodes").arc_keys()) {
+            keys.append(nb::make_tuple(key.source, key.target, key.slots));
+        }
+        return keys;
+    }, "engine"_a);
+    session.def("foresees", [](const Self& self, size_t e) {
+        return engine_as<NodeEngine>(self.engine(e), "foresees: no nodes").foresees();
+    }, "engine"_a);
     session.def("windowed", &windowed, "engine"_a);
     session.def_prop_ro("bytes", [](const Self& self) { return self.session->bytes(); });
     bind_counting(session);
