@@ -81,7 +81,7 @@ public:
 
     // Copy row `from` of another list with the same slots to row `to`, but with the given start and chain.
     void take(uint32_t to, NodeList& other, uint32_t from, uint32_t slots, int64_t start, uint32_t cell) {
-        if (to + 1 != end) replaced(to);
+        if (to + 1 != end) replaced(to, other, from, slots);
         if (to > head && starts()[to - 1] > start) sorted = false;
         if (to + 1 < end && starts()[to + 1] < start) sorted = false;
         starts()[to] = start;
@@ -257,10 +257,13 @@ private:
         std::vector<uint32_t>().swap(before);
         std::vector<RegisterIndex>().swap(by_registers);
     }
-    // Invalidate the indexes that cover a row whose registers change.
-    void replaced(uint32_t row) {
+    // Invalidate the indexes that cover a row whose registers become others: those of a row of another list.
+    void replaced(uint32_t row, NodeList& other, uint32_t from, uint32_t slots) {
         for (RegisterIndex& rows : by_registers) {
-            if (row < rows.indexed) rows.moved();
+            const auto stays = [&](uint32_t s) {
+                return slot(s)[row] == other.slot(s)[from] && tags(s, slots)[row] == other.tags(s, slots)[from];
+            };
+            if (row < rows.indexed && !std::ranges::all_of(rows.slots, stays)) rows.moved();
         }
     }
     int64_t* word(size_t column) {

@@ -16,6 +16,7 @@ namespace acep {
 class RegisterIndex {
 public:
     uint32_t indexed = 0;  // it covers the rows before it; 0 once rows have moved
+    std::vector<uint32_t> slots;  // of the registers
     uint64_t credit = 0;   // rows compared one by one instead of through the index, and not yet repaid
 
     void moved() {
@@ -41,7 +42,7 @@ public:
     }
     void each_unbound(uint32_t head, auto&& visit) const { walk(unbound_, head, visit); }
 
-    int64_t bytes() const { return heap_bytes(heads_, before_); }
+    int64_t bytes() const { return heap_bytes(heads_, before_, slots); }
 
 private:
     void push(uint32_t& last, uint32_t row) {

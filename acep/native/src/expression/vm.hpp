@@ -96,6 +96,14 @@ public:
     };
     // Return the equality that `test` is, if it is one of values of one kind.
     std::optional<Equality> equality() const;
+    // A condition that two inputs differ by less than `width`, or by it at most.
+    struct Band {
+        uint32_t a, b;
+        bool doubles;
+        double width;
+    };
+    // Return the band that `test` is, if it is one of values of one kind: `abs(a - b) < width`.
+    std::optional<Band> band() const;
     size_t leaves() const { return leaves_; }
     // Return whether the result is a truth value.
     bool condition() const { return condition_; }

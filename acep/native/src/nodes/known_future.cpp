@@ -30,13 +30,12 @@ void RowsAhead::clear(size_t first, size_t rows) {
     keys_ = 0;
 }
 
-size_t RowsAhead::place(const Batch& batch, std::span<const uint32_t> keys, uint32_t now, const int64_t* words) const {
+size_t RowsAhead::place(const Batch& batch, std::span<const uint32_t> keys, uint32_t now, const int64_t* cells) const {
     uint64_t hash = 0;
-    for (const uint32_t c : keys)
+    for (const uint32_t c : keys) {
         hash = mixed(hash + static_cast<uint64_t>(batch.columns[c].values[now]) + golden_step);
-    for (size_t k = 0; k < parts_.size(); ++k) {
-        hash = mixed(hash + static_cast<uint64_t>(canonical(words[k], parts_[k].doubles)) + golden_step);
     }
+    for (size_t k = 0; k < parts_.size(); ++k) hash = mixed(hash + static_cast<uint64_t>(cells[k]) + golden_step);
     size_t at = hash & (heads_.size() - 1);
     const auto is_other = [&](uint32_t row) {
         if (row == passed) return true;
@@ -44,7 +43,7 @@ size_t RowsAhead::place(const Batch& batch, std::span<const uint32_t> keys, uint
             if (batch.columns[c].values[row] != batch.columns[c].values[now]) return true;
         }
         for (size_t k = 0; k < parts_.size(); ++k) {
-            if (!equal_words(batch.columns[parts_[k].column].values[row], words[k], parts_[k].doubles)) return true;
+            if (parts_[k].cell(batch.columns[parts_[k].column].values[row]) != cells[k]) return true;
         }
         return false;
     };
@@ -53,23 +52,24 @@ size_t RowsAhead::place(const Batch& batch, std::span<const uint32_t> keys, uint
 }
 
 void RowsAhead::add(const Batch& batch, std::span<const uint32_t> keys, uint32_t row, int64_t end) {
-    words_.clear();
+    const auto set_cells = [&](uint32_t of) {
+        cells_.clear();
+        for (const auto& part : parts_) cells_.push_back(part.cell(batch.columns[part.column].values[of]));
+    };
     for (const auto& part : parts_) {
-        const Column& c = batch.columns[part.column];
-        if (c.null(row)) return;  // equal to nothing
-        words_.push_back(c.values[row]);
+        if (batch.columns[part.column].null(row)) return;  // equal to nothing
     }
     if (2 * (keys_ + 1) > heads_.size()) {
         std::vector<uint32_t> before(heads_.size() * 2, NIL);
         before.swap(heads_);
-        std::vector<int64_t> words(parts_.size());
         for (const uint32_t head : before) {
             if (head == NIL) continue;
-            for (size_t k = 0; k < parts_.size(); ++k) words[k] = batch.columns[parts_[k].column].values[head];
-            heads_[place(batch, keys, head, words.data())] = head;
+            set_cells(head);
+            heads_[place(batch, keys, head, cells_.data())] = head;
         }
     }
-    uint32_t& head = heads_[place(batch, keys, row, words_.data())];
+    set_cells(row);
+    uint32_t& head = heads_[place(batch, keys, row, cells_.data())];
     if (head == NIL) ++keys_;
     later_[row - first_] = head;
     ends_[row - first_] = head == NIL ? end : std::min(end, ends_[head - first_]);
@@ -78,7 +78,22 @@ void RowsAhead::add(const Batch& batch, std::span<const uint32_t> keys, uint32_t
 
 int64_t RowsAhead::earliest_end(const Batch& batch, std::span<const uint32_t> keys, uint32_t now,
                                 const int64_t* words) {
-    uint32_t& head = heads_[place(batch, keys, now, words)];
+    cells_.resize(parts_.size());
+    // All combinations of the cells of bands.
+    const auto walk = [&](auto&& self, size_t k) -> int64_t {
+        if (k == parts_.size()) return earliest_end_in(heads_[place(batch, keys, now, cells_.data())], now);
+        const auto [first, last] = parts_[k].cells(words[k]);
+        int64_t end = FAR;
+        for (int64_t cell = first; cell <= last; ++cell) {
+            cells_[k] = cell;
+            end = std::min(end, self(self, k + 1));
+        }
+        return end;
+    };
+    return walk(walk, 0);
+}
+
+int64_t RowsAhead::earliest_end_in(uint32_t& head, uint32_t now) {
     if (head == NIL) return FAR;
     while (head <= now) {
         head = later_[head - first_];
@@ -101,47 +116,131 @@ bool KnownFuture::serves(const Tables& tables) {
 
 KnownFuture::KnownFuture(const Tables& tables, EventClassifier& classifier, std::span<const uint32_t> keys)
     : tables_(tables), classifier_(classifier), keys_(keys.begin(), keys.end()), bindings_(tables.arcs()) {
-    const auto setting_of = [](const Arc& arc, uint32_t slot, bool of_row) -> std::optional<Setting> {
+    for (const State& s : tables.states) {
+        for (const Arc& arc : s.arcs) {
+            Binding& binding = bindings_.at(arc.number);
+            binding.event_class = arc.event_class;
+            binding.ends = !tables.states[arc.target].accepts.empty();
+            if (!binding.ends) add_cuts(binding, arc);
+        }
+    }
+    for (uint32_t k = 0; k < ahead_.size(); ++k) bindings_[ahead_[k].arc].entered.push_back(k);
+}
+
+// Find the cuts between an arc and the ends of runs: the arcs of its target, those that bind a variable which each run
+// must bind, and those that end runs. Of cuts further on, those that ask for nothing of the partial match are left out.
+void KnownFuture::add_cuts(Binding& binding, const Arc& arc) {
+    const Reach reach = reach_from(tables_, arc.target, -1);
+    const auto add = [&](auto&& belongs) {
+        Cut cut;
+        std::vector<uint32_t> arcs;
+        for (const State& s : tables_.states) {
+            for (const Arc& next : s.arcs) {
+                if (!reach.states[next.source] || !belongs(next)) continue;
+                const int64_t least = next.weight + tables_.states[next.target].rest;
+                if (arc.weight + least > tables_.budget) continue;
+                arcs.push_back(next.number);
+                cut.followers.push_back(follower_of(arc, next, reach.slots[next.source], least));
+            }
+        }
+        const bool first = binding.cuts.empty();
+        const auto known = [](const Cut& other, const std::vector<uint32_t>& own) {
+            return std::ranges::equal(other.followers, own, {}, &Follower::arc);
+        };
+        if (!first && std::ranges::any_of(binding.cuts, [&](const Cut& c) { return known(c, arcs); })) return;
+        cut.asks_rows =
+            first || std::ranges::all_of(cut.followers, [](const Follower& f) { return !f.of_row.empty(); });
+        cut.asks_nodes =
+            first || std::ranges::all_of(cut.followers, [](const Follower& f) { return !f.of_node.empty(); });
+        if (cut.asks_nodes || cut.asks_rows) binding.cuts.push_back(std::move(cut));
+    };
+    add([&](const Arc& next) { return next.source == arc.target; });
+    std::vector<uint16_t> variables;
+    for (const State& s : tables_.states) {
+        for (const Arc& next : s.arcs) {
+            if (reach.states[next.source] && std::ranges::find(variables, next.var) == variables.end()) {
+                variables.push_back(next.var);
+            }
+        }
+    }
+    for (const uint16_t v : variables) {
+        const Reach without = reach_from(tables_, arc.target, v);
+        if (!without.ends) add([&](const Arc& next) { return next.var == v; });
+    }
+    add([&](const Arc& next) { return !tables_.states[next.target].accepts.empty(); });
+}
+
+// Find the states that are reached from one without arcs that bind variable `without`, and where each of their slots
+// comes from: from a slot of the first state, the same on all ways to it, or `elsewhere`.
+KnownFuture::Reach KnownFuture::reach_from(const Tables& tables, uint32_t state, int32_t without) {
+    Reach reach{std::vector<uint8_t>(tables.states.size(), 0), std::vector<std::vector<int32_t>>(tables.states.size()),
+                false};
+    reach.states[state] = 1;
+    for (uint32_t slot = 0; slot < tables.states[state].slots; ++slot) {
+        reach.slots[state].push_back(static_cast<int32_t>(slot));
+    }
+    for (bool more = true; more;) {
+        more = false;
+        for (const State& s : tables.states) {
+            for (const Arc& arc : s.arcs) {
+                if (reach.states[arc.source] == 0 || arc.var == without) continue;
+                std::vector<int32_t> origin(tables.states[arc.target].slots, elsewhere);
+                for (const Put& put : arc.puts) {
+                    if (put.write != Write::copy || put.from < 0) continue;
+                    origin[static_cast<size_t>(put.slot)] = reach.slots[arc.source][static_cast<size_t>(put.from)];
+                }
+                auto& known = reach.slots[arc.target];
+                if (reach.states[arc.target] == 0) {
+                    reach.states[arc.target] = 1;
+                    known = std::move(origin);
+                    more = true;
+                    continue;
+                }
+                for (size_t slot = 0; slot < known.size(); ++slot) {
+                    if (known[slot] == elsewhere || known[slot] == origin[slot]) continue;
+                    known[slot] = elsewhere;
+                    more = true;
+                }
+            }
+        }
+    }
+    for (size_t s = 0; s < tables.states.size(); ++s) {
+        reach.ends = reach.ends || (reach.states[s] != 0 && !tables.states[s].accepts.empty());
+    }
+    return reach;
+}
+
+// Return what an arc further on asks of the partial match that `arc` makes, as far as its slots are known by then.
+KnownFuture::Follower KnownFuture::follower_of(const Arc& arc, const Arc& next, const std::vector<int32_t>& slots,
+                                               int64_t least) {
+    const auto setting_of = [&](uint32_t slot, bool of_row) -> std::optional<Setting> {
+        const int32_t own = slots[slot];
         for (const Put& put : arc.puts) {
-            if (put.slot != static_cast<int32_t>(slot)) continue;
-            if (put.write == Write::last && put.column >= 0)
+            if (own == elsewhere || put.slot != own) continue;
+            if (put.write == Write::last && put.column >= 0) {
                 return Setting{Setting::read, static_cast<uint32_t>(put.column)};
+            }
             if (put.write == Write::copy && put.from >= 0 && !of_row) {
                 return Setting{Setting::copied, static_cast<uint32_t>(put.from)};
             }
         }
         return std::nullopt;
     };
-    for (const State& s : tables.states) {
-        for (const Arc& arc : s.arcs) {
-            Binding& binding = bindings_.at(arc.number);
-            const State& target = tables.states[arc.target];
-            binding.event_class = arc.event_class;
-            binding.least = arc.weight;
-            binding.ends = !target.accepts.empty();
-            for (const Arc& next : target.arcs) {
-                const int64_t least = next.weight + tables.states[next.target].rest;
-                if (arc.weight + least > tables.budget) continue;
-                const auto equalities = register_key(next, classifier.programs()).parts;
-                Follower follower{next.number, least, 0, {}, 0, {}};
-                std::vector<RegisterKey::Part> of_row, of_node;
-                for (const auto& part : equalities) {
-                    if (const auto setting = setting_of(arc, part.slot, true)) {
-                        of_row.push_back(part);
-                        follower.of_row.push_back(*setting);
-                    }
-                    if (const auto setting = setting_of(arc, part.slot, false)) {
-                        of_node.push_back(part);
-                        follower.of_node.push_back(*setting);
-                    }
-                }
-                follower.by_row = rows_ahead(next.number, std::move(of_row));
-                follower.by_node = rows_ahead(next.number, std::move(of_node));
-                binding.followers.push_back(std::move(follower));
-            }
+    Follower follower{next.number, least, 0, {}, 0, {}};
+    std::vector<RegisterKey::Part> of_row, of_node;
+    for (const auto& part : register_key(next, classifier_.programs()).parts) {
+        if (const auto setting = setting_of(part.slot, true)) {
+            of_row.push_back(part);
+            follower.of_row.push_back(*setting);
+        }
+        if (const auto setting = setting_of(part.slot, false)) {
+            of_node.push_back(part);
+            follower.of_node.push_back(*setting);
         }
     }
-    for (uint32_t k = 0; k < ahead_.size(); ++k) bindings_[ahead_[k].arc].entered.push_back(k);
+    follower.by_row = rows_ahead(next.number, std::move(of_row));
+    follower.by_node = rows_ahead(next.number, std::move(of_node));
+    return follower;
 }
 
 uint32_t KnownFuture::rows_ahead(uint32_t arc, std::vector<RegisterKey::Part> parts) {
@@ -250,35 +349,60 @@ void KnownFuture::enter(const Batch& batch, size_t from, size_t end) {
 // Return the earliest end of a run after an arc has bound a row, as far as the row tells.
 int64_t KnownFuture::earliest_end(const Batch& batch, const Binding& binding, uint32_t row) {
     if (binding.ends) return batch.ts[row];
-    int64_t end = open_ ? horizon_ : FAR;
-    for (const Follower& follower : binding.followers) {
-        words_.clear();
-        bool null = false;
-        for (const Setting& setting : follower.of_row) {
-            null = null || batch.columns[setting.from].null(row);
-            words_.push_back(batch.columns[setting.from].word(row));
+    int64_t latest = NEVER;
+    for (const Cut& cut : binding.cuts) {
+        if (!cut.asks_rows) continue;
+        int64_t end = open_ ? horizon_ : FAR;
+        for (const Follower& follower : cut.followers) {
+            words_.clear();
+            bool null = false;
+            for (const Setting& setting : follower.of_row) {
+                null = null || batch.columns[setting.from].null(row);
+                words_.push_back(batch.columns[setting.from].word(row));
+            }
+            if (null) continue;
+            ++entered_;
+            end = std::min(end, ahead_[follower.by_row].earliest_end(batch, keys_, row, words_.data()));
         }
-        if (null) continue;
-        end = std::min(end, ahead_[follower.by_row].earliest_end(batch, keys_, row, words_.data()));
+        latest = std::max(latest, end);
+        if (latest == FAR) break;
     }
-    return end;
+    return latest;
 }
 
 bool KnownFuture::leads(const Arc& arc, NodeList& list, uint32_t slots, uint32_t from, const Event& event,
                         int64_t start, int64_t error) {
-    const Binding& binding = bindings_[arc.number];
+    Binding& binding = bindings_[arc.number];
     const int64_t latest = end_of(start);
     if (binding.ends || (open_ && latest >= horizon_)) return true;
-    ++asked_;
+    for (Cut& cut : binding.cuts) {
+        if (!cut.asks_nodes || cut.trial.pauses()) continue;
+        ++asked_;
+        const bool passes = passes_cut(cut, list, slots, from, event, latest, error);
+        cut.trial.met += passes ? 0 : 1;
+        if (++cut.trial.seen == Trial::size)
+            cut.trial.end(taking == Taking::always || cut.trial.met >= Trial::size / 16);
+        if (!passes) {
+            ++refused_;
+            return false;
+        }
+    }
+    return true;
+}
+
+// Return whether a later row can follow a new partial match by one of the arcs of a cut.
+bool KnownFuture::passes_cut(const Cut& cut, NodeList& list, uint32_t slots, uint32_t from, const Event& event,
+                             int64_t latest, int64_t error) {
     const Batch& batch = *event.batch;
-    for (const Follower& follower : binding.followers) {
+    const auto now = static_cast<uint32_t>(event.row);
+    for (const Follower& follower : cut.followers) {
         if (error + follower.least > tables_.budget) continue;
         words_.clear();
         bool null_value = false;
         for (const Setting& setting : follower.of_node) {
             if (setting.way == Setting::read) {
-                null_value = null_value || batch.columns[setting.from].null(event.row);
-                words_.push_back(batch.columns[setting.from].word(event.row));
+                null_value = null_value || batch.columns[setting.from].null(now);
+                words_.push_back(batch.columns[setting.from].word(now));
             } else {
                 const uint8_t tag = list.plain ? uint8_t{value} : list.tags(setting.from, slots)[from];
                 if (tag == unbound) return true;  // the comparison is dropped
@@ -287,11 +411,9 @@ bool KnownFuture::leads(const Arc& arc, NodeList& list, uint32_t slots, uint32_t
             }
         }
         if (null_value) continue;
-        const auto now = static_cast<uint32_t>(event.row);
         const int64_t end = ahead_[follower.by_node].earliest_end(batch, keys_, now, words_.data());
         if (end != FAR && end <= latest) return true;
     }
-    ++refused_;
     return false;
 }
 

@@ -13,6 +13,7 @@
 
 #include "chains/node_list.hpp"
 #include "common/columns.hpp"
+#include "nodes/nodes_merging.hpp"
 #include "nodes/register_keys.hpp"
 #include "plan/event_classifier.hpp"
 #include "plan/tables.hpp"
@@ -38,17 +39,18 @@ public:
     // Return the earliest end by one of the rows after `now` that have the keys of row `now` and these words; FAR if there
     // is none. Rows up to `now` are forgotten.
     int64_t earliest_end(const Batch& batch, std::span<const uint32_t> keys, uint32_t now, const int64_t* words);
-    int64_t bytes() const { return heap_bytes(heads_, later_, ends_, parts_, words_); }
+    int64_t bytes() const { return heap_bytes(heads_, later_, ends_, parts_, cells_); }
     static constexpr int64_t FAR = std::numeric_limits<int64_t>::max();
 
 private:
-    size_t place(const Batch& batch, std::span<const uint32_t> keys, uint32_t now, const int64_t* words) const;
+    size_t place(const Batch& batch, std::span<const uint32_t> keys, uint32_t now, const int64_t* cells) const;
+    int64_t earliest_end_in(uint32_t& head, uint32_t now);
 
     std::vector<RegisterKey::Part> parts_;
     std::vector<uint32_t> heads_;  // hash table (open addressing): the first row of each key
     std::vector<uint32_t> later_;  // by row: the next one of its key
     std::vector<int64_t> ends_;  // by row: the earliest end by it or by a later one of its key
-    std::vector<int64_t> words_;
+    std::vector<int64_t> cells_;
     uint32_t first_ = 0;  // row of later_[0]
     size_t keys_ = 0;
 };
@@ -86,7 +88,7 @@ private:
         enum Way : uint8_t { copied, read } way;
         uint32_t from;  // a slot of the state before, or a column of the event
     };
-    // An arc that may follow another one.
+    // An arc further on.
     struct Follower {
         uint32_t arc;
         int64_t least;  // the error that it adds until a run may end
@@ -95,14 +97,31 @@ private:
         uint32_t by_node;  // by what is known of a partial match
         std::vector<Setting> of_node;
     };
+    // Arcs of which each run takes one before it ends.
+    struct Cut {
+        std::vector<Follower> followers;
+        bool asks_rows = false, asks_nodes = false;  // whether rows and partial matches are asked for by it
+        Trial trial;  // whether it refuses partial matches
+    };
     struct Binding {
         uint32_t event_class = 0;
         bool ends = false;  // a run may end with it
-        int64_t least = 0;  // error of the arc alone
-        std::vector<Follower> followers;
+        std::vector<Cut> cuts;
         std::vector<uint32_t> entered;  // numbers of the rows ahead that its rows enter
     };
+    // The states that are reached from one, and where their slots come from.
+    struct Reach {
+        std::vector<uint8_t> states;
+        std::vector<std::vector<int32_t>> slots;
+        bool ends;  // one of them ends runs
+    };
+    static constexpr int32_t elsewhere = -1;
 
+    void add_cuts(Binding& binding, const Arc& arc);
+    static Reach reach_from(const Tables& tables, uint32_t state, int32_t without);
+    Follower follower_of(const Arc& arc, const Arc& next, const std::vector<int32_t>& slots, int64_t least);
+    bool passes_cut(const Cut& cut, NodeList& list, uint32_t slots, uint32_t from, const Event& event, int64_t latest,
+                    int64_t error);
     uint32_t rows_ahead(uint32_t arc, std::vector<RegisterKey::Part> parts);
     void enter(const Batch& batch, size_t from, size_t end);
     // Return the last time in a window that begins at `start`.

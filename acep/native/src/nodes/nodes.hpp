@@ -135,6 +135,14 @@ private:
         uint32_t nulls;  // a bit for each value
         int64_t values[most_of_frame];
     };
+    // What an event wants a register to be: equal to a word, or (of a band) from `low` to `high`, in one of some cells.
+    struct Wanted {
+        int64_t word;
+        bool null;
+        RegisterKey::Cells cells;
+        double low, high;
+    };
+    enum class Answer : uint8_t;
     // The nodes of a list that are alive.
     struct Living {
         int64_t low = NEVER;  // they began then or later
@@ -214,6 +222,10 @@ private:
     RegisterKey key_of(const Arc& arc);
     void find_alike(const RegisterKey& key, NodeList& list, uint32_t slots, const Event& event, int64_t low,
                     bool alive);
+    Answer answer(const RegisterKey& key, NodeList& list, uint32_t slots, uint32_t row) const;
+    bool want(const RegisterKey& key, const Event& event);
+    void index_rows(const RegisterKey& key, NodeList& list, uint32_t slots, RegisterIndex& index);
+    void compare_all(const RegisterKey& key, NodeList& list, uint32_t slots, int64_t low, bool alive);
     void begin(const Turn& turn, const Event& event);
     void contiguous_end(Part& part, const Event& event);
     void find_ended();
@@ -369,8 +381,8 @@ private:
     RowBuffer since_;  // rows of a list that began at some time or later
     Taking index_ = Taking::where_it_pays;
     RowBuffer alike_;  // those of them whose registers are equal to the event's attributes
-    std::vector<int64_t> wanted_words_;  // these attributes
-    std::vector<std::vector<std::vector<std::pair<uint32_t, bool>>>> keys_;  // by state and number: slots of a key
+    std::vector<Wanted> wanted_;  // what these must be
+    std::vector<std::vector<std::vector<RegisterKey::Part>>> keys_;  // by state and number: a key without columns
     std::vector<uint8_t> taken_;
     uint32_t current_ = NIL;  // number of the current event, once bound
     int64_t clock_ = NEVER;

@@ -1,4 +1,8 @@
-// Candidates of an arc by its equalities: through a hash index where a list is long, else by a comparison of columns.
+// Candidates of an arc by its equalities and bands: through a hash index where a list is long, else by a comparison of
+// columns.
+#include <algorithm>
+#include <tuple>
+
 #include "nodes/nodes.hpp"
 
 namespace acep {
@@ -6,21 +10,32 @@ namespace {
 
 // Lists of up to this length are searched linearly.
 constexpr uint32_t few_searched = 16;
+// Widths of bands that are worth a cell.
+constexpr double least_width = 1e-100, most_width = 1e100;
+// What one row that is reached through the index costs, in rows that are compared one after another.
+constexpr uint64_t reached_costs = 4;
 
 }  // namespace
 
 RegisterKey register_key(const Arc& arc, const std::vector<BlockProgram>& programs) {
     RegisterKey key;
+    size_t near = 0;
+    // Add a comparison of two leaves of a check, if one is a register and the other an attribute of the event.
+    const auto add = [&](const Check& check, uint32_t first, uint32_t second, bool doubles, double width) {
+        const Source *a = &check.sources[first], *b = &check.sources[second];
+        if (a->from != From::slot) std::swap(a, b);
+        if (a->from != From::slot || b->from != From::event) return false;
+        key.parts.push_back({static_cast<uint32_t>(a->a), static_cast<uint32_t>(b->a), doubles, width});
+        return true;
+    };
     const auto take = [&](const std::vector<Check>& checks, std::vector<Check>& rest) {
         for (const Check& check : checks) {
-            const auto equality = programs[check.program].equality();
-            if (equality && check.only < 0 && check.loops.empty()) {
-                const Source *a = &check.sources[equality->a], *b = &check.sources[equality->b];
-                if (a->from != From::slot) std::swap(a, b);
-                if (a->from == From::slot && b->from == From::event) {
-                    key.parts.push_back({static_cast<uint32_t>(a->a), static_cast<uint32_t>(b->a), equality->doubles});
-                    continue;
-                }
+            if (check.only < 0 && check.loops.empty()) {
+                const auto equality = programs[check.program].equality();
+                if (equality && add(check, equality->a, equality->b, equality->doubles, 0)) continue;
+                const auto band = near < RegisterKey::most_near ? programs[check.program].band() : std::nullopt;
+                const bool fits = band && band->width > least_width && band->width < most_width;
+                if (fits && add(check, band->a, band->b, band->doubles, band->width)) ++near;
             }
             rest.push_back(check);
         }
@@ -36,11 +51,11 @@ RegisterKey NodeEngine::key_of(const Arc& arc) {
     if (key.empty()) return key;
     if (keys_.size() < tables_.states.size()) keys_.resize(tables_.states.size());
     auto& known = keys_[arc.source];
-    std::vector<std::pair<uint32_t, bool>> slots;
-    for (const auto& part : key.parts) slots.emplace_back(part.slot, part.doubles);
-    const auto place = std::ranges::find(known, slots);
+    std::vector<RegisterKey::Part> registers = key.parts;
+    for (auto& part : registers) part.column = 0;
+    const auto place = std::ranges::find(known, registers);
     key.number = static_cast<uint32_t>(place - known.begin());
-    if (place == known.end()) known.push_back(std::move(slots));
+    if (place == known.end()) known.push_back(std::move(registers));
     return key;
 }
 
@@ -56,65 +71,64 @@ std::vector<NodeEngine::ArcKey> NodeEngine::arc_keys() const {
     return found;
 }
 
-// Set `alike_` to the nodes that began at `low` or later and whose registers are equal to the event's attributes, in
-// the order of the list. A node with an unbound register is one of them, as the comparison is dropped for it.
-void NodeEngine::find_alike(const RegisterKey& key, NodeList& list, uint32_t slots, const Event& event, int64_t low,
-                            bool alive) {
-    alike_.begin(list.size() + 1);
-    wanted_words_.clear();
+// How the registers of a row answer to what an event wants of them.
+enum class NodeEngine::Answer : uint8_t { no, unless_bound, yes };
+
+// Return whether the registers of a row are as the event wants them; `unless_bound`: the others are, and one is unbound.
+NodeEngine::Answer NodeEngine::answer(const RegisterKey& key, NodeList& list, uint32_t slots, uint32_t row) const {
+    Answer result = Answer::yes;
+    for (size_t k = 0; k < key.parts.size(); ++k) {
+        const RegisterKey::Part& part = key.parts[k];
+        const Wanted& wanted = wanted_[k];
+        const uint8_t tag = list.plain ? uint8_t{value} : list.tags(part.slot, slots)[row];
+        if (tag == unbound) {
+            result = Answer::unless_bound;
+            continue;
+        }
+        if (tag == acep::null || wanted.null) return Answer::no;
+        const int64_t word = list.slot(part.slot)[row];
+        if (part.near()) {
+            const double x = part.number(word);
+            if (!(x >= wanted.low && x <= wanted.high)) return Answer::no;
+        } else if (!equal_words(word, wanted.word, part.doubles)) {
+            return Answer::no;
+        }
+    }
+    return result;
+}
+
+// Set `wanted_` to what an event wants of registers; return whether one of its attributes is null.
+bool NodeEngine::want(const RegisterKey& key, const Event& event) {
     bool null = false;
-    for (const auto& part : key.parts) {
+    wanted_.resize(key.parts.size());
+    for (size_t k = 0; k < key.parts.size(); ++k) {
+        const RegisterKey::Part& part = key.parts[k];
         const Column& c = event.batch->columns[part.column];
-        null = null || c.null(event.row);
-        wanted_words_.push_back(c.word(event.row));
+        Wanted& wanted = wanted_[k];
+        wanted.null = c.null(event.row);
+        wanted.word = c.word(event.row);
+        wanted.cells = part.cells(wanted.word);
+        if (part.near()) std::tie(wanted.low, wanted.high) = part.range(part.number(wanted.word));
+        null = null || wanted.null;
     }
-    if (null && list.plain) return;
-    // Return 2 if the registers are equal to the words, 1 if one is unbound and the others are equal, and else 0.
-    const auto compared = [&](uint32_t row) {
-        int result = 2;
-        for (size_t k = 0; k < key.parts.size(); ++k) {
-            const auto& [slot, column, doubles] = key.parts[k];
-            const uint8_t tag = list.plain ? uint8_t{value} : list.tags(slot, slots)[row];
-            if (tag == unbound) {
-                result = 1;
-                continue;
-            }
-            if (tag == acep::null || event.batch->columns[column].null(event.row)) return 0;
-            if (!equal_words(list.slot(slot)[row], wanted_words_[k], doubles)) return 0;
-        }
-        return result;
-    };
-    const auto add = [&](uint32_t row) {
-        if (alive || list.starts()[row] >= low) alike_.add(row);
-    };
-    if (list.by_registers.size() <= key.number) list.by_registers.resize(key.number + 1);
-    RegisterIndex& index = list.by_registers[key.number];
-    const uint32_t missing = list.end - std::max(index.indexed, list.head);
-    const bool pays = list.size() > few_searched && index.credit >= 2 * uint64_t{missing};
-    if (bounded() || index_ == Taking::never || (!pays && index_ != Taking::always)) {
-        index.credit += list.size();
-        if (list.plain && key.parts.size() == 1 && !key.parts[0].doubles) {
-            const int64_t wanted = wanted_words_[0], *words = list.slot(key.parts[0].slot);
-            for (uint32_t row = list.head; row < list.end; ++row) {
-                if (words[row] == wanted) add(row);
-            }
-            return;
-        }
-        for (uint32_t row = list.head; row < list.end; ++row) {
-            if (compared(row) != 0) add(row);
-        }
-        return;
-    }
+    return null;
+}
+
+// Bring the index over a list up to date.
+void NodeEngine::index_rows(const RegisterKey& key, NodeList& list, uint32_t slots, RegisterIndex& index) {
     index.reserve(list.capacity());
-    for (uint32_t row = std::max(index.indexed, list.head); row < list.end; ++row) {
+    if (index.slots.empty()) {
+        for (const auto& part : key.parts) index.slots.push_back(part.slot);
+    }
+    const uint32_t first = std::max(index.indexed, list.head);
+    for (uint32_t row = first; row < list.end; ++row) {
         uint64_t hash = 0;
         bool bound = true, valued = true;
         for (const auto& part : key.parts) {
             const uint8_t tag = list.plain ? uint8_t{value} : list.tags(part.slot, slots)[row];
             bound = bound && tag != unbound;
             valued = valued && tag != acep::null;
-            hash =
-                mixed(hash + static_cast<uint64_t>(canonical(list.slot(part.slot)[row], part.doubles)) + golden_step);
+            hash = mixed(hash + static_cast<uint64_t>(part.cell(list.slot(part.slot)[row])) + golden_step);
         }
         if (!valued) continue;
         if (bound) {
@@ -123,26 +137,80 @@ void NodeEngine::find_alike(const RegisterKey& key, NodeList& list, uint32_t slo
             index.add_unbound(row);
         }
     }
-    index.credit -= std::min<uint64_t>(index.credit, list.end - std::max(index.indexed, list.head));
+    index.credit -= std::min<uint64_t>(index.credit, list.end - first);
     index.indexed = list.end;
+}
+
+// Set `alike_` to the nodes that began at `low` or later and whose registers are as the event wants them, in the order of
+// the list. A node with an unbound register is one of them, as the comparison is dropped for it.
+void NodeEngine::find_alike(const RegisterKey& key, NodeList& list, uint32_t slots, const Event& event, int64_t low,
+                            bool alive) {
+    alike_.begin(list.size() + size_t{1});
+    const bool null = want(key, event);
+    if (null && list.plain) return;
+    if (list.by_registers.size() <= key.number) list.by_registers.resize(key.number + 1);
+    RegisterIndex& index = list.by_registers[key.number];
+    const uint32_t missing = list.end - std::max(index.indexed, list.head);
+    const bool pays = list.size() > few_searched && index.credit >= 2 * uint64_t{missing};
+    if (bounded() || index_ == Taking::never || (!pays && index_ != Taking::always)) {
+        compare_all(key, list, slots, low, alive);
+        index.credit += list.size() - std::min<uint64_t>(list.size(), reached_costs * alike_.size());
+        return;
+    }
+    index_rows(key, list, slots, index);
+    const int64_t* const starts = list.starts();
+    const auto add = [&](uint32_t row, Answer wanted) {
+        if (answer(key, list, slots, row) == wanted) alike_.add_if(row, alive || starts[row] >= low);
+    };
+    size_t chains = 0;
     if (!null) {
-        uint64_t hash = 0;
-        for (size_t k = 0; k < key.parts.size(); ++k) {
-            hash = mixed(hash + static_cast<uint64_t>(canonical(wanted_words_[k], key.parts[k].doubles)) + golden_step);
-        }
-        index.each(hash, list.head, [&](uint32_t row) {
-            if (compared(row) == 2) add(row);
-        });
+        // All combinations of the cells of bands.
+        const auto walk = [&](auto&& self, size_t k, uint64_t hash) -> void {
+            if (k == key.parts.size()) {
+                ++chains;
+                return index.each(hash, list.head, [&](uint32_t row) { add(row, Answer::yes); });
+            }
+            for (int64_t cell = wanted_[k].cells.first; cell <= wanted_[k].cells.last; ++cell) {
+                self(self, k + 1, mixed(hash + static_cast<uint64_t>(cell) + golden_step));
+            }
+        };
+        walk(walk, 0, 0);
     }
-    const size_t bound = alike_.size();
     if (!list.plain) {
-        index.each_unbound(list.head, [&](uint32_t row) {
-            if (compared(row) == 1) add(row);
-        });
+        ++chains;
+        index.each_unbound(list.head, [&](uint32_t row) { add(row, Answer::unless_bound); });
     }
-    std::reverse(alike_.begin(), alike_.end());
-    if (bound != 0 && bound != alike_.size()) {
-        std::inplace_merge(alike_.begin(), alike_.end() - static_cast<std::ptrdiff_t>(bound), alike_.end());
+    if (chains > 1) {
+        // Different cells may have the same hash.
+        std::sort(alike_.begin(), alike_.end());
+        alike_.end_at(std::unique(alike_.begin(), alike_.end()));
+    } else {
+        std::reverse(alike_.begin(), alike_.end());
+    }
+    // Where most of a list is reached, it is compared as a whole for a while.
+    if (reached_costs * alike_.size() > list.size()) index.credit = 0;
+}
+
+// Do the same without the index.
+void NodeEngine::compare_all(const RegisterKey& key, NodeList& list, uint32_t slots, int64_t low, bool alive) {
+    const int64_t* const starts = list.starts();
+    if (list.plain && key.parts.size() == 1) {
+        const RegisterKey::Part& part = key.parts[0];
+        const Wanted& wanted = wanted_[0];
+        const int64_t* const words = list.slot(part.slot);
+        const auto each = [&](auto&& fits) {
+            for (uint32_t row = list.head; row < list.end; ++row) {
+                alike_.add_if(row, fits(words[row]) && (alive || starts[row] >= low));
+            }
+        };
+        const double least = wanted.low, most = wanted.high;
+        const auto near = [&](double x) { return x >= least && x <= most; };
+        if (part.near() && part.doubles) return each([&](int64_t word) { return near(std::bit_cast<double>(word)); });
+        if (part.near()) return each([&](int64_t word) { return near(static_cast<double>(word)); });
+        if (!part.doubles) return each([&, own = wanted.word](int64_t word) { return word == own; });
+    }
+    for (uint32_t row = list.head; row < list.end; ++row) {
+        if (answer(key, list, slots, row) != Answer::no) alike_.add_if(row, alive || starts[row] >= low);
     }
 }
 

@@ -1,8 +1,12 @@
-// The equalities of an arc between registers and attributes of the event: the key by which partial matches are found.
+// The equalities and bands of an arc between registers and attributes of the event: the key by which partial matches are
+// found.
 #pragma once
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "chains/node_list.hpp"
@@ -27,6 +31,7 @@ public:
     }
     size_t size() const { return size_; }
     uint32_t* begin() { return rows_.data(); }
+    void end_at(const uint32_t* end) { size_ = static_cast<size_t>(end - rows_.data()); }
     uint32_t* end() { return rows_.data() + size_; }
     void release() { std::vector<uint32_t>().swap(rows_); }
     int64_t bytes() const { return heap_bytes(rows_); }
@@ -36,23 +41,6 @@ private:
     size_t size_ = 0;
 };
 
-struct RegisterKey {
-    struct Part {
-        uint32_t slot;
-        uint32_t column;  // of the event
-        bool doubles;
-        bool operator==(const Part&) const = default;
-    };
-    std::vector<Part> parts;  // none: the arc has no such equality
-    uint32_t number = 0;      // of the index among those of the state
-    std::vector<Check> leaving, binding;  // what the arc asks beyond the key
-
-    bool empty() const { return parts.empty(); }
-};
-
-// Return the key of an arc; the number of its index is not set.
-RegisterKey register_key(const Arc& arc, const std::vector<BlockProgram>& programs);
-
 // Return a word that is equal for equal values: the two zeros are equal.
 inline int64_t canonical(int64_t word, bool doubles) { return doubles && std::bit_cast<double>(word) == 0 ? 0 : word; }
 
@@ -60,5 +48,59 @@ inline int64_t canonical(int64_t word, bool doubles) { return doubles && std::bi
 inline bool equal_words(int64_t a, int64_t b, bool doubles) {
     return doubles ? std::bit_cast<double>(a) == std::bit_cast<double>(b) : a == b;
 }
+
+struct RegisterKey {
+    // The cells of a band that a value may be in.
+    struct Cells {
+        int64_t first, last;
+    };
+    // A register and an attribute of the event that must be equal, or (`width` > 0) differ by no more than a width.
+    struct Part {
+        uint32_t slot;
+        uint32_t column;  // of the event
+        bool doubles;
+        double width = 0;
+        bool operator==(const Part&) const = default;
+
+        bool near() const { return width > 0; }
+        double number(int64_t word) const { return doubles ? std::bit_cast<double>(word) : static_cast<double>(word); }
+        // Return a word for which equal values have the same one: of a band, the number of a cell of twice the width.
+        int64_t cell(int64_t word) const { return near() ? cell_of(number(word)) : canonical(word, doubles); }
+        // Return the words that the other side may have.
+        Cells cells(int64_t word) const {
+            if (!near()) return {canonical(word, doubles), canonical(word, doubles)};
+            const auto [low, high] = range(number(word));
+            return {cell_of(low), cell_of(high)};
+        }
+        // Return whether the condition may hold; for an equality, whether it does.
+        bool fits(int64_t word, int64_t other) const {
+            if (!near()) return equal_words(word, other, doubles);
+            const auto [low, high] = range(number(word));
+            const double x = number(other);
+            return x >= low && x <= high;
+        }
+        // Return the numbers that are near enough, with a margin for rounding.
+        std::pair<double, double> range(double x) const {
+            const double margin = (std::abs(x) + width) * 4e-15;
+            return {x - width - margin, x + width + margin};
+        }
+
+    private:
+        int64_t cell_of(double x) const {
+            constexpr double most = 1e15;
+            const double cell = std::floor(x / (2 * width));
+            return cell > -most ? static_cast<int64_t>(std::min(cell, most)) : static_cast<int64_t>(-most);
+        }
+    };
+    static constexpr size_t most_near = 2;  // parts of a key that are bands
+    std::vector<Part> parts;  // none: the arc has no such equality
+    uint32_t number = 0;  // of the index among those of the state
+    std::vector<Check> leaving, binding;  // what the arc asks beyond the key
+
+    bool empty() const { return parts.empty(); }
+};
+
+// Return the key of an arc; the number of its index is not set.
+RegisterKey register_key(const Arc& arc, const std::vector<BlockProgram>& programs);
 
 }  // namespace acep
