@@ -26,54 +26,47 @@ void RowsAhead::clear(size_t first, size_t rows) {
     first_ = static_cast<uint32_t>(first);
     later_.assign(rows, NIL);
     ends_.assign(rows, FAR);
-    heads_.assign(64, NIL);
+    heads_.assign(64, Head());
     keys_ = 0;
 }
 
-size_t RowsAhead::place(const Batch& batch, std::span<const uint32_t> keys, uint32_t now, const int64_t* cells) const {
+// Return the hash of the cells and of the partition of a row. Rows of another key with the same hash are taken for its
+// own: then more partial matches are made than need be.
+uint64_t RowsAhead::hash(const Batch& batch, std::span<const uint32_t> keys, uint32_t row) const {
     uint64_t hash = 0;
     for (const uint32_t c : keys) {
-        hash = mixed(hash + static_cast<uint64_t>(batch.columns[c].values[now]) + golden_step);
+        hash = mixed(hash + static_cast<uint64_t>(batch.columns[c].values[row]) + golden_step);
     }
-    for (size_t k = 0; k < parts_.size(); ++k) hash = mixed(hash + static_cast<uint64_t>(cells[k]) + golden_step);
+    for (const int64_t cell : cells_) hash = mixed(hash + static_cast<uint64_t>(cell) + golden_step);
+    return hash;
+}
+
+RowsAhead::Head& RowsAhead::head(uint64_t hash) {
     size_t at = hash & (heads_.size() - 1);
-    const auto is_other = [&](uint32_t row) {
-        if (row == passed) return true;
-        for (const uint32_t c : keys) {
-            if (batch.columns[c].values[row] != batch.columns[c].values[now]) return true;
-        }
-        for (size_t k = 0; k < parts_.size(); ++k) {
-            if (parts_[k].cell(batch.columns[parts_[k].column].values[row]) != cells[k]) return true;
-        }
-        return false;
-    };
-    while (heads_[at] != NIL && is_other(heads_[at])) at = (at + 1) & (heads_.size() - 1);
-    return at;
+    while (heads_[at].row != NIL && heads_[at].hash != hash) at = (at + 1) & (heads_.size() - 1);
+    return heads_[at];
 }
 
 void RowsAhead::add(const Batch& batch, std::span<const uint32_t> keys, uint32_t row, int64_t end) {
-    const auto set_cells = [&](uint32_t of) {
-        cells_.clear();
-        for (const auto& part : parts_) cells_.push_back(part.cell(batch.columns[part.column].values[of]));
-    };
+    cells_.clear();
     for (const auto& part : parts_) {
-        if (batch.columns[part.column].null(row)) return;  // equal to nothing
+        const Column& c = batch.columns[part.column];
+        if (c.null(row)) return;  // equal to nothing
+        cells_.push_back(part.cell(c.values[row]));
     }
     if (2 * (keys_ + 1) > heads_.size()) {
-        std::vector<uint32_t> before(heads_.size() * 2, NIL);
+        std::vector<Head> before(heads_.size() * 2);
         before.swap(heads_);
-        for (const uint32_t head : before) {
-            if (head == NIL) continue;
-            set_cells(head);
-            heads_[place(batch, keys, head, cells_.data())] = head;
+        for (const Head& head : before) {
+            if (head.row != NIL) this->head(head.hash) = head;
         }
     }
-    set_cells(row);
-    uint32_t& head = heads_[place(batch, keys, row, cells_.data())];
-    if (head == NIL) ++keys_;
-    later_[row - first_] = head;
-    ends_[row - first_] = head == NIL ? end : std::min(end, ends_[head - first_]);
-    head = row;
+    const uint64_t own = hash(batch, keys, row);
+    Head& first = head(own);
+    if (first.row == NIL) ++keys_;
+    later_[row - first_] = first.row;
+    ends_[row - first_] = first.row == NIL ? end : std::min(end, ends_[first.row - first_]);
+    first = {own, row};
 }
 
 int64_t RowsAhead::earliest_end(const Batch& batch, std::span<const uint32_t> keys, uint32_t now,
@@ -81,7 +74,7 @@ int64_t RowsAhead::earliest_end(const Batch& batch, std::span<const uint32_t> ke
     cells_.resize(parts_.size());
     // All combinations of the cells of bands.
     const auto walk = [&](auto&& self, size_t k) -> int64_t {
-        if (k == parts_.size()) return earliest_end_in(heads_[place(batch, keys, now, cells_.data())], now);
+        if (k == parts_.size()) return earliest_end_of(head(hash(batch, keys, now)).row, now);
         const auto [first, last] = parts_[k].cells(words[k]);
         int64_t end = FAR;
         for (int64_t cell = first; cell <= last; ++cell) {
@@ -93,16 +86,9 @@ int64_t RowsAhead::earliest_end(const Batch& batch, std::span<const uint32_t> ke
     return walk(walk, 0);
 }
 
-int64_t RowsAhead::earliest_end_in(uint32_t& head, uint32_t now) {
-    if (head == NIL) return FAR;
-    while (head <= now) {
-        head = later_[head - first_];
-        if (head == NIL) {
-            head = passed;
-            return FAR;
-        }
-    }
-    return ends_[head - first_];
+int64_t RowsAhead::earliest_end_of(uint32_t& row, uint32_t now) {
+    while (row <= now) row = later_[row - first_] == NIL ? passed : later_[row - first_];
+    return row >= passed ? FAR : ends_[row - first_];
 }
 
 // Known future -----------------------------------------------------------------------------------

@@ -43,11 +43,16 @@ public:
     static constexpr int64_t FAR = std::numeric_limits<int64_t>::max();
 
 private:
-    size_t place(const Batch& batch, std::span<const uint32_t> keys, uint32_t now, const int64_t* cells) const;
-    int64_t earliest_end_in(uint32_t& head, uint32_t now);
+    struct Head {
+        uint64_t hash = 0;
+        uint32_t row = NIL;
+    };
+    uint64_t hash(const Batch& batch, std::span<const uint32_t> keys, uint32_t row) const;
+    Head& head(uint64_t hash);
+    int64_t earliest_end_of(uint32_t& row, uint32_t now);
 
     std::vector<RegisterKey::Part> parts_;
-    std::vector<uint32_t> heads_;  // hash table (open addressing): the first row of each key
+    std::vector<Head> heads_;  // hash table (open addressing): the first row of each key
     std::vector<uint32_t> later_;  // by row: the next one of its key
     std::vector<int64_t> ends_;  // by row: the earliest end by it or by a later one of its key
     std::vector<int64_t> cells_;

@@ -500,8 +500,9 @@ int64_t NodeEngine::partial_matches_in(const std::vector<uint32_t>& states, int6
 }
 
 int64_t NodeEngine::bytes() const {
-    int64_t total = arena_.bytes() + arena_.kept.bytes() +
-                    heap_bytes(frames_, parts_, live_, block_.rows, all_, taken_) + since_.bytes() + alike_.bytes();
+    int64_t total =
+        arena_.bytes() + arena_.kept.bytes() + heap_bytes(frames_, parts_, live_, block_.rows, all_, taken_, blocked_);
+    total += since_.bytes() + alike_.bytes() + blocked_rows_.bytes();
     total += heap_bytes(memory_.scores, memory_.best);
     for (const Made& made : made_) total += made.nodes.bytes() + heap_bytes(made.arcs, made.also, made.gone);
     if (bounded()) {

@@ -212,7 +212,8 @@ private:
                       bool decides, size_t& at);
     size_t leading(KnownFuture& future, const Arc& arc, NodeList& list, uint32_t slots, const Event& event,
                    size_t count);
-    bool extend(const Turn& turn, size_t number, NodeList& list, const Event& event, const Living& living);
+    void end_blocked(NodeList& list, uint32_t state, const Event& event);
+    void extend(const Turn& turn, size_t number, NodeList& list, const Event& event, const Living& living);
     // Return what an event costs a node of a list by an arc.
     int64_t price(const Arc& arc, NodeList& list, uint32_t row, const Event& event) const {
         return tables_.contiguous() ? cost(arc, event.position - list.positions()[row] - 1) : arc.weight;
@@ -384,6 +385,8 @@ private:
     std::vector<Wanted> wanted_;  // what these must be
     std::vector<std::vector<std::vector<RegisterKey::Part>>> keys_;  // by state and number: a key without columns
     std::vector<uint8_t> taken_;
+    std::vector<uint8_t> blocked_;  // by row of a list: whether the event took it for good; all 0 between steps
+    RowBuffer blocked_rows_;
     uint32_t current_ = NIL;  // number of the current event, once bound
     int64_t clock_ = NEVER;
     Merging merging_;

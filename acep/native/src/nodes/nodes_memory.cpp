@@ -259,6 +259,8 @@ void NodeEngine::squeeze() {
     for (Made& made : made_) made = Made{};
     std::vector<uint32_t>().swap(all_);
     since_.release();
+    blocked_rows_.release();
+    std::vector<uint8_t>().swap(blocked_);
     alike_.release();
     std::vector<uint8_t>().swap(taken_);
     std::vector<float>().swap(memory_.scores);

@@ -9,6 +9,8 @@ namespace {
 
 // What a step costs beside its evaluations, as a number of nodes that could be looked at for the same.
 constexpr uint64_t step_costs = 64;
+// One node in so many has to end for the others to move.
+constexpr size_t moved_for = 8;
 
 }  // namespace
 
@@ -114,7 +116,7 @@ size_t NodeEngine::next_block(const Candidates& all, bool uniform, const Arc& ar
     for (; at < all.size && count < block_rows; ++at) {
         const uint32_t row = row_at(at);
         const int64_t paid = list.errors()[row] + price(arc, list, row, event);
-        if (paid + rest <= tables_.budget || (decides && taken_[row] == 0)) block_.rows[count++] = row;
+        if (paid + rest <= tables_.budget || (decides && blocked_[row] == 0)) block_.rows[count++] = row;
     }
     return count;
 }
@@ -132,8 +134,8 @@ size_t NodeEngine::leading(KnownFuture& future, const Arc& arc, NodeList& list, 
     return kept;
 }
 
-// Let an event extend nodes of a list by an arc. Return whether it took some of them for good.
-bool NodeEngine::extend(const Turn& turn, size_t number, NodeList& list, const Event& event, const Living& living) {
+// Let an event extend nodes of a list by an arc. Those that it takes for good are in `blocked_rows_`.
+void NodeEngine::extend(const Turn& turn, size_t number, NodeList& list, const Event& event, const Living& living) {
     const Arc& arc = *turn.arcs[number];
     const RegisterKey& equal = turn.keys[number];
     const uint32_t slots = tables_.states[turn.state].slots;
@@ -144,15 +146,14 @@ bool NodeEngine::extend(const Turn& turn, size_t number, NodeList& list, const E
     const int64_t least = future == nullptr || decides ? NEVER : future->least_start(event.row, arc);
     if (least > key(event)) {
         future->spare(1);
-        return false;
+        return;
     }
     const Candidates all = candidates(equal, list, slots, event, living, least);
-    if (all.size == 0) return false;
+    if (all.size == 0) return;
     work_.touches += static_cast<int64_t>(all.size);
     if (shed_) shed_->touched(work_.touches);
     const int64_t same = cost(arc, 0);  // for all rows where they are uniform
-    if (uniform && same + rest > 0 && !decides) return false;
-    bool took = false;
+    if (uniform && same + rest > 0 && !decides) return;
     for (size_t at = 0; at < all.size;) {
         size_t count = next_block(all, uniform, arc, list, event, decides, at);
         const auto &leaving = equal.empty() ? arc.leaving : equal.leaving,
@@ -168,8 +169,8 @@ bool NodeEngine::extend(const Turn& turn, size_t number, NodeList& list, const E
         for (size_t i = 0; i < count; ++i) {
             const uint32_t row = block_.rows[i];
             if (decides) {
-                taken_[row] = 1;
-                took = true;
+                blocked_rows_.add_if(row, blocked_[row] == 0);
+                blocked_[row] = 1;
             }
             const int64_t paid = list.errors()[row] + price(arc, list, row, event);
             if (paid + rest > tables_.budget) continue;
@@ -181,7 +182,22 @@ bool NodeEngine::extend(const Turn& turn, size_t number, NodeList& list, const E
             make(arc, list, std::span(&row, 1), event, paid - list.errors()[row], scored);
         }
     }
-    return took;
+}
+
+// End the nodes of a list that the event took for good. Where they are few of many, they are only marked as expired, so
+// that the others need not move.
+void NodeEngine::end_blocked(NodeList& list, uint32_t state, const Event& event) {
+    const bool few = moved_for * blocked_rows_.size() < list.size();
+    const bool marks =
+        few && dominance_ && !dominance_->states[state].front && tables_.timed() && !shedding() && !bounded();
+    if (marks) {
+        for (const uint32_t row : blocked_rows_) list.starts()[row] = NEVER;
+        list.oldest = NEVER;
+        list.sorted = false;
+    } else {
+        keep(list, state, key(event), EndReason::taken, [&](uint32_t i) { return blocked_[i] == 0; });
+    }
+    for (const uint32_t row : blocked_rows_) blocked_[row] = 0;
 }
 
 void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t low) {
@@ -195,12 +211,14 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
         wake(key(event));
         return step(part, turn, event, low);
     }
-    if (turn.blocks) taken_.assign(list.end, 0);
-    bool took = false;
-    for (size_t number = 0; number < turn.arcs.size(); ++number) {
-        if (turn.arcs[number]->lifetime.has(event.ts)) took |= extend(turn, number, list, event, living);
+    if (turn.blocks) {
+        blocked_rows_.begin(list.end + size_t{1});
+        if (blocked_.size() < list.end) blocked_.resize(list.end, 0);
     }
-    if (took) keep(list, turn.state, key(event), EndReason::taken, [&](uint32_t i) { return taken_[i] == 0; });
+    for (size_t number = 0; number < turn.arcs.size(); ++number) {
+        if (turn.arcs[number]->lifetime.has(event.ts)) extend(turn, number, list, event, living);
+    }
+    if (turn.blocks && blocked_rows_.size() != 0) end_blocked(list, turn.state, event);
 }
 
 }  // namespace acep
