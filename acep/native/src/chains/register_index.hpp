@@ -33,13 +33,13 @@ public:
         unbound_ = NIL;
         indexed = 0;
     }
-    void add(uint32_t row, uint64_t hash) { push(heads_[hash & (heads_.size() - 1)], row); }
+    // Return the number of the bucket of a hash.
+    size_t bucket(uint64_t hash) const { return hash & (heads_.size() - 1); }
+    void add(uint32_t row, uint64_t hash) { push(heads_[bucket(hash)], row); }
     void add_unbound(uint32_t row) { push(unbound_, row); }
 
-    // Call visit(row) for the rows from `head` on in the bucket of a hash, or for those with an unbound register.
-    void each(uint64_t hash, uint32_t head, auto&& visit) const {
-        walk(heads_[hash & (heads_.size() - 1)], head, visit);
-    }
+    // Call visit(row) for the rows from `head` on in a bucket, or for those with an unbound register.
+    void each(size_t bucket, uint32_t head, auto&& visit) const { walk(heads_[bucket], head, visit); }
     void each_unbound(uint32_t head, auto&& visit) const { walk(unbound_, head, visit); }
 
     int64_t bytes() const { return heap_bytes(heads_, before_, slots); }

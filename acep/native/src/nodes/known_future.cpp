@@ -14,9 +14,11 @@ namespace {
 constexpr size_t most_arcs_ahead = 64;
 constexpr uint32_t passed = NIL - 1;  // all rows of a key are over
 constexpr size_t first_stretch = 4096, most_stretch = 65536, tested_stretch = 16;  // rows
+constexpr size_t stretch_of_window = 2;  // the least length of a stretch, in windows
+constexpr int64_t most_rests = 16;  // stretches
 constexpr size_t most_rows = size_t{1} << 22;  // that are known ahead
-// Costs, in units of 8 ns: to enter a row, to ask for a partial match, and to make one.
-constexpr int64_t to_enter = 4, to_ask = 3, to_make = 20;
+// Costs, in units of 8 ns: to enter a row, or to look for one while rows are entered; to ask for a partial match.
+constexpr int64_t to_enter = 4, to_ask = 4;
 
 }  // namespace
 
@@ -75,10 +77,11 @@ int64_t RowsAhead::earliest_end(const Batch& batch, std::span<const uint32_t> ke
     // All combinations of the cells of bands.
     const auto walk = [&](auto&& self, size_t k) -> int64_t {
         if (k == parts_.size()) return earliest_end_of(head(hash(batch, keys, now)).row, now);
-        const auto [first, last] = parts_[k].cells(words[k]);
+        const RegisterKey::Cells cells = parts_[k].cells(words[k]);
+        if (cells.wide()) return NEVER;
         int64_t end = FAR;
-        for (int64_t cell = first; cell <= last; ++cell) {
-            cells_[k] = cell;
+        for (int64_t i = 0; i <= cells.last - cells.first; ++i) {
+            cells_[k] = cells.first + i;
             end = std::min(end, self(self, k + 1));
         }
         return end;
@@ -240,14 +243,17 @@ uint32_t KnownFuture::rows_ahead(uint32_t arc, std::vector<RegisterKey::Part> pa
 
 // Judge the last stretch: where the future spared less than it cost, it rests.
 void KnownFuture::judge() {
-    const int64_t cost = entered_ * to_enter + asked_ * to_ask, gain = refused_ * to_make;
+    const int64_t cost = entered_ * to_enter + asked_ * to_ask, gain = spared_;
     if (entered_ + asked_ == 0) return;
     if (cost > gain) {
-        resumes_ =
-            stream_row_ + static_cast<int64_t>(limit_) + 16 * static_cast<int64_t>(std::max(stretch_, first_stretch));
+        const int64_t rows = static_cast<int64_t>(std::max(stretch_, first_stretch));
+        resumes_ = stream_row_ + static_cast<int64_t>(limit_) + rests_ * rows;
+        rests_ = std::min(2 * rests_, most_rests);
         stretch_ = 0;
+    } else {
+        rests_ = 1;
     }
-    entered_ = asked_ = refused_ = 0;
+    entered_ = asked_ = spared_ = 0;
 }
 
 void KnownFuture::look(const Batch& batch, size_t from, int64_t stream_row, bool last, int64_t nodes) {
@@ -284,9 +290,9 @@ void KnownFuture::look(const Batch& batch, size_t from, int64_t stream_row, bool
     size_t limit =
         std::min(batch.size, from + (always ? tested_stretch : std::clamp(2 * stretch_, first_stretch, most_stretch)));
     size_t end = behind(limit - 1);
-    // Rows behind the stretch are entered again for the next one, so it is at least as long as they are.
-    if (end - limit > limit - from) {
-        limit = std::min(batch.size, from + (end - limit));
+    // Rows behind the stretch are entered again for the next one, so it is some times as long as they are.
+    if (const size_t long_enough = stretch_of_window * (end - limit); long_enough > limit - from) {
+        limit = std::min(batch.size, from + long_enough);
         end = behind(limit - 1);
     }
     if (end == batch.size) limit = end;
@@ -369,7 +375,7 @@ bool KnownFuture::leads(const Arc& arc, NodeList& list, uint32_t slots, uint32_t
         if (++cut.trial.seen == Trial::size)
             cut.trial.end(taking == Taking::always || cut.trial.met >= Trial::size / 16);
         if (!passes) {
-            ++refused_;
+            spare(0, true);
             return false;
         }
     }

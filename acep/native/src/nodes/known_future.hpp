@@ -62,6 +62,8 @@ private:
 
 class KnownFuture {
 public:
+    // Costs, in units of 8 ns: to make a partial match; the most that is noted for looks at others.
+    static constexpr int64_t to_make = 20, most_spared = 1 << 12;
     Taking taking = Taking::where_it_pays;
 
     KnownFuture(const Tables& tables, EventClassifier& classifier, std::span<const uint32_t> keys);
@@ -84,6 +86,10 @@ public:
     // Return whether the partial match that an arc makes of row `from` of a list can be followed.
     bool leads(const Arc& arc, NodeList& list, uint32_t slots, uint32_t from, const Event& event, int64_t start,
                int64_t error);
+    // Note what it has spared: a look at so many partial matches, or (`made`) also the making of one.
+    void spare(size_t looks, bool made = false) {
+        spared_ += std::min(static_cast<int64_t>(looks), most_spared) + (made ? to_make : 0);
+    }
     void forget() { from_ = limit_ = 0; }
     int64_t bytes() const;
 
@@ -156,11 +162,9 @@ private:
     size_t size_ = 0;
     size_t stretch_ = 0;  // rows for which it was prepared the last time
     int64_t resumes_ = 0;  // row of the stream before which it is not tried again
+    int64_t rests_ = 1;  // stretches that it rests if it does not pay
     int64_t nodes_before_ = 0, row_before_ = 0;
-    int64_t entered_ = 0, asked_ = 0, refused_ = 0;
-
-public:
-    void spare(int64_t nodes) { refused_ += nodes; }
+    int64_t entered_ = 0, asked_ = 0, spared_ = 0;
 };
 
 }  // namespace acep

@@ -382,6 +382,7 @@ private:
     RowBuffer since_;  // rows of a list that began at some time or later
     Taking index_ = Taking::where_it_pays;
     RowBuffer alike_;  // those of them whose registers are equal to the event's attributes
+    std::vector<size_t> buckets_;  // of an index, where these may be
     std::vector<Wanted> wanted_;  // what these must be
     std::vector<std::vector<std::vector<RegisterKey::Part>>> keys_;  // by state and number: a key without columns
     std::vector<uint8_t> taken_;

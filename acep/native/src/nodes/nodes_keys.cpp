@@ -151,8 +151,9 @@ void NodeEngine::find_alike(const RegisterKey& key, NodeList& list, uint32_t slo
     if (list.by_registers.size() <= key.number) list.by_registers.resize(key.number + 1);
     RegisterIndex& index = list.by_registers[key.number];
     const uint32_t missing = list.end - std::max(index.indexed, list.head);
+    const bool wide = std::ranges::any_of(wanted_, [](const Wanted& wanted) { return wanted.cells.wide(); });
     const bool pays = list.size() > few_searched && index.credit >= 2 * uint64_t{missing};
-    if (bounded() || index_ == Taking::never || (!pays && index_ != Taking::always)) {
+    if (bounded() || wide || index_ == Taking::never || (!pays && index_ != Taking::always)) {
         compare_all(key, list, slots, low, alive);
         index.credit += list.size() - std::min<uint64_t>(list.size(), reached_costs * alike_.size());
         return;
@@ -162,28 +163,28 @@ void NodeEngine::find_alike(const RegisterKey& key, NodeList& list, uint32_t slo
     const auto add = [&](uint32_t row, Answer wanted) {
         if (answer(key, list, slots, row) == wanted) alike_.add_if(row, alive || starts[row] >= low);
     };
-    size_t chains = 0;
+    buckets_.clear();
     if (!null) {
-        // All combinations of the cells of bands.
-        const auto walk = [&](auto&& self, size_t k, uint64_t hash) -> void {
-            if (k == key.parts.size()) {
-                ++chains;
-                return index.each(hash, list.head, [&](uint32_t row) { add(row, Answer::yes); });
-            }
-            for (int64_t cell = wanted_[k].cells.first; cell <= wanted_[k].cells.last; ++cell) {
-                self(self, k + 1, mixed(hash + static_cast<uint64_t>(cell) + golden_step));
+        // All combinations of the cells of bands. Some of them may share a bucket.
+        const auto combine = [&](auto&& self, size_t k, uint64_t hash) -> void {
+            if (k == key.parts.size()) return buckets_.push_back(index.bucket(hash));
+            const auto [first, last] = wanted_[k].cells;
+            for (int64_t i = 0; i <= last - first; ++i) {
+                self(self, k + 1, mixed(hash + static_cast<uint64_t>(first + i) + golden_step));
             }
         };
-        walk(walk, 0, 0);
+        combine(combine, 0, 0);
+        if (buckets_.size() > 1) {
+            std::sort(buckets_.begin(), buckets_.end());
+            buckets_.erase(std::unique(buckets_.begin(), buckets_.end()), buckets_.end());
+        }
     }
-    if (!list.plain) {
-        ++chains;
-        index.each_unbound(list.head, [&](uint32_t row) { add(row, Answer::unless_bound); });
+    for (const size_t bucket : buckets_) {
+        index.each(bucket, list.head, [&](uint32_t row) { add(row, Answer::yes); });
     }
-    if (chains > 1) {
-        // Different cells may have the same hash.
+    if (!list.plain) index.each_unbound(list.head, [&](uint32_t row) { add(row, Answer::unless_bound); });
+    if (buckets_.size() > 1 || !list.plain) {
         std::sort(alike_.begin(), alike_.end());
-        alike_.end_at(std::unique(alike_.begin(), alike_.end()));
     } else {
         std::reverse(alike_.begin(), alike_.end());
     }

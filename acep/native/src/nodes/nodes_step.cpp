@@ -9,6 +9,8 @@ namespace {
 
 // What a step costs beside its evaluations, as a number of nodes that could be looked at for the same.
 constexpr uint64_t step_costs = 64;
+// What it costs to look for equal nodes, as a number of nodes that are looked at.
+constexpr size_t look_up_costs = 16;
 // One node in so many has to end for the others to move.
 constexpr size_t moved_for = 8;
 
@@ -20,7 +22,7 @@ void NodeEngine::begin(const Turn& turn, const Event& event) {
     for (const Arc* arc : turn.arcs) {
         if (!arc->lifetime.has(event.ts)) continue;
         if (future != nullptr && future->least_start(event.row, *arc) > key(event)) {
-            future->spare(1);
+            future->spare(0, true);
             continue;
         }
         if (shed_ && shed_->limited() && !shed_->affords()) {
@@ -145,10 +147,11 @@ void NodeEngine::extend(const Turn& turn, size_t number, NodeList& list, const E
     // No run that began before it can end within its window.
     const int64_t least = future == nullptr || decides ? NEVER : future->least_start(event.row, arc);
     if (least > key(event)) {
-        future->spare(1);
+        future->spare(equal.empty() ? list.size() : look_up_costs);
         return;
     }
     const Candidates all = candidates(equal, list, slots, event, living, least);
+    if (least > living.low && equal.empty()) future->spare(list.size() - all.size);
     if (all.size == 0) return;
     work_.touches += static_cast<int64_t>(all.size);
     if (shed_) shed_->touched(work_.touches);

@@ -31,7 +31,6 @@ public:
     }
     size_t size() const { return size_; }
     uint32_t* begin() { return rows_.data(); }
-    void end_at(const uint32_t* end) { size_ = static_cast<size_t>(end - rows_.data()); }
     uint32_t* end() { return rows_.data() + size_; }
     void release() { std::vector<uint32_t>().swap(rows_); }
     int64_t bytes() const { return heap_bytes(rows_); }
@@ -53,6 +52,8 @@ struct RegisterKey {
     // The cells of a band that a value may be in.
     struct Cells {
         int64_t first, last;
+        // Return whether they are too many to look into each: numbers are so great that the margin for rounding is wide.
+        bool wide() const { return last - first > 8; }
     };
     // A register and an attribute of the event that must be equal, or (`width` > 0) differ by no more than a width.
     struct Part {
