@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -117,7 +118,7 @@ def schema_of(
     """
     check_names(ts=ts, type=type, seq=seq, id=id, unit=unit)
     names = table_schema.names
-    if two := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+    if two := [name for name, count in Counter(names).items() if count > 1]:
         raise DataError(f"two columns are called `{two[0]}`", hint="rename one of them", code="data_column")
     held, ambiguous, unread = fields_of(table_schema), twice(table_schema), unread_columns(table_schema)
     names = [name for name in held if name not in ambiguous]

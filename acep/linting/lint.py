@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from acep.errors import AcepError, DataError, QueryError
 from acep.events.duplicates import check_duplicates, settle_duplicates
+from acep.events.frames import is_partial
 from acep.events.given import are_paths, names_used
 from acep.events.tables import batch_of, schema_of, to_table
 from acep.linting import duplicate_rules, event_rules, match_rules, predicate_rules, repetition_rules, time_rules
@@ -84,12 +85,14 @@ def lint(
     asked = query_of(query)
     columns: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
     check_duplicates(duplicates, id)
+    used = names_used(asked_for(asked), ts, type, seq, id)
     if not are_paths(events):
-        return findings(to_table(events), asked, columns, duplicates=duplicates)
+        table = to_table(events, used)
+        return findings(table, asked, columns, complete=not is_partial(table.schema), duplicates=duplicates)
     from acep.events.files.options import options_of
     from acep.linting.reading import read_whole
 
-    options = options_of(columns=names_used(asked_for(asked), ts, type, seq, id), ts=ts, type=type)
+    options = options_of(columns=used, ts=ts, type=type)
     table, complete, _ = read_whole(events, options)
     return findings(table, asked, columns, complete=complete, duplicates=duplicates)
 
