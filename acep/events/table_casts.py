@@ -67,6 +67,8 @@ def _cast(name: str, column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
         nanoseconds = finer(cast)
         if nanoseconds is not None and not bad_rows(column, lambda values: cast_column(values, nanoseconds)):
             hint = f"it has nanoseconds: {as_cast(name, 'timestamp(ns)')}"
+            if cast.counts is not None:
+                hint = f"it has nanoseconds: write integers that count them, and {as_cast(name, 'timestamp(ns)')}"
         else:
             exact = cast_that_holds(value_of(column[rows[0]])) if rows and pa.types.is_floating(cast.type) else None
             hint = f"mend it, or cast to another type: {as_cast(name, exact or 'string')}"
