@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from acep.errors import AcepError, DataError, QueryError
 from acep.events.duplicates import check_duplicates, settle_duplicates
+from acep.events.empty_schema import with_usable_types
 from acep.events.frames import is_partial
 from acep.events.given import are_paths, names_used
 from acep.events.tables import batch_of, schema_of, to_table
@@ -111,10 +112,8 @@ def findings(
 
 
 def _findings(table: pa.Table, query: Query, columns: dict[str, Any], *, complete: bool) -> Iterator[DataFinding]:
-    if not table.num_columns:
-        yield DataFinding("data", "error", "there are no events", "give events with columns")
-        return
     try:
+        table = with_usable_types(table, [query], columns)
         plan = compile_query(query, schema_of(table.schema, **columns))
         views = [*_views(plan, table, complete=complete)]
     except AcepError as error:

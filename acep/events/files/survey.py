@@ -232,6 +232,8 @@ def survey(sources: list[EventFile], options: Options) -> Survey:
     Raises :class:`DataError` for files that cannot be read, or do not fit together, and for more bad lines than may be
     skipped.
     """
+    if options.casts_are_there:
+        options.check_forms({source.form for source in sources})
     looking = _Looking(options)
     parts: list[Part] = []
     waiting: list[tuple[pa.Table, Part]] = []
