@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -20,6 +21,7 @@ from acep.events.fixed import DIGITS, decimal_of, decimal_type, scale_of
 from acep.events.frames import to_table, unread_columns, unread_error
 from acep.events.nested import has_list, way_to
 from acep.events.records import Events, Id
+from acep.events.role_hints import id_type_error, role_hint
 from acep.events.times import from_ticks, time_type
 from acep.plan.schema import Kind, Schema, TimeOf
 
@@ -118,11 +120,15 @@ def schema_of(
     """
     check_names(ts=ts, type=type, seq=seq, id=id, unit=unit)
     names = table_schema.names
-    if two := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+    if two := [name for name, count in Counter(names).items() if count > 1]:
         raise DataError(f"two columns are called `{two[0]}`", hint="rename one of them", code="data_column")
     held, ambiguous, unread = fields_of(table_schema), twice(table_schema), unread_columns(table_schema)
-    names = [name for name in held if name not in ambiguous]
-    held = {name: held[name] for name in names}
+    held = {name: value_type for name, value_type in held.items() if name not in ambiguous}
+    for name in (ts, type, seq, id):  # an element of a list may have a role
+        if name is not None and name not in held and name not in ambiguous and "[" in name:
+            way = way_to(table_schema, name)
+            held |= {} if way is None else {name: way.type}
+    names = [*held]
     if type == "type" and type not in names:
         type = None
     for role, name in (("ts", ts), ("type", type), ("seq", seq), ("id", id)):
@@ -151,7 +157,7 @@ def schema_of(
             words = {Kind.STRING: "texts", Kind.INT: "integers", Kind.TIMESTAMP: "timestamps"}
             raise DataError(
                 f"the {role} column `{name}` must hold {' or '.join(words[k] for k in wanted)}, not {held[name]}",
-                hint=f'cast it, where files are read by cast={{"{name}": "{"string" if role == "type" else "int"}"}}',
+                hint=role_hint(role, name, held[name], wanted),
                 code="data_type",
             )
     tick: Fraction | None = None
@@ -185,11 +191,7 @@ def _check_ts(name: str, held: pa.DataType) -> bool:
     plain = plain_type(held)
     if (kind is Kind.INT and pa.types.is_integer(plain)) or pa.types.is_null(held):
         return False
-    hint = f'cast it to timestamps, where files are read by cast={{"{name}": "timestamp(s)"}}, or to integers'
-    if kind is Kind.STRING:
-        hint = f'parse it: pd.to_datetime(df["{name}"]) in pandas, df["{name}"].str.to_datetime() in polars'
-    elif pa.types.is_struct(plain) and plain.names:
-        hint = f"name one of its fields, as in {name}.{plain.names[0]}"
+    hint = role_hint("ts", name, held, (Kind.TIMESTAMP, Kind.INT))
     raise DataError(
         f"the time column `{name}` must hold integers, timestamps or dates, not {held}", hint=hint, code="data_type"
     )
@@ -397,7 +399,7 @@ def _ids(name: str, held: pa.ChunkedArray, base: int, *, unique: bool) -> Any:
     kind = kind_of(held.type)
     other = kind not in (Kind.INT, Kind.STRING) or scale_of(held.type) is not None or tick_of(held.type) is not None
     if other and not pa.types.is_null(held.type):
-        raise DataError(f"the id column `{name}` must hold integers or texts, not {held.type}", code="data_type")
+        raise id_type_error(name, held.type)
     column = column_of(name, held, kind or Kind.INT, 1)
     if column.valid is not None:
         raise null_error(name, int(np.argmin(column.valid)) + base)
