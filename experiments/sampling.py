@@ -52,6 +52,11 @@ FILES = {
         "nodes_registers",
         "nodes_dominance",
         "nodes_shedding",
+        "nodes_step",
+        "nodes_keys",
+        "register_keys",
+        "register_index",
+        "known_future",
     ),
     "shedding": (
         "shedding",

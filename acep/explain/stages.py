@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Iterator
 
 from acep.explain.automaton_text import arcs_lines, program_lines, thompson_lines, types_text
-from acep.native.session import NativeSession
 from acep.pattern.asked import for_existence, query_of
 from acep.pattern.closure import close_equalities, tied_attributes
 from acep.pattern.printing import expression_text, tree_lines
@@ -158,6 +157,8 @@ def _native(plan: Plan, source: bool) -> Iterator[str]:
 
 def _less_work(plan: Plan) -> Iterator[str]:
     """Yield how the node engine finds partial matches, and whether it asks which of them can go on."""
+    from acep.native.session import NativeSession  # the core may be missing
+
     session = NativeSession([plan], ["nodes"])
     for source, target, registers in session.arc_keys(0):
         yield f"from state {source} to {target}: partial matches are found by {', '.join(registers)}"

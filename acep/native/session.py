@@ -40,6 +40,9 @@ WAYS = (0, 0)
 """When the core takes an index over partial matches, and the known future: 0 where it pays, 1 never, 2 always. All
 answers are the same; tests set it."""
 
+NEVER = 1
+"""Of ``WAYS``, the number of a way that is never taken."""
+
 TALLIES = ("matches", "count", "points", "bundles")  # `Tally` in output.hpp
 
 Ints = npt.NDArray[np.int64]
@@ -180,6 +183,10 @@ class NativeSession:
             raise EngineError(
                 f"the native core cannot run this version: {why}", hint='engine="reference" runs every query'
             ) from None
+
+    def ignore_future(self) -> None:
+        """Make partial matches whatever later events of a batch say, as is done under a budget."""
+        self._session.take_ways(WAYS[0], NEVER)
 
     def push(self, batch: Batch) -> None:
         """Push events in stream order; :meth:`take` reads the matches."""

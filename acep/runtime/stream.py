@@ -130,6 +130,11 @@ class Stream:
         if self._session is not None:
             self._session.is_last = True
 
+    def ignore_future(self) -> None:
+        """Make partial matches whatever later events of a batch say, as is done under a budget."""
+        if self._session is not None:
+            self._session.ignore_future()
+
     def push(self, batch: Batch) -> list[Sequence[Found]]:
         """Push events and return the matches.
 

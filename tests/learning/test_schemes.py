@@ -166,7 +166,7 @@ def stream(seed: int) -> dict[str, list[Any]]:
 def test_learned_they_find_more_than_by_chance(name: str) -> None:
     query = acep.parse(
         "PATTERN SEQ(a a, (b x|c y), d d) WHERE skip_till_any_match(a, x, y, d) "
-        "{ [k] AND d.u = x.u AND d.u = y.u } WITHIN 280"
+        "{ [k] AND d.u - x.u = 0 AND d.u - y.u = 0 } WITHIN 280"
     )
     learned = acep.learn(stream(1), query, policy=name)
     exact = acep.match(stream(2), query, output="points")

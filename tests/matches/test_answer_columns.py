@@ -17,7 +17,7 @@ import pytest
 
 import acep
 from acep import Bundle, Bundles, Point, Points
-from acep.matches import answer_columns, writing
+from acep.matches import answer_columns
 from acep.matches.answer_columns import columns_of, values_of
 from acep.matches.arrow import groups_table
 from acep.native.compiled import native

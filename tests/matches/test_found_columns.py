@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acep.events.tables import attribute_tick, schema_of
-from acep.matches import arrow, writing
+from acep.matches import arrow
 from acep.matches.found_columns import FoundColumns, concatenate, ordered
 from acep.matches.matches import Matches
 from acep.matches.records import Found, output_order

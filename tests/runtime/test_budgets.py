@@ -16,7 +16,7 @@ from acep.learning.estimation.recall import SampledUnits
 
 pytest.importorskip("acep.native._native")
 
-QUERY = "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) { b.x = a.x AND c.y = b.y } WITHIN 400"
+QUERY = "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) { b.x - a.x = 0 AND c.y - b.y = 0 } WITHIN 400"
 
 
 def rows(events: int = 4_000) -> dict[str, list[Any]]:
@@ -60,7 +60,7 @@ def test_recall_is_counted_when_a_report_is_read_and_is_what_it_was_then(monkeyp
         return so_far(*args)
 
     monkeypatch.setattr(SampledUnits, "so_far", counting)
-    query, events = acep.parse(QUERY.replace("b.x = a.x", "[x]")), pa.table(rows(16_000))
+    query, events = acep.parse(QUERY.replace("b.x - a.x = 0", "[x]")), pa.table(rows(16_000))
     how: dict[str, Any] = {"budget": Budget(work=1, estimate=0.3), "seed": 2}
     later, at_once, told = acep.Matcher(query, **how), acep.Matcher(query, **how), []
     for matcher in (later, at_once):

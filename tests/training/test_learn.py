@@ -163,7 +163,7 @@ def test_a_run_begins_with_what_was_learned(learned: bytes, tmp_path: Path) -> N
     events = shops(20_000, 2)
     matcher = acep.Matcher(QUERY)
     exact = {(m.key["shop"], m.end) for m in [*matcher.push(events), *matcher.finish()]}
-    budget = acep.Budget(work=matcher.report.work / 20_000 / 2)
+    budget = acep.Budget(work=matcher.report.work / 20_000 / 4)
 
     def recall(**options: Any) -> float:
         points = acep.match(events, QUERY, budget=budget, output="points", **options)
@@ -311,7 +311,7 @@ def test_a_rule_that_was_chosen_costs_what_the_rule_costs() -> None:
     events = shops(6000, 4)
     rule = HistoryPolicy(way=ScoringConfiguration(0.0, 4.0, noise=0, hashed=False), tries=False)
     learned = acep.learn(shops(3000, 3), EASIER, policy=rule)
-    budget = acep.Budget(work=2.0)
+    budget = acep.Budget(work=0.5)
     found = acep.match(events, EASIER, budget=budget, policy=rule, history=learned)
     other = acep.match(events, EASIER, budget=budget, policy="newest-per-state")
     assert found.report.shed > 0
