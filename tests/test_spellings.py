@@ -126,6 +126,36 @@ def test_a_stream_finds_the_same_over_restarts(cases: CaseCounts) -> None:
         fail_if_wrong(manageable(tied_cases(seed)[seed % 3])[0], complaint_of)
 
 
+WAITING = (
+    "PATTERN SEQ(~A a, C b) WHERE skip_till_next_match { NOT a.k != b.k } WITHIN 3 OUTPUT EARLIEST MAXIMAL",
+    "PATTERN SEQ(C b, ~A a) WHERE a.k = b.k WITHIN 3",
+    "PATTERN SEQ(A? a, C b, ~A n) WHERE [s] AND a.k = b.k AND n.k = b.k WITHIN 3 RETURN b.k AS k, b.s AS s",
+    "PATTERN C+ b[] WHERE b[i].k = b[i-1].k WITHIN 3 RETURN count(b[]) AS n OUTPUT EARLIEST MAXIMAL",
+)
+
+
+@pytest.mark.parametrize("text", WAITING)
+@pytest.mark.parametrize("id_column", [None, "id"])
+def test_a_match_of_an_event_with_a_null_waits_over_restarts(text: str, id_column: str | None) -> None:
+    """It waits with matches of the native core, whose partitions have one key more."""
+    rng, size = Random(3), 20
+    rows = {
+        "ts": list(range(size)),
+        "type": rng.choices("AC", k=size),
+        "k": rng.choices([1, 2, None], k=size),
+        "s": rng.choices("xy", k=size),
+        "id": [f"e{n}" for n in range(size)],
+    }
+    table, query = pa.table(rows), acep.parse(text)
+    wanted = told(acep.match(table, query, engine="reference", id=id_column))
+    matcher, matches = acep.Matcher(query, id=id_column), []
+    for row in range(size):
+        matches += told(matcher.push(table.slice(row, 1)))
+        state, matcher = matcher.snapshot(), acep.Matcher(query, id=id_column)
+        matcher.restore(state)
+    assert matches + told(matcher.finish()) == wanted
+
+
 def test_events_that_come_late_or_are_taken_back(cases: CaseCounts) -> None:
     for seed in range(cases(800)):
         case = manageable(tied_cases(seed)[seed % 3])[0]
