@@ -48,6 +48,16 @@ def test_each_command_names_the_file_and_the_line(command: list[str], capsys: py
     assert "acep: `s.csv`, line 5: the id 2 of column `n` came before" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("files", [["s.csv"], ["first.csv", "s.csv"]], ids=len)
+def test_a_replay_names_the_file_and_the_line(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Before Spark begins."""
+    pytest.importorskip("pyspark")
+    assert main(["replay", "re:ab", *files, "--within", "5", "--id", "n"]) == 2
+    assert "`s.csv`, line 5: the id 2 of column `n` came before" in capsys.readouterr().err.replace(
+        f"{Path.cwd()}/", ""
+    )
+
+
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_each_function_drops_or_refuses(function: Callable[..., Any]) -> None:
     rows = {"ts": [5, 1, 3, 2], "type": list("abba"), "n": [1, 2, 3, 2]}

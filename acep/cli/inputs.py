@@ -29,7 +29,6 @@ __all__ = [
     "say_bad_lines",
     "say_duplicates",
     "shown",
-    "with_types",
     "write_text",
 ]
 
@@ -311,6 +310,7 @@ def load_events(
     """Read the events of some files, with the columns that a query reads (or all, if one is missing, or ``every``).
     Rows whose ids came before are refused, or left out and counted, unless ids are not to be looked at."""
     from acep.events.duplicates import check_duplicates, settle_duplicates
+    from acep.events.empty_schema import with_usable_types
     from acep.events.files.stream import open_events
 
     check_duplicates(args.duplicates, args.id)
@@ -330,21 +330,7 @@ def load_events(
         # The mistake may be in a column that is not used.
         table = load_events(paths, query, args, checks_ids=checks_ids)
         warn_caller(f"only the columns that the query names are read: {wrong.message}", DataWarning)
-    return with_types(table, query, args)
-
-
-def with_types(table: pa.Table, query: Query, args: argparse.Namespace) -> pa.Table:
-    """Return the events; a table without rows has types that a query can use, if there are such."""
-    import pyarrow as pa
-
-    from acep.events.empty_schema import told
-
-    if table.num_rows:
-        return table
-    schema = table.schema
-    if not schema.names:  # there is no text in any file
-        schema = pa.schema([(name, pa.null()) for name in reading_options(args, query).columns or ()])
-    return told(schema, [query], column_names(args)).empty_table()
+    return with_usable_types(table, [query], column_names(args))
 
 
 def say_bad_lines(bad: BadLines) -> None:

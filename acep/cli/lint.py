@@ -12,7 +12,6 @@ from acep.cli.inputs import (
     say_bad_lines,
     say_duplicates,
     shown,
-    with_types,
     write_text,
 )
 from acep.cli.progress import progress
@@ -31,7 +30,6 @@ def run(args: argparse.Namespace) -> int:
     with progress(args, f"reading {shown(args.events)}"):
         table, complete, bad = read_whole(args.events, reading_options(args, query))
         say_bad_lines(bad)
-        table = with_types(table, query, args)
     with progress(args, "looking at the events"):
         found = findings(table, query, column_names(args), complete=complete, duplicates=args.duplicates)
         say_duplicates(table.num_rows - found.events)

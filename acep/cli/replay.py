@@ -37,7 +37,9 @@ def run(args: argparse.Namespace) -> None:
     plain = len(args.events) == 1 and Path(args.events[0]).is_file()
     plain = plain and not args.cast and not any(file_options(args).values())
     with progress(args, f"reading {shown(args.events)}"):
-        events = args.events[0] if plain else load_events(args.events, query, args, checks_ids=False)
+        events = (
+            args.events[0] if plain else load_events(args.events, query, args, checks_ids=args.duplicates == "refuse")
+        )
     live = LiveView(sys.stderr) if args.watch else None
     with tempfile.TemporaryDirectory(prefix="acep-replay-") as folder:
         try:

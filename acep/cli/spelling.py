@@ -59,6 +59,8 @@ def as_typed(text: str) -> str:
     '--cast "contains(x, \'u\')=bool"'
     >>> as_typed('duplicates="drop" leaves out; such as rows=[0, 3]')
     '--duplicates drop leaves out; such as --rows 0,3'
+    >>> as_typed('type="event.type[1]"')
+    "--type 'event.type[1]'"
     """
     parts = QUOTED.split(text)
     parts[::2] = [_typed(part) for part in parts[::2]]
@@ -81,5 +83,5 @@ def _pairs(found: re.Match[str]) -> str:
 
 def _option(found: re.Match[str]) -> str:
     value = next((one for one in found.group("text", "quoted", "bare") if one is not None), "")
-    shown = f'"{value}"' if "'" in value else f"'{value}'" if " " in value or '"' in value else value
+    shown = f'"{value}"' if "'" in value else f"'{value}'" if set(value) & set(' "[(') else value
     return f"--{found['name']} {shown}".rstrip()

@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from acep.errors import DataError, QueryError
 from acep.events.tables import schema_of
+from acep.pattern.asked import columns_read
 from acep.pattern.tree import Query
 from acep.plan.compile import compile_query
 
-__all__ = ["told"]
+__all__ = ["told", "with_usable_types"]
 
 TIMES = (pa.int64(), pa.timestamp("us"))  # types that a time column may have once there are rows
 
@@ -48,6 +49,27 @@ def told(arrow: pa.Schema, queries: Sequence[Query], names: dict[str, Any]) -> p
             return candidate
     assert first is not None
     raise first
+
+
+def with_usable_types(table: pa.Table, queries: Sequence[Query], names: dict[str, Any]) -> pa.Table:
+    """Return the table; one without rows gets columns of types that the queries can use, and all columns that they name
+    if it has none.
+
+    Raises :class:`DataError` or :class:`QueryError` where no such types fit.
+
+    >>> import acep
+    >>> query = acep.parse("PATTERN SEQ(a p, b q) WHERE p.x < q.x WITHIN 5")
+    >>> with_usable_types(pa.table({}), [query], {"ts": "ts", "type": "type"}).schema.types
+    [DataType(int64), DataType(null), DataType(null)]
+    """
+    if table.num_rows:
+        return table
+    schema = table.schema
+    if not schema.names:
+        roles = [names[role] for role in ("ts", "type", "seq", "id") if names.get(role) is not None]
+        read = [name for query in queries for name in columns_read(query)]
+        schema = pa.schema([(name, pa.null()) for name in dict.fromkeys([*roles, *read])])
+    return told(schema, queries, names).empty_table()
 
 
 def _by_default(held: pa.DataType) -> bool:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,16 @@ import pyarrow as pa
 
 from acep.errors import DataError, QueryError
 from acep.events.building import array_of
+from acep.events.row_dicts import columns_of_dicts, spread, too_many_fields
 from acep.pattern.asked import is_swapped
 
-__all__ = ["to_table", "unread_columns", "unread_error"]
+__all__ = ["is_partial", "to_table", "unread_columns", "unread_error"]
 
 _UNREAD = b"acep.unread"
+_PARTIAL = b"acep.partial"
 
 
-def to_table(events: Any) -> pa.Table:
+def to_table(events: Any, used: Collection[str] | None = None) -> pa.Table:
     """Return events as an Arrow table, without copying where possible.
 
     ``events`` is a pandas or polars frame; a ``pyarrow`` Table, RecordBatch or RecordBatchReader; any object with
@@ -30,7 +33,10 @@ def to_table(events: Any) -> pa.Table:
     entry is null); or a dict of columns. A named index of a pandas frame counts as a column. A column that Arrow cannot
     hold, such as one that mixes types, is left out; :func:`unread_columns` says why.
 
-    Raises :class:`DataError` for anything else.
+    Few dicts may make very many cells, as each may have keys of its own. Of such rows only the columns that are
+    ``used`` are read (:func:`is_partial`).
+
+    Raises :class:`DataError` for anything else, and for such rows if it is not said which columns are used.
 
     >>> to_table([{"ts": 1, "type": "a"}, {"ts": 2, "x": 0.5}]).column_names
     ['ts', 'type', 'x']
@@ -76,7 +82,7 @@ def to_table(events: Any) -> pa.Table:
     if isinstance(events, np.ndarray) and events.dtype.names:
         return _from_columns({name: events[name] for name in events.dtype.names})
     if isinstance(events, Iterable) and not isinstance(events, np.ndarray):
-        return _from_rows(list(events))
+        return _from_rows(list(events), used)
     raise DataError(
         f"events cannot be read from a {type(events).__name__}",
         hint="give a pandas, polars or pyarrow table, a list of dicts, or a dict of columns",
@@ -99,6 +105,11 @@ def unread_columns(schema: pa.Schema) -> dict[str, str]:
     """
     reasons: dict[str, str] = json.loads((schema.metadata or {}).get(_UNREAD, b"{}"))
     return reasons
+
+
+def is_partial(schema: pa.Schema) -> bool:
+    """Return whether :func:`to_table` left out columns because they are not used."""
+    return _PARTIAL in (schema.metadata or {})
 
 
 def unread_error(name: str, reason: str) -> DataError:
@@ -127,18 +138,14 @@ def _first_line(error: BaseException) -> str:
 
 
 def _from_pandas(frame: Any) -> pa.Table:
-    names = [_name(name) for name in frame.columns]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        hint = "rename one of them, or keep the first: df.loc[:, ~df.columns.duplicated()]"
-        raise DataError(f"two columns are called `{twice}`", hint=hint, code="data_column")
+    names = _names(frame.columns, "rename one of them, or keep the first: df.loc[:, ~df.columns.duplicated()]")
     if not all(isinstance(name, str) for name in frame.columns):
         frame = frame.set_axis(names, axis=1)
     index = [name for name in frame.index.names if name is not None]
     unread: dict[str, str] = {}
     for name in frame.columns:
-        if frame[name].dtype == object and (sorts := _sorts_of_time(frame[name])):
-            unread[name] = sorts
+        if frame[name].dtype == object and (reason := _mixture(frame[name])):
+            unread[name] = reason
     keep = bool(index) and not {str(name) for name in index} & set(names)
     try:
         table = pa.Table.from_pandas(frame.drop(columns=[*unread]), preserve_index=keep)
@@ -159,7 +166,8 @@ def _from_pandas(frame: Any) -> pa.Table:
 
 
 def _from_columns(columns: Mapping[Any, Any]) -> pa.Table:
-    return _of_arrays({_name(name): _array(_name(name), values) for name, values in columns.items()})
+    names = _names(columns)
+    return _of_arrays({name: _array(name, values) for name, values in zip(names, columns.values(), strict=True)})
 
 
 def _of_arrays(built: Mapping[str, pa.Array | pa.ChunkedArray | str]) -> pa.Table:
@@ -172,17 +180,25 @@ def _of_arrays(built: Mapping[str, pa.Array | pa.ChunkedArray | str]) -> pa.Tabl
     return _with_unread(pa.Table.from_arrays(list(arrays.values()), names=list(arrays)), unread)
 
 
-def _from_rows(rows: list[Any]) -> pa.Table:
-    names: dict[Any, None] = {}
-    for number, row in enumerate(rows):
-        if not isinstance(row, Mapping):
-            raise DataError(
-                f"row {number} of the events is a {type(row).__name__}, not a dict",
-                hint="give a list of dicts, or a dict of columns",
-                code="data_type",
-            )
-        names.update(dict.fromkeys(row))
-    return _of_arrays({_name(name): _array(_name(name), [row.get(name) for row in rows]) for name in names})
+def _from_rows(rows: list[Any], used: Collection[str] | None) -> pa.Table:
+    columns, arrays = columns_of_dicts(rows, used), dict[str, pa.Array | pa.ChunkedArray | str]()
+    for name, (key, values) in zip(_names(columns.values), columns.values.items(), strict=True):
+        array = _array(name, values)
+        is_sparse = key in columns.rows and not isinstance(array, str)
+        arrays[name] = spread(array, columns.rows[key], len(rows)) if is_sparse else array
+    table = _of_arrays(arrays | {_name(key): pa.nulls(len(rows)) for key in columns.unread})
+    return (
+        table.replace_schema_metadata((table.schema.metadata or {}) | {_PARTIAL: b""}) if columns.is_partial else table
+    )
+
+
+def _names(names: Iterable[Any], hint: str = "rename one of them") -> list[str]:
+    """Return the names of columns as texts. Raises :class:`DataError` if two are the same text."""
+    texts = [_name(name) for name in names]
+    if len(set(texts)) < len(texts):
+        twice = next(name for name, count in Counter(texts).items() if count > 1)
+        raise DataError(f"two columns are called `{twice}`", hint=hint, code="data_column")
+    return texts
 
 
 def _name(name: Any) -> str:
@@ -207,8 +223,8 @@ def _array(name: str, values: Any) -> pa.Array | pa.ChunkedArray | str:
     if built is not None:
         return built
     values = values if hasattr(values, "__len__") else list(values)
-    if sorts := _sorts_of_time(values):
-        return sorts
+    if reason := _mixture(values):
+        return reason
     polars = type(values).__module__.partition(".")[0] == "polars"
     if polars and _has_objects(values.dtype):
         return _OBJECTS
@@ -250,10 +266,13 @@ def _remedy(dtype: Any) -> str:
     return "cast it to text or numbers"
 
 
-def _sorts_of_time(values: Iterable[Any]) -> str | None:
-    """Say why Arrow must not convert times to one type: some have a zone and some none, or there are dates beside
-    times."""
-    if not any(issubclass(kind, dt.date) for kind in set(map(type, values))):
+def _mixture(values: Collection[Any]) -> str | None:
+    """Say why Arrow must not convert values to one type: they are times of which some have a zone and some none, or
+    dates beside times, or dicts with too many different keys."""
+    kinds = set(map(type, values))
+    if any(issubclass(kind, Mapping) for kind in kinds) and (reason := too_many_fields(values)):
+        return reason
+    if not any(issubclass(kind, dt.date) for kind in kinds):
         return None
     sorts = {
         "dates" if not isinstance(value, dt.datetime) else f"times with{'out' if value.tzinfo is None else ''} a zone"

@@ -24,14 +24,14 @@ def given_table(
 
     Raises :class:`DataError` for anything but a table, the path of a file, or a list of paths.
     """
+    columns = names_used(asked, ts, type, seq, id)
     if not are_paths(events):
-        table = to_table(events)
+        table = to_table(events, columns)
         return table, own_rows(events, table)
     from acep.events.files.options import options_of
     from acep.events.files.stream import open_events
 
     rows = rows_of_paths(events, ts=ts, type=type)
-    columns = names_used(asked, ts, type, seq, id)
     options = replace(options_of(columns=columns, ts=ts, type=type, seq=seq, id=id), checks_ids=False)
     with open_events(events, options) as stream:
         table = stream.whole()

@@ -14,7 +14,7 @@ from acep.errors import DataError
 from acep.events.buffers import selectable
 from acep.events.columns import column_of, kind_of
 from acep.events.fields import column_at, roots_of
-from acep.events.frames import to_table
+from acep.events.frames import is_partial, to_table
 from acep.plan.schema import Kind
 
 __all__ = ["OwnRows", "column_names", "narrow", "own_rows", "places_of", "rows_given", "rows_of_paths", "taken"]
@@ -30,7 +30,8 @@ class OwnRows:
     """The rows that a user passed, by reference: a pandas or polars frame or an Arrow table (``None``: they can be read
     only once). ``index`` is the index that a pandas frame had: another one means that its rows have changed. Files have
     their ``paths``, their ``stamps`` and the ``options`` of reading, and are read again when they are asked for.
-    ``first``: of rows with one id the first is the event, as duplicates were dropped."""
+    ``first``: of rows with one id the first is the event, as duplicates were dropped; ``is_partial``: of the rows only
+    the columns were read that are used."""
 
     rows: Any = None
     index: Any = None
@@ -38,6 +39,7 @@ class OwnRows:
     stamps: Stamps = field(default_factory=list)
     options: Mapping[str, Any] = field(default_factory=dict)
     first: bool = False
+    is_partial: bool = False
 
     def frame(self) -> Any:
         """Return the rows. Raises :class:`DataError` if there are none any more, or if they are others now."""
@@ -54,6 +56,12 @@ class OwnRows:
                     code="file_read",
                 )
             self.rows = table
+        if self.is_partial:
+            raise DataError(
+                "these events have very many different keys, and were not kept",
+                hint=f"{GIVE}, with the columns that are needed",
+                code="data_column",
+            )
         if self.rows is None:
             raise DataError("these events could be read only once, and were not kept", hint=GIVE, code="file_read")
         if self.index is not None and not self.index.is_(self.rows.index):
@@ -86,6 +94,8 @@ def own_rows(events: Any, table: pa.Table) -> OwnRows:
         return OwnRows(events, events.index)
     if form == "polars":
         return OwnRows(events.clone())
+    if is_partial(table.schema):
+        return OwnRows(is_partial=True)
     once = isinstance(events, pa.RecordBatchReader) or hasattr(events, "collect")
     if isinstance(events, pa.Table | pa.RecordBatch):
         return OwnRows(table)

@@ -15,6 +15,7 @@ from acep.events.columns import column_of, kind_of, tick_of
 from acep.events.fields import null_error
 from acep.events.fixed import scale_of
 from acep.events.punctuations import BEGINNING, Key
+from acep.events.role_hints import id_type_error
 from acep.plan.schema import Kind
 
 __all__ = ["SeenIds"]
@@ -196,7 +197,7 @@ def _as_words(name: str, ids: pa.ChunkedArray, ticks: Ints, base: int) -> _Ids:
     kind = kind_of(ids.type)
     odd = kind not in (Kind.INT, Kind.STRING) or scale_of(ids.type) is not None or tick_of(ids.type) is not None
     if odd and not pa.types.is_null(ids.type):
-        raise DataError(f"the id column `{name}` must hold integers or texts, not {ids.type}", code="data_type")
+        raise id_type_error(name, ids.type)
     if ids.null_count:
         raise null_error(name, base + ids.is_null().index(True).as_py())
     unknown = np.full(len(ids), -1)

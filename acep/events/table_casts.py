@@ -11,6 +11,7 @@ from acep.events.buffers import decoded, plain_type
 from acep.events.fields import column_at, roots_of
 from acep.events.files.casts import Cast, as_cast, bad_rows, cast_column, finer, no_elements
 from acep.events.files.whole_numbers import cast_that_holds
+from acep.events.frames import unread_columns, unread_error
 from acep.events.nested import has_list, place_of
 from acep.events.times import quoted, value_of
 
@@ -21,14 +22,18 @@ def with_casts(table: pa.Table, casts: Mapping[str, Cast]) -> pa.Table:
     """Return the table with its columns in the types of the casts; a field of a struct or an element of a list is a
     column of its own then, and a column that the table lacks is null.
 
-    Raises :class:`DataError` for a value that a cast cannot represent, with its row.
+    Raises :class:`DataError` for a value that a cast cannot represent, with its row, and for a column that was left out
+    because Arrow cannot hold it.
 
     >>> from acep.events.files.casts import casts_of
     >>> with_casts(pa.table({"x": [None, None]}), casts_of({"x": "int", "y": "string"})).schema.types
     [DataType(int64), DataType(string)]
     """
-    for name, cast in casts.items() if table.num_columns else ():
+    unread = unread_columns(table.schema) if casts else {}
+    for name, cast in casts.items() if table.num_columns or unread else ():
         place = place_of(table.schema, name)
+        if place is None and unread and (root := next(iter(roots_of([name], unread) or ()), None)) is not None:
+            raise unread_error(root, unread[root])
         if "[]" in name and place is None:
             raise no_elements(name)
         if place is None:
@@ -62,6 +67,8 @@ def _cast(name: str, column: pa.ChunkedArray, cast: Cast) -> pa.ChunkedArray:
         nanoseconds = finer(cast)
         if nanoseconds is not None and not bad_rows(column, lambda values: cast_column(values, nanoseconds)):
             hint = f"it has nanoseconds: {as_cast(name, 'timestamp(ns)')}"
+            if cast.counts is not None:
+                hint = f"it has nanoseconds: write integers that count them, and {as_cast(name, 'timestamp(ns)')}"
         else:
             exact = cast_that_holds(value_of(column[rows[0]])) if rows and pa.types.is_floating(cast.type) else None
             hint = f"mend it, or cast to another type: {as_cast(name, exact or 'string')}"

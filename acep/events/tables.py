@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -20,6 +21,7 @@ from acep.events.fixed import DIGITS, decimal_of, decimal_type, scale_of
 from acep.events.frames import to_table, unread_columns, unread_error
 from acep.events.nested import has_list, way_to
 from acep.events.records import Events, Id
+from acep.events.role_hints import id_type_error, role_hint
 from acep.events.times import from_ticks, time_type
 from acep.plan.schema import Kind, Schema, TimeOf
 
@@ -117,11 +119,16 @@ def schema_of(
     """
     check_names(ts=ts, type=type, seq=seq, id=id, unit=unit)
     names = table_schema.names
-    if two := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+    if two := [name for name, count in Counter(names).items() if count > 1]:
         raise DataError(f"two columns are called `{two[0]}`", hint="rename one of them", code="data_column")
-    held, ambiguous, unread = fields_of(table_schema), twice(table_schema), unread_columns(table_schema)
-    names = [name for name in held if name not in ambiguous]
-    held = {name: held[name] for name in names}
+    value_types, ambiguous, unread = fields_of(table_schema), twice(table_schema), unread_columns(table_schema)
+    value_types = {name: value_type for name, value_type in value_types.items() if name not in ambiguous}
+    for name in (ts, type, seq, id):  # an element of a list may have a role
+        if name is not None and name not in value_types and name not in ambiguous and "[" in name:
+            way = way_to(table_schema, name)
+            if way is not None:
+                value_types[name] = way.type
+    names = [*value_types]
     if type == "type" and type not in names:
         type = None
     for role, name in (("ts", ts), ("type", type), ("seq", seq), ("id", id)):
@@ -131,37 +138,38 @@ def schema_of(
             near = suggest(name, names) or "the events have no columns"
             hint = near if name != role else f"name the column with {role}=; {near}"
             raise DataError(f"there is no column `{name}`", hint=hint, code="data_column")
-    kinds = tuple((name, kind) for name, of in held.items() if (kind := kind_of(of)) is not None)
-    times = tuple((name, plain_type(of)) for name, of in held.items() if name == ts or tick_of(of))
-    decimals = [(name, plain_type(of)) for name, of in held.items() if scale_of(of) is not None]
-    unusable = [(name, why) for name, of in held.items() if (why := refusal(of)) is not None]
+    kinds = tuple((name, kind) for name, of in value_types.items() if (kind := kind_of(of)) is not None)
+    times = tuple((name, plain_type(of)) for name, of in value_types.items() if name == ts or tick_of(of))
+    decimals = [(name, plain_type(of)) for name, of in value_types.items() if scale_of(of) is not None]
+    unusable = [(name, why) for name, of in value_types.items() if (why := refusal(of)) is not None]
     unusable += [(name, "is the name of two fields; rename one of them") for name in ambiguous]
     unusable += unread.items()
-    instants = _check_ts(ts, held[ts])
+    instants = _check_ts(ts, value_types[ts])
     for role, name, wanted in (
         ("type", type, (Kind.STRING,)),
         ("seq", seq, (Kind.INT, Kind.TIMESTAMP)),
         ("id", id, (Kind.INT, Kind.STRING)),
     ):
-        if name is None or pa.types.is_null(held[name]):
+        if name is None or pa.types.is_null(value_types[name]):
             continue
-        counted = role == "id" and tick_of(held[name]) is not None
-        if kind_of(held[name]) not in wanted or scale_of(held[name]) is not None or counted:
+        counted = role == "id" and tick_of(value_types[name]) is not None
+        if kind_of(value_types[name]) not in wanted or scale_of(value_types[name]) is not None or counted:
             words = {Kind.STRING: "texts", Kind.INT: "integers", Kind.TIMESTAMP: "timestamps"}
+            allowed = " or ".join(words[kind] for kind in wanted)
             raise DataError(
-                f"the {role} column `{name}` must hold {' or '.join(words[k] for k in wanted)}, not {held[name]}",
-                hint=f'cast it, where files are read by cast={{"{name}": "{"string" if role == "type" else "int"}"}}',
+                f"the {role} column `{name}` must hold {allowed}, not {value_types[name]}",
+                hint=role_hint(role, name, value_types[name], wanted),
                 code="data_type",
             )
     tick: Fraction | None = None
     if instants:
         if unit is not None:
             raise DataError(
-                f"unit={unit!r} is for an integer ts, but `{ts}` is {held[ts]}",
+                f"unit={unit!r} is for an integer ts, but `{ts}` is {value_types[ts]}",
                 hint="leave unit out",
                 code="option_invalid",
             )
-        tick = Fraction(_finest(held.values()) or 1)
+        tick = Fraction(_finest(value_types.values()) or 1)
     elif unit is not None:
         if unit not in TICKS_NS:
             raise DataError(
@@ -169,7 +177,7 @@ def schema_of(
             )
         tick = Fraction(TICKS_NS[unit])
     scales = tuple((name, scale) for name, of in decimals if (scale := scale_of(of)) is not None)
-    ordered = tuple(name for name, of in held.items() if pa.types.is_dictionary(of) and of.ordered)
+    ordered = tuple(name for name, of in value_types.items() if pa.types.is_dictionary(of) and of.ordered)
     nested = tuple((field.name, field.type) for field in table_schema if has_list(field.type))
     named: Any = {"ts": ts, "type": type, "seq": seq, "id": id, "tick_ns": tick, "instants": instants, "nested": nested}
     named |= {"unusable": tuple(unusable), "times": times, "decimals": tuple(decimals), "ordered": ordered}
@@ -184,11 +192,7 @@ def _check_ts(name: str, held: pa.DataType) -> bool:
     plain = plain_type(held)
     if (kind is Kind.INT and pa.types.is_integer(plain)) or pa.types.is_null(held):
         return False
-    hint = f'cast it to timestamps, where files are read by cast={{"{name}": "timestamp(s)"}}, or to integers'
-    if kind is Kind.STRING:
-        hint = f'parse it: pd.to_datetime(df["{name}"]) in pandas, df["{name}"].str.to_datetime() in polars'
-    elif pa.types.is_struct(plain) and plain.names:
-        hint = f"name one of its fields, as in {name}.{plain.names[0]}"
+    hint = role_hint("ts", name, held, (Kind.TIMESTAMP, Kind.INT))
     raise DataError(
         f"the time column `{name}` must hold integers, timestamps or dates, not {held}", hint=hint, code="data_type"
     )
@@ -385,7 +389,7 @@ def _ids(name: str, held: pa.ChunkedArray, base: int, *, unique: bool) -> Any:
     kind = kind_of(held.type)
     other = kind not in (Kind.INT, Kind.STRING) or scale_of(held.type) is not None or tick_of(held.type) is not None
     if other and not pa.types.is_null(held.type):
-        raise DataError(f"the id column `{name}` must hold integers or texts, not {held.type}", code="data_type")
+        raise id_type_error(name, held.type)
     column = column_of(name, held, kind or Kind.INT, 1)
     if column.valid is not None:
         raise null_error(name, int(np.argmin(column.valid)) + base)

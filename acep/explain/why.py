@@ -11,6 +11,7 @@ import pyarrow as pa
 from acep.errors import DataError, suggest
 from acep.events.batch import Batch
 from acep.events.duplicates import check_duplicates, settle_duplicates
+from acep.events.empty_schema import with_usable_types
 from acep.events.given import given_table
 from acep.events.records import Id
 from acep.events.tables import batch_of, key_to_input, schema_of
@@ -90,6 +91,7 @@ def explained(
 ) -> Furthest:
     """Find out why events of a table are no match. ``choose`` returns the key, given the plan and all keys in the
     table. ``columns`` are the arguments of :func:`acep.events.tables.schema_of`."""
+    table = with_usable_types(table, [query], columns)
     schema = schema_of(table.schema, **columns)
     plan = compile_query(query, schema)
     check_sources(plan)

@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from acep.errors import AcepError, DataError, QueryError
 from acep.events.duplicates import check_duplicates, settle_duplicates
+from acep.events.empty_schema import with_usable_types
+from acep.events.frames import is_partial
 from acep.events.given import are_paths, names_used
 from acep.events.tables import batch_of, schema_of, to_table
 from acep.linting import duplicate_rules, event_rules, match_rules, predicate_rules, repetition_rules, time_rules
@@ -84,12 +86,14 @@ def lint(
     asked = query_of(query)
     columns: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
     check_duplicates(duplicates, id)
+    used = names_used(asked_for(asked), ts, type, seq, id)
     if not are_paths(events):
-        return findings(to_table(events), asked, columns, duplicates=duplicates)
+        table = to_table(events, used)
+        return findings(table, asked, columns, complete=not is_partial(table.schema), duplicates=duplicates)
     from acep.events.files.options import options_of
     from acep.linting.reading import read_whole
 
-    options = options_of(columns=names_used(asked_for(asked), ts, type, seq, id), ts=ts, type=type)
+    options = options_of(columns=used, ts=ts, type=type)
     table, complete, _ = read_whole(events, options)
     return findings(table, asked, columns, complete=complete, duplicates=duplicates)
 
@@ -108,10 +112,8 @@ def findings(
 
 
 def _findings(table: pa.Table, query: Query, columns: dict[str, Any], *, complete: bool) -> Iterator[DataFinding]:
-    if not table.num_columns:
-        yield DataFinding("data", "error", "there are no events", "give events with columns")
-        return
     try:
+        table = with_usable_types(table, [query], columns)
         plan = compile_query(query, schema_of(table.schema, **columns))
         views = [*_views(plan, table, complete=complete)]
     except AcepError as error:

@@ -59,8 +59,21 @@ def column(name: str, expr: ex.Expr, schema: Schema) -> tuple[str, str]:
         # Columns that acep adds to tell rows apart are not the user's.
         added = {role for role in (schema.seq, schema.id) if role is not None and role.startswith((" ", "__"))}
         names = [label for label, _ in schema.kinds if label not in added]
+        if (reason := _without_fields(name, schema)) is not None:
+            raise ex.error_at(f"unknown column `{name}`: {reason[0]}", expr, reason[1], code="query_name")
         raise ex.error_at(f"unknown column `{name}`", expr, suggest(name, names), code="query_name")
     return name, kind.value
+
+
+def _without_fields(name: str, schema: Schema) -> tuple[str, str | None] | None:
+    """Say why the column of which a field is named cannot be used, and what to do; ``None`` if that is not so, or if it
+    has fields."""
+    unusable = dict(schema.unusable)
+    root = next((name[:i] for i, sign in enumerate(name) if sign == "." and name[:i] in unusable), None)
+    if root is None or unusable[root].startswith("is struct"):
+        return None
+    what, _, hint = unusable[root].partition("; ")
+    return f"column `{root}` {what}", hint or None
 
 
 def _no_part(name: str, schema: Schema) -> tuple[str, str] | None:

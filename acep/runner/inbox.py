@@ -267,6 +267,10 @@ def _fitted(
     row = wrong[0] if wrong else first_odd(column) or 0
     both = _for_both(held, field.type, value_of(column[row]))
     hint = f"begin a new state and output with a type that holds all values: {as_cast(field.name, both)}"
+    counts = options.casts[field.name].counts if field.name in options.casts else None
+    is_fine = pa.types.is_timestamp(held) and held.unit == "ns"
+    if is_fine and ((counts is not None and both == "timestamp(ns)") or both == "timestamptz"):
+        hint = "begin a new state and output with this file first"  # no cast says more than the file itself
     if field.name == options.ts and both == "string":
         hint = "write the times of all files as integers, or all as dates and times"
     has_comma = form in ("csv", "tsv") and options.decimal == ","

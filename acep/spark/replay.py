@@ -22,9 +22,11 @@ import pyarrow as pa
 from acep.budget import tolerant
 from acep.display import rate_text
 from acep.errors import DataError
+from acep.events.duplicates import settle_duplicates
 from acep.events.empty_schema import told
 from acep.events.fields import column_at
-from acep.events.files.reading import read_events
+from acep.events.files.options import options_of
+from acep.events.files.stream import open_events
 from acep.events.tables import schema_of, to_table
 from acep.matches.flat import Layout
 from acep.matches.report import Report
@@ -234,10 +236,17 @@ def _keep_matches(folder: Path, session: Any) -> None:
 
 
 def _table_of(path: Any, query: Query, options: StreamOptions, *, every: bool) -> pa.Table:
-    """Read a file of events with the columns that the query reads, or with ``every`` column."""
+    """Read a file of events with the columns that the query reads, or with ``every`` column.
+
+    Raises :class:`DataError` for a row whose id came before, with its place, unless such rows are left out later.
+    """
     roles = [name for name in (options.ts, options.type, options.seq, options.id) if name is not None]
     names = None if every else [*dict.fromkeys([*roles, *asked.columns_read(query)])]
-    table = read_events(path, names, ts=options.ts, type=options.type)
+    reading = options_of(columns=names, ts=options.ts, type=options.type, id=options.id)
+    with open_events(path, dataclasses.replace(reading, checks_ids=False)) as opened:
+        table = opened.whole()
+        if options.duplicates == "refuse":
+            table = settle_duplicates(table, options.id, place_of=opened.place_of)
     if table.num_rows:
         return table
     # Spark needs a type of the times; told() replaces one that cannot be theirs.

@@ -13,6 +13,7 @@ import pyarrow as pa
 from acep.display import MOST_TEXT, preformatted
 from acep.errors import AcepError, printable
 from acep.events.duplicates import check_duplicates, settle_duplicates
+from acep.events.empty_schema import with_usable_types
 from acep.events.fields import named_column
 from acep.events.given import given_table
 from acep.events.tables import schema_of
@@ -130,6 +131,7 @@ def why_many(
 
 def many_matches(table: pa.Table, query: Query, columns: Mapping[str, Any]) -> ManyMatches:
     """Do the same for a table, with the columns' roles in a dict."""
+    table = with_usable_types(table, [query], dict(columns))
     plan = compile_query(query, schema_of(table.schema, **columns))
     whole = table.num_rows
     table = draw(table, replace(plan, keys=()), max(1, whole)).table  # in stream order

@@ -13,6 +13,7 @@ from acep.budget import Budget
 from acep.budget.policies import policy_of
 from acep.errors import AcepError, QueryError
 from acep.events.duplicates import check_duplicates, settle_duplicates
+from acep.events.empty_schema import with_usable_types
 from acep.events.frames import to_table
 from acep.events.given import given_table
 from acep.events.tables import batch_of, schema_of
@@ -90,6 +91,7 @@ def tune(
     columns: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
     check_duplicates(duplicates, id)
     table = settle_duplicates(_table(events, asked, columns, duplicates), id, duplicates)
+    table = with_usable_types(table, [asked], columns)
     plan = compile_query(asked, schema_of(table.schema, **columns))
     native = not plan.sources and chosen(plan.finer or plan, engine).engine != "reference"
     meter = Meter(int(effort) if native else int(effort) // SLOW)

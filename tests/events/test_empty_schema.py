@@ -11,6 +11,7 @@ import pytest
 
 import acep
 from acep.errors import AcepError, DataError, QueryError
+from acep.tuning.many import why_many
 from tests.thinned import thinned
 
 WHERE = {
@@ -72,6 +73,19 @@ def test_a_batch_without_rows_finds_nothing_and_tells_nothing(
     assert [*found, *matcher.finish()] == list(exact)
     assert len(fresh().finish()) == 0
     assert len(acep.match(nothing, acep.parse(query), budget=budget, **unit)) == 0
+
+
+@pytest.mark.parametrize("nothing", [*NOTHING.values(), [], {}], ids=[*NOTHING, "no rows", "no dict"])
+@pytest.mark.parametrize("query", ["numbers", "key of texts", "times"])
+def test_each_question_about_no_events_has_an_answer(query: str, nothing: Any) -> None:
+    parsed = acep.parse(QUERIES[query])
+    assert acep.match(nothing, parsed, output="count") == 0
+    findings = acep.lint(nothing, parsed)
+    assert findings[0].message == "there are no events, so that little can be said"
+    assert {finding.severity for finding in findings} == {"warning"}
+    assert acep.why(nothing, parsed).events == 0
+    assert why_many(nothing, parsed).matches == 0
+    assert acep.tune(nothing, parsed).sample.table.num_rows == 0
 
 
 @pytest.mark.parametrize("output", ["matches", "points", "bundles", "count", "exists", "compressed", "batches"])

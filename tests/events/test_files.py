@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import acep
+from acep.cli import main
 from acep.errors import DataError, DataWarning
 from acep.events.files.formats import format_of
 from acep.events.files.reading import read_events
@@ -328,3 +329,35 @@ def test_a_column_here_and_a_field_there_are_told_with_what_to_do(put: Any) -> N
     with pytest.raises(DataError, match=r"1\.csv` has no column `src`, which `.*2\.jsonl` has") as refused:
         read_events([one, two])
     assert refused.value.hint == "it has `src.ip` as a column: write all files alike, or match each kind by itself"
+
+
+@pytest.mark.parametrize(
+    ("option", "typed"),
+    [
+        ({"delimiter": ";"}, ["--delimiter", ";"]),
+        ({"quote": None}, ["--quote", "none"]),
+        ({"decimal": ","}, ["--decimal", ","]),
+        ({"nulls": ["NA"]}, ["--null", "NA"]),
+        ({"multiline_cells": True}, ["--multiline-cells"]),
+    ],
+    ids=lambda value: str(*value) if isinstance(value, dict) else "",
+)
+def test_an_option_of_csv_is_refused_without_csv(
+    option: dict[str, Any], typed: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"ts": 1, "type": "a", "x": 1}, {"ts": 2, "type": "b", "x": 2}]
+    lines, parquet, cells = tmp_path / "x.jsonl", tmp_path / "x.parquet", tmp_path / "x.csv"
+    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pq.write_table(pa.Table.from_pylist(rows), parquet)
+    delimiter = option.get("delimiter", "\t" if option.get("decimal") else ",")
+    cells.write_text(delimiter.join(("ts", "type", "x")) + "\n" + delimiter.join(("3", "a", "5")) + "\n")
+    more = {"delimiter": delimiter} if option.get("decimal") else {}
+    for paths in ([lines], [parquet], [lines, parquet]):
+        with pytest.raises(DataError, match="says how CSV is written, and no file is CSV"):
+            read_events(paths, **option)
+        for command in ("match", "lint", "why"):
+            assert main([command, "PATTERN SEQ(a p, b q) WITHIN 9", *map(str, paths), *typed]) == 2
+            said = capsys.readouterr().err
+            assert " ".join(typed) in said
+            assert "no file is CSV" in said
+        assert read_events([cells, *paths], **option, **more).num_rows == 1 + 2 * len(paths)

@@ -12,6 +12,7 @@ import pytest
 
 import acep
 from acep.errors import AcepError, DataError
+from acep.events import frames, row_dicts
 from acep.events.frames import unread_columns
 from acep.events.tables import events_of, schema_of, to_table
 
@@ -144,6 +145,9 @@ def test_a_column_that_cannot_be_read_is_refused_only_where_it_is_used(values: l
         for role in ("ts", "type", "seq", "id"):
             with pytest.raises(DataError, match=f"column `x` {reason}"):
                 acep.match(events, "PATTERN SEQ(A a, A b) WITHIN 5", **{role: "x"})
+        for name in ("x", "x.id"):
+            with pytest.raises(DataError, match=f"column `x` {reason}"):
+                acep.Matcher("PATTERN SEQ(A a, A b) WITHIN 5", cast={name: "string"}).push(events)
         matcher = acep.Matcher("PATTERN SEQ(A a, A b) WHERE a.x = b.x WITHIN 5")
         matcher.push({"ts": [0], "type": ["A"], "x": [1.5]})
         with pytest.raises(DataError, match=f"column `x` {reason}"):
@@ -159,9 +163,133 @@ def test_any_name_of_a_column_of_pandas_is_text() -> None:
         to_table(pandas.DataFrame({"\udc80": [1]}))
 
 
+@pytest.mark.parametrize("events", [{"ts": [1], 1: [2], "1": [3]}, [{"ts": 1, 1: 2, "1": 3}]], ids=["columns", "rows"])
+def test_two_names_that_are_one_text(events: Any) -> None:
+    with pytest.raises(DataError, match="two columns are called `1`"):
+        to_table(events)
+
+
 def test_rows_may_name_different_columns() -> None:
     table = to_table([{"ts": 1}, {"ts": 2, "x": 1}, {"ts": 3, "x": 0.5}])
     assert table.to_pydict() == {"ts": [1, 2, 3], "x": [None, 1.0, 0.5]}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        *(
+            [1, 5],
+            [0.5, None],
+            ["a", "b"],
+            [True, False],
+            [None, None],
+            [b"raw", None],
+            [dt.datetime(2024, 1, 1), None],
+        ),
+        *([{"a": 1}, {"b": "x"}], [[1], []], [1, "mixed"], [2**70, 1]),
+    ],
+    ids=repr,
+)
+def test_columns_that_few_rows_have_are_those_of_all_rows(values: list[Any]) -> None:
+    """Of keys that few rows have only the entries are looked at."""
+    rows: list[dict[str, Any]] = [{"ts": i, f"k{i}": values[0], "x": values[i % 2]} for i in range(20)]
+    rows += [{"ts": i} for i in range(20, 30)]
+    table = to_table(rows)
+    by_columns = to_table(
+        {name: [row.get(name) for row in rows] for name in ["ts", "x", *(f"k{i}" for i in range(20))]}
+    )
+    assert table.select(sorted(table.column_names)) == by_columns.select(sorted(by_columns.column_names))
+    assert unread_columns(table.schema) == unread_columns(by_columns.schema)
+
+
+# Many keys ---------------------------------------------------------------------------------------
+
+
+def distinct_keys(n_rows: int) -> list[dict[str, Any]]:
+    """Return rows that have a key of their own each."""
+    return [{"ts": i, "type": "a", f"k{i}": 1} for i in range(n_rows)]
+
+
+def test_rows_with_distinct_keys_cost_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The values that are looked at, and the cells that are made, do not grow faster than the rows."""
+    monkeypatch.setattr(row_dicts, "CELLS", 1_000)
+    work = 0
+    array_of = frames.array_of
+
+    def counted(values: Any) -> Any:
+        nonlocal work
+        work += len(values)
+        return array_of(values)
+
+    monkeypatch.setattr(frames, "array_of", counted)
+    costs = []
+    for n_rows in (1_000, 2_000, 4_000):
+        work = 0
+        rows = distinct_keys(n_rows)
+        assert acep.match(rows, "PATTERN SEQ(a x, a y) WITHIN 1", output="count") == n_rows - 1
+        table = to_table(rows, ["ts", "type"])
+        assert table.column_names == ["ts", "type"]
+        costs.append(work)
+    assert costs[1] <= 2.4 * costs[0]
+    assert costs[2] <= 2.4 * costs[1]
+
+
+def test_only_the_entries_of_sparse_rows_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = []
+    array_of = frames.array_of
+    monkeypatch.setattr(frames, "array_of", lambda values: work.append(len(values)) or array_of(values))
+    table = to_table(distinct_keys(300))
+    assert (table.num_rows, table.num_columns, table.column("k7").to_pylist()) == (
+        300,
+        302,
+        [None] * 7 + [1] + [None] * 292,
+    )
+    assert sum(work) == 900
+
+
+def test_rows_with_too_many_distinct_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_dicts, "CELLS", 1_000)
+    rows = distinct_keys(1_000)
+    with pytest.raises(DataError, match="1,000 dicts with 1,002 different keys make 1,002,000 cells") as wrong:
+        to_table(rows)
+    assert "keys that are not used" in str(wrong.value.hint)
+    with pytest.raises(DataError, match="different keys"):
+        acep.Matcher("PATTERN SEQ(a x, a y) WITHIN 1").push(rows)
+    query = "PATTERN SEQ(a x, a y) WHERE y.k8 = 1 WITHIN 1"
+    matches = acep.match(rows, query)
+    assert [match.end for match in matches] == [8]
+    with pytest.raises(DataError, match="were not kept") as wrong:
+        matches.events(matches[0])
+    assert "acep" not in str(wrong.value.hint)
+    needed = [{name: row.get(name) for name in ("ts", "type", "k8")} for row in rows]
+    assert matches.events(matches[0], needed).column("ts").to_pylist() == [7, 8]
+    assert {finding.code for finding in acep.lint(rows, query)} == {
+        finding.code for finding in acep.lint(needed, query)
+    }
+    with pytest.raises(AcepError, match="unknown column `k8x`") as missing:
+        acep.match(rows, "PATTERN SEQ(a x, a y) WHERE y.k8x = 1 WITHIN 1")
+    assert "`k8`" in str(missing.value.hint)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_dicts_in_a_column_with_too_many_distinct_keys(monkeypatch: pytest.MonkeyPatch, depth: int) -> None:
+    monkeypatch.setattr(row_dicts, "CELLS", 1_000)
+    values: list[dict[str, Any]] = [{f"k{i}": 1, "id": 1} for i in range(1_000)]
+    values = values if depth == 1 else [{"inner": value} for value in values]
+    name = "dev.id" if depth == 1 else "dev.inner.id"
+    for form, events in forms_of(values).items():
+        assert acep.match(events, "PATTERN SEQ(A a, A b) WITHIN 1", output="count") == 999, form
+        if form != "polars":
+            with pytest.raises(AcepError, match=r"`x` has dicts with 1,00\d different keys in 1,000 rows"):
+                acep.match(events, f"PATTERN SEQ(A a, A b) WHERE [{name.replace('dev', 'x')}] WITHIN 1")
+
+
+def test_a_field_of_a_column_that_cannot_be_read() -> None:
+    """The error says why the column cannot be read."""
+    rows = [{"ts": 1, "type": "A", "dev": {"id": 1}}, {"ts": 2, "type": "A", "dev": 5}]
+    with pytest.raises(AcepError, match=r"unknown column `dev.id`: column `dev` mixes dict and int") as wrong:
+        acep.match(rows, "PATTERN SEQ(A a, A b) WHERE [dev.id] WITHIN 5")
+    assert wrong.value.hint == "give it one type"
 
 
 @pytest.mark.parametrize(

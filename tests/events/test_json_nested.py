@@ -450,3 +450,50 @@ def test_a_name_that_comes_twice_among_many_is_found_at_once() -> None:
     Path("x.jsonl").write_text(f'{{"ts":1,{text},"k49999":2}}\n')
     with pytest.raises(DataError, match="`k49999` is there twice"):
         acep.read_events("x.jsonl", ["ts"])
+
+
+# Hints -------------------------------------------------------------------------------------------
+
+
+def write_lines(rows: list[dict[str, Any]], n_files: int) -> list[str]:
+    """Write rows to one file or to one each, and return the names."""
+    names = []
+    for i in range(n_files):
+        names.append(f"x{i}.jsonl")
+        Path(names[-1]).write_text("".join(json.dumps(row) + "\n" for row in rows[i::n_files]))
+    return names
+
+
+@pytest.mark.parametrize("odd", [5, "x", [1], True], ids=repr)
+@pytest.mark.parametrize("n_files", [1, 2])
+@pytest.mark.parametrize("is_first", [False, True])
+def test_no_cast_is_proposed_where_a_field_is_used(odd: Any, n_files: int, is_first: bool) -> None:
+    """Made a text, the attribute would have no fields."""
+    rows = [{"ts": 1, "type": "A", "dev": {"id": 1}}, {"ts": 2, "type": "A", "dev": odd}]
+    names = write_lines(rows[::-1] if is_first else rows, n_files)
+    with pytest.raises(DataError, match="`dev` is") as wrong:
+        acep.match(names, "PATTERN SEQ(A a, A b) WHERE [dev.id] WITHIN 5")
+    assert wrong.value.hint == "`dev.id` is used; write all lines alike"
+    with pytest.raises(DataError, match="`dev` is") as wrong:
+        acep.match(names, "PATTERN SEQ(A a, A b) WHERE [dev] WITHIN 5")
+    assert wrong.value.hint == 'give it one type, or cast it: cast={"dev": "string"}'
+    assert acep.read_events(names, ["ts", "dev"], cast={"dev": "string"}).num_rows == 2
+
+
+def test_no_cast_of_elements_is_proposed_where_their_fields_are_used() -> None:
+    rows = [{"ts": 1, "type": "A", "dev": [{"id": 1}]}, {"ts": 2, "type": "A", "dev": [5]}]
+    with pytest.raises(DataError, match="element of `dev` is") as wrong:
+        acep.match(write_lines(rows, 1), "PATTERN SEQ(A a, A b) WHERE a.dev[1].id = 1 WITHIN 5")
+    assert wrong.value.hint == "`dev[1].id` is used; write all lines alike"
+
+
+@pytest.mark.parametrize(
+    ("cast", "name"),
+    [("dev", "dev.id"), ("dev", "dev.tags[1]"), ("dev.tags", "contains(dev.tags, 'x')"), ("dev.tags", "dev.tags[1]")],
+)
+def test_a_cast_of_a_whole_is_refused_where_a_part_is_used(cast: str, name: str) -> None:
+    names = write_lines([{"ts": 1, "type": "A", "dev": {"id": 1, "tags": ["x"]}}], 1)
+    with pytest.raises(DataError, match="a part of it, is used") as wrong:
+        acep.read_events(names, ["ts", name], cast={cast: "string"})
+    assert wrong.value.hint == f"leave the cast of `{cast}` out"
+    assert acep.read_events(names, ["ts", name]).num_columns == 2

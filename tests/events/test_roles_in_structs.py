@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime as dt
 import itertools
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -119,3 +122,64 @@ def test_runs_inside_a_struct_are_refused_in_one_line() -> None:
     table = FLAT.append_column("inner", pa.StructArray.from_arrays([runs], ["runs"]))
     with pytest.raises(acep.errors.DataError, match="rows cannot be selected from column `inner`"):
         acep.tune(table, QUERY.format("", 1))
+
+
+# Elements of lists --------------------------------------------------------------------------------
+
+FIRST = pa.ListArray.from_arrays(list(range(N + 1)), NESTED.column("e").combine_chunks())
+LISTED = pa.table({"k": FIELDS["k"], "v": FIELDS["v"], "e": FIRST})
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_role_may_be_an_element_of_a_list(question: str) -> None:
+    ask, query = QUESTIONS[question], QUERY.format("", 1)
+    flat = ask(FLAT, query, {"k": 1}, **{role: role for role in ROLES})
+    listed = ask(LISTED, query, {"k": 1}, **{role: f"e[1].{role}" for role in ROLES})
+    assert said(listed).replace("e[1].", "").replace(" 'e[1]", " '") == said(flat)
+
+
+@pytest.mark.parametrize(
+    ("role", "values", "hint"),
+    [
+        ("type", [["a"], ["b"]], 'name a part of it: type="x[1]"'),
+        ("type", [{"n": 1, "name": "a"}, {"n": 2, "name": "b"}], 'name a part of it: type="x.name"'),
+        ("type", [[{"n": ["a"]}], [{"n": ["b"]}]], 'name a part of it: type="x[1].n[1]"'),
+        ("type", [[1], [2]], None),
+        ("ts", [[1], [2]], 'name a part of it: ts="x[1]"'),
+        ("ts", [{"s": "a", "t": 1}, {"s": "a", "t": 2}], 'name a part of it: ts="x.t"'),
+        ("ts", [b"1", b"2"], None),
+        ("seq", [[1], [2]], 'name a part of it: seq="x[1]"'),
+        ("seq", [b"1", b"2"], None),
+        ("id", [{"no": 1}, {"no": 2}], 'name a part of it: id="x.no"'),
+    ],
+    ids=repr,
+)
+def test_what_is_said_of_a_column_that_cannot_have_a_role_works(
+    role: str, values: list[Any], hint: str | None, tmp_path: Path
+) -> None:
+    columns = {"ts": [1, 2], "type": ["a", "b"], "x": values}
+    table = pa.table({name: column for name, column in columns.items() if name != role})
+    query = "PATTERN SEQ(a p, b q) WITHIN 9"
+    pq.write_table(table, tmp_path / "x.parquet")
+    for events in (table, str(tmp_path / "x.parquet")):
+        with pytest.raises(acep.DataError, match="column `x` must hold") as wrong:
+            acep.match(events, query, **{role: "x"})
+        assert wrong.value.hint == hint
+        if hint is not None:
+            part = hint.split('"')[1]
+            assert len(acep.match(events, query, **{role: part})) == 1
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("value", [True, 1.0, 2, Decimal("1.0"), dt.time(1), dt.timedelta(1)], ids=repr)
+def test_the_cast_that_is_proposed_for_a_role_works(role: str, value: Any, tmp_path: Path) -> None:
+    columns: dict[str, list[Any]] = {"ts": [1, 2], "type": ["a", "b"], "seq": [1, 2], "id": [1, 2], role: [value] * 2}
+    path, query, names = tmp_path / "x.parquet", "PATTERN SEQ(a p, b q) WITHIN 9 EVENTS", {"seq": "seq", "id": "id"}
+    pq.write_table(pa.table(columns), path)
+    is_allowed = (role, value) in [("ts", 2), ("seq", 2), ("id", 2), ("seq", dt.timedelta(1))]
+    with contextlib.nullcontext() if is_allowed else pytest.raises(acep.DataError, match="must hold") as wrong:
+        acep.match(path, query, **names, duplicates="drop")
+    if wrong is not None:
+        cast = re.search(r'cast=\{"(\w+)": "(.*?)"\}', str(wrong.value.hint))
+        assert cast is not None, wrong.value.hint
+        acep.match(acep.read_events(path, cast={cast[1]: cast[2]}), query, **names, duplicates="drop")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,6 +11,7 @@ import pytest
 import acep
 from tests.native import harness
 from tests.native.harness import ANY, NEXT, plan_of, session_of, whole
+from tests.test_imports import ROOT
 
 pytest.importorskip("acep.native._native")
 
@@ -65,6 +68,40 @@ def test_memory_has_no_bound_behind_match_windows() -> None:
     plan = plan_of(f"PATTERN SEQ(A a, B b) WHERE {ANY}(a, b) {{ b.x > a.x }} WITHIN 5")
     with pytest.raises(ValueError, match="not the node engine"):
         session_of(plan, "windows+nodes")._session.bound_memory(0, 1 << 20)
+
+
+PAGE = (ROOT / "docs/internals/native.md").read_text(encoding="utf-8")
+SILENT = dict(re.findall(r"^\| ((?:ALL|NON|EARLIEST|LONGEST)[^|]*?) \| (\d+) \|$", PAGE, re.MULTILINE))
+"""The bytes that a silent key takes at most, as the page says, by OUTPUT."""
+
+
+def bytes_of_silent_key(window: str, output: str, engine: str) -> list[float]:
+    """Return the bytes for each key of a stream whose keys have one match each, after some numbers of keys."""
+    plan = plan_of(f"PATTERN SEQ(A a, B b) WHERE {ANY}(a, b) {{ [k] }} {window} OUTPUT {output}")
+    session, sizes = session_of(plan, engine), []
+    for part in range(24):
+        times = range(part * 2_000, part * 2_000 + 2_000)
+        session.push(whole(plan, harness.letters("AB" * 1_000, ts=times, k=[ts // 2 for ts in times])))
+        session.take(0)
+        sizes.append(session._session.bytes / (1_000 * (part + 1)))
+    return sizes[15:]  # 16,000 keys and more: buffers double in between
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_a_silent_key_takes_what_the_page_says(name: str) -> None:
+    output, engine = name.partition(",")[0], "merged" if "merged" in name else "nodes"
+    for window in ("WITHIN 5 EVENTS", ""):
+        assert 0.6 * int(SILENT[name]) < max(bytes_of_silent_key(window, output, engine)) <= int(SILENT[name])
+    assert max(bytes_of_silent_key("WITHIN 5", output, engine)) < 50
+
+
+def test_the_page_has_each_output() -> None:
+    assert {name.partition(",")[0] for name in SILENT} == {
+        "ALL",
+        "NON OVERLAP",
+        "EARLIEST MAXIMAL",
+        "LONGEST NON OVERLAP",
+    }
 
 
 EVENTS = 60_000

@@ -454,7 +454,7 @@ def test_a_cast_of_a_list_that_the_query_uses_names_the_parts(tmp_path: Path) ->
         stream.follow()
     assert 'cast={"contains(x, \'u\')": "bool"}' in str(missing.value.hint)
     path.write_text('{"ts":1,"type":"a","x":["u"]}\n')
-    with pytest.raises(QueryError, match="unknown column") as wrong:
+    with pytest.raises(DataError, match=r"`contains\(x, 'u'\)`, a part of it, is used") as wrong:
         stream.follow()
     assert "leave the cast of `x` out" in str(wrong.value.hint)
 
@@ -530,3 +530,42 @@ def test_a_far_time_in_a_later_micro_batch_is_refused_with_its_line(tmp_path: Pa
     stream.put("2.parquet", pa.table({"ts": [2, 3], "type": ["b", "b"], "d": far}).slice(1))
     with pytest.raises(DataError, match="as 10000-01-01 00:00:00Z is, and the files before it made it int64"):
         stream.follow()
+
+
+# Times that are finer than those of earlier files -------------------------------------------------
+
+FINE = "2024-01-01T00:00:01.000000001"
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second", "cast"),
+    [
+        ("ts", "ts,type,t\n2024-01-01T00:00:00.000001,a,\n", f"ts,type,t\n{FINE},b,\n", None),
+        ("ts", "ts,type,t\n2024-01-01,a,\n", f"ts,type,t\n{FINE}Z,b,\n".replace("Z", ""), None),
+        ("t", "ts,type,t\n1,a,2024-01-01\n", f"ts,type,t\n2,b,{FINE}\n", None),
+        ("t", "ts,type,t\n1,a,\n", f"ts,type,t\n2,b,{FINE}Z\n", None),
+        ("ts", "ts,type,t\n1.5,a,\n", "ts,type,t\n3.000000001,b,\n", "timestamp(s)"),
+    ],
+    ids=["time", "date", "attribute", "null", "seconds"],
+)
+def test_what_is_said_of_finer_times_works(
+    name: str, first: str, second: str, cast: str | None, tmp_path: Path
+) -> None:
+    query = acep.parse(f"PATTERN SEQ(a x, b y) WHERE x.{name} < y.{name} OR y.{name} IS NOT NULL WITHIN 9 EVENTS")
+    options: dict[str, Any] = {"max_files": 1} | ({} if cast is None else {"cast": {name: cast}})
+    stream = Stream(tmp_path / "one", query)
+    for i, text in enumerate((first, second)):
+        stream.put(f"{i}.csv", text)
+    with pytest.raises(DataError, match=f"`{name}` is timestamp\\[ns") as wrong:
+        stream.follow(**options)
+    again = Stream(tmp_path / "two", query)
+    texts = [first, second]
+    if (proposed := re.search(r'cast=\{"(\w+)": "(.*?)"\}', str(wrong.value.hint))) is not None:
+        assert proposed[2] == "timestamp(ns)"
+        options["cast"] = {proposed[1]: proposed[2]}
+    else:
+        assert "with this file first" in str(wrong.value.hint)
+        texts.reverse()
+    for i, text in enumerate(texts):
+        again.put(f"{i}.csv", text)
+        again.follow(**options)

@@ -101,6 +101,10 @@ def test_a_value_that_a_cast_cannot_hold_is_refused_with_its_row() -> None:
     with pytest.raises(DataError, match="which is no timestamp") as wrong:
         matcher.push({"ts": [1], "type": ["a"], "v": pa.array([1], pa.timestamp("ns"))})
     assert cast_of_hint(wrong) == {"v": "timestamp(ns)"}
+    matcher = Matcher(LATER, cast={"v": "timestamp(s)"})
+    with pytest.raises(DataError, match=r"which is no timestamp\(s\)") as wrong:
+        matcher.push({"ts": [1], "type": ["a"], "v": [3.000000001]})
+    assert "write integers that count them" in str(wrong.value.hint)
     for naive in ("2024-01-31T10:00", dt.datetime(2024, 1, 31), dt.date(2024, 1, 31)):
         with pytest.raises(DataError, match="which is no timestamptz"):
             Matcher(LATER, cast={"v": "timestamptz"}).push({"ts": [1], "type": ["a"], "v": [naive]})

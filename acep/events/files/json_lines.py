@@ -21,7 +21,7 @@ from acep.events.files.line_blocks import count_lines, cut, line_blocks, lines_o
 from acep.events.files.long_numbers import long_runs
 from acep.events.files.options import BadLines, Options
 from acep.events.files.text_bytes import VALUE, check_expansion
-from acep.events.files.used_names import Used
+from acep.events.files.used_names import Used, part_within
 from acep.events.nested import way_to
 
 __all__ = ["JsonFile", "columns_of"]
@@ -283,9 +283,12 @@ class JsonFile:
         except KindError as wrong:
             name = str(wrong).split("`")[1]
             hint = f"give it one type, or cast it: {as_cast(name, 'string')}"
+            within = part_within(self.options.columns or (), f"{name}[]" if wrong.is_of_element else name)
             if name in (self.options.ts, self.options.seq):
                 hint = "give it one type"
-            if wrong.is_of_element:
+            elif within is not None:
+                hint = f"`{within}` is used; write all lines alike"
+            elif wrong.is_of_element:
                 hint = (
                     f"give all elements one type, or make texts of them: {as_cast(f'{name}[]', 'string')};"
                     f" {as_cast(name, 'string')} makes one text of the list, which has no elements"

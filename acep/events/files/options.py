@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from numbers import Real
@@ -61,6 +61,25 @@ class Options:
     remarks: bool = True
     drop_duplicates: bool = False
     checks_ids: bool = True
+
+    def check_forms(self, forms: Collection[str]) -> None:
+        """Raise :class:`DataError` for an option that says how CSV is written if no file is CSV. ``forms`` are those of
+        the files."""
+        if not forms or not {"csv", "tsv"}.isdisjoint(forms):
+            return
+        said = {
+            f"delimiter={self.delimiter!r}": self.delimiter is not None,
+            "quote=None": not self.quotes,
+            f"decimal={self.decimal!r}": self.decimal != ".",
+            f"nulls={[*self.nulls[:1]]!r}".replace("'", '"'): bool(self.nulls),
+            "multiline_cells=True": self.multiline_cells,
+        }
+        if (option := next((option for option, is_said in said.items() if is_said), None)) is not None:
+            raise DataError(
+                f"{option} says how CSV is written, and no file is CSV",
+                hint="leave it out; format= names the form of files whose names do not",
+                code="option_invalid",
+            )
 
     def wanted(self, names: Sequence[str], file: str = "") -> list[str]:
         """Return the columns of a file to read. If a column that is used is missing, return all, so that the error can

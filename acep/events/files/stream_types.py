@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -14,6 +14,7 @@ from acep.events.files.json_shapes import JsonShape
 from acep.events.files.odd_values import no_integer
 from acep.events.files.options import Options
 from acep.events.files.parquet_files import ParquetFile
+from acep.events.files.used_names import part_within
 from acep.events.nested import roots_with, way_to
 from acep.pattern.list_parts import CONTAINS, list_of, list_part
 
@@ -39,6 +40,12 @@ def check_stream(files: Sequence[File], shapes: Mapping[str, JsonShape], options
     for name in options.columns or ():
         if way_to(schema, name) is None and (why := _no_part(name, shapes)) is not None:
             raise DataError(why, hint=f"`{name}` is used; write all lines alike", code="data_type")
+        if way_to(schema, name) is None and name not in names and (cast := _cast_around(name, fields, options)):
+            raise DataError(
+                f"cast: `{cast}` is made one {options.casts[cast].text}, and `{name}`, a part of it, is used",
+                hint=f"leave the cast of `{cast}` out",
+                code="option_invalid",
+            )
     # An attribute of JSON that is used may come later; its cast says of which type it will be.
     later = (options.columns or ()) if any(isinstance(file, JsonFile) for file in files) else ()
     for name in options.casts if options.casts_are_there and (names or fields) else ():
@@ -71,6 +78,13 @@ def check_integers(shapes: Mapping[str, JsonShape], options: Options) -> None:
         for part in parts:
             if part is not None and part.fraction is not None and not part.mixed:
                 raise no_integer(name, *part.fraction, is_id=name == options.id)
+
+
+def _cast_around(name: str, fields: Collection[str], options: Options) -> str | None:
+    """Return the attribute of JSON that is cast and of which a name asks for a part, ``None`` if there is none;
+    ``fields`` are the attributes that there are."""
+    casts = (cast for cast in options.casts if cast.removesuffix("[]") in fields)
+    return next((cast for cast in casts if part_within([name], cast) is not None), None)
 
 
 def _no_part(name: str, shapes: Mapping[str, JsonShape]) -> str | None:

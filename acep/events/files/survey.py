@@ -148,7 +148,8 @@ class _Looking:
             elif pa.types.is_timestamp(cast.type):
                 good = np.delete(np.arange(len(column)), rows)
                 try:
-                    self._zone(name, cast_column(column.take(pa.array(good)), self.options.casts[name]))
+                    if len(good):
+                        self._zone(name, cast_column(column.take(pa.array(good)), self.options.casts[name]))
                 except pa.ArrowException:  # each of them is a time
                     raise two_kinds_of_times(name, self.options) from None
             why = reason_of_value if pa.types.is_floating(cast.type) else lambda _: ""
@@ -231,6 +232,8 @@ def survey(sources: list[EventFile], options: Options) -> Survey:
     Raises :class:`DataError` for files that cannot be read, or do not fit together, and for more bad lines than may be
     skipped.
     """
+    if options.casts_are_there:
+        options.check_forms({source.form for source in sources})
     looking = _Looking(options)
     parts: list[Part] = []
     waiting: list[tuple[pa.Table, Part]] = []

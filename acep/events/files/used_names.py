@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from acep.pattern.list_parts import list_part
 
-__all__ = ["Used"]
+__all__ = ["Used", "part_within"]
 
 INDEX = re.compile(r"\[\d+\]")
 
@@ -40,3 +40,20 @@ class Used:
     def below(self, label: str) -> Used | None:
         """Return what is used of an attribute or a field; ``None``: nothing. A list stands for its elements."""
         return self if self.everything else self._below.get(label)
+
+
+def part_within(names: Iterable[str], path: str) -> str | None:
+    """Return the first of some names that asks for a part of what a path leads to, and not for the whole; in a path all
+    elements of a list are ``[]``.
+
+    >>> part_within(["ts", "dev", "dev.id"], "dev"), part_within(["contains(dev.tags, 'x')"], "dev.tags")
+    ('dev.id', "contains(dev.tags, 'x')")
+    >>> part_within(["tags[1].id"], "tags[]"), part_within(["tags[1]"], "tags[]")
+    ('tags[1].id', None)
+    """
+    for name in names:
+        part = list_part(name)
+        way = INDEX.sub("[]", name) if part is None else f"{INDEX.sub('[]', part.name)}[]"
+        if way.startswith((f"{path}.", f"{path}[")):
+            return name
+    return None
