@@ -99,7 +99,7 @@ def test_what_is_asserted_is_a_complaint() -> None:
     with pytest.raises(pytest.fail.Exception) as failure:
         fail_if_wrong(case_with_c(), check)
     assert "\n# test_complaints.py, line " in str(failure.value)
-    assert ": no C is wanted\n" in str(failure.value)
+    assert ": no C is wanted" in str(failure.value)
     assert events_shown(str(failure.value)) == 1
 
 
