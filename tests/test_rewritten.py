@@ -39,7 +39,7 @@ def farther(seed: int) -> Case | None:
     def changed(condition: str) -> str:
         if negated & set(_VARIABLE.findall(condition)):
             return condition
-        condition = _BEFORE.sub(lambda _: f"[i-{rng.choice((1, 2, 2, 3))}]", condition)
+        condition = _BEFORE.sub(lambda _: f"[i-{rng.choice((1, 2, 2, 3, 3))}]", condition)
         return _PREVIOUS.sub(lambda match: f"prev({match[1]}, {rng.choice((2, 3))})", condition)
 
     text = " AND ".join(map(changed, case.text.split(" AND ")))
