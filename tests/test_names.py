@@ -40,7 +40,7 @@ WORDS = frozenset(
 PER_THOUSAND = 5.0
 SLACK = 1.0  # how far all bindings may be below the cap before it has to be lowered
 MEASURE = 2  # which words count, and how
-HIGHEST_CAP = 78.6
+HIGHEST_CAP = 78.2
 FILE = "tests/golden/names.json"
 BASELINE = ROOT / FILE
 WRITE = os.environ.get("ACEP_GOLDEN") == "write"

@@ -171,6 +171,60 @@ def pushed(*batches: Any, **options: Any) -> None:
     matcher.finish()
 
 
+UNHASHABLE: tuple[Callable[[], Any], ...] = (
+    lambda: np.array(1),
+    lambda: np.array("ts"),
+    lambda: np.array([1, 2]),
+    lambda: np.ones((1, 2)).view(np.matrix),
+    lambda: pd.Series([1, 2]),
+    lambda: pd.DataFrame({"a": [1, 2]}),
+    lambda: ["ts"],
+    lambda: [[1], [2]],
+    lambda: [np.array([1, 2])],
+    lambda: {"a": np.array([1, 2])},
+    lambda: {1},
+    lambda: bytearray(b"ts"),
+    Rude,
+)
+"""Values that have no hash, or are neither equal to another value nor different."""
+
+REFUSED = {
+    acep.match: (EVENTS, ("ts", "type", "seq", "id", "unit", "duplicates", "engine", "policy", "budget")),
+    acep.Matcher: (
+        None,
+        (
+            *("ts", "type", "seq", "id", "unit", "op", "duplicates", "engine", "policy", "budget", "lateness"),
+            *("speculation", "seq_gaps", "dynamic"),
+        ),
+    ),
+    acep.learn: (EVENTS, ("ts", "type", "seq", "id", "unit", "duplicates", "policy", "seed", "budget")),
+    acep.tune: (EVENTS, ("ts", "type", "seq", "id", "unit", "duplicates", "policy", "seed", "engine", "of", "effort")),
+    acep.why: (EVENTS, ("ts", "type", "seq", "id", "unit")),
+}
+"""The functions that take options of one value, with their first argument, and these options."""
+
+
+@pytest.mark.parametrize(
+    ("call", "option"),
+    [(call, option) for call, (_, options) in REFUSED.items() for option in options],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_an_array_or_a_list_in_place_of_one_value_is_refused_by_the_name_of_the_option(
+    call: Callable[..., Any], option: str
+) -> None:
+    events = REFUSED[call][0]
+    args = (QUERY,) if events is None else (events, QUERY)
+    for make in UNHASHABLE:
+        with pytest.raises(acep.AcepError) as raised:
+            call(*args, **{option: make()})
+        assert option in raised.value.render().splitlines()[0], shown(make())
+        assert len(raised.value.render().splitlines()) <= 2
+
+
+def test_an_array_of_no_dimension_names_one_row() -> None:
+    assert repr(acep.why(EVENTS, QUERY, rows=np.array(1))) == repr(acep.why(EVENTS, QUERY, rows=1))
+
+
 def restored(data: Any) -> None:
     acep.Matcher(QUERY).restore(data)
 

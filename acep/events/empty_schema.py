@@ -60,7 +60,7 @@ def with_usable_types(table: pa.Table, queries: Sequence[Query], names: dict[str
     >>> import acep
     >>> query = acep.parse("PATTERN SEQ(a p, b q) WHERE p.x < q.x WITHIN 5")
     >>> with_usable_types(pa.table({}), [query], {"ts": "ts", "type": "type"}).schema.types
-    [DataType(int64), DataType(null), DataType(null)]
+    [DataType(null), DataType(null), DataType(null)]
     """
     if table.num_rows:
         return table

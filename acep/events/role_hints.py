@@ -14,9 +14,8 @@ from acep.plan.schema import Kind
 __all__ = ["id_type_error", "role_hint"]
 
 
-def role_hint(role: str, name: str, value_type: pa.DataType, wanted: Collection[Kind]) -> str | None:
-    """Return the hint for a column of a type that its role, an argument such as ``ts``, does not allow; ``None``: there
-    is nothing that would do.
+def role_hint(role: str, name: str, value_type: pa.DataType, wanted: Collection[Kind]) -> str:
+    """Return the hint for a column of a type that its role, an argument such as ``ts``, does not allow.
 
     Of lists and structs a part of a kind that is ``wanted`` is named.
 
@@ -25,17 +24,18 @@ def role_hint(role: str, name: str, value_type: pa.DataType, wanted: Collection[
     >>> role_hint("seq", "n", pa.float64(), [Kind.INT])
     'cast it, where files are read by cast={"n": "int"}'
     """
+    other_column = f"name another column with {role}="
     plain = plain_type(value_type)
     if pa.types.is_struct(plain) or is_list(plain):
         part = _part_of_kind(name, plain, wanted)
-        return None if part is None else f'name a part of it: {role}="{part}"'
+        return other_column if part is None else f'name a part of it: {role}="{part}"'
     if role == "ts" and kind_of(value_type) is Kind.STRING:
         return f'parse it: pd.to_datetime(df["{name}"]) in pandas, df["{name}"].str.to_datetime() in polars'
     is_number = pa.types.is_floating(plain) or pa.types.is_decimal(plain)
     if role == "ts" and is_number:
         return f'cast it to timestamps, where files are read by cast={{"{name}": "timestamp(s)"}}, or to integers'
     if role in ("ts", "seq") and not (is_number or kind_of(value_type) is not None or pa.types.is_time(plain)):
-        return None
+        return other_column
     return f'cast it, where files are read by cast={{"{name}": "{"int" if role in ("ts", "seq") else "string"}"}}'
 
 

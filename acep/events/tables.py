@@ -122,13 +122,14 @@ def schema_of(
     names = table_schema.names
     if two := [name for name, count in Counter(names).items() if count > 1]:
         raise DataError(f"two columns are called `{two[0]}`", hint="rename one of them", code="data_column")
-    held, ambiguous, unread = fields_of(table_schema), twice(table_schema), unread_columns(table_schema)
-    held = {name: value_type for name, value_type in held.items() if name not in ambiguous}
+    value_types, ambiguous, unread = fields_of(table_schema), twice(table_schema), unread_columns(table_schema)
+    value_types = {name: value_type for name, value_type in value_types.items() if name not in ambiguous}
     for name in (ts, type, seq, id):  # an element of a list may have a role
-        if name is not None and name not in held and name not in ambiguous and "[" in name:
+        if name is not None and name not in value_types and name not in ambiguous and "[" in name:
             way = way_to(table_schema, name)
-            held |= {} if way is None else {name: way.type}
-    names = [*held]
+            if way is not None:
+                value_types[name] = way.type
+    names = [*value_types]
     if type == "type" and type not in names:
         type = None
     for role, name in (("ts", ts), ("type", type), ("seq", seq), ("id", id)):
@@ -138,37 +139,38 @@ def schema_of(
             near = suggest(name, names) or "the events have no columns"
             hint = near if name != role else f"name the column with {role}=; {near}"
             raise DataError(f"there is no column `{name}`", hint=hint, code="data_column")
-    kinds = tuple((name, kind) for name, of in held.items() if (kind := kind_of(of)) is not None)
-    times = tuple((name, plain_type(of)) for name, of in held.items() if name == ts or tick_of(of))
-    decimals = [(name, plain_type(of)) for name, of in held.items() if scale_of(of) is not None]
-    unusable = [(name, why) for name, of in held.items() if (why := refusal(of)) is not None]
+    kinds = tuple((name, kind) for name, of in value_types.items() if (kind := kind_of(of)) is not None)
+    times = tuple((name, plain_type(of)) for name, of in value_types.items() if name == ts or tick_of(of))
+    decimals = [(name, plain_type(of)) for name, of in value_types.items() if scale_of(of) is not None]
+    unusable = [(name, why) for name, of in value_types.items() if (why := refusal(of)) is not None]
     unusable += [(name, "is the name of two fields; rename one of them") for name in ambiguous]
     unusable += unread.items()
-    instants = _check_ts(ts, held[ts])
+    instants = _check_ts(ts, value_types[ts])
     for role, name, wanted in (
         ("type", type, (Kind.STRING,)),
         ("seq", seq, (Kind.INT, Kind.TIMESTAMP)),
         ("id", id, (Kind.INT, Kind.STRING)),
     ):
-        if name is None or pa.types.is_null(held[name]):
+        if name is None or pa.types.is_null(value_types[name]):
             continue
-        counted = role == "id" and tick_of(held[name]) is not None
-        if kind_of(held[name]) not in wanted or scale_of(held[name]) is not None or counted:
+        counted = role == "id" and tick_of(value_types[name]) is not None
+        if kind_of(value_types[name]) not in wanted or scale_of(value_types[name]) is not None or counted:
             words = {Kind.STRING: "texts", Kind.INT: "integers", Kind.TIMESTAMP: "timestamps"}
+            allowed = " or ".join(words[kind] for kind in wanted)
             raise DataError(
-                f"the {role} column `{name}` must hold {' or '.join(words[k] for k in wanted)}, not {held[name]}",
-                hint=role_hint(role, name, held[name], wanted),
+                f"the {role} column `{name}` must hold {allowed}, not {value_types[name]}",
+                hint=role_hint(role, name, value_types[name], wanted),
                 code="data_type",
             )
     tick: Fraction | None = None
     if instants:
         if unit is not None:
             raise DataError(
-                f"unit={unit!r} is for an integer ts, but `{ts}` is {held[ts]}",
+                f"unit={unit!r} is for an integer ts, but `{ts}` is {value_types[ts]}",
                 hint="leave unit out",
                 code="option_invalid",
             )
-        tick = Fraction(_finest(held.values()) or 1)
+        tick = Fraction(_finest(value_types.values()) or 1)
     elif unit is not None:
         if unit not in TICKS_NS:
             raise DataError(
@@ -176,7 +178,7 @@ def schema_of(
             )
         tick = Fraction(TICKS_NS[unit])
     scales = tuple((name, scale) for name, of in decimals if (scale := scale_of(of)) is not None)
-    ordered = tuple(name for name, of in held.items() if pa.types.is_dictionary(of) and of.ordered)
+    ordered = tuple(name for name, of in value_types.items() if pa.types.is_dictionary(of) and of.ordered)
     nested = tuple((field.name, field.type) for field in table_schema if has_list(field.type))
     named: Any = {"ts": ts, "type": type, "seq": seq, "id": id, "tick_ns": tick, "instants": instants, "nested": nested}
     named |= {"unusable": tuple(unusable), "times": times, "decimals": tuple(decimals), "ordered": ordered}

@@ -46,6 +46,8 @@ def rows_in_order(rows: Any, table: pa.Table, schema: Schema, events: Events) ->
 
 def _names(rows: Any, table: pa.Table, schema: Schema) -> list[Any]:
     """Return the ids that are named, as they were given."""
+    if isinstance(rows, np.ndarray) and not rows.ndim:  # which says that it is iterable, and is not
+        rows = rows.item()
     if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
         return [rows]
     if isinstance(rows, pa.Array | pa.ChunkedArray):

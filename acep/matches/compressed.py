@@ -62,7 +62,11 @@ class Compressed:
         return self._made.with_found(picked)
 
     def matches(self, start: int = 0, *, limit: int) -> Matches:
-        """Return at most ``limit`` matches from number ``start`` on (0 is the first), in order of match points."""
+        """Return at most ``limit`` matches from number ``start`` on (0 is the first), in order of match points.
+
+        Those of one match point have an order of their own, the same in every run: that of other outputs is known only
+        once all of them are made.
+        """
         if self._graph is None:
             return self._made[start : start + limit]
         return self._matches(self._graph.cursor(start).next(limit))

@@ -197,17 +197,22 @@ class FinerExecutor:
         self.core.load(data["core"])
         self.clock = None if data["clock"] is None else int(data["clock"])
         self.chain.load(data["bundles"])
-        finer = self.plan.finer
-        assert finer is not None
         for part in data["waiting"]:
             if isinstance(part, dict):
                 self.waiting.append(found_of(from_json(part), self.plan.variables))
             else:
-                self.waiting.append([record_of(finer, *record) for record in part])
+                self.waiting.append([self._match_of_record(*record) for record in part])
         if (self.singles is None) != (data["singles"] is None):
             raise ValueError("singles")
         if self.singles is not None:
             load_runtime(self.singles, data["singles"])
+
+    def _match_of_record(self, key: Any, *fields: Any) -> Found:
+        """Restore a match that waits. One of an event with a null has the key of the plan, as the finer plan has no
+        partition for it; the others come from the core, and have the key of the finer plan."""
+        finer = self.plan.finer
+        assert finer is not None
+        return record_of(self.plan if len(key) == len(self.plan.keys) else finer, key, *fields)
 
 
 def null_rows(plan: Plan, batch: Batch) -> Any:
@@ -273,7 +278,7 @@ def record_of(
 ) -> Found:
     """Restore a match of a plan from the data of :func:`plain_record`. Raises :class:`ValueError` for other data."""
     cost = Fraction(error)
-    if len(key) not in (len(plan.keys), len(plan.keys) - len(plan.tied)) or len(values) != len(plan.returns):
+    if len(key) != len(plan.keys) or len(values) != len(plan.returns):
         raise ValueError("match")
     unscaled = int(cost) if cost.denominator == 1 else cost
     bound = tuple((str(variable), tuple(ids)) for variable, ids in bindings)

@@ -9,13 +9,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from numbers import Integral
+from datetime import timedelta
+from numbers import Integral, Number
 from typing import Any, TypedDict, TypeVar
 
 from acep.budget import Budget
 from acep.budget.policies import policy_of
 from acep.errors import EngineError, QueryError
 from acep.events.duplicates import check_duplicates
+from acep.events.fields import check_names
 from acep.shedding.history_file import read_learned
 from acep.shedding.limits import Limits, want_a_bound
 
@@ -27,6 +29,7 @@ __all__ = [
     "RevisedKeywords",
     "StreamKeywords",
     "StreamOptions",
+    "check_engine",
     "lists_options",
 ]
 
@@ -37,6 +40,18 @@ KEYWORD = inspect.Parameter.KEYWORD_ONLY
 Function = TypeVar("Function", bound=Callable[..., Any])
 Keywords = type
 """A class of keywords. (In a class with an option ``type`` that name is another one.)"""
+
+
+def check_engine(engine: object) -> None:
+    """Raise :class:`EngineError` for what names no engine."""
+    if not isinstance(engine, str):
+        raise EngineError(
+            f"engine= takes the name of an engine, not {engine.__class__.__name__}",
+            hint=f"one of {', '.join(ENGINES)}",
+            code="option_invalid",
+        )
+    if engine not in ENGINES:
+        raise EngineError(f"there is no engine {engine!r}", hint=f"one of {', '.join(ENGINES)}", code="option_invalid")
 
 
 class LearnKeywords(TypedDict, total=False):
@@ -89,8 +104,10 @@ class MatcherKeywords(RevisedKeywords, total=False):
 @dataclass(frozen=True, kw_only=True)
 class StreamOptions:
     """The options of a stream, as :func:`acep.match` and :class:`acep.Matcher` describe them. Raises
-    :class:`EngineError` for an unknown ``engine``, :class:`QueryError` for ``op`` or ``duplicates`` without what it
-    needs, a ``dynamic`` that is no truth value, or ``seq_gaps`` with options that it excludes."""
+    :class:`DataError` for the name of a column that is no text, :class:`EngineError` for an unknown ``engine``,
+    :class:`QueryError` for a ``lateness`` or a ``speculation`` of another type than spans of time have, for ``op`` or
+    ``duplicates`` without what it needs, a ``dynamic`` that is no truth value, or ``seq_gaps`` with options that it
+    excludes."""
 
     budget: Budget | None = None
     policy: Any = "history"
@@ -111,6 +128,14 @@ class StreamOptions:
     seq_gaps: bool | int = False
 
     def __post_init__(self) -> None:
+        check_names(ts=self.ts, type=self.type, seq=self.seq, id=self.id, op=self.op, unit=self.unit)
+        for name, span in (("lateness", self.lateness), ("speculation", self.speculation)):
+            if span is not None and not isinstance(span, Number | str | timedelta):
+                raise QueryError(
+                    f"{name}= takes a span of time, not {span.__class__.__name__}",
+                    hint=f'write {name}="10 s"',
+                    code="option_invalid",
+                )
         if self.seq_gaps is not False:
             self._check_gaps()
         if self.op is not None and (self.lateness is None or self.id is None):
@@ -128,10 +153,7 @@ class StreamOptions:
             raise QueryError(
                 f"dynamic={self.dynamic!r} is not true or false", hint="dynamic=True", code="option_invalid"
             )
-        if not isinstance(self.engine, str) or self.engine not in ENGINES:
-            raise EngineError(
-                f"there is no engine {self.engine!r}", hint=f"one of {', '.join(ENGINES)}", code="option_invalid"
-            )
+        check_engine(self.engine)
 
     def _check_gaps(self) -> None:
         first: Any = self.seq_gaps

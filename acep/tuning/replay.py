@@ -101,7 +101,8 @@ def replay(
     table: pa.Table, query: Query, columns: Mapping[str, Any], partitions: Partitions, meter: Meter, **options: Any
 ) -> SampleRun:
     """Replay a table; ``options`` are ``budget``, ``policy``, ``seed``, ``history`` and ``engine`` of
-    :func:`acep.match`, which finds the same, without a budget with less work. Matches are only counted where the engine can."""
+    :func:`acep.match`, which finds the same, without a budget with less work.
+    Matches are only counted where the engine can."""
     started = time.process_time()
     stream = _stream(table, query, columns, TALLIED, options)
     assert stream.stream is not None

@@ -24,6 +24,7 @@ from acep.plan.choice import UNITS, with_allowance
 from acep.plan.compile import Plan, compile_query
 from acep.plan.lint.distribution import no_partition
 from acep.plan.lint.rules import Finding, lint_plan
+from acep.runtime.options import check_engine
 from acep.shedding.limits import checked_seed
 from acep.training.match_points import Partitions
 from acep.tuning.cheaper import changes
@@ -86,6 +87,7 @@ def tune(
     asked = query_of(query)
     _check(target_recall, of, cpu, effort, seed)
     policy_of(policy)
+    check_engine(engine)
     columns: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
     check_duplicates(duplicates, id)
     table = settle_duplicates(_table(events, asked, columns, duplicates), id, duplicates)
@@ -219,7 +221,7 @@ def _check(target: object, of: object, cpu: object, effort: object, seed: object
         raise QueryError(
             f"target_recall={target!r} is no share", hint="a number up to 1, such as 0.9", code="option_invalid"
         )
-    if of not in ("points", "bundles"):
+    if not isinstance(of, str) or of not in ("points", "bundles"):
         raise QueryError(f"of={of!r} is not what recall is of", hint='"points" or "bundles"', code="option_invalid")
     if (
         isinstance(cpu, str)

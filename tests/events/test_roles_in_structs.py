@@ -144,18 +144,18 @@ def test_a_role_may_be_an_element_of_a_list(question: str) -> None:
         ("type", [["a"], ["b"]], 'name a part of it: type="x[1]"'),
         ("type", [{"n": 1, "name": "a"}, {"n": 2, "name": "b"}], 'name a part of it: type="x.name"'),
         ("type", [[{"n": ["a"]}], [{"n": ["b"]}]], 'name a part of it: type="x[1].n[1]"'),
-        ("type", [[1], [2]], None),
+        ("type", [[1], [2]], "name another column with type="),
         ("ts", [[1], [2]], 'name a part of it: ts="x[1]"'),
         ("ts", [{"s": "a", "t": 1}, {"s": "a", "t": 2}], 'name a part of it: ts="x.t"'),
-        ("ts", [b"1", b"2"], None),
+        ("ts", [b"1", b"2"], "name another column with ts="),
         ("seq", [[1], [2]], 'name a part of it: seq="x[1]"'),
-        ("seq", [b"1", b"2"], None),
+        ("seq", [b"1", b"2"], "name another column with seq="),
         ("id", [{"no": 1}, {"no": 2}], 'name a part of it: id="x.no"'),
     ],
     ids=repr,
 )
 def test_what_is_said_of_a_column_that_cannot_have_a_role_works(
-    role: str, values: list[Any], hint: str | None, tmp_path: Path
+    role: str, values: list[Any], hint: str, tmp_path: Path
 ) -> None:
     columns = {"ts": [1, 2], "type": ["a", "b"], "x": values}
     table = pa.table({name: column for name, column in columns.items() if name != role})
@@ -165,7 +165,7 @@ def test_what_is_said_of_a_column_that_cannot_have_a_role_works(
         with pytest.raises(acep.DataError, match="column `x` must hold") as wrong:
             acep.match(events, query, **{role: "x"})
         assert wrong.value.hint == hint
-        if hint is not None:
+        if '"' in hint:
             part = hint.split('"')[1]
             assert len(acep.match(events, query, **{role: part})) == 1
 

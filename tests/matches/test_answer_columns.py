@@ -21,6 +21,7 @@ from acep.matches import answer_columns
 from acep.matches.answer_columns import columns_of, values_of
 from acep.matches.arrow import groups_table
 from acep.native.compiled import native
+from acep.output import writing
 from acep.output.writing import group_writer
 from tests.case_counts import CASES
 

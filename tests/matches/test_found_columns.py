@@ -19,6 +19,7 @@ from acep.matches.found_columns import FoundColumns, concatenate, ordered
 from acep.matches.matches import Matches
 from acep.matches.records import Found, output_order
 from acep.native import compiled
+from acep.output import writing
 from acep.output.writing import write_matches
 from acep.plan.schema import Kind, Schema
 from tests.matches.as_columns import columns_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -40,7 +40,7 @@ def check_stream(files: Sequence[File], shapes: Mapping[str, JsonShape], options
     for name in options.columns or ():
         if way_to(schema, name) is None and (why := _no_part(name, shapes)) is not None:
             raise DataError(why, hint=f"`{name}` is used; write all lines alike", code="data_type")
-        if way_to(schema, name) is None and name not in names and (cast := _cast_around(name, options)) is not None:
+        if way_to(schema, name) is None and name not in names and (cast := _cast_around(name, fields, options)):
             raise DataError(
                 f"cast: `{cast}` is made one {options.casts[cast].text}, and `{name}`, a part of it, is used",
                 hint=f"leave the cast of `{cast}` out",
@@ -80,9 +80,11 @@ def check_integers(shapes: Mapping[str, JsonShape], options: Options) -> None:
                 raise no_integer(name, *part.fraction, is_id=name == options.id)
 
 
-def _cast_around(name: str, options: Options) -> str | None:
-    """Return the column that is cast and of which a name asks for a part, ``None`` if there is none."""
-    return next((cast for cast in options.casts if part_within([name], cast) is not None), None)
+def _cast_around(name: str, fields: Collection[str], options: Options) -> str | None:
+    """Return the attribute of JSON that is cast and of which a name asks for a part, ``None`` if there is none;
+    ``fields`` are the attributes that there are."""
+    casts = (cast for cast in options.casts if cast.removesuffix("[]") in fields)
+    return next((cast for cast in casts if part_within([name], cast) is not None), None)
 
 
 def _no_part(name: str, shapes: Mapping[str, JsonShape]) -> str | None:
