@@ -72,6 +72,7 @@ def given(
     effort = None if maker is None else Timed(maker(), seed, rate * (1 - part))
     recoveries = {0: Recovery(part, rate * part)} if part else {}
     session = NativeSession([held.plan], [engine], {0: effort} if effort else {}, recoveries=recoveries)
+    session.ignore_future()
     rows, cpu = [np.zeros((0, 4), np.int64)], 0.0
     for batch in [*held.test, None]:
         start = time.process_time()

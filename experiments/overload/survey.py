@@ -112,6 +112,7 @@ def survey_half(workload: Overload, events: pa.Table, keep: float) -> tuple[Half
     """Survey one half, with the shares of its bundles and match points that are left."""
     plan, engine = workload.plan, workload.choice.engine
     session = NativeSession([plan], [engine])
+    session.ignore_future()
     keys = _partitions(events, plan.keys)
     kept: list[Ints] = []  # rows: partition, match point, bundle, seeds in which it is found as bits
     matches, cpu, reserved = 0, 0.0, 0

@@ -158,7 +158,9 @@ def run(held: Stream, engine: str, effort: SheddingController | None = None) -> 
 
 
 def _session(plan: Plan, engine: str, effort: SheddingController | None) -> NativeSession:
-    return NativeSession([plan], [engine], {} if effort is None else {0: effort})
+    session = NativeSession([plan], [engine], {} if effort is None else {0: effort})
+    session.ignore_future()  # an exact run does the work of a run under a budget
+    return session
 
 
 def _run(session: NativeSession, held: Stream, effort: SheddingController | None) -> Run:
