@@ -15,6 +15,7 @@ from acep.plan.assume import assumed_plan
 from acep.plan.choice import COUNTED, WINDOWS, choose, decides_at_once
 from acep.plan.compile import Plan, compile_query
 from acep.plan.dominance import lines as lines_of_dominance
+from acep.plan.lanes import why_one_lane
 from acep.plan.lint.finding import tokens_of
 from acep.plan.lint.rules import lint_plan
 from acep.plan.prefilter import lines, worth
@@ -128,6 +129,8 @@ def _engine(plan: Plan, missing: str | None, source: bool) -> Iterator[str]:
 
 
 def _native(plan: Plan, source: bool) -> Iterator[str]:
+    why = why_one_lane(plan)
+    yield f"threads: one, as {why}" if why else "threads: any number, by partition"
     plan = plan.finer or plan
     matches = choose(plan)
     yield f"engine: {_named(matches.engine)}: {matches.why}"

@@ -17,6 +17,7 @@ from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.choice import COUNTED, UNITS, WINDOWS, EngineChoice, alone, decides_at_once, waits_from, with_allowance
 from acep.plan.compile import Plan
+from acep.plan.lanes import most_lanes
 from acep.reference.runtime import ReferenceRuntime
 from acep.reference.state import dump_runtime, load_runtime
 from acep.runtime.finer_partitions import FinerExecutor, plain_record, record_of
@@ -81,14 +82,25 @@ class Executor(Protocol):
 
 class NativeExecutors:
     """The plans of a stream that run on the native core, in one session. ``finer``: those for which there is a finer
-    plan run as that one."""
+    plan run as that one. ``threads``: how many may run them. ``lanes``: those of the state to be loaded (``None``: as
+    many as the threads can use). Once started, ``fewer_threads`` says why the lanes are fewer than the threads."""
 
     def __init__(
-        self, engine: str, output: str, limits: Limits | None = None, *, revisable: bool = False, finer: bool = True
+        self,
+        engine: str,
+        output: str,
+        limits: Limits | None = None,
+        *,
+        revisable: bool = False,
+        finer: bool = True,
+        threads: int = 1,
+        lanes: int | None = None,
     ) -> None:
         self.engine = engine
         self.limits = limits
         self.revisable = revisable
+        self.threads = threads
+        self.lanes, self.fewer_threads = lanes, ""
         self.finer = finer and not revisable
         self.efforts: dict[int, SheddingController | PartitionSampler] = {}
         self.recoveries: dict[int, Recovery] = {}
@@ -170,12 +182,36 @@ class NativeExecutors:
 
             pace = None if self.limits is None else self.limits.pace(self.plans[0].schema)
             memory = None if self.limits is None else self.limits.memory
+            lanes = self._lanes()
             self.session = NativeSession(
-                self.plans, self.engines, self.efforts, pace, memory, self.recoveries, revisable=self.revisable
+                self.plans,
+                self.engines,
+                self.efforts,
+                pace,
+                memory,
+                self.recoveries,
+                revisable=self.revisable,
+                lanes=lanes,
+                threads=self.threads,
             )
             for number in range(len(self.plans)):
                 if self.tallies(number):
                     self.session.tally(number, self.tally)
+
+    def _lanes(self) -> int:
+        """Return in how many lanes the plans run."""
+        if self.threads == 1 and self.lanes is None:
+            return 1
+        lanes, self.fewer_threads = most_lanes(self.plans, self.threads)
+        waiting = [n for n, plan in enumerate(self.plans) if self.tallies(n) and not decides_at_once(plan)]
+        if self.limits is not None:
+            lanes, self.fewer_threads = 1, "a budget is spent in one thread"
+        elif waiting and self.output != "count":
+            lanes, self.fewer_threads = 1, "matches that wait for the end of their window are counted in one thread"
+        if self.lanes is not None and self.lanes != lanes:
+            lanes = self.lanes
+            self.fewer_threads = "" if lanes >= self.threads else "the state that was restored has no more lanes"
+        return lanes
 
     @property
     def tally(self) -> str:

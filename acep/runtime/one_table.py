@@ -61,6 +61,7 @@ def some_matches(tables: TableStream, table: pa.Table, limit: int) -> Any:
     """Return at most ``limit`` matches of each query; the work stops once they are found."""
     found: list[list[Sequence[Found]]] = [[] for _ in tables.asked.queries]
     table = _with_types(tables, table)
+    tables.use_one_thread("with a limit the work stops once there are enough matches")
     started = time.perf_counter()
     if tables.ready(table) and limit:
         assert tables.stream is not None
