@@ -62,7 +62,11 @@ public:
     uint32_t lane_of(const Batch& batch, size_t row, uint32_t lanes) const {
         if (null_key(batch, row)) return NIL;
         const uint64_t hash = hash_of([&](size_t k) { return batch.columns[columns_[k]].values[row]; });
-        return static_cast<uint32_t>(((hash >> 32) * lanes) >> 32);
+        return lane_of_hash(hash, lanes);
+    }
+    // Return the same for a key of one word that is not null.
+    static uint32_t lane_of_word(int64_t word, uint32_t lanes) {
+        return lane_of_hash(mixed(static_cast<uint64_t>(word) + golden_step), lanes);
     }
 
     // Return whether no partition has the key of a row; false if the key contains null.
@@ -166,6 +170,9 @@ private:
     }
     bool null_key(const Batch& batch, size_t row) const {
         return std::any_of(columns_.begin(), columns_.end(), [&](uint32_t c) { return batch.columns[c].null(row); });
+    }
+    static uint32_t lane_of_hash(uint64_t hash, uint32_t lanes) {
+        return static_cast<uint32_t>(((hash >> 32) * lanes) >> 32);
     }
     // Return the hash of a key; word(k): its k-th part.
     uint64_t hash_of(auto&& word) const {

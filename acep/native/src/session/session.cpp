@@ -73,15 +73,28 @@ void Session::set_lane(Lane lane) {
 
 LaneRows Session::rows_of_lane(const Batch& batch) const {
     if (batch.size >= NIL) throw std::length_error("too many events in a batch");
+    Numbers<uint32_t> places(batch.size);
+    size_t size = 0;
+    const auto add = [&](size_t row, bool taken) {
+        places[size] = static_cast<uint32_t>(row);
+        size += taken ? 1 : 0;
+    };
+    if (tables_.size() == 1 && tables_[0]->partitions.width() == 1) {  // as usual, and each lane does it for all rows
+        const Column key = batch.columns[tables_[0]->partitions.columns()[0]];
+        const Lane lane = lane_;
+        for (size_t row = 0; row < batch.size; ++row) {
+            const bool taken = Partitions::lane_of_word(key.values[row], lane.lanes) == lane.number;
+            add(row, taken && !key.null(row));
+        }
+        places.resize(size);
+        return {batch, std::move(places)};
+    }
     const auto takes = [&](const KeyTable& table, size_t row) {
         if (table.engines.empty()) return false;
         return table.partitions.width() == 0 || table.partitions.lane_of(batch, row, lane_.lanes) == lane_.number;
     };
-    Numbers<uint32_t> places(batch.size);
-    size_t size = 0;
     for (size_t row = 0; row < batch.size; ++row) {
-        places[size] = static_cast<uint32_t>(row);
-        size += std::ranges::any_of(tables_, [&](const auto& table) { return takes(*table, row); }) ? 1 : 0;
+        add(row, std::ranges::any_of(tables_, [&](const auto& table) { return takes(*table, row); }));
     }
     places.resize(size);
     return {batch, std::move(places)};
