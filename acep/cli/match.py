@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> None:
     query = load_query(args)
     plot = _plot(args, query)
     options, who = reading_options(args, query, args.plot_value), budget_options(args)
-    options = dataclasses.replace(options, drop_duplicates=args.duplicates == "drop")
+    options = dataclasses.replace(options, drop_duplicates=args.duplicates == "drop", in_threads=args.threads != 1)
     from acep.events.files.stream import ROW, open_events
     from acep.runtime.passing import Passing
 

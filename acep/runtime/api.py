@@ -139,7 +139,9 @@ def match(
         raise QueryError("limit= is for matches", hint='output="matches"', code="option_invalid")
     most = None if limit is None else _number(limit)
     with memory_errors():
-        table, rows = given_table(events, tables.asked, **tables.columns, duplicates=tables.duplicates)
+        table, rows = given_table(
+            events, tables.asked, **tables.columns, duplicates=tables.duplicates, threads=tables.threads
+        )
         rows.first = tables.duplicates == "drop"
         tables.own_rows = rows
         if most is not None:

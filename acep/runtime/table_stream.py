@@ -187,7 +187,7 @@ class TableStream:
         their place among all that have come."""
         assert self.schema is not None
         columns = dict.fromkeys(column for plan in self.plans for column in plan.columns)
-        batch = batch_of(table, self.schema, tuple(columns), base=self.came, unique=unique)
+        batch = batch_of(table, self.schema, tuple(columns), base=self.came, unique=unique, threads=self.usable_threads)
         if numbers is not None and self.schema.id is None:
             batch = Batch(batch.ts, batch.types, numbers, batch.columns, batch.order)
         for name, plan in zip(self.asked.names, self.plans, strict=True):
