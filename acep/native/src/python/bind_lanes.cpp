@@ -1,10 +1,13 @@
 // Python bindings of lanes: sessions with the same plans that share a batch, on several threads.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/threads.hpp"
@@ -79,6 +82,26 @@ void push_lanes(const nb::sequence& lanes, size_t threads, const Words& ts, cons
     });
 }
 
+// Push a range of the rows of one batch to each session.
+void push_ranges(const nb::sequence& slices, size_t threads, const std::vector<std::pair<size_t, size_t>>& ranges,
+                 const Words& ts, const nb::object& types, const nb::object& types_valid, const nb::object& ids,
+                 const nb::sequence& columns, bool last) {
+    const auto sessions = sessions_of(slices);
+    if (ranges.size() != sessions.size()) throw std::invalid_argument("ranges: one for each session");
+    const GivenBatch given(sessions[0]->columns, ts, types, types_valid, ids, columns);
+    const Batch& batch = given.batch;
+    for (const auto& [begin, end] : ranges) {
+        if (begin > end || end > batch.size) throw std::invalid_argument("ranges: no such rows");
+    }
+    in_lanes(sessions.size(), threads, [&](size_t number, const std::atomic<bool>& stop, Signals& signals) {
+        const auto [begin, end] = ranges[number];
+        for (size_t at = begin; at < end && !stop; at += block_rows) {
+            sessions[number]->session->push(batch, at, std::min(at + block_rows, end), Engine::endless, false, 0, last);
+            signals.check();
+        }
+    });
+}
+
 void finish_lanes(const nb::sequence& lanes, size_t threads) {
     const auto sessions = sessions_of(lanes);
     in_lanes(sessions.size(), threads,
@@ -89,6 +112,8 @@ void finish_lanes(const nb::sequence& lanes, size_t threads) {
 
 void bind_lanes(nb::module_& m) {
     m.def("push_lanes", &push_lanes, "lanes"_a, "threads"_a, "ts"_a.noconvert(), "types"_a.none(),
+          "types_valid"_a.none(), "ids"_a.none(), "columns"_a, "last"_a = false);
+    m.def("push_ranges", &push_ranges, "slices"_a, "threads"_a, "ranges"_a, "ts"_a.noconvert(), "types"_a.none(),
           "types_valid"_a.none(), "ids"_a.none(), "columns"_a, "last"_a = false);
     m.def("finish_lanes", &finish_lanes, "lanes"_a, "threads"_a);
 }

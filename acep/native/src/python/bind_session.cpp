@@ -290,6 +290,7 @@ void bind_session(nb::module_& m) {
     session.def("renew", &renew, "engine"_a, "words"_a, "clock"_a);
     session.def("push", &push, "ts"_a.noconvert(), "types"_a.none(), "types_valid"_a.none(), "ids"_a.none(),
                 "columns"_a, "start"_a = 0, "enough"_a = 0, "hold"_a = false, "again"_a = 0, "last"_a = false);
+    session.def("begin_at", [](Self& self, int64_t events) { self.session->begin_at(events); }, "events"_a);
     session.def("set_lane", [](Self& self, uint32_t number, uint32_t lanes) {
         self.session->set_lane({number, lanes});
     }, "number"_a, "lanes"_a);

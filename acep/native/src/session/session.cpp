@@ -60,6 +60,12 @@ void Session::classify_by(std::vector<BlockProgram> programs, std::vector<EventC
     for (auto& one : engines_) one->forget_patterns();
 }
 
+void Session::begin_at(int64_t events) {
+    if (seen_ != 0 || events < 0 || events > most_positions)
+        throw std::invalid_argument("begin_at: of a new session only");
+    seen_ = events;
+}
+
 void Session::set_lane(Lane lane) {
     if (lane.number >= lane.lanes || seen_ != 0 || bounded_)
         throw std::invalid_argument("lanes: of a new session only");

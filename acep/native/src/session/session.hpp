@@ -49,6 +49,8 @@ public:
         return push({batch, {batch.ts, batch.size}}, from, to, {enough, hold, again, last});
     }
 
+    // Declare, in a new session, that so many events of the stream came before its first one.
+    void begin_at(int64_t events);
     // Run only a part of the work from now on: the partitions of a lane, and of the plans without partition key, counted
     // from 0, those whose number has that of the lane as its remainder. All plans are there, and no event has come.
     void set_lane(Lane lane);
