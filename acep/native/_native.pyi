@@ -108,6 +108,17 @@ def push_lanes(
     columns: Sequence[Input],
     last: bool = False,
 ) -> None: ...  # as Session.push of each lane
+def push_ranges(
+    slices: Sequence[Session],
+    threads: int,
+    ranges: Sequence[tuple[int, int]],  # the rows that each session gets
+    ts: Words,
+    types: Words | tuple[NDArray[np.signedinteger[Any]], Words] | None,
+    types_valid: Validity | None,
+    ids: Words | int | None,
+    columns: Sequence[Input],
+    last: bool = False,
+) -> None: ...
 def finish_lanes(lanes: Sequence[Session], threads: int) -> None: ...
 
 class Session:
@@ -152,6 +163,7 @@ class Session:
         columns: Sequence[Input],
         rows: int,
     ) -> None: ...
+    def begin_at(self, events: int) -> None: ...  # of a new session: so many events of the stream came before
     def set_lane(self, number: int, lanes: int) -> None: ...  # of a new session that has all its plans
     def take_ways(self, index: int, future: int) -> None: ...  # 0 where it pays, 1 never, 2 always
     def begin_again(self, fresh: int) -> None: ...  # prepare for such rows; `fresh` of them come for the first time

@@ -22,6 +22,7 @@ from acep.native.decoding import Decoder
 from acep.native.encoding import Encoder
 from acep.native.lanes import Lanes
 from acep.native.session_budget import SessionBudget
+from acep.native.slices import Slices
 from acep.plan.choice import WINDOWS, alone
 from acep.plan.compile import Plan
 from acep.plan.lower.tables import NotNativeError, PlanTables, SharedTables, lower
@@ -50,7 +51,8 @@ class NativeSession:
     """The state of several plans over one stream. ``engines`` names the native engine of each plan; ``efforts``,
     ``pace``, ``memory`` and ``recoveries`` are those of :class:`acep.native.session_budget.SessionBudget`. Without
     these, there may be several ``lanes``, which are a part of the state, and ``threads`` to run them
-    (:class:`acep.native.lanes.Lanes`).
+    (:class:`acep.native.lanes.Lanes`). ``sliced``: the only batch is a table, and each thread runs a slice of it
+    (:class:`acep.native.slices.Slices`).
 
     Raises :class:`NotNativeError` where the core cannot run one of the plans.
     """
@@ -67,6 +69,7 @@ class NativeSession:
         revisable: bool = False,
         lanes: int = 1,
         threads: int = 1,
+        sliced: bool = False,
     ) -> None:
         assert lanes == 1 or not (efforts or revisable)
         self.plans = tuple(plans)
@@ -81,7 +84,7 @@ class NativeSession:
         self.key_tables: Sequence[tuple[int, ...]] = [*shared.keys]  # partition tables, each as the columns of its key
         self.width = len(shared.columns)  # columns that the core takes
         self._made = programs, classes, self.width, keys
-        self.lanes = lanes
+        self.lanes, self.sliced = lanes, sliced
         cores = [_native.Session(codes.texts, *self._made) for _ in range(lanes)]
         self._added = [
             (engine, self._arrays(table) | _needs(plan, engine))
@@ -90,7 +93,7 @@ class NativeSession:
         for core in cores:
             for added in self._added:
                 core.add(*added)
-        self._session = cores[0] if lanes == 1 else cast("_native.Session", Lanes(cores, threads))
+        self._session = cores[0] if lanes == 1 else cast("_native.Session", self._shared_by(cores, threads))
         self._session.take_ways(*WAYS)
         self.is_last = False  # no event comes after the batches that are pushed from now on
         self.tallies = False  # whether matches of some plan are only counted
@@ -120,6 +123,18 @@ class NativeSession:
         self.budget = SessionBudget(
             self._session, self._encoder, self._decoders, efforts, pace, memory, recoveries, revisable
         )
+
+    def _shared_by(self, cores: Sequence[_native.Session], threads: int) -> Lanes:
+        """Return several core sessions as one."""
+        if not self.sliced:
+            return Lanes(cores, threads)
+        span = max(plan.window.span or 0 for plan in self.plans)
+        return Slices(cores, threads, span=span, engines=[engine for engine, _ in self._added])
+
+    @property
+    def shares(self) -> int:
+        """Return in how many lanes or slices the work is shared."""
+        return self._session.used if isinstance(self._session, Slices) else self.lanes
 
     def _parts(self, shared: SharedTables, programs: list[Any], classes: list[Any]) -> tuple[list[Any], list[Any]]:
         """Return the programs and event classes as the core takes them, those that are given followed by the others."""

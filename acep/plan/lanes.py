@@ -1,13 +1,15 @@
-"""Decide in how many lanes plans can run: parts of their partitions that threads can run at once."""
+"""Decide in how many lanes plans can run, which are parts of their partitions that threads can run at once; and whether
+threads can run slices of a table instead."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from acep.pattern.tree import Output
+from acep.plan.choice import decides_at_once
 from acep.plan.compile import Plan
 
-__all__ = ["MOST", "most_lanes", "why_one_lane"]
+__all__ = ["MOST", "most_lanes", "why_no_slices", "why_one_lane"]
 
 MOST = 256
 """The most lanes: each looks at the key of every event, so more would gain nothing."""
@@ -48,3 +50,19 @@ def most_lanes(plans: Sequence[Plan], most: int) -> tuple[int, str]:
         return min(most, MOST), "" if most <= MOST else f"there are no more than {MOST} lanes"
     lanes = min(most, len(plans))
     return lanes, "" if lanes == most else next(why for why in reasons if why)
+
+
+def why_no_slices(plan: Plan) -> str | None:
+    """Return why threads cannot run slices of a table for a plan without partitions; ``None``: they can.
+
+    >>> import acep
+    >>> from acep.plan.assume import assumed_plan
+    >>> why_no_slices(assumed_plan(acep.parse("PATTERN SEQ(A a, B b) WITHIN 9 events")))
+    'there is no partition attribute, and no window of time bounds matches'
+    >>> why_no_slices(assumed_plan(acep.parse("PATTERN SEQ(A a, B b) WITHIN 9")))
+    """
+    if plan.window.span is None or plan.window.counted:
+        return "there is no partition attribute, and no window of time bounds matches"
+    if not decides_at_once(plan):
+        return "there is no partition attribute, and matches wait for others or for the end of their window"
+    return None

@@ -48,7 +48,7 @@ class Stream:
 
     ``finer``: events may be kept apart by what equalities tie. It must not be where ids are positions in a partition.
     ``threads`` may run the plans that run on the native core; this changes no result. ``lanes``: of the state to be
-    loaded.
+    loaded. ``whole``: one batch comes, which has all events.
     Batches come in stream order: no event may be older, by ``(ts, order)``, than one pushed before. Each method
     that returns matches returns one list per plan, in output order. If the requested ``output`` can be counted
     without making matches, the list is empty, and :meth:`counted` returns the counts.
@@ -66,6 +66,7 @@ class Stream:
         finer: bool = True,
         threads: int = 1,
         lanes: int | None = None,
+        whole: bool = False,
     ) -> None:
         """Begin a stream. ``names`` are those of the plans, for errors.
 
@@ -73,7 +74,7 @@ class Stream:
         """
         self.plans = tuple(plans)
         self._natives = NativeExecutors(
-            engine, output, limits, revisable=revisable, finer=finer, threads=threads, lanes=lanes
+            engine, output, limits, revisable=revisable, finer=finer, threads=threads, lanes=lanes, whole=whole
         )
         self._cores: list[Executor] = []
         for name, plan in zip(names or [""] * len(self.plans), self.plans, strict=True):
@@ -105,7 +106,12 @@ class Stream:
             return 1, ""
         if natives.session is None:
             return 1, "the reference engine runs in one thread"
-        return min(natives.threads, natives.session.lanes), natives.fewer_threads
+        threads, why = min(natives.threads, natives.session.shares), natives.fewer_threads
+        if natives.session.sliced and threads < natives.threads:
+            why = (
+                "there is no partition attribute, and the table is too short for its windows to be cut into more slices"
+            )
+        return threads, why
 
     @property
     def natively(self) -> bool:

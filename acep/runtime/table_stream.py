@@ -91,6 +91,7 @@ class TableStream:
         self.seen: SeenIds | None = None  # of events at the latest time, where these come in order
         self.seconds = 0.0
         self.finished = False
+        self.whole = False  # all events come as one table
         self._layouts: dict[int, tuple[Plan, Layout]] = {}
         # Of a whole table that a user gave. Where duplicates are dropped, an id may be that of several rows.
         self.own_rows = OwnRows(first=True) if self.duplicates == "drop" and self.columns["id"] is not None else None
@@ -128,7 +129,13 @@ class TableStream:
             self.revised = RevisedStream(self.plans, self.engine, self.limits)
         else:
             self.stream = Stream(
-                self.plans, self.engine, output, self.limits, names=self.asked.names, threads=self.usable_threads
+                self.plans,
+                self.engine,
+                output,
+                self.limits,
+                names=self.asked.names,
+                threads=self.usable_threads,
+                whole=self.whole,
             )
         self._change_first()
         self.absent = Absent(self.plans, self.asked.names)

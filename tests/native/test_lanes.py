@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from acep.explain.stages import explain
 from acep.matches.found_columns import FoundColumns
 from acep.native import session
 from acep.native.lanes import Lanes
+from acep.native.slices import slices_of
 from tests import corpus
 from tests.case_counts import CaseCounts
 from tests.complaints import fail_if_wrong_on_rows
@@ -37,6 +39,7 @@ pytest.importorskip("acep.native._native")
 KEYED = "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) { [k] AND c.x > a.x } WITHIN 40"
 COUNTABLE = "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) { [k] } WITHIN 40"
 TIED = "PATTERN SEQ(A a, B b, C c) WHERE b.s = a.s AND c.s = b.s WITHIN 40"
+UNTIED = "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) { c.x > a.x } WITHIN 9"
 WAITING = "PATTERN SEQ(A a, B b, ~C c) WHERE [k] WITHIN 12"
 TASKS = Path("/proc/self/task")
 OUTPUTS = ("matches", "points", "bundles", "count")
@@ -134,8 +137,10 @@ def difference(query: str, schema: pa.Schema, options: dict[str, Any], threads: 
     one, several = acep.match(table, query, **options), acep.match(table, query, threads=threads, **options)
     if plain(one) != plain(several):
         return "other results"
-    is_windowed = "windows+" in explain(query)  # what windows pass on depends on all partitions of a lane
-    return "" if is_windowed or work(one.report) == work(several.report) else "other work"
+    # What match windows pass on depends on all partitions of a lane, and slices look at some events twice.
+    text = explain(query)
+    may_differ = "windows+" in text or "share the partitions" not in text
+    return "" if may_differ or work(one.report) == work(several.report) else "other work"
 
 
 def test_queries_without_partitions_are_dealt_out() -> None:
@@ -167,13 +172,62 @@ def test_bundles_that_begin_at_one_time_keep_their_order() -> None:
         assert len(set(firsts)) < len(firsts)
 
 
+# Slices of a table
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        UNTIED,
+        "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) WITHIN 9",
+        "PATTERN SEQ(A a, B b, C c) WHERE skip_till_next_match(a, b, c) { c.x > a.x } WITHIN 40",
+        "PATTERN SEQ(A a, ~D d, B+ b[]) WHERE skip_till_any_match(a, b[]) { b[i].x > a.x } WITHIN 9 HAVING count(b[]) < 3",
+        "PATTERN SEQ(A a, B b) WHERE partition_contiguity(a, b) { b.x > a.x } WITHIN 40",
+    ],
+)
+def test_slices_of_a_table_give_the_result_of_one_thread(text: str, output: str) -> None:
+    for step in (1, 3, 40):  # how many events come at one time
+        table = events(9000, step=step)
+        for span in (1, 2, 9):
+            query = re.sub(r"WITHIN \d+", f"WITHIN {span if step < 40 else 0}", text)
+            one = acep.match(table, query, output=output, engine="native")
+            several = acep.match(table, query, output=output, engine="native", threads=3)
+            assert plain(several) == plain(one)
+            assert several.report.threads == 3
+            assert several.report.matches == one.report.matches
+
+
+def test_a_table_that_is_too_short_is_not_sliced() -> None:
+    table = events(9000)
+    assert acep.match(table, UNTIED.replace("WITHIN 9", "WITHIN 2000"), output="points", threads=4).report.threads == 1
+    assert acep.match(table[:100], UNTIED, threads=4).report.threads == 1
+    assert len(acep.match(table[:0], UNTIED, threads=4)) == 0
+    assert acep.match(table[:0], COUNTABLE.replace("[k]", "TRUE"), output="count", threads=4) == 0
+
+
+@pytest.mark.parametrize(
+    ("most", "span", "expected"), [(4, 0, 4), (4, 30, 2), (4, 1000, 1), (1, 0, 1), (4, 2**63 - 1, 1)]
+)
+def test_slices_cover_the_rows_once(most: int, span: int, expected: int) -> None:
+    for step in (1, 7):
+        ts = np.arange(140) // step * step
+        slices = slices_of(ts, span, most)
+        assert [begin for _, begin, _ in slices[1:]] == [end for *_, end in slices[:-1]]
+        assert (slices[0][:2], slices[-1][2]) == ((0, 0), 140)
+        for first, begin, _ in slices:
+            assert first == 0 or ts[first - 1] < ts[begin] - span <= ts[first]
+        assert len(slices) == expected
+
+
 # Where there is one thread
 
 
 def test_the_report_says_why_there_are_fewer_threads() -> None:
     table = events(500)
     reasons = {
-        "no partition attribute": {"query": "PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 5"},
+        "no window of time": {"query": "PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 5 events"},
+        "wait for others": {"query": "PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 5 NON OVERLAP"},
         "budget": {"query": KEYED, "budget": acep.Budget(work=2)},
         "reference engine": {"query": KEYED, "engine": "reference"},
         "limit": {"query": KEYED, "limit": 3},
