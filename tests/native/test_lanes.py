@@ -182,8 +182,7 @@ def test_bundles_that_begin_at_one_time_keep_their_order() -> None:
         UNTIED,
         "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) WITHIN 9",
         "PATTERN SEQ(A a, B b, C c) WHERE skip_till_next_match(a, b, c) { c.x > a.x } WITHIN 40",
-        "PATTERN SEQ(A a, ~D d, B+ b[]) WHERE skip_till_any_match(a, b[]) { b[i].x > a.x } WITHIN 9 "
-        "HAVING count(b[]) < 3",
+        "PATTERN SEQ(A a, ~D d, B+ b[]) WHERE skip_till_any_match(a, b[]) WITHIN 9 HAVING count(b[]) < 3 AND a.x > 9",
         "PATTERN SEQ(A a, B b) WHERE partition_contiguity(a, b) { b.x > a.x } WITHIN 40",
     ],
 )
