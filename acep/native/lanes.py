@@ -29,8 +29,7 @@ class Lanes:
     """The lanes of a stream in place of its session: it has the methods of one without a budget. ``few``: with fewer
     rows a batch is not shared.
 
-    Each lane is given the rows of its partitions and all times, so what is found, and the counts of work, are those of
-    one session. Matches come lane by lane; counts come in the order of one session.
+    Each lane is given the rows of its partitions and all times, so what is found is that of one session. Matches come lane by lane; counts come in the order of one session.
     """
 
     cores: Sequence[_native.Session]

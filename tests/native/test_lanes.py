@@ -1,4 +1,4 @@
-"""Several lanes and threads: the result, its order and the counts of work are those of one thread, byte by byte."""
+"""Several lanes and threads: the result and its order are those of one thread, byte by byte."""
 
 from __future__ import annotations
 
@@ -37,6 +37,9 @@ from tests.test_corpus import query_of, stream_rows
 pytest.importorskip("acep.native._native")
 
 KEYED = "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) { [k] AND c.x > a.x } WITHIN 40"
+APART = KEYED.replace("c.x > a.x", "c.y > a.y")
+"""The same with registers that are never equal, so that no partial matches are united: whether that is tried depends on
+all partitions of a session."""
 COUNTABLE = "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) { [k] } WITHIN 40"
 TIED = "PATTERN SEQ(A a, B b, C c) WHERE b.s = a.s AND c.s = b.s WITHIN 40"
 UNTIED = "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) { c.x > a.x } WITHIN 9"
@@ -49,7 +52,7 @@ def events(rows: int = 9000, seed: int = 1, *, step: int = 3) -> pa.Table:
     """Events of some keys, of which several come at one time."""
     times = np.arange(rows) // step
     words = tuple(f"s{n}" for n in range(9))
-    return harness.stream(rows, seed, "AABBCD", ts=times, k=37, x=50, s=words)
+    return harness.stream(rows, seed, "AABBCD", ts=times, k=37, x=50, y=float, s=words)
 
 
 @pytest.fixture
@@ -104,6 +107,21 @@ def test_cases_of_the_corpus(case: corpus.Case, lanes: int) -> None:
 
 
 @pytest.mark.usefixtures("plain_ways")
+@pytest.mark.parametrize("text", [APART, COUNTABLE, WAITING])
+def test_each_engine_does_the_work_of_one_lane(text: str) -> None:
+    table = events(5000)
+    plan = harness.plan_of(text, table)
+    engines = [name for name in engines_for(plan) if name != "compressed" and "windows" not in name]
+    runs = [harness.session_of(plan, *engines, lanes=lanes, threads=2) for lanes in (1, 3)]
+    for part in harness.pieces(harness.whole(plan, table), 2000):
+        for run in runs:
+            run.push(part)
+    one, several = ([run.counts(number) for number in range(len(engines))] for run in runs)
+    assert several == one
+    assert all(counts.touches > 0 for counts in one)
+
+
+@pytest.mark.usefixtures("plain_ways")
 @pytest.mark.parametrize("output", OUTPUTS)
 @pytest.mark.parametrize("text", [KEYED, COUNTABLE, TIED, WAITING])
 def test_each_output_is_that_of_one_thread(text: str, output: str) -> None:
@@ -111,7 +129,7 @@ def test_each_output_is_that_of_one_thread(text: str, output: str) -> None:
     one = acep.match(table, text, output=output, engine="native")
     several = acep.match(table, text, output=output, engine="native", threads=3)
     assert plain(several) == plain(one)
-    assert work(several.report) == work(one.report)
+    assert several.report.matches == one.report.matches
     expected = 1 if text is WAITING and output in ("points", "bundles") else 3
     assert several.report.threads == expected
     assert (several.report.fewer_threads == "") == (expected == 3)
@@ -137,10 +155,10 @@ def difference(query: str, schema: pa.Schema, options: dict[str, Any], threads: 
     one, several = acep.match(table, query, **options), acep.match(table, query, threads=threads, **options)
     if plain(one) != plain(several):
         return "other results"
-    # What match windows pass on depends on all partitions of a lane, and slices look at some events twice.
+    # What match windows pass on, and which partial matches are united, depends on all partitions of a lane.
     text = explain(query)
-    may_differ = "windows+" in text or "share the partitions" not in text
-    return "" if may_differ or work(one.report) == work(several.report) else "other work"
+    is_exact = "share the partitions" in text and "windows+" not in text and "engine: nodes" not in text
+    return "" if not is_exact or work(one.report) == work(several.report) else "other work"
 
 
 def test_queries_without_partitions_are_dealt_out() -> None:
@@ -203,7 +221,7 @@ def test_a_table_that_is_too_short_is_not_sliced() -> None:
     assert acep.match(table, UNTIED.replace("WITHIN 9", "WITHIN 2000"), output="points", threads=4).report.threads == 1
     assert acep.match(table[:100], UNTIED, threads=4).report.threads == 1
     assert len(acep.match(table[:0], UNTIED, threads=4)) == 0
-    assert acep.match(table[:0], COUNTABLE.replace("[k]", "TRUE"), output="count", threads=4) == 0
+    assert acep.match(table[:0], COUNTABLE.replace(" { [k] }", ""), output="count", threads=4) == 0
 
 
 @pytest.mark.parametrize(
@@ -267,7 +285,9 @@ def test_snapshots_go_on_with_other_threads(counts: tuple[int, int]) -> None:
     found = [list(first.push(table[:5000]))]
     second = acep.Matcher(KEYED, threads=counts[1])
     second.restore(first.snapshot())
-    assert second.snapshot() == first.snapshot()
+    again = acep.Matcher(KEYED)
+    again.restore(second.snapshot())
+    assert again.snapshot() == second.snapshot()
     found += [list(second.push(table[5000:10_000]))]
     third = acep.Matcher(KEYED)
     third.restore(second.snapshot())
@@ -285,12 +305,12 @@ def test_the_state_of_one_thread_is_as_it_was() -> None:
     restored = acep.Matcher(KEYED, threads=3)
     restored.restore(one.snapshot())
     assert live(restored) == live(one) > 0
-    assert restored.snapshot() == one.snapshot()
     assert restored.report.fewer_threads == "the state that was restored has no more lanes"
 
 
+@pytest.mark.usefixtures("plain_ways")
 def test_partial_matches_bytes_and_texts_are_those_of_all_lanes() -> None:
-    text = KEYED.replace("[k]", "[s]")
+    text = APART.replace("[k]", "[s]")
     one, several = acep.Matcher(text), acep.Matcher(text, threads=3)
     for at in range(0, 20_000, 5000):
         words = pa.array([f"key {n // 400}" for n in range(at, at + 5000)])
