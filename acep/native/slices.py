@@ -40,7 +40,7 @@ class Slices(Lanes):
 
     def push(self, *words: Any, last: bool = False) -> None:
         """Push the table."""
-        slices = slices_of(words[0], self.span, self.threads if len(words[0]) >= self.few else 1)
+        slices = slices_of(words[0], self.span, len(self.cores) if len(words[0]) >= self.few else 1)
         self.used = len(slices)
         self.cores = self.cores[: self.used]
         for core, (first, _, _) in zip(self.cores, slices, strict=True):
@@ -81,19 +81,19 @@ class Slices(Lanes):
         return nodes - before[0], touches - before[1], matches - before[2]
 
 
-def slices_of(ts: Ints, span: int, most: int) -> list[tuple[int, int, int]]:
-    """Return at most so many slices of rows at rising times, which share them evenly: the first row that a window may
+def slices_of(ts: Ints, span: int, limit: int) -> list[tuple[int, int, int]]:
+    """Return at most ``limit`` slices of rows at rising times, which share them evenly: the first row that a window may
     hold that ends in the slice, the first row of the slice, and the one behind it.
 
     There are fewer where the rows before a slice would be more than half of its own.
 
-    >>> slices_of(np.arange(100), span=10, most=3), slices_of(np.arange(100), span=60, most=3)
+    >>> slices_of(np.arange(100), span=10, limit=3), slices_of(np.arange(100), span=60, limit=3)
     ([(0, 0, 33), (23, 33, 66), (56, 66, 100)], [(0, 0, 100)])
     """
-    for number in range(most, 1, -1):
+    for number in range(limit, 1, -1):
         begins = [len(ts) * k // number for k in range(number)]
-        least = [max(int(ts[begin]) - span, -(2**63)) for begin in begins]
-        firsts = [0, *np.searchsorted(ts, np.array(least[1:], np.int64)).tolist()]
+        earliest = [max(int(ts[begin]) - span, -(2**63)) for begin in begins]
+        firsts = [0, *np.searchsorted(ts, np.array(earliest[1:], np.int64)).tolist()]
         slices = [*zip(firsts, begins, [*begins[1:], len(ts)], strict=True)]
         if all(2 * (begin - first) <= end - begin for first, begin, end in slices):
             return slices

@@ -32,8 +32,8 @@ def why_one_lane(plan: Plan) -> str | None:
     return None
 
 
-def most_lanes(plans: Sequence[Plan], most: int) -> tuple[int, str]:
-    """Return in how many lanes plans can run that share a stream, up to ``most``, and why not in more.
+def most_lanes(plans: Sequence[Plan], threads: int) -> tuple[int, str]:
+    """Return in how many lanes plans can run that share a stream, up to ``threads``, and why not in more.
 
     Plans that run in one lane are dealt out to the lanes.
 
@@ -47,9 +47,9 @@ def most_lanes(plans: Sequence[Plan], most: int) -> tuple[int, str]:
     if any(why is not None and (plan.finer or plan).keys for why, plan in zip(reasons, plans, strict=True)):
         return 1, next(why for why, plan in zip(reasons, plans, strict=True) if why and (plan.finer or plan).keys)
     if None in reasons:
-        return min(most, MOST), "" if most <= MOST else f"there are no more than {MOST} lanes"
-    lanes = min(most, len(plans))
-    return lanes, "" if lanes == most else next(why for why in reasons if why)
+        return min(threads, MOST), "" if threads <= MOST else f"there are no more than {MOST} lanes"
+    lanes = min(threads, len(plans))
+    return lanes, "" if lanes == threads else next(why for why in reasons if why)
 
 
 def why_no_slices(plan: Plan) -> str | None:

@@ -18,7 +18,7 @@ from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.choice import COUNTED, UNITS, WINDOWS, EngineChoice, alone, decides_at_once, waits_from, with_allowance
 from acep.plan.compile import Plan
-from acep.plan.lanes import most_lanes, why_no_slices
+from acep.plan.lanes import MOST, most_lanes, why_no_slices
 from acep.reference.runtime import ReferenceRuntime
 from acep.reference.state import dump_runtime, load_runtime
 from acep.runtime.finer_partitions import FinerExecutor, plain_record, record_of
@@ -217,7 +217,7 @@ class NativeExecutors:
         elif lanes == 1 and self.whole and not (self.plans[0].keys or self.inner):
             if (why := why_no_slices(self.plans[0])) is None:
                 self.chains[0] = BundleChain(0, self.plans[0].window.span)
-                lanes, why = self.threads, ""
+                lanes, why = min(self.threads, MOST), ""
             self.fewer_threads = why
         if self.lanes is not None and self.lanes != lanes:
             lanes = self.lanes
