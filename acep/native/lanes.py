@@ -29,7 +29,8 @@ class Lanes:
     """The lanes of a stream in place of its session: it has the methods of one without a budget. ``few``: with fewer
     rows a batch is not shared.
 
-    Each lane is given the rows of its partitions and all times, so what is found is that of one session. Matches come lane by lane; counts come in the order of one session.
+    Each lane is given the rows of its partitions and all times, so what is found is that of one session. Matches come
+    lane by lane; counts come in the order of one session.
     """
 
     cores: Sequence[_native.Session]
