@@ -41,7 +41,7 @@ __all__ = [
     "to_table",
 ]
 
-MANY = 1 << 16
+LARGE = 1 << 16
 """The least rows of a table whose columns threads convert."""
 
 
@@ -378,7 +378,7 @@ def batch_of(
         return _ids(schema.id, there[schema.id], base, unique=unique)
 
     tasks: list[Callable[[], Any]] = [types_of_rows, ids_of_rows, *(partial(attribute, name) for name in columns)]
-    types, ids, *attributes = results_of(tasks, threads if size >= MANY else 1)
+    types, ids, *attributes = results_of(tasks, threads if size >= LARGE else 1)
     if order is not None:
         ids = np.arange(base, base + size) if isinstance(ids, range) else ids
         ids = [ids[i] for i in order] if isinstance(ids, list) else ids[order]

@@ -17,11 +17,11 @@ FEW = 4096
 """The least rows of a batch for which threads are begun: to begin one takes as long as some hundred events."""
 
 NUMBERS = ("start", "end", "error", "bundle")  # of matches, one each
-ROWS = (*NUMBERS, "keys", "ids", "vars", "values", "valid", "at")  # of matches, end to end
+COLUMNS = (*NUMBERS, "keys", "ids", "vars", "values", "valid", "at")  # of matches, end to end
 COUNTS = ("first", "last", "bundle", "error", "count")  # of rows of counts, one each where there are any
 
 Ints = npt.NDArray[np.int64]
-Given = dict[str, Any]
+Rows = dict[str, Any]
 
 
 @dataclass
@@ -54,15 +54,15 @@ class Lanes:
         """End the stream in all lanes."""
         _native.finish_lanes(self.cores, self.threads)
 
-    def take(self, plan: int) -> Given:
+    def take(self, plan: int) -> Rows:
         """Return the matches of a plan since the last call, those of each lane one after the other."""
         return _matches_together([core.take(plan) for core in self.cores])
 
-    def take_counts(self, plan: int, last: bool) -> Given:
+    def take_counts(self, plan: int, last: bool) -> Rows:
         """Return the rows of counts of a plan since the last call."""
         return _counts_together([core.take_counts(plan, last) for core in self.cores])
 
-    def take_tally(self, plan: int) -> Given:
+    def take_tally(self, plan: int) -> Rows:
         """Return what was counted of a plan since the last call."""
         parts = [core.take_tally(plan) for core in self.cores]
         return _counts_together(parts) | {"total": sum(int(part["total"]) for part in parts)}
@@ -134,12 +134,12 @@ class Lanes:
         return [sum(numbers) for numbers in zip(*map(numbers_of, self.cores), strict=True)]
 
 
-def _matches_together(parts: Sequence[Given]) -> Given:
+def _matches_together(parts: Sequence[Rows]) -> Rows:
     """Return the matches of all lanes as one; match points without events are in the order of their events."""
     parts = [part for part in parts if len(part["start"])] or [*parts[:1]]
     if len(parts) == 1:
         return parts[0]
-    matches: Given = {name: np.concatenate([part[name] for part in parts]) for name in ROWS}
+    matches: Rows = {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS}
     bases = np.cumsum([0, *(part["offsets"][-1] for part in parts)])
     offsets = [part["offsets"][1:] + base for part, base in zip(parts, bases[:-1], strict=True)]
     matches["offsets"] = np.concatenate([np.zeros(1, np.int64), *offsets])
@@ -153,10 +153,10 @@ def _matches_together(parts: Sequence[Given]) -> Given:
     return matches
 
 
-def _counts_together(parts: Sequence[Given]) -> Given:
+def _counts_together(parts: Sequence[Rows]) -> Rows:
     """Return the rows of all lanes as those of one session: in the order of the events that began them."""
     begins = np.cumsum([0, *(len(part["first"]) for part in parts)])
-    counts: Given = {name: np.concatenate([part[name] for part in parts]) for name in (*COUNTS, "keys", "at")}
+    counts: Rows = {name: np.concatenate([part[name] for part in parts]) for name in (*COUNTS, "keys", "at")}
     order = np.argsort(counts["at"], kind="stable")
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))

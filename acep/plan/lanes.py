@@ -9,9 +9,9 @@ from acep.pattern.tree import Output
 from acep.plan.choice import decides_at_once
 from acep.plan.compile import Plan
 
-__all__ = ["MOST", "most_lanes", "why_no_slices", "why_one_lane"]
+__all__ = ["MOST_LANES", "most_lanes", "why_no_slices", "why_one_lane"]
 
-MOST = 256
+MOST_LANES = 256
 """The most lanes: each looks at the key of every event, so more would gain nothing."""
 
 
@@ -47,7 +47,7 @@ def most_lanes(plans: Sequence[Plan], threads: int) -> tuple[int, str]:
     if any(why is not None and (plan.finer or plan).keys for why, plan in zip(reasons, plans, strict=True)):
         return 1, next(why for why, plan in zip(reasons, plans, strict=True) if why and (plan.finer or plan).keys)
     if None in reasons:
-        return min(threads, MOST), "" if threads <= MOST else f"there are no more than {MOST} lanes"
+        return min(threads, MOST_LANES), "" if threads <= MOST_LANES else f"there are no more than {MOST_LANES} lanes"
     lanes = min(threads, len(plans))
     return lanes, "" if lanes == threads else next(why for why in reasons if why)
 

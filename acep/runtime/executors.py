@@ -18,7 +18,7 @@ from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.choice import COUNTED, UNITS, WINDOWS, EngineChoice, alone, decides_at_once, waits_from, with_allowance
 from acep.plan.compile import Plan
-from acep.plan.lanes import MOST, most_lanes, why_no_slices
+from acep.plan.lanes import MOST_LANES, most_lanes, why_no_slices
 from acep.reference.runtime import ReferenceRuntime
 from acep.reference.state import dump_runtime, load_runtime
 from acep.runtime.finer_partitions import FinerExecutor, plain_record, record_of
@@ -84,7 +84,7 @@ class Executor(Protocol):
 class NativeExecutors:
     """The plans of a stream that run on the native core, in one session. ``finer``: those for which there is a finer
     plan run as that one. ``threads``: how many may run them. ``lanes``: those of the state to be loaded (``None``: as
-    many as the threads can use). ``whole``: the only batch is a table. Once started, ``fewer_threads`` says why the
+    many as the threads can use). ``is_whole``: the only batch is a table. Once started, ``fewer_threads`` says why the
     lanes are fewer than the threads, and ``chains`` are those of the bundles of plans that run over slices of the
     table."""
 
@@ -98,14 +98,14 @@ class NativeExecutors:
         finer: bool = True,
         threads: int = 1,
         lanes: int | None = None,
-        whole: bool = False,
+        is_whole: bool = False,
     ) -> None:
         self.engine = engine
         self.limits = limits
         self.revisable = revisable
         self.threads = threads
         self.lanes, self.fewer_threads = lanes, ""
-        self.whole, self.chains = whole, dict[int, BundleChain]()
+        self.is_whole, self.chains = is_whole, dict[int, BundleChain]()
         self.finer = finer and not revisable
         self.efforts: dict[int, SheddingController | PartitionSampler] = {}
         self.recoveries: dict[int, Recovery] = {}
@@ -214,10 +214,10 @@ class NativeExecutors:
             lanes, self.fewer_threads = 1, "a budget is spent in one thread"
         elif waiting and self.output != "count":
             lanes, self.fewer_threads = 1, "matches that wait for the end of their window are counted in one thread"
-        elif lanes == 1 and self.whole and not (self.plans[0].keys or self.inner):
+        elif lanes == 1 and self.is_whole and not (self.plans[0].keys or self.inner):
             if (why := why_no_slices(self.plans[0])) is None:
                 self.chains[0] = BundleChain(0, self.plans[0].window.span)
-                lanes, why = min(self.threads, MOST), ""
+                lanes, why = min(self.threads, MOST_LANES), ""
             self.fewer_threads = why
         if self.lanes is not None and self.lanes != lanes:
             lanes = self.lanes

@@ -46,7 +46,7 @@ def whole_result(tables: TableStream, table: pa.Table, output: str, *, counts: b
             )
         return tables.asked.give([ALONE[output](tables.anew(query), table) for query in tables.asked.queries])
     if table.num_columns or table.num_rows:
-        tables.whole = True
+        tables.is_whole = True
         tables.prepare(table.schema, output, counts=counts)
         if tables.stream is not None and tables.arrivals is None:
             tables.stream.expect_end()

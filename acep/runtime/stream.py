@@ -20,7 +20,7 @@ from acep.matches.found_columns import FoundColumns, concatenate, ordered
 from acep.matches.records import Counts, Found, output_order
 from acep.native.compiled import native_sort
 from acep.plan.compile import Plan
-from acep.plan.lanes import MOST
+from acep.plan.lanes import MOST_LANES
 from acep.runtime.executors import Executor, NativeExecutor, NativeExecutors
 from acep.runtime.finer_partitions import FinerExecutor
 from acep.shedding.limits import Limits
@@ -48,7 +48,7 @@ class Stream:
 
     ``finer``: events may be kept apart by what equalities tie. It must not be where ids are positions in a partition.
     ``threads`` may run the plans that run on the native core; this changes no result. ``lanes``: of the state to be
-    loaded. ``whole``: one batch comes, which has all events.
+    loaded. ``is_whole``: one batch comes, which has all events.
     Batches come in stream order: no event may be older, by ``(ts, order)``, than one pushed before. Each method
     that returns matches returns one list per plan, in output order. If the requested ``output`` can be counted
     without making matches, the list is empty, and :meth:`counted` returns the counts.
@@ -66,7 +66,7 @@ class Stream:
         finer: bool = True,
         threads: int = 1,
         lanes: int | None = None,
-        whole: bool = False,
+        is_whole: bool = False,
     ) -> None:
         """Begin a stream. ``names`` are those of the plans, for errors.
 
@@ -74,7 +74,7 @@ class Stream:
         """
         self.plans = tuple(plans)
         self._natives = NativeExecutors(
-            engine, output, limits, revisable=revisable, finer=finer, threads=threads, lanes=lanes, whole=whole
+            engine, output, limits, revisable=revisable, finer=finer, threads=threads, lanes=lanes, is_whole=is_whole
         )
         self._cores: list[Executor] = []
         for name, plan in zip(names or [""] * len(self.plans), self.plans, strict=True):
@@ -477,7 +477,7 @@ def lanes_of(payload: Any) -> int:
     """Return the number of lanes of a stream, from its state. Raises :class:`ValueError` for too many."""
     native = payload["native"]
     lanes = len(native["core"]) if native is not None and isinstance(native["core"], list) else 1
-    if not 1 <= lanes <= MOST:
+    if not 1 <= lanes <= MOST_LANES:
         raise ValueError("lanes")
     return lanes
 

@@ -91,7 +91,7 @@ class TableStream:
         self.seen: SeenIds | None = None  # of events at the latest time, where these come in order
         self.seconds = 0.0
         self.finished = False
-        self.whole = False  # all events come as one table
+        self.is_whole = False  # all events come as one table
         self._layouts: dict[int, tuple[Plan, Layout]] = {}
         # Of a whole table that a user gave. Where duplicates are dropped, an id may be that of several rows.
         self.own_rows = OwnRows(first=True) if self.duplicates == "drop" and self.columns["id"] is not None else None
@@ -135,7 +135,7 @@ class TableStream:
                 self.limits,
                 names=self.asked.names,
                 threads=self.usable_threads,
-                whole=self.whole,
+                is_whole=self.is_whole,
             )
         self._change_first()
         self.absent = Absent(self.plans, self.asked.names)

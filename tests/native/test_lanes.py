@@ -121,7 +121,6 @@ def test_each_engine_does_the_work_of_one_lane(text: str) -> None:
     assert [runs[1].live(number) for number in range(len(engines))] == [
         runs[0].live(number) for number in range(len(engines))
     ]
-    assert runs[1].bytes > runs[0].bytes
 
 
 @pytest.mark.usefixtures("plain_ways")
