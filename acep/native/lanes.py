@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from acep.events.pushed_rows import Ints, Types, Valid, Words
 from acep.native import _native
 
 __all__ = ["FEW", "Lanes"]
@@ -20,7 +21,7 @@ NUMBERS = ("start", "end", "error", "bundle")  # of matches, one each
 COLUMNS = (*NUMBERS, "keys", "ids", "vars", "values", "valid", "at")  # of matches, end to end
 COUNTS = ("first", "last", "bundle", "error", "count")  # of rows of counts, one each where there are any
 
-Ints = npt.NDArray[np.int64]
+State = bytes
 Rows = dict[str, Any]
 
 
@@ -41,9 +42,10 @@ class Lanes:
         for number, core in enumerate(self.cores):
             core.set_lane(number, len(self.cores))
 
-    def push(self, *words: Any, last: bool = False) -> None:
+    def push(self, ts: Ints, types: Types, valid: Valid, ids: Any, columns: list[Words], *, last: bool = False) -> None:
         """Push a batch to all lanes."""
-        _native.push_lanes(self.cores, self.threads if len(words[0]) >= self.few else 1, *words, last=last)
+        threads = self.threads if len(ts) >= self.few else 1
+        _native.push_lanes(self.cores, threads, ts, types, valid, ids, columns, last)
 
     def advance(self, clock: int) -> None:
         """Advance the time of all lanes."""
@@ -121,11 +123,11 @@ class Lanes:
         for lane, core in enumerate(self.cores):
             core.set_kept([*numbers[lane * each : (lane + 1) * each]])
 
-    def dump(self) -> list[bytes]:
+    def dump(self) -> list[State]:
         """Return the state of each lane."""
         return [core.dump() for core in self.cores]
 
-    def load(self, states: Sequence[bytes], clock: int) -> None:
+    def load(self, states: Sequence[State], clock: int) -> None:
         """Load the state of each lane."""
         for core, state in zip(self.cores, states, strict=True):
             core.load(state, clock)

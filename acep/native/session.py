@@ -93,7 +93,8 @@ class NativeSession:
         for core in cores:
             for added in self._added:
                 core.add(*added)
-        self._session = cores[0] if lanes == 1 else cast("_native.Session", self._shared_by(cores, threads))
+        self._together = None if lanes == 1 else self._shared_by(cores, threads)
+        self._session = cores[0] if self._together is None else cast("_native.Session", self._together)
         self._session.take_ways(*WAYS)
         self.is_last = False  # no event comes after the batches that are pushed from now on
         self.tallies = False  # whether matches of some plan are only counted
@@ -134,7 +135,7 @@ class NativeSession:
     @property
     def shares(self) -> int:
         """Return in how many lanes or slices the work is shared."""
-        return self._session.used if isinstance(self._session, Slices) else self.lanes
+        return self._together.used if isinstance(self._together, Slices) else self.lanes
 
     def _parts(self, shared: SharedTables, programs: list[Any], classes: list[Any]) -> tuple[list[Any], list[Any]]:
         """Return the programs and event classes as the core takes them, those that are given followed by the others."""

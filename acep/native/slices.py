@@ -7,16 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from acep.events.pushed_rows import Ints, Types, Valid, Words
 from acep.native import _native
 from acep.native.lanes import Lanes
 from acep.plan.choice import COUNTED, alone
 
 __all__ = ["Slices", "slices_of"]
-
-Ints = npt.NDArray[np.int64]
-Range = tuple[int, int]
 
 
 @dataclass
@@ -38,21 +35,22 @@ class Slices(Lanes):
     def __post_init__(self) -> None:
         """Do nothing: each session runs all partitions, of which there is one."""
 
-    def push(self, *words: Any, last: bool = False) -> None:
+    def push(self, ts: Ints, types: Types, valid: Valid, ids: Any, columns: list[Words], *, last: bool = False) -> None:
         """Push the table."""
-        slices = slices_of(words[0], self.span, len(self.cores) if len(words[0]) >= self.few else 1)
+        slices = slices_of(ts, self.span, len(self.cores) if len(ts) >= self.few else 1)
         self.used = len(slices)
         self.cores = self.cores[: self.used]
+
+        def push(ranges: Sequence[tuple[int, int]]) -> None:
+            _native.push_ranges(self.cores, self.threads, ranges, ts, types, valid, ids, columns, last)
+
         for core, (first, _, _) in zip(self.cores, slices, strict=True):
             core.begin_at(first)
-        self._push([(first, begin) for first, begin, _ in slices], words, last)
+        push([(first, begin) for first, begin, _ in slices])
         numbers = range(len(self.engines))
         self.before = [[core.work(number) for core in self.cores] for number in numbers]
         self.totals = [self._drop(number) for number in numbers]
-        self._push([(begin, end) for _, begin, end in slices], words, last)
-
-    def _push(self, ranges: Sequence[Range], words: Sequence[Any], last: bool) -> None:
-        _native.push_ranges(self.cores, self.threads, ranges, *words, last=last)
+        push([(begin, end) for _, begin, end in slices])
 
     def _drop(self, plan: int) -> list[tuple[int, int]]:
         """Drop what a plan has found so far; return the totals that it has counted, by error."""
