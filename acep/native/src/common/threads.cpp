@@ -34,15 +34,15 @@ void run_tasks(size_t count, size_t threads, std::atomic<bool>& stop, const std:
             }
         }
     };
-    std::vector<std::thread> others;
-    others.reserve(count);
+    std::vector<std::thread> helpers;
+    helpers.reserve(count);
     for (size_t number = 1; number < std::min(count, threads); ++number) {
         {
             const std::lock_guard lock(mutex);
             ++working;
         }
         try {
-            others.emplace_back([&] {
+            helpers.emplace_back([&] {
                 work();
                 const std::lock_guard lock(mutex);
                 --working;
@@ -61,7 +61,7 @@ void run_tasks(size_t count, size_t threads, std::atomic<bool>& stop, const std:
         wait();
         lock.lock();
     }
-    for (std::thread& other : others) other.join();
+    for (std::thread& helper : helpers) helper.join();
     if (error) std::rethrow_exception(error);
 }
 
