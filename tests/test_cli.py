@@ -106,6 +106,35 @@ def test_every_kind_of_file(suffix: str, capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out == LINE
 
 
+@pytest.mark.skipif(why_not() is not None, reason="only the native core runs in several threads")
+@pytest.mark.parametrize("what", ["", "--points", "--bundles", "--count", "--exists"])
+def test_threads_write_the_same(what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    size = 70_000
+    columns = {"ts": range(size), "type": ["A", "B", "A", "C"] * (size // 4), "k": [n * 31 % 97 for n in range(size)]}
+    pq.write_table(pa.table(columns), "many.parquet")
+    keyed = "PATTERN SEQ(A a, B b) WHERE skip_till_any_match(a, b) { [k] AND b.ts > a.ts } WITHIN 400"
+    options = [what] if what else []
+    assert main(["match", keyed, "many.parquet", *options]) == 0
+    out, err = capsys.readouterr()
+    assert out.count("\n") >= 97 or what in ("--count", "--exists")
+    assert err == ""
+    for threads in ("1", "3", "all"):
+        assert main(["match", keyed, "many.parquet", "--threads", threads, *options]) == 0
+        assert capsys.readouterr().out == out
+
+
+def test_why_there_is_one_thread_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["match", "PATTERN SEQ(Stock a, News b) WITHIN 3 events", "events.csv", "--threads", "4"]) == 0
+    out, err = capsys.readouterr()
+    assert out.count("\n") > 0
+    assert err.startswith("acep: matched by 1 thread, and not more: ")
+    assert main(["match", QUERY, "events.csv", "--threads", "0"]) == 2
+    assert "threads=0 is no number of threads" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["match", QUERY, "events.csv", "--threads", "many"])
+    assert "'many' is not a number" in capsys.readouterr().err
+
+
 def test_nothing_found_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["match", "re:abb", "letters.csv", "--within", "1"]) == 0
     assert capsys.readouterr() == ("", "")

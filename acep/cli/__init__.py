@@ -104,6 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_output_options(match)
     _add_plot_options(match)
     _add_engine_option(match)
+    _add_threads_option(match)
     _add_budget_options(match)
 
     follow = _subcommand(commands, "follow", "match the files that come into a folder, as they come")
@@ -320,6 +321,11 @@ def _add_engine_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", default="auto", metavar="NAME", help=text)
 
 
+def _add_threads_option(parser: argparse.ArgumentParser) -> None:
+    text = "how many threads may match, or all: one for each core (default 1); the result is the same"
+    parser.add_argument("--threads", type=_threads, default=1, metavar="N", help=text)
+
+
 def _add_budget_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the budget")
     group.add_argument("--work", type=float, metavar="N", help="touches an event, on average; what is best is kept")
@@ -372,6 +378,10 @@ def _number(text: str) -> int:
     if not (text.isdecimal() and text.isascii()):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number")
     return int(text)
+
+
+def _threads(text: str) -> int | str:
+    return text if text == "all" else _number(text)
 
 
 class _ArgumentParser(argparse.ArgumentParser):

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> None:
     query = load_query(args)
     plot = _plot(args, query)
     options, who = reading_options(args, query, args.plot_value), budget_options(args)
-    options = dataclasses.replace(options, drop_duplicates=args.duplicates == "drop")
+    options = dataclasses.replace(options, drop_duplicates=args.duplicates == "drop", in_threads=args.threads != 1)
     from acep.events.files.stream import ROW, open_events
     from acep.runtime.passing import Passing
 
@@ -53,7 +53,13 @@ def run(args: argparse.Namespace) -> None:
             names["id"] = names["id"] or ROW
         if plot is not None:
             plot.settle(events.schema, names)
-        how = {"output": args.kind, "counts": not args.no_counts, "engine": args.engine, **names}
+        how = {
+            "output": args.kind,
+            "counts": not args.no_counts,
+            "engine": args.engine,
+            "threads": args.threads,
+            **names,
+        }
         if args.id is not None:
             how["duplicates"] = args.duplicates
         passing = Passing(query, events.schema, events.rows, **how, **who)
@@ -177,5 +183,8 @@ def _sum_up(passing: Passing, events: EventStream, budget: Any) -> None:
         say(str(passing.report))
         for line in loose_bounds(budget, passing):
             say(f"acep: {line}")
+    if (report := passing.report).fewer_threads:
+        threads = "1 thread" if report.threads == 1 else f"{report.threads} threads"
+        say(f"acep: matched by {threads}, and not more: {report.fewer_threads}")
     say_duplicates(events.duplicates)
     say_bad_lines(events.bad)

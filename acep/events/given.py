@@ -17,10 +17,20 @@ __all__ = ["are_paths", "given_table", "names_used"]
 
 
 def given_table(
-    events: Any, asked: Asked, *, ts: Any, type: Any, seq: Any, id: Any, duplicates: str = "drop", **_: Any
+    events: Any,
+    asked: Asked,
+    *,
+    ts: Any,
+    type: Any,
+    seq: Any,
+    id: Any,
+    duplicates: str = "drop",
+    threads: int = 1,
+    **_: Any,
 ) -> tuple[pa.Table, OwnRows]:
     """Return events as an Arrow table, and hold of the rows themselves; of files read only the columns that the queries
     use. With ``duplicates="refuse"`` a row of a file whose id came before is refused with its place, else it stays.
+    With more than one of the ``threads`` the columns of files are read side by side.
 
     Raises :class:`DataError` for anything but a table, the path of a file, or a list of paths.
     """
@@ -32,7 +42,8 @@ def given_table(
     from acep.events.files.stream import open_events
 
     rows = rows_of_paths(events, ts=ts, type=type)
-    options = replace(options_of(columns=columns, ts=ts, type=type, seq=seq, id=id), checks_ids=False)
+    options = options_of(columns=columns, ts=ts, type=type, seq=seq, id=id)
+    options = replace(options, checks_ids=False, in_threads=threads > 1)
     with open_events(events, options) as stream:
         table = stream.whole()
         return (settle_duplicates(table, id, place_of=stream.place_of) if duplicates == "refuse" else table), rows

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from acep.events.frames import to_table, unread_columns, unread_error
 from acep.events.nested import has_list, way_to
 from acep.events.records import Events, Id
 from acep.events.role_hints import id_type_error, role_hint
+from acep.events.side_by_side import results_of
 from acep.events.times import from_ticks, time_type
 from acep.plan.schema import Kind, Schema, TimeOf
 
@@ -40,6 +42,9 @@ __all__ = [
     "time_types",
     "to_table",
 ]
+
+LARGE = 1 << 16
+"""The least rows of a table whose columns threads convert."""
 
 
 @dataclass(frozen=True)
@@ -309,11 +314,19 @@ def events_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base
     return batch_of(table, schema, columns, base=base).events
 
 
-def batch_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base: int = 0, unique: bool = True) -> Batch:
+def batch_of(
+    table: pa.Table,
+    schema: Schema,
+    columns: tuple[str, ...],
+    *,
+    base: int = 0,
+    unique: bool = True,
+    threads: int = 1,
+) -> Batch:
     """Return the rows of a table as events in the order of (``ts``, ``seq``, row); only ``columns`` are converted.
 
     Ids are ``base`` plus the row's position, or the values of the id column. ``base`` is the number of rows that came
-    before; errors count from there. ``unique``: no id may come twice.
+    before; errors count from there. ``unique``: no id may come twice. ``threads`` convert the columns of a large table.
 
     Raises :class:`DataError` for a null in the time, seq or id column, for an id that comes twice, for a column
     that is missing or not of the kind that ``schema`` says, and for values that do not fit.
@@ -357,11 +370,19 @@ def batch_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base:
         column = column_of(name, there[name], kind, tick, schema.scale(name), base)
         return column if order is None else column.at(order)
 
-    types = None
-    if schema.type is not None:
-        types = column_of(schema.type, there[schema.type], Kind.STRING, tick)
-        types = types if order is None else types.at(order)
-    ids: Any = range(base, base + size) if schema.id is None else _ids(schema.id, there[schema.id], base, unique=unique)
+    def types_of_rows() -> Column | None:
+        if schema.type is None:
+            return None
+        column = column_of(schema.type, there[schema.type], Kind.STRING, tick)
+        return column if order is None else column.at(order)
+
+    def ids_of_rows() -> Any:
+        if schema.id is None:
+            return range(base, base + size)
+        return _ids(schema.id, there[schema.id], base, unique=unique)
+
+    tasks: list[Callable[[], Any]] = [types_of_rows, ids_of_rows, *(partial(attribute, name) for name in columns)]
+    types, ids, *attributes = results_of(tasks, threads if size >= LARGE else 1)
     if order is not None:
         ids = np.arange(base, base + size) if isinstance(ids, range) else ids
         ids = [ids[i] for i in order] if isinstance(ids, list) else ids[order]
@@ -369,7 +390,7 @@ def batch_of(table: pa.Table, schema: Schema, columns: tuple[str, ...], *, base:
         ts=ts if order is None else ts[order],
         types=types,
         ids=ids,
-        columns={name: attribute(name) for name in columns},
+        columns=dict(zip(columns, attributes, strict=True)),
         order=None if seq is None else seq[order],
     )
 

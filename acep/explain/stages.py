@@ -15,6 +15,7 @@ from acep.plan.assume import assumed_plan
 from acep.plan.choice import COUNTED, WINDOWS, choose, decides_at_once
 from acep.plan.compile import Plan, compile_query
 from acep.plan.dominance import lines as lines_of_dominance
+from acep.plan.lanes import why_no_slices, why_one_lane
 from acep.plan.lint.finding import tokens_of
 from acep.plan.lint.rules import lint_plan
 from acep.plan.prefilter import lines, worth
@@ -127,7 +128,18 @@ def _engine(plan: Plan, missing: str | None, source: bool) -> Iterator[str]:
     yield f"engine: reference, which runs every query: {why}"
 
 
+def _threads(plan: Plan) -> str:
+    """Return how many threads can match."""
+    why = why_one_lane(plan)
+    if why is None:
+        return "any number, which share the partitions"
+    if not (plan.finer or plan).keys and why_no_slices(plan) is None:
+        return "any number, which share slices of a table, but not of a stream"
+    return f"one, as {why}"
+
+
 def _native(plan: Plan, source: bool) -> Iterator[str]:
+    yield f"threads: {_threads(plan)}"
     plan = plan.finer or plan
     matches = choose(plan)
     yield f"engine: {_named(matches.engine)}: {matches.why}"

@@ -61,7 +61,8 @@ class Report:
     budget may change which are given. ``limited``: matches stopped at a limit, and there may be more. Under
     ``Budget(recover=)``, ``recovered`` match bundles were matched again exactly, around what was found of them, and
     ``unrecovered`` were not, for want of allowance; ``recovering`` of the touches went into that. With ``speculation``,
-    ``matches`` are those given and not taken back; ``retracted`` were taken back. ``str(report)`` says all that in
+    ``matches`` are those given and not taken back; ``retracted`` were taken back. ``threads`` could match at once;
+    ``fewer_threads`` says why they were fewer than were asked for. ``str(report)`` says all that in
     words; ``repr`` has the fields that are not as in a run of nothing.
 
     >>> print(Report(events=1000, made=40, work=2000, matches=3, seconds=0.5))
@@ -97,9 +98,13 @@ class Report:
     chosen: bool = False
     limited: bool = False
     retracted: int = 0
+    threads: int = 1
+    fewer_threads: str = ""
 
     @classmethod
-    def of(cls, counts: Counts, seconds: float = 0.0, *, chosen: bool = False) -> Report:
+    def of(
+        cls, counts: Counts, seconds: float = 0.0, *, chosen: bool = False, threads: tuple[int, str] = (1, "")
+    ) -> Report:
         """Return the report of a run.
 
         >>> Report.of(Counts(events=5, nodes=2, touches=7, matches=1)).work
@@ -121,6 +126,8 @@ class Report:
             bundle_interval=bundle_interval,
             unknown=counts.unknown if point_interval == UNKNOWN else "",
             chosen=chosen,
+            threads=threads[0],
+            fewer_threads=threads[1],
         )
 
     def __add__(self, other: Report) -> Report:
@@ -133,7 +140,8 @@ class Report:
         if not isinstance(other, Report):
             return NotImplemented
         told: dict[str, Any] = {name: _sum(getattr(self, name), getattr(other, name)) for name in SUMS}
-        told |= {name: max(getattr(self, name), getattr(other, name)) for name in ("memory", "match_memory")}
+        told |= {name: max(getattr(self, name), getattr(other, name)) for name in ("memory", "match_memory", "threads")}
+        told["fewer_threads"] = self.fewer_threads or other.fewer_threads
         told["chosen"] = self.chosen or other.chosen
         told["limited"] = self.limited or other.limited
         if told["shed"]:
@@ -185,6 +193,9 @@ class Report:
         if self.seconds > 0:
             rate = rate_text(self.events, self.seconds)
             first += f" in {self.seconds:.2f} s" + (f" ({rate} events/s)" if rate else "")
+        if self.threads > 1 or self.fewer_threads:
+            why = f" and not more: {self.fewer_threads}" if self.fewer_threads else ""
+            first += f", by {_count(self.threads, 'thread')}{why}"
         if self.refused:
             first += f"; {self.refused}"
         if self.duplicates:

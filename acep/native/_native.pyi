@@ -98,6 +98,29 @@ def gathered(parts: Sequence[MatchPart], back: int, ranks: NDArray[np.uint16]) -
 # One class of events: the codes of its types (None: any), and (program, sources) of the conditions on a single event.
 EventClass: TypeAlias = tuple[Words | None, Sequence[tuple[int, Words]]]
 
+def push_lanes(
+    lanes: Sequence[Session],
+    threads: int,
+    ts: Words,
+    types: Words | tuple[NDArray[np.signedinteger[Any]], Words] | None,
+    types_valid: Validity | None,
+    ids: Words | int | None,
+    columns: Sequence[Input],
+    last: bool = False,
+) -> None: ...  # as Session.push of each lane
+def push_ranges(
+    slices: Sequence[Session],
+    threads: int,
+    ranges: Sequence[tuple[int, int]],  # the rows that each session gets
+    ts: Words,
+    types: Words | tuple[NDArray[np.signedinteger[Any]], Words] | None,
+    types_valid: Validity | None,
+    ids: Words | int | None,
+    columns: Sequence[Input],
+    last: bool = False,
+) -> None: ...
+def finish_lanes(lanes: Sequence[Session], threads: int) -> None: ...
+
 class Session:
     def __init__(
         self,
@@ -140,6 +163,8 @@ class Session:
         columns: Sequence[Input],
         rows: int,
     ) -> None: ...
+    def begin_at(self, events: int) -> None: ...  # of a new session: so many events of the stream came before
+    def set_lane(self, number: int, lanes: int) -> None: ...  # of a new session that has all its plans
     def take_ways(self, index: int, future: int) -> None: ...  # 0 where it pays, 1 never, 2 always
     def begin_again(self, fresh: int) -> None: ...  # prepare for such rows; `fresh` of them come for the first time
     def repeated(self, events: int) -> None: ...  # how many events were pushed more than once, after loading

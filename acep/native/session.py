@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,9 @@ from acep.native import _native
 from acep.native.codes import Codes, words_of
 from acep.native.decoding import Decoder
 from acep.native.encoding import Encoder
+from acep.native.lanes import Lanes
 from acep.native.session_budget import SessionBudget
+from acep.native.slices import Slices
 from acep.plan.choice import WINDOWS, alone
 from acep.plan.compile import Plan
 from acep.plan.lower.tables import NotNativeError, PlanTables, SharedTables, lower
@@ -50,7 +52,10 @@ Ints = npt.NDArray[np.int64]
 
 class NativeSession:
     """The state of several plans over one stream. ``engines`` names the native engine of each plan; ``efforts``,
-    ``pace``, ``memory`` and ``recoveries`` are those of :class:`acep.native.session_budget.SessionBudget`.
+    ``pace``, ``memory`` and ``recoveries`` are those of :class:`acep.native.session_budget.SessionBudget`. Without
+    these, there may be several ``lanes``, which are a part of the state, and ``threads`` to run them
+    (:class:`acep.native.lanes.Lanes`). ``sliced``: the only batch is a table, and each thread runs a slice of it
+    (:class:`acep.native.slices.Slices`).
 
     Raises :class:`NotNativeError` where the core cannot run one of the plans.
     """
@@ -65,7 +70,11 @@ class NativeSession:
         recoveries: Mapping[int, Recovery] | None = None,
         *,
         revisable: bool = False,
+        lanes: int = 1,
+        threads: int = 1,
+        sliced: bool = False,
     ) -> None:
+        assert lanes == 1 or not (efforts or revisable)
         self.plans = tuple(plans)
         self._codes = codes = Codes()
         self._shared = shared = SharedTables()
@@ -79,13 +88,17 @@ class NativeSession:
         self.key_tables: Sequence[tuple[int, ...]] = [*shared.keys]  # partition tables, each as the columns of its key
         self.width = len(shared.columns)  # columns that the core takes
         self._made = programs, classes, self.width, keys
-        self._session = _native.Session(codes.texts, *self._made)
+        self.lanes, self.sliced = lanes, sliced
+        cores = [_native.Session(codes.texts, *self._made) for _ in range(lanes)]
         self._added = [
             (engine, self._arrays(table) | _needs(plan, engine))
             for plan, table, engine in zip(self.plans, tables, engines, strict=True)
         ]
-        for added in self._added:
-            self._session.add(*added)
+        for core in cores:
+            for added in self._added:
+                core.add(*added)
+        self._together = None if lanes == 1 else self._shared_by(cores, threads)
+        self._session = cores[0] if self._together is None else cast("_native.Session", self._together)
         self._session.take_ways(*WAYS)
         self.is_last = False  # no event comes after the batches that are pushed from now on
         self.tallies = False  # whether matches of some plan are only counted
@@ -115,6 +128,18 @@ class NativeSession:
         self.budget = SessionBudget(
             self._session, self._encoder, self._decoders, efforts, pace, memory, recoveries, revisable
         )
+
+    def _shared_by(self, cores: Sequence[_native.Session], threads: int) -> Lanes:
+        """Return several core sessions as one."""
+        if not self.sliced:
+            return Lanes(cores, threads)
+        span = max(plan.window.span or 0 for plan in self.plans)
+        return Slices(cores, threads, span=span, engines=[engine for engine, _ in self._added])
+
+    @property
+    def shares(self) -> int:
+        """Return in how many lanes or slices the work is shared."""
+        return self._together.used if isinstance(self._together, Slices) else self.lanes
 
     def _parts(self, shared: SharedTables, programs: list[Any], classes: list[Any]) -> tuple[list[Any], list[Any]]:
         """Return the programs and event classes as the core takes them, those that are given followed by the others."""
@@ -223,9 +248,10 @@ class NativeSession:
 
     @property
     def flows(self) -> bool:
-        """Return whether :meth:`blocks` can be called: one plan, without a budget, that makes matches one by one."""
+        """Return whether :meth:`blocks` can be called: one plan in one lane, without a budget, that makes matches one
+        by one."""
         names = [alone(engine) for engine, _ in self._added]
-        return len(names) == 1 and not self.budget.efforts and names[0] in ("merged", "nodes")
+        return len(names) == 1 and self.lanes == 1 and not self.budget.efforts and names[0] in ("merged", "nodes")
 
     def blocks(self, batch: Batch, most: int, together: int | None = None) -> Iterator[FoundColumns]:
         """Push a batch and yield the matches of the only plan in bounded memory: about ``most`` at a time, in the
@@ -282,7 +308,10 @@ class NativeSession:
         """Return the matches of a plan found since the last call; where bundles are recovered, only those of bundles
         that have ended."""
         found = self.budget.recoveries[plan].take() if plan in self.budget.recoveries else None
-        return self.columns(plan, self._session.take(plan)) if found is None else found
+        if found is not None:
+            return found
+        matches = self.columns(plan, self._session.take(plan))
+        return matches if self.lanes == 1 else replace(ordered(matches, _native.output_order), in_order=True)
 
     def columns(self, plan: int, given: dict[str, Any]) -> FoundColumns:
         """Return the matches that the core gave for a plan."""
@@ -377,7 +406,8 @@ class NativeSession:
         self._encoder.load(data)
         for number, plan in enumerate(changed):
             self.change(number, plan)
-        if not isinstance(data["core"], bytes):
+        states = [data["core"]] if self.lanes == 1 else data["core"]
+        if len(states) != self.lanes or not all(isinstance(state, bytes) for state in states):
             raise ValueError("core")
         self._session.load(data["core"], EARLIEST if self.clock is None else self.clock)
         if "kept_keys" in data:

@@ -20,7 +20,7 @@ from acep.pattern.automata import Automaton, moment_of
 from acep.pattern.tree import GraphArc, Query
 from acep.runtime.changing_tables import ChangingTables, tables_of
 from acep.runtime.one_table import some_matches, whole_result
-from acep.runtime.options import MatcherKeywords, MatchKeywords, StreamKeywords, StreamOptions, lists_options
+from acep.runtime.options import MatcherKeywords, MatchKeywords, StreamOptions, ThreadKeywords, lists_options
 from acep.runtime.table_stream import TableStream
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def match(events: Any, query: Named, *, output: Whole = "matches", **how: Unpack
 def match(events: Any, query: Listed, *, output: Whole = "matches", **how: Unpack[MatchKeywords]) -> list[Matches]: ...
 @overload
 def match(events: Any, query: Queries, *, output: str = "matches", **how: Unpack[MatchKeywords]) -> Any: ...
-@lists_options(StreamKeywords)
+@lists_options(ThreadKeywords)
 def match(
     events: Any,
     query: Queries,
@@ -74,7 +74,7 @@ def match(
     output: str = "matches",
     counts: bool = True,
     limit: int | None = None,
-    **options: Unpack[StreamKeywords],
+    **options: Unpack[ThreadKeywords],
 ) -> Any:
     """Find a pattern in a table of events.
 
@@ -105,6 +105,11 @@ def match(
     ``duplicates``: with ``id`` each id is the name of one event, and a row whose id came before is refused
     (``"refuse"``) or left out (``"drop"``; ``report.duplicates`` counts them).
 
+    ``threads``: how many may match at once, or ``"all"``, one for each core. Partitions are dealt out to them, and the
+    queries of a list that have none, so the result is the same and comes in the same order. Where they cannot be used,
+    one does all; ``report.threads`` says how many there were, and ``report.fewer_threads`` why not more
+    (docs/howto/threads.md).
+
     ``limit``: return at most so many matches of each query. They are the same each time, but not always the first in
     output order. The work stops once they are found, and takes no more memory than they and the partial matches need.
     It is only for ``output="matches"``.
@@ -123,7 +128,7 @@ def match(
     known = (*OUTPUTS, "exists", "batches")
     if not isinstance(output, str) or output not in known:
         raise QueryError(f"unknown output {output!r}", hint=suggest(str(output), known), code="option_invalid")
-    tables = TableStream(query, StreamOptions.of("match", options))
+    tables = TableStream(query, StreamOptions.of("match", options, ThreadKeywords))
     if not isinstance(counts, bool) or (not counts and output not in ("points", "bundles")):
         raise QueryError(
             "counts= is True, or for bundles and points False",
@@ -134,7 +139,9 @@ def match(
         raise QueryError("limit= is for matches", hint='output="matches"', code="option_invalid")
     most = None if limit is None else _number(limit)
     with memory_errors():
-        table, rows = given_table(events, tables.asked, **tables.columns, duplicates=tables.duplicates)
+        table, rows = given_table(
+            events, tables.asked, **tables.columns, duplicates=tables.duplicates, threads=tables.threads
+        )
         rows.first = tables.duplicates == "drop"
         tables.own_rows = rows
         if most is not None:
@@ -169,6 +176,8 @@ class Matcher(Generic[Result]):
     from 0 (``True``) or another number. Events may come in any order, and an event is final as soon as all smaller
     numbers have come. Nothing is given across a gap, unless ``lateness`` is given too and the time has passed by it.
     :attr:`gap` is the number that is waited for.
+
+    ``threads`` share batches of some thousand events and more. A snapshot may be restored with another number of them.
 
     With ``dynamic`` the arcs of an :class:`acep.Automaton` may come and go while the stream runs (:meth:`change`), and
     a query may be replaced by another version (:meth:`replace`).

@@ -40,6 +40,7 @@ class ChangingTables(TableStream):
     def __init__(self, query: Queries, options: StreamOptions) -> None:
         super().__init__(query, options)
         self.asked = replace(self.asked, queries=tuple(map(as_dynamic, self.asked.queries)))
+        self.use_one_thread("queries that change are matched in one thread")
         if self.limits is not None:
             raise QueryError(
                 "queries that change keep to no budget of work, time or memory",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from acep.errors import EngineError
 from acep.events.batch import Batch
 from acep.events.records import Events
+from acep.matches.bundle_chain import BundleChain
 from acep.matches.counted import Counted
 from acep.matches.records import Counts, Found, output_order
 from acep.native.compiled import chosen
@@ -17,6 +18,7 @@ from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.choice import COUNTED, UNITS, WINDOWS, EngineChoice, alone, decides_at_once, waits_from, with_allowance
 from acep.plan.compile import Plan
+from acep.plan.lanes import MOST_LANES, most_lanes, why_no_slices
 from acep.reference.runtime import ReferenceRuntime
 from acep.reference.state import dump_runtime, load_runtime
 from acep.runtime.finer_partitions import FinerExecutor, plain_record, record_of
@@ -81,14 +83,29 @@ class Executor(Protocol):
 
 class NativeExecutors:
     """The plans of a stream that run on the native core, in one session. ``finer``: those for which there is a finer
-    plan run as that one."""
+    plan run as that one. ``threads``: how many may run them. ``lanes``: those of the state to be loaded (``None``: as
+    many as the threads can use). ``is_whole``: the only batch is a table. Once started, ``fewer_threads`` says why the
+    lanes are fewer than the threads, and ``chains`` are those of the bundles of plans that run over slices of the
+    table."""
 
     def __init__(
-        self, engine: str, output: str, limits: Limits | None = None, *, revisable: bool = False, finer: bool = True
+        self,
+        engine: str,
+        output: str,
+        limits: Limits | None = None,
+        *,
+        revisable: bool = False,
+        finer: bool = True,
+        threads: int = 1,
+        lanes: int | None = None,
+        is_whole: bool = False,
     ) -> None:
         self.engine = engine
         self.limits = limits
         self.revisable = revisable
+        self.threads = threads
+        self.lanes, self.fewer_threads = lanes, ""
+        self.is_whole, self.chains = is_whole, dict[int, BundleChain]()
         self.finer = finer and not revisable
         self.efforts: dict[int, SheddingController | PartitionSampler] = {}
         self.recoveries: dict[int, Recovery] = {}
@@ -170,12 +187,42 @@ class NativeExecutors:
 
             pace = None if self.limits is None else self.limits.pace(self.plans[0].schema)
             memory = None if self.limits is None else self.limits.memory
+            lanes = self._lanes()
             self.session = NativeSession(
-                self.plans, self.engines, self.efforts, pace, memory, self.recoveries, revisable=self.revisable
+                self.plans,
+                self.engines,
+                self.efforts,
+                pace,
+                memory,
+                self.recoveries,
+                revisable=self.revisable,
+                lanes=lanes,
+                threads=self.threads,
+                sliced=bool(self.chains),
             )
             for number in range(len(self.plans)):
                 if self.tallies(number):
                     self.session.tally(number, self.tally)
+
+    def _lanes(self) -> int:
+        """Return in how many lanes the plans run."""
+        if self.threads == 1 and self.lanes is None:
+            return 1
+        lanes, self.fewer_threads = most_lanes(self.plans, self.threads)
+        waiting = [n for n, plan in enumerate(self.plans) if self.tallies(n) and not decides_at_once(plan)]
+        if self.limits is not None:
+            lanes, self.fewer_threads = 1, "a budget is spent in one thread"
+        elif waiting and self.output != "count":
+            lanes, self.fewer_threads = 1, "matches that wait for the end of their window are counted in one thread"
+        elif lanes == 1 and self.is_whole and not (self.plans[0].keys or self.inner):
+            if (why := why_no_slices(self.plans[0])) is None:
+                self.chains[0] = BundleChain(0, self.plans[0].window.span)
+                lanes, why = min(self.threads, MOST_LANES), ""
+            self.fewer_threads = why
+        if self.lanes is not None and self.lanes != lanes:
+            lanes = self.lanes
+            self.fewer_threads = "" if lanes >= self.threads else "the state that was restored has no more lanes"
+        return lanes
 
     @property
     def tally(self) -> str:
@@ -230,6 +277,10 @@ class NativeExecutor:
         return self.engine in ("dominance", "points")
 
     def counted(self) -> Counted | int | None:
+        counted, chain = self._counted(), self.natives.chains.get(self.number)
+        return chain.counted(counted) if chain is not None and isinstance(counted, Counted) else counted
+
+    def _counted(self) -> Counted | int | None:
         if self.engine == "dominance":
             return self.session.take_points(self.number)
         if self.natives.tallies(self.number):
@@ -264,7 +315,10 @@ class NativeExecutor:
         self.session.check(plan)
 
     def finish(self) -> Sequence[Found]:
-        return [] if self.engine == "dominance" else self.session.take(self.number)  # counted() returns match points
+        if self.engine == "dominance":
+            return []  # counted() returns match points
+        matches, chain = self.session.take(self.number), self.natives.chains.get(self.number)
+        return matches if chain is None else chain.matches(matches)
 
     def low(self) -> int | None:
         plan, clock = self.natives.plans[self.number], self.session.clock

@@ -46,6 +46,7 @@ def whole_result(tables: TableStream, table: pa.Table, output: str, *, counts: b
             )
         return tables.asked.give([ALONE[output](tables.anew(query), table) for query in tables.asked.queries])
     if table.num_columns or table.num_rows:
+        tables.is_whole = True
         tables.prepare(table.schema, output, counts=counts)
         if tables.stream is not None and tables.arrivals is None:
             tables.stream.expect_end()
@@ -61,6 +62,7 @@ def some_matches(tables: TableStream, table: pa.Table, limit: int) -> Any:
     """Return at most ``limit`` matches of each query; the work stops once they are found."""
     found: list[list[Sequence[Found]]] = [[] for _ in tables.asked.queries]
     table = _with_types(tables, table)
+    tables.use_one_thread("with a limit the work stops once there are enough matches")
     started = time.perf_counter()
     if tables.ready(table) and limit:
         assert tables.stream is not None

@@ -7,6 +7,7 @@ makes a :class:`StreamOptions` of them. :func:`lists_options` shows them in its 
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -29,8 +30,10 @@ __all__ = [
     "RevisedKeywords",
     "StreamKeywords",
     "StreamOptions",
+    "ThreadKeywords",
     "check_engine",
     "lists_options",
+    "thread_count",
 ]
 
 ENGINES = ("auto", "native", "reference")
@@ -76,7 +79,13 @@ class StreamKeywords(LearnKeywords, total=False):
     engine: str
 
 
-class MatchKeywords(StreamKeywords, total=False):
+class ThreadKeywords(StreamKeywords, total=False):
+    """The options of what may match in several threads."""
+
+    threads: int | str
+
+
+class MatchKeywords(ThreadKeywords, total=False):
     """The options of :func:`acep.match` other than ``output``."""
 
     counts: bool
@@ -93,12 +102,13 @@ class RevisedKeywords(StreamKeywords, total=False):
 
 class MatcherKeywords(RevisedKeywords, total=False):
     """The options of :class:`acep.Matcher`: also the types of columns, how late events may come, whether automata may
-    change, and whether ``seq`` counts all events."""
+    change, whether ``seq`` counts all events, and how many threads may match."""
 
     cast: Mapping[str, str] | None
     lateness: Any
     dynamic: bool
     seq_gaps: bool | int
+    threads: int | str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,8 +116,8 @@ class StreamOptions:
     """The options of a stream, as :func:`acep.match` and :class:`acep.Matcher` describe them. Raises
     :class:`DataError` for the name of a column that is no text, :class:`EngineError` for an unknown ``engine``,
     :class:`QueryError` for a ``lateness`` or a ``speculation`` of another type than spans of time have, for ``op`` or
-    ``duplicates`` without what it needs, a ``dynamic`` that is no truth value, or ``seq_gaps`` with options that it
-    excludes."""
+    ``duplicates`` without what it needs, a ``dynamic`` that is no truth value, ``seq_gaps`` with options that it
+    excludes, or ``threads`` that are no number of threads."""
 
     budget: Budget | None = None
     policy: Any = "history"
@@ -126,6 +136,7 @@ class StreamOptions:
     op: str | None = None
     dynamic: bool = False
     seq_gaps: bool | int = False
+    threads: int | str = 1
 
     def __post_init__(self) -> None:
         check_names(ts=self.ts, type=self.type, seq=self.seq, id=self.id, op=self.op, unit=self.unit)
@@ -136,6 +147,7 @@ class StreamOptions:
                     hint=f'write {name}="10 s"',
                     code="option_invalid",
                 )
+        thread_count(self.threads)
         if self.seq_gaps is not False:
             self._check_gaps()
         if self.op is not None and (self.lateness is None or self.id is None):
@@ -223,12 +235,31 @@ class StreamOptions:
         return None
 
 
+def thread_count(threads: Any) -> int:
+    """Return how many threads an option ``threads`` means. Raises :class:`QueryError` if it means none.
+
+    >>> thread_count(4), thread_count("all") >= 1
+    (4, True)
+    """
+    if threads == "all":
+        # Those that this process may use: a container or `taskset` may leave it fewer than there are.
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if isinstance(threads, bool) or not isinstance(threads, Integral) or int(threads) < 1:
+        raise QueryError(
+            f"threads={threads!r} is no number of threads",
+            hint='a whole number from 1, or "all" for as many as there are cores',
+            code="option_invalid",
+        )
+    return int(threads)
+
+
 ELSEWHERE = {
     "acep.parse(text, {name}=...)": ("errors", "weights", "surplus", "parameters", "functions"),
     "acep.read_events(path, {name}=...)": (
         *("cast", "format", "skip_bad_lines", "max_skipped", "max_line", "max_expansion", "max_columns"),
         *("delimiter", "quote", "decimal", "nulls", "multiline_cells"),
     ),
+    "acep.match and acep.Matcher(query, {name}=...)": ("threads",),
     "acep.Matcher(query, {name}=...)": ("lateness", "speculation", "op", "dynamic", "seq_gaps"),
 }
 """The calls that take an option, with their options, to be named where a function does not take it."""

@@ -20,7 +20,7 @@ from acep.matches.records import Found
 from acep.matches.report import Report
 from acep.pattern.tree import Query
 from acep.runtime.one_table import PART
-from acep.runtime.options import StreamKeywords, StreamOptions
+from acep.runtime.options import StreamOptions, ThreadKeywords
 from acep.runtime.stream import together
 from acep.runtime.table_stream import TableStream
 
@@ -40,13 +40,15 @@ class Passing:
     """
 
     def __init__(
-        self, query: Query, arrow: pa.Schema, rows: int, *, output: str, counts: bool, **options: Unpack[StreamKeywords]
+        self, query: Query, arrow: pa.Schema, rows: int, *, output: str, counts: bool, **options: Unpack[ThreadKeywords]
     ) -> None:
-        self.tables = tables = TableStream(query, StreamOptions.of("Passing.__init__", options))
+        self.tables = tables = TableStream(query, StreamOptions.of("Passing.__init__", options, ThreadKeywords))
         if output == "exists" and tables.limits is not None:
             raise QueryError(
                 "whether there is a match keeps to no budget of work, time or memory", code="option_invalid"
             )
+        if output == "exists":
+            tables.use_one_thread("the work stops at the first match")
         self.output, self.counts = output, counts
         tables.prepare(arrow if rows else tables.told(arrow), output, counts=counts)
         self.spent = self.longest = 0.0  # seconds of the processor in all, and of the longest batch

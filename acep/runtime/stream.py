@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from traceback import clear_frames
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from acep.matches.found_columns import FoundColumns, concatenate, ordered
 from acep.matches.records import Counts, Found, output_order
 from acep.native.compiled import native_sort
 from acep.plan.compile import Plan
+from acep.plan.lanes import MOST_LANES
 from acep.runtime.executors import Executor, NativeExecutor, NativeExecutors
 from acep.runtime.finer_partitions import FinerExecutor
 from acep.shedding.limits import Limits
@@ -33,7 +34,9 @@ __all__ = ["EVENTS", "SEVERAL", "Stream", "together"]
 
 FIRST = 256  # events in the first part of a batch; later parts have as many as their matches permit
 EVENTS = 4096  # the most events in a part of a batch whose matches are returned in blocks
+THREAD_EVENTS = 1 << 16  # the same where threads share a part
 
+INTERRUPTED = "an earlier call was interrupted, of which only a part was done"
 UNREAD = "not all blocks of an earlier batch were read"
 GIVEN_UP = ("shed", "skipped", "withheld")
 """The counts of what was given up for want of budget."""
@@ -44,6 +47,8 @@ class Stream:
     """The state of ``plans`` over one stream.
 
     ``finer``: events may be kept apart by what equalities tie. It must not be where ids are positions in a partition.
+    ``threads`` may run the plans that run on the native core; this changes no result. ``lanes``: of the state to be
+    loaded. ``is_whole``: one batch comes, which has all events.
     Batches come in stream order: no event may be older, by ``(ts, order)``, than one pushed before. Each method
     that returns matches returns one list per plan, in output order. If the requested ``output`` can be counted
     without making matches, the list is empty, and :meth:`counted` returns the counts.
@@ -59,13 +64,18 @@ class Stream:
         revisable: bool = False,
         names: Sequence[str] = (),
         finer: bool = True,
+        threads: int = 1,
+        lanes: int | None = None,
+        is_whole: bool = False,
     ) -> None:
         """Begin a stream. ``names`` are those of the plans, for errors.
 
         Raises :class:`EngineError` for a plan that the engine cannot run.
         """
         self.plans = tuple(plans)
-        self._natives = NativeExecutors(engine, output, limits, revisable=revisable, finer=finer)
+        self._natives = NativeExecutors(
+            engine, output, limits, revisable=revisable, finer=finer, threads=threads, lanes=lanes, is_whole=is_whole
+        )
         self._cores: list[Executor] = []
         for name, plan in zip(names or [""] * len(self.plans), self.plans, strict=True):
             with naming_query(name):
@@ -87,6 +97,21 @@ class Stream:
         core = self._cores[0]
         alone = len(self._cores) == 1 and isinstance(core, NativeExecutor | FinerExecutor) and core.flows
         return alone and self._session is not None and self._session.flows
+
+    @property
+    def threads(self) -> tuple[int, str]:
+        """Return how many threads run the plans, and why they are fewer than were asked for."""
+        natives = self._natives
+        if natives.threads == 1:
+            return 1, ""
+        if natives.session is None:
+            return 1, "the reference engine runs in one thread"
+        threads, why = min(natives.threads, natives.session.shares), natives.fewer_threads
+        if natives.session.sliced and threads < natives.threads:
+            why = (
+                "there is no partition attribute, and the table is too short for its windows to be cut into more slices"
+            )
+        return threads, why
 
     @property
     def natively(self) -> bool:
@@ -146,12 +171,18 @@ class Stream:
             before = self.counts.shed if self._tells_shed else 0
             self._events += len(batch)
             if self._session is not None:
-                self._session.push(batch)
+                self._do(self._session.push, batch)
             found = [in_order(core.push(batch)) for core in self._cores]
             if self._tells_shed and (shed := self.counts.shed - before):
                 message = "%d partial matches and events were shed in a batch of %d events"
                 logs.debug(__name__, message, shed, len(batch))
             return found
+
+    def _do(self, act: Callable[..., None], *arguments: Any) -> None:
+        """Call a function of the native session. If it is interrupted, it is unknown how far it came."""
+        self._halfway = INTERRUPTED
+        act(*arguments)
+        self._halfway = ""
 
     @property
     def _tells_shed(self) -> bool:
@@ -235,7 +266,8 @@ class Stream:
 
     def _parts(self, batch: Batch, most: int, *, paced: bool) -> Iterator[list[Sequence[Found]]]:
         """Push like :meth:`push`, in parts with about ``most`` matches each. ``paced``: time bounds the matches."""
-        size, begin = EVENTS if paced else FIRST, 0
+        most_events = EVENTS if self.threads[0] == 1 else THREAD_EVENTS
+        size, begin = EVENTS if paced or most_events > EVENTS else FIRST, 0
         while begin < len(batch):
             rest = batch.at(slice(begin, None))
             some = rest.at(next(rest.cuts(size)))
@@ -246,7 +278,7 @@ class Stream:
             yield from _cut(found, most)
             if not paced:
                 fit = most * len(some) // (2 * max([1, *map(len, found)]))
-                size = max(1, min(EVENTS, 2 * len(some), fit))
+                size = max(1, min(most_events, 2 * len(some), fit))
 
     def finish_blocks(self, most: int = ROWS) -> Iterator[list[Sequence[Found]]]:
         """End the stream like :meth:`finish`, but yield the matches in blocks."""
@@ -296,7 +328,7 @@ class Stream:
             self._newest = (clock + 1, None)
         with self._at_once():
             if self._session is not None:
-                self._session.advance(clock)
+                self._do(self._session.advance, clock)
             return [in_order(core.advance(clock)) for core in self._cores]
 
     def revise(self, removed: Batch | None, batch: Batch, again: int, fresh: int = 0) -> list[Sequence[Found]]:
@@ -318,7 +350,7 @@ class Stream:
         self._finished = True
         with self._at_once():
             if self._session is not None:
-                self._session.finish()
+                self._do(self._session.finish)
             return [in_order(core.finish()) for core in self._cores]
 
     def counted(self, plan: int) -> Counted | int | None:
@@ -364,16 +396,23 @@ class Stream:
         *,
         revisable: bool = False,
         finer: bool = True,
+        threads: int = 1,
     ) -> Stream:
         """Restore the stream that a snapshot was taken of. ``first`` are the plans with which it began, if they have
-        changed since.
+        changed since. The stream has the lanes of the snapshot, whatever the ``threads``.
 
         Raises :class:`SnapshotError` if the bytes are damaged or belong to other plans.
         """
-        stream = cls(first or plans, engine, output, limits, revisable=revisable, finer=finer)
+        one_lane = None if threads == 1 else 1
+        stream = cls(
+            first or plans, engine, output, limits, revisable=revisable, finer=finer, threads=threads, lanes=one_lane
+        )
         stream.plans = tuple(plans)
         payload = unseal(data, stream.fingerprint)
         try:
+            if (lanes := lanes_of(payload)) > 1:
+                stream = cls(first or plans, engine, output, limits, finer=finer, threads=threads, lanes=lanes)
+                stream.plans = tuple(plans)
             engines = [str(name) for name in payload["engines"]]
             if engine == "auto" and not engines:
                 stream = cls(first or plans, "reference", output, limits)
@@ -437,6 +476,15 @@ class Stream:
         schema = self.plans[0].schema
         held = dict(schema.times).get(schema.ts) if isinstance(schema, InputSchema) else None
         return str(tick) if held is None else value_text(from_ticks([int(tick)], schema.tick_ns, held)[0])
+
+
+def lanes_of(payload: Any) -> int:
+    """Return the number of lanes of a stream, from its state. Raises :class:`ValueError` for too many."""
+    native = payload["native"]
+    lanes = len(native["core"]) if native is not None and isinstance(native["core"], list) else 1
+    if not 1 <= lanes <= MOST_LANES:
+        raise ValueError("lanes")
+    return lanes
 
 
 def _listed(engines: Sequence[str]) -> str:

@@ -40,7 +40,7 @@ from acep.plan.compile import Plan, compile_query
 from acep.plan.reactions import attributes_of_input, types_of_all
 from acep.plan.schema import Schema
 from acep.runtime.absent import Absent
-from acep.runtime.options import StreamOptions
+from acep.runtime.options import StreamOptions, thread_count
 from acep.runtime.revised_stream import RevisedStream
 from acep.runtime.snapshot_origin import difference_of, difference_of_casts, origin_of
 from acep.runtime.stream import Stream, together
@@ -70,6 +70,7 @@ class TableStream:
         self.engine, self.columns = options.engine, options.columns
         self.asked = replace(asked, queries=tuple(tolerant(one, options.budget) for one in asked.queries))
         self.limits = options.limits()
+        self.threads, self.fewer_threads = thread_count(options.threads), ""  # those that may match, and why not more
         self.first, self.budget = self.asked.queries, options.budget
         self.lateness, self.op, self.speculation = options.lateness, options.op, options.speculation
         self.first_number, self.duplicates = options.first_number, options.duplicates
@@ -90,6 +91,7 @@ class TableStream:
         self.seen: SeenIds | None = None  # of events at the latest time, where these come in order
         self.seconds = 0.0
         self.finished = False
+        self.is_whole = False  # all events come as one table
         self._layouts: dict[int, tuple[Plan, Layout]] = {}
         # Of a whole table that a user gave. Where duplicates are dropped, an id may be that of several rows.
         self.own_rows = OwnRows(first=True) if self.duplicates == "drop" and self.columns["id"] is not None else None
@@ -126,7 +128,15 @@ class TableStream:
         if self.arrivals is not None and self.arrivals.speculates:
             self.revised = RevisedStream(self.plans, self.engine, self.limits)
         else:
-            self.stream = Stream(self.plans, self.engine, output, self.limits, names=self.asked.names)
+            self.stream = Stream(
+                self.plans,
+                self.engine,
+                output,
+                self.limits,
+                names=self.asked.names,
+                threads=self.usable_threads,
+                is_whole=self.is_whole,
+            )
         self._change_first()
         self.absent = Absent(self.plans, self.asked.names)
         self.arrow = pa.schema([f.remove_metadata() for f in arrow])
@@ -184,7 +194,7 @@ class TableStream:
         their place among all that have come."""
         assert self.schema is not None
         columns = dict.fromkeys(column for plan in self.plans for column in plan.columns)
-        batch = batch_of(table, self.schema, tuple(columns), base=self.came, unique=unique)
+        batch = batch_of(table, self.schema, tuple(columns), base=self.came, unique=unique, threads=self.usable_threads)
         if numbers is not None and self.schema.id is None:
             batch = Batch(batch.ts, batch.types, numbers, batch.columns, batch.order)
         for name, plan in zip(self.asked.names, self.plans, strict=True):
@@ -470,7 +480,8 @@ class TableStream:
         """Return the report of the work done so far, for all queries together."""
         source = self.stream or self.revised
         counts = self._with_late(source.counts if source else Counts())
-        report = Report.of(counts, self.seconds, chosen=any(plan.chooses for plan in self.plans))
+        chosen = any(plan.chooses for plan in self.plans)
+        report = Report.of(counts, self.seconds, chosen=chosen, threads=self._threads_used())
         return replace(report, points=self.groups.get("points"), bundles=self.groups.get("bundles"))
 
     def report_of(self, number: int) -> Callable[[], Report]:
@@ -478,7 +489,25 @@ class TableStream:
         source = self.stream or self.revised
         counts = self._with_late(source.counts_of(number) if source else Counts())
         chosen = bool(self.plans) and self.plans[number].chooses
-        return partial(Report.of, counts, self.seconds, chosen=chosen)
+        return partial(Report.of, counts, self.seconds, chosen=chosen, threads=self._threads_used())
+
+    def use_one_thread(self, why: str) -> None:
+        """Match in one thread from the start, and report why."""
+        if self.threads > 1:
+            self.fewer_threads = why
+
+    @property
+    def usable_threads(self) -> int:
+        """Return how many threads may be used, so far as it is known."""
+        return 1 if self.fewer_threads else self.threads
+
+    def _threads_used(self) -> tuple[int, str]:
+        """Return how many threads match, and why they are fewer than were asked for."""
+        if self.fewer_threads or self.threads == 1:
+            return 1, self.fewer_threads
+        if self.revised is not None:
+            return 1, "a stream that is revised is matched in one thread"
+        return (1, "") if self.stream is None else self.stream.threads
 
     def _with_late(self, counts: Counts) -> Counts:
         """Return the counts with the events that came too late or again, which were no events to the engines, and with
@@ -540,7 +569,13 @@ class TableStream:
         if self.revised is not None:
             self.revised.restore(payload["stream"])
         else:
-            self.stream = Stream.restore(self.plans, as_bytes(payload["stream"]), self.engine, limits=self.limits)
+            self.stream = Stream.restore(
+                self.plans,
+                as_bytes(payload["stream"]),
+                self.engine,
+                limits=self.limits,
+                threads=self.usable_threads,
+            )
 
     def restored(self, data: bytes) -> TableStream:
         """Return a stream with the state of :meth:`snapshot`. Raises :class:`SnapshotError` for other bytes."""
@@ -549,6 +584,7 @@ class TableStream:
             raise other_casts
         other = self.anew()
         other.limits, other.budget = self.limits, self.budget
+        other.threads, other.fewer_threads = self.threads, self.fewer_threads
         try:
             other._take_queries(payload)
             other.rows = int(payload["rows"])

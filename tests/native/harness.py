@@ -16,8 +16,9 @@ from acep.events.tables import batch_of, schema_of
 from acep.learning.policy import Policy
 from acep.matches.counted import Row
 from acep.matches.records import Found, output_order
+from acep.native.lanes import Lanes
 from acep.native.session import NativeSession
-from acep.pattern.tree import Query
+from acep.pattern.tree import Output, Query
 from acep.plan.choice import alone
 from acep.plan.compile import Plan, compile_query
 from acep.plan.dominance import reason_against
@@ -37,6 +38,7 @@ __all__ = [
     "controlled",
     "engines_of",
     "enumerated",
+    "lanes_for",
     "letters",
     "pieces",
     "plan_of",
@@ -211,20 +213,36 @@ def summed(rows: Iterable[Row], engine: str) -> dict[Any, tuple[Any, ...]]:
     return sums
 
 
-def compare(plan: Plan, batch: Batch, engines: Sequence[str], rng: Random, truth: str = "reference") -> NativeSession:
+def lanes_for(plan: Plan, engines: Sequence[str], lanes: int) -> int:
+    """So many lanes, or one for a plan or an engine that has no more."""
+    one = "compressed" in map(alone, engines) or (plan.keys and plan.strict and plan.query.output is not Output.ALL)
+    return 1 if one else lanes
+
+
+def compare(
+    plan: Plan,
+    batch: Batch,
+    engines: Sequence[str],
+    rng: Random,
+    truth: str = "reference",
+    lanes: int | None = None,
+) -> NativeSession:
     """Check that engines find what the reference runtime finds, or what the first of them does, and list no match later
-    than it: in batches of a random size, after watermarks and after restarts, and with each way to save work taken
-    always, never, or where it pays.
+    than it: in batches of a random size, after watermarks and after restarts, with each way to save work taken always,
+    never, or where it pays, and in some lanes on some threads. ``lanes``: in so many, if the plan can.
 
     Raises :class:`AssertionError` where one does not.
     """
 
     ways = rng.choice((0, 1, 2, 2)), rng.choice((0, 1, 2, 2))
     expects_end = rng.random() < 0.5
+    lanes = lanes_for(plan, engines, rng.choice((1, 2, 3, 7)) if lanes is None else lanes)
 
     def begin() -> NativeSession:
-        session = session_of(plan, *engines)
+        session = session_of(plan, *engines, lanes=lanes, threads=rng.choice((1, 1, 1, 2, 3)))
         session._session.take_ways(*ways)
+        if isinstance(session._session, Lanes):
+            session._session.few = 0
         return session
 
     def collect(due: list[Found], last: bool) -> None:

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import acep
-from acep.runtime.options import LearnKeywords, MatcherKeywords, MatchKeywords, StreamKeywords, StreamOptions
+from acep.runtime.options import (
+    LearnKeywords,
+    MatcherKeywords,
+    MatchKeywords,
+    StreamKeywords,
+    StreamOptions,
+    thread_count,
+)
 from tests.test_imports import FOLDERS, ROOT
 
 OPTIONS = StreamOptions.__dataclass_fields__
 NOT_LEARNED = {"engine"}
+OF_THREADS = {"threads"}
 OF_MATCHER = {"cast", "lateness", "speculation", "op", "dynamic", "seq_gaps"}
 
 
@@ -42,8 +52,8 @@ ENTRIES: dict[str, Callable[[], Callable[..., Any]]] = {
 def test_types_and_defaults_are_of_the_same_options() -> None:
     types = {name: known.__forward_arg__ for name, known in MatcherKeywords.__annotations__.items()}
     assert types == {name: field.type for name, field in OPTIONS.items()}
-    assert set(StreamKeywords.__annotations__) == set(OPTIONS) - OF_MATCHER
-    assert set(LearnKeywords.__annotations__) == set(OPTIONS) - NOT_LEARNED - OF_MATCHER
+    assert set(StreamKeywords.__annotations__) == set(OPTIONS) - OF_MATCHER - OF_THREADS
+    assert set(LearnKeywords.__annotations__) == set(OPTIONS) - NOT_LEARNED - OF_MATCHER - OF_THREADS
     assert set(MatchKeywords.__annotations__) == {*OPTIONS, "counts", "limit"} - OF_MATCHER
 
 
@@ -51,6 +61,7 @@ def test_types_and_defaults_are_of_the_same_options() -> None:
 def test_signatures_show_the_options(name: str) -> None:
     parameters = inspect.signature(ENTRIES[name]()).parameters
     wanted = set(OPTIONS) - (NOT_LEARNED if name == "learn" else set()) - (set() if name == "Matcher" else OF_MATCHER)
+    wanted -= set() if name in ("match", "Matcher") else OF_THREADS
     shown = {one: parameters[one] for one in wanted}
     assert {one: held.default for one, held in shown.items()} == {one: OPTIONS[one].default for one in wanted}
     assert {one: held.annotation for one, held in shown.items()} == {one: OPTIONS[one].type for one in wanted}
@@ -80,6 +91,20 @@ def test_an_option_of_a_query_is_named() -> None:
 def test_what_takes_an_option_is_named(name: str, where: str) -> None:
     with pytest.raises(TypeError, match=re.escape(f"; {where} takes it")):
         acep.match("events.csv", "PATTERN A a", **{name: "x"})
+
+
+@pytest.mark.parametrize("threads", [0, -1, True, 1.5, "2", "most", None])
+def test_threads_that_are_no_number_of_threads_are_refused(threads: Any) -> None:
+    for entry in (partial(acep.match, {"ts": [1], "type": ["A"]}), acep.Matcher):
+        with pytest.raises(acep.QueryError, match="is no number of threads") as caught:
+            entry("PATTERN A a", threads=threads)
+        assert caught.value.code == "option_invalid"
+        assert '"all"' in caught.value.hint
+
+
+def test_all_threads_are_those_that_the_process_may_use() -> None:
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    assert thread_count("all") == available
 
 
 def test_a_type_checker_knows_the_results(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ class Options:
     ``texts`` are columns of JSON that stay texts, whatever they look like. ``casts_are_there``: each column that is
     cast must be in some file; ``remarks``: warnings are given.
     ``drop_duplicates``: rows whose ids came before are left out, else they are refused. Without ``checks_ids`` that is
-    left to whoever matches the events.
+    left to whoever matches the events. With ``in_threads`` the columns of Parquet are read side by side.
 
     Of CSV: the ``delimiter`` between cells (``None``: by the name of the file), whether cells may stand in ``quotes``,
     the sign before ``decimal`` places, the texts that are ``nulls`` beside the empty one, and whether cells may hold
@@ -61,6 +61,7 @@ class Options:
     remarks: bool = True
     drop_duplicates: bool = False
     checks_ids: bool = True
+    in_threads: bool = False
 
     def check_forms(self, forms: Collection[str]) -> None:
         """Raise :class:`DataError` for an option that says how CSV is written if no file is CSV. ``forms`` are those of

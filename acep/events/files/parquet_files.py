@@ -66,7 +66,7 @@ class ParquetFile:
         n_bytes = 0
         try:
             with pq.ParquetFile(self.source.path, **self._how) as opened:
-                for batch in opened.iter_batches(self._rows, columns=roots, use_threads=False):
+                for batch in opened.iter_batches(self._rows, columns=roots, use_threads=self._options.in_threads):
                     table = pa.Table.from_batches([batch])
                     n_bytes += table.nbytes
                     check_expansion(self.source, self._options, n_bytes, "read")

@@ -146,6 +146,30 @@ private:
     std::vector<int64_t> moved;
 };
 
+// Sort places stably by the end of their matches. The matches of some lanes come as a few rising runs: these are merged.
+void sort_by_end(const Trails& t, std::vector<int64_t>& places) {
+    constexpr size_t most_runs = 64;
+    const auto earlier = [&t](int64_t a, int64_t b) {
+        return t.end[static_cast<size_t>(a)] < t.end[static_cast<size_t>(b)];
+    };
+    std::vector<std::ptrdiff_t> edges{0};
+    for (size_t i = 1; i < t.n && edges.size() <= most_runs; ++i) {
+        if (t.end[i - 1] > t.end[i]) edges.push_back(static_cast<std::ptrdiff_t>(i));
+    }
+    if (edges.size() > most_runs) return std::stable_sort(places.begin(), places.end(), earlier);
+    edges.push_back(static_cast<std::ptrdiff_t>(t.n));
+    while (edges.size() > 2) {
+        std::vector<std::ptrdiff_t> merged{0};
+        for (size_t k = 2; k < edges.size(); k += 2) {
+            std::inplace_merge(places.begin() + edges[k - 2], places.begin() + edges[k - 1], places.begin() + edges[k],
+                               earlier);
+            merged.push_back(edges[k]);
+        }
+        if (edges.size() % 2 == 0) merged.push_back(edges.back());
+        edges.swap(merged);
+    }
+}
+
 }  // namespace
 
 void check(const Trails& t) {
@@ -167,11 +191,7 @@ bool in_order(const Trails& t) {
 std::vector<int64_t> output_order(const Trails& t) {
     std::vector<int64_t> places(t.n);
     std::iota(places.begin(), places.end(), int64_t{0});
-    if (!std::is_sorted(t.end, t.end + t.n)) {
-        std::stable_sort(places.begin(), places.end(), [&t](int64_t a, int64_t b) {
-            return t.end[static_cast<size_t>(a)] < t.end[static_cast<size_t>(b)];
-        });
-    }
+    sort_by_end(t, places);
     Groups groups(t);
     for (size_t begin = 0; begin < t.n;) {
         size_t stop = begin + 1;

@@ -18,9 +18,10 @@ struct CountRows {
     Numbers<int64_t> first, last, bundle;
     Numbers<int64_t> error;  // scaled; the least error of the row
     Numbers<int64_t> count;
+    Numbers<int64_t> at;     // the number in the stream of the event that began the row
 
     size_t size() const { return first.size(); }
-    // Add a row without its count.
+    // Add a row without its count and its event.
     void add(const int64_t* key, size_t width, int64_t from, int64_t to, int64_t in, int64_t cost) {
         keys.insert(keys.end(), key, key + width);
         first.push_back(from);
@@ -39,7 +40,9 @@ struct Tally {
     CountRows rows;
     std::vector<uint32_t> row;  // by partition: the number of its last row plus one; 0: none
 
-    void add(uint32_t partition, const int64_t* key, size_t width, int64_t end, int64_t in, int64_t cost) {
+    // `at_event`: the number in the stream of the event by which the match is known.
+    void add(uint32_t partition, const int64_t* key, size_t width, int64_t end, int64_t in, int64_t cost,
+             int64_t at_event) {
         ++total;
         if (kind == count) return;
         if (row.size() <= partition) row.resize(size_t{partition} + 1);
@@ -55,6 +58,7 @@ struct Tally {
         }
         rows.add(key, width, kind == bundles ? in : end, end, in, cost);
         rows.count.push_back(1);
+        rows.at.push_back(at_event);
         row[partition] = static_cast<uint32_t>(rows.size());
     }
 };
@@ -68,6 +72,8 @@ struct Output {
     Numbers<uint16_t> vars;
     Numbers<int64_t> values;   // n times the number of RETURN values
     Numbers<uint8_t> valid;    // as `values`
+
+    Numbers<int64_t> at;       // of match points alone: the number in the stream of the event of each
 
     bool ordered = false;      // the matches are known to be in output order, by end and ids
     bool uniform = false;      // all matches bind the variables of `shape`, in this order
@@ -94,7 +100,7 @@ struct Output {
         vars.resize(n);
     }
     void clear_matches() {
-        for (auto* column : {&start, &end, &error, &bundle, &keys, &ids, &values}) column->clear();
+        for (auto* column : {&start, &end, &error, &bundle, &keys, &ids, &values, &at}) column->clear();
         vars.clear();
         valid.clear();
         offsets = {0};

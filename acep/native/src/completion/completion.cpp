@@ -513,7 +513,7 @@ void Completion::give(uint32_t partition, const Binding& b) {
     const int64_t* keys = partitions_.key(partition);
     ++work_.matches;
     if (o.tally.kind != Tally::off) {
-        return o.tally.add(partition, keys, partitions_.width(), b.end, bundle, b.error);
+        return o.tally.add(partition, keys, partitions_.width(), b.end, bundle, b.error, arrived);
     }
     o.add(b.start, b.end, b.error, bundle, keys, partitions_.width());
     o.ids.insert(o.ids.end(), b.ids.begin(), b.ids.end());

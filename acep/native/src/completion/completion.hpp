@@ -39,6 +39,8 @@ public:
     Completion(const Tables& tables, EventClassifier& classifier, Partitions& partitions, Arena& arena, Output& output,
                Work& work, Nodes alive, EndNodes end_nodes);
 
+    int64_t arrived = 0;  // the number in the stream of the current event
+
     // Call these functions in this order for each event. `before` decides the runs whose window is over. `trail` takes
     // a sequence of bound events that may end with the event, newest first, and the error of its node, which is in
     // `state`; it returns whether no match of which this one is the beginning can be given. `after` ends the event.

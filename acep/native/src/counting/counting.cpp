@@ -1,6 +1,9 @@
 // Counting of matches by event, error and bundle.
 #include "counting/counting.hpp"
 
+#include <algorithm>
+#include <numeric>
+
 namespace acep {
 
 BigInteger Amount::product(const BigInteger& a, const BigInteger& b) {
@@ -167,8 +170,8 @@ void CountingEngine::give(Part& part, uint32_t partition, const Event& event) {
     if (asked_ == Asked::bundles) {
         if (open_.size() <= partition) open_.resize(parts_.size());
         Open& open = open_[partition];
-        if (open.any && first != bundle) row(partition, first, last, first, open.best, &open.count);
-        if (!open.any || first != bundle) open = {found_[0].error, {}, true};
+        if (open.any && first != bundle) row(partition, first, last, first, open.best, &open.count, open.at);
+        if (!open.any || first != bundle) open = {found_[0].error, {}, true, arrived};
         for (const Found& f : found_) {
             open.best = std::min(open.best, f.error);
             open.count.add(f.count);
@@ -176,13 +179,14 @@ void CountingEngine::give(Part& part, uint32_t partition, const Event& event) {
         return;
     }
     for (const Found& f : found_) {
-        row(partition, event.ts, event.ts, bundle, f.error, asked_ == Asked::ends ? &f.count : nullptr);
+        row(partition, event.ts, event.ts, bundle, f.error, asked_ == Asked::ends ? &f.count : nullptr, arrived);
     }
 }
 
 void CountingEngine::row(uint32_t partition, int64_t first, int64_t last, int64_t bundle, int64_t error,
-                         const Amount* count) {
+                         const Amount* count, int64_t at) {
     rows_.add(partitions_.key(partition), partitions_.width(), first, last, bundle, error);
+    rows_.at.push_back(at);
     if (count == nullptr) return;
     if (count->fits()) {
         rows_.count.push_back(count->small());
@@ -195,14 +199,36 @@ void CountingEngine::row(uint32_t partition, int64_t first, int64_t last, int64_
 void CountingEngine::close(uint32_t partition) {
     if (partition >= open_.size() || !open_[partition].any) return;
     const Bundle& bundle = parts_[partition].bundle;
-    row(partition, bundle.first, bundle.last_ts, bundle.first, open_[partition].best, &open_[partition].count);
+    const Open& open = open_[partition];
+    row(partition, bundle.first, bundle.last_ts, bundle.first, open.best, &open.count, open.at);
     open_[partition] = {};
+}
+
+void CountingEngine::Rows::sort() {
+    if (std::is_sorted(at.begin(), at.end())) return;
+    std::vector<size_t> order(size()), place(size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(), [this](size_t a, size_t b) { return at[a] < at[b]; });
+    for (size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
+    for (auto& [row, number] : large) row = place[row];
+    std::sort(large.begin(), large.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    const size_t width = keys.size() / order.size();
+    const auto arrange = [&](Numbers<int64_t>& column, size_t each) {
+        Numbers<int64_t> arranged(column.size());
+        for (size_t i = 0; i < order.size() && !column.empty(); ++i) {
+            std::copy_n(column.data() + order[i] * each, each, arranged.data() + i * each);
+        }
+        column.swap(arranged);
+    };
+    arrange(keys, width);
+    for (auto* column : {&first, &last, &bundle, &error, &count, &at}) arrange(*column, 1);
 }
 
 CountingEngine::Rows CountingEngine::take(bool all) {
     if (all) {
         for (uint32_t p = 0; p < parts_.size(); ++p) close(p);
     }
+    rows_.sort();
     return std::exchange(rows_, {});
 }
 

@@ -35,8 +35,11 @@ public:
     // Final rows. A count that is too large for 64 bits is -1 there, and `large` has it with the number of its row.
     struct Rows : CountRows {
         std::vector<std::pair<size_t, BigInteger>> large;
+
+        // Sort the rows by the events that began them: bundles come as they end.
+        void sort();
     };
-    // Take the final rows. With `all`, bundles that later matches could join are closed and taken too.
+    // Take the final rows, in the order of the events that began them. With `all`, bundles that later matches could join are closed and taken too.
     Rows take(bool all);
     // Return the number of all matches so far, by error (scaled).
     std::vector<std::pair<int64_t, BigInteger>> totals() const;
@@ -58,6 +61,7 @@ private:
         int64_t best = 0;
         Amount count;
         bool any = false;
+        int64_t at = 0;  // the number in the stream of the first event that ends a match of it
     };
     struct Found {
         int64_t error;
@@ -73,7 +77,8 @@ private:
     void sums(Part& part, uint32_t pattern, int64_t key, int64_t low);
     void found(int64_t error, const Amount& count);
     void give(Part& part, uint32_t partition, const Event& event);
-    void row(uint32_t partition, int64_t first, int64_t last, int64_t bundle, int64_t error, const Amount* count);
+    void row(uint32_t partition, int64_t first, int64_t last, int64_t bundle, int64_t error, const Amount* count,
+             int64_t at);
     void close(uint32_t partition);
 
     Asked asked_;

@@ -300,7 +300,10 @@ void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
 
 // Let an event extend the existing nodes, and begin new ones.
 void NodeEngine::take_in(Part& part, uint32_t partition, const Event& event) {
-    if (completion_) completion_->before(partition, event);
+    if (completion_) {
+        completion_->arrived = arrived;
+        completion_->before(partition, event);
+    }
     const int64_t low = oldest_start(event);
     for (const Turn& turn : turns(event.pattern)) {
         if (turn.state == 0) {

@@ -254,6 +254,7 @@ void NodeEngine::dominate(Part& part, uint32_t partition, const Event& event, in
         const int64_t bundle = part.bundle.at(event.ts, event.position, tables_.span, tables_.counted);
         output_.add(event.ts, event.ts, best, bundle, partitions_.key(partition), partitions_.width());
         output_.offsets.push_back(0);
+        output_.at.push_back(arrived);
         ++work_.matches;
         if (shed_) shed_->hit();
         if (shed_ && shed_->clears()) admission_.clears = true;

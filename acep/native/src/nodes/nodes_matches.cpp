@@ -153,7 +153,7 @@ bool NodeEngine::give_match(uint32_t partition, const Ending& root, const Event&
     const int64_t* keys = partitions_.key(partition);
     const size_t width = partitions_.width();
     if (output_.tally.kind != Tally::off && tables_.unambiguous) {
-        output_.tally.add(partition, keys, width, event.ts, root.bundle, root.error);
+        output_.tally.add(partition, keys, width, event.ts, root.bundle, root.error, arrived);
         return true;
     }
     if (bounded() && !may_give(length)) return false;
@@ -176,7 +176,8 @@ bool NodeEngine::give_match(uint32_t partition, const Ending& root, const Event&
 void NodeEngine::count_written(uint32_t partition) {
     Output& o = output_;
     for (size_t i = 0; i < o.size(); ++i) {
-        o.tally.add(partition, partitions_.key(partition), partitions_.width(), o.end[i], o.bundle[i], o.error[i]);
+        o.tally.add(partition, partitions_.key(partition), partitions_.width(), o.end[i], o.bundle[i], o.error[i],
+                    arrived);
     }
     o.clear_matches();
 }

@@ -14,6 +14,7 @@ inline nanobind::dict taken(CountRows&& rows) {
     found["bundle"] = array(std::move(rows.bundle));
     found["error"] = array(std::move(rows.error));
     found["count"] = array(std::move(rows.count));
+    found["at"] = array(std::move(rows.at));
     return found;
 }
 
@@ -38,6 +39,7 @@ inline nanobind::dict taken(Output& o) {
     found["vars"] = array(std::move(o.vars));
     found["values"] = array(std::move(o.values));
     found["valid"] = array(std::move(o.valid));
+    found["at"] = array(std::move(o.at));
     found["ordered"] = o.ordered;
     found["shape"] = o.uniform ? array(std::move(o.shape)) : nanobind::none();
     o.ordered = o.uniform = false;

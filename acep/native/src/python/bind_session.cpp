@@ -7,12 +7,12 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "merged/compressed.hpp"
 #include "nodes/nodes.hpp"
 #include "prefilter/windows.hpp"
 #include "python/bind_output.hpp"
+#include "python/given_batch.hpp"
 #include "shedding/sampling_units.hpp"
 
 namespace nb = nanobind;
@@ -178,80 +178,11 @@ size_t add(BoundSession& self, const std::string& engine, const nb::dict& arrays
     return self.engines.size() - 1;
 }
 
-// Use types as indices of type T into a list of codes; false if they have another type or are out of range.
-template <class T>
-bool places(const nb::object& object, const Words& codes, Batch& batch) {
-    Values<T> held;
-    if (!nb::try_cast(object, held, false)) return false;
-    if (held.shape(0) != batch.size) throw std::invalid_argument("columns: of different lengths");
-    T least = 0, greatest = 0;
-    for (size_t i = 0; i < batch.size; ++i) {
-        least = std::min(least, held.data()[i]);
-        greatest = std::max(greatest, held.data()[i]);
-    }
-    if (least < 0 || static_cast<size_t>(greatest) >= codes.shape(0)) return false;
-    batch.types = {held.data(), sizeof(T), codes.data(), nullptr};
-    return true;
-}
-
-// A batch, and the arrays of Python that it refers to.
-struct GivenBatch {
-    Batch batch;
-    std::vector<Words> words;
-    std::vector<Bytes> bytes;
-    std::optional<Words> list;
-
-    GivenBatch(const BoundSession& self, const Words& ts, const nb::object& types, const nb::object& types_valid,
-               const nb::object& ids, const nb::sequence& columns) {
-        batch.size = ts.shape(0);
-        batch.ts = ts.data();
-        if (nb::isinstance<nb::tuple>(types)) {
-            const auto pair = nb::cast<nb::tuple>(types);
-            if (pair.size() != 2) throw std::invalid_argument("types: pairs of places and codes");
-            list.emplace(nb::cast<Words>(pair[1]));
-            nb::object at = pair[0];
-            const bool fits = places<int8_t>(at, *list, batch) || places<int16_t>(at, *list, batch) ||
-                              places<int32_t>(at, *list, batch) || places<int64_t>(at, *list, batch);
-            if (!fits) throw std::invalid_argument("types: no places in the codes");
-        } else {
-            batch.types.values = held(words, types);
-        }
-        batch.types.valid = held(bytes, types_valid);
-        if (nb::isinstance<nb::int_>(ids)) {
-            batch.first_id = nb::cast<int64_t>(ids);
-            int64_t last;
-            if (batch.first_id == Batch::NO_IDS ||
-                __builtin_add_overflow(batch.first_id, static_cast<int64_t>(batch.size), &last)) {
-                throw std::invalid_argument("ids: beyond 64 bits");
-            }
-        } else {
-            batch.ids = held(words, ids);
-        }
-        for (nb::handle c : columns) {
-            auto pair = nb::cast<nb::tuple>(c);
-            if (pair.size() != 2) throw std::invalid_argument("columns: pairs of values and validity");
-            const int64_t* values = held(words, pair[0]);
-            if (values == nullptr) throw std::invalid_argument("columns: no values");
-            batch.columns.push_back({values, held(bytes, pair[1])});
-        }
-        if (batch.columns.size() != self.columns) throw std::invalid_argument("columns: too few or too many");
-    }
-
-private:
-    template <class T>
-    const T* held(std::vector<Values<T>>& all, nb::handle object) {
-        if (object.is_none()) return nullptr;
-        all.push_back(nb::cast<Values<T>>(object, false));
-        if (all.back().shape(0) != batch.size) throw std::invalid_argument("columns: of different lengths");
-        return all.back().data();
-    }
-};
-
 // Return the row to continue with; it is before the end of the batch if `enough` matches wait to be taken.
 size_t push(BoundSession& self, const Words& ts, const nb::object& types, const nb::object& types_valid,
             const nb::object& ids, const nb::sequence& columns, size_t from, size_t enough, bool hold, size_t again,
             bool last) {
-    const GivenBatch given(self, ts, types, types_valid, ids, columns);
+    const GivenBatch given(self.columns, ts, types, types_valid, ids, columns);
     const Batch& batch = given.batch;
     if (enough != 0 && self.engines.size() != 1) throw std::invalid_argument("enough: there are several plans");
     if (enough == 0) enough = Engine::endless;
@@ -268,7 +199,7 @@ size_t push(BoundSession& self, const Words& ts, const nb::object& types, const 
 
 void reset(BoundSession& self, const Words& ts, const nb::object& types, const nb::object& types_valid,
            const nb::object& ids, const nb::sequence& columns, size_t rows) {
-    const GivenBatch given(self, ts, types, types_valid, ids, columns);
+    const GivenBatch given(self.columns, ts, types, types_valid, ids, columns);
     unlocked([&] { self.session->reset(given.batch, std::min(rows, given.batch.size)); });
 }
 
@@ -359,6 +290,10 @@ void bind_session(nb::module_& m) {
     session.def("renew", &renew, "engine"_a, "words"_a, "clock"_a);
     session.def("push", &push, "ts"_a.noconvert(), "types"_a.none(), "types_valid"_a.none(), "ids"_a.none(),
                 "columns"_a, "start"_a = 0, "enough"_a = 0, "hold"_a = false, "again"_a = 0, "last"_a = false);
+    session.def("begin_at", [](Self& self, int64_t events) { self.session->begin_at(events); }, "events"_a);
+    session.def("set_lane", [](Self& self, uint32_t number, uint32_t lanes) {
+        self.session->set_lane({number, lanes});
+    }, "number"_a, "lanes"_a);
     session.def("take_ways", [](Self& self, int64_t index, int64_t future) {
         const auto taking = [](int64_t number) {
             if (number < 0 || number > 2) throw std::invalid_argument("take_ways: a number from 0 to 2");

@@ -8,6 +8,7 @@ namespace nb = nanobind;
 
 namespace acep {
 void bind_order(nb::module_& m);
+void bind_lanes(nb::module_& m);
 void bind_merged(nb::module_& m);
 void bind_revision(nb::module_& m);
 void bind_session(nb::module_& m);
@@ -25,4 +26,5 @@ NB_MODULE(_native, m) {
     acep::bind_merged(m);
     acep::bind_revision(m);
     acep::bind_session(m);
+    acep::bind_lanes(m);
 }

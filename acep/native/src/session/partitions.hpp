@@ -57,6 +57,18 @@ public:
         }
     }
 
+    // Return which of so many lanes runs the partition of a row: the high bits of the hash of its key choose, as the low
+    // ones choose places in the table. NIL if a key is null: no partition has the row. Without key columns: lane 0.
+    uint32_t lane_of(const Batch& batch, size_t row, uint32_t lanes) const {
+        if (null_key(batch, row)) return NIL;
+        const uint64_t hash = hash_of([&](size_t k) { return batch.columns[columns_[k]].values[row]; });
+        return lane_of_hash(hash, lanes);
+    }
+    // Return the same for a key of one word that is not null.
+    static uint32_t lane_of_word(int64_t word, uint32_t lanes) {
+        return lane_of_hash(mixed(static_cast<uint64_t>(word) + golden_step), lanes);
+    }
+
     // Return whether no partition has the key of a row; false if the key contains null.
     bool unknown(const Batch& batch, size_t row) const { return !null_key(batch, row) && known(batch, row) == NIL; }
 
@@ -159,12 +171,20 @@ private:
     bool null_key(const Batch& batch, size_t row) const {
         return std::any_of(columns_.begin(), columns_.end(), [&](uint32_t c) { return batch.columns[c].null(row); });
     }
-    // Return the place of a key in the table, or the free place for it. word(k): its k-th part.
-    size_t place_of(auto&& word) const {
+    static uint32_t lane_of_hash(uint64_t hash, uint32_t lanes) {
+        return static_cast<uint32_t>(((hash >> 32) * lanes) >> 32);
+    }
+    // Return the hash of a key; word(k): its k-th part.
+    uint64_t hash_of(auto&& word) const {
         uint64_t hash = 0;
         for (size_t k = 0; k < columns_.size(); ++k) {
             hash = mixed(hash + static_cast<uint64_t>(word(k)) + golden_step);
         }
+        return hash;
+    }
+    // Return the place of a key in the table, or the free place for it. word(k): its k-th part.
+    size_t place_of(auto&& word) const {
+        const uint64_t hash = hash_of(word);
         const size_t mask = table_.size() - 1;
         const auto same = [&](uint32_t p) {
             for (size_t k = 0; k < columns_.size(); ++k) {

@@ -60,93 +60,177 @@ void Session::classify_by(std::vector<BlockProgram> programs, std::vector<EventC
     for (auto& one : engines_) one->forget_patterns();
 }
 
-size_t Session::push(const Batch& batch, size_t from, size_t to, size_t enough, bool hold, size_t again,
-                     bool last) {
-    uint32_t pattern[block_rows], partition[block_rows];
-    uint8_t wanted[block_rows];
-    if (!hold && from < to && batch.ts[from] < loaded_) {
+void Session::begin_at(int64_t events) {
+    if (seen_ != 0 || events < 0 || events > most_positions)
+        throw std::invalid_argument("begin_at: of a new session only");
+    seen_ = events;
+}
+
+void Session::set_lane(Lane lane) {
+    if (lane.number >= lane.lanes || seen_ != 0 || bounded_)
+        throw std::invalid_argument("lanes: of a new session only");
+    lane_ = lane;
+    uint32_t number = 0;
+    for (auto& table : tables_) {
+        if (table->partitions.width() != 0) continue;
+        std::erase_if(table->engines, [&](const Engine*) { return number++ % lane.lanes != lane.number; });
+    }
+}
+
+LaneRows Session::rows_of_lane(const Batch& batch) const {
+    if (batch.size >= NIL) throw std::length_error("too many events in a batch");
+    Numbers<uint32_t> places(batch.size);
+    size_t size = 0;
+    const auto add = [&](size_t row, bool taken) {
+        places[size] = static_cast<uint32_t>(row);
+        size += taken ? 1 : 0;
+    };
+    if (tables_.size() == 1 && tables_[0]->partitions.width() == 1) {  // as usual, and each lane does it for all rows
+        const Column key = batch.columns[tables_[0]->partitions.columns()[0]];
+        const Lane lane = lane_;
+        for (size_t row = 0; row < batch.size; ++row) {
+            const bool taken = Partitions::lane_of_word(key.values[row], lane.lanes) == lane.number;
+            add(row, taken && !key.null(row));
+        }
+        places.resize(size);
+        return {batch, std::move(places)};
+    }
+    const auto takes = [&](const KeyTable& table, size_t row) {
+        if (table.engines.empty()) return false;
+        return table.partitions.width() == 0 || table.partitions.lane_of(batch, row, lane_.lanes) == lane_.number;
+    };
+    for (size_t row = 0; row < batch.size; ++row) {
+        add(row, std::ranges::any_of(tables_, [&](const auto& table) { return takes(*table, row); }));
+    }
+    places.resize(size);
+    return {batch, std::move(places)};
+}
+
+size_t Session::push(const TakenRows& rows, size_t from, size_t to, const Pushing& how) {
+    uint32_t pattern[block_rows];
+    if (!how.hold && from < to && rows.ts[from] < loaded_) {
         throw std::invalid_argument("push: an event is older than the state that was loaded");
     }
-    // Blocks end at the same events however the stream is split into batches, and idle partitions are forgotten only
-    // there: the engines' counts of work must not depend on the batches.
+    // Blocks end at the same events however the stream is split into batches and lanes, and idle partitions are
+    // forgotten only there: the engines' counts of work must not depend on the batches.
+    size_t first = rows.first_from(from);
     for (size_t at = from, n = 0; at < to; at += n) {
         n = std::min(to - at, block_rows - static_cast<size_t>(seen_) % block_rows);
-        // How many of some rows are matched again.
-        const auto came = [at, stop = std::max(at, again)](size_t rows) { return std::min(at + rows, stop) - at; };
-        const int64_t arrivals = arrived();
-        for (auto& engine : engines_) engine->expect(batch, at, hold ? -1 : seen_ - static_cast<int64_t>(at), last);
-        classifier_.classify(batch, at, n, pattern);
-        for (auto& table : tables_) {
-            const bool positions = batch.positions();
-            table->numbers = table->numbers || positions;
-            const std::span<Engine* const> engines = table->engines;
-            const bool counts = table->counts || positions;
-            std::fill_n(wanted, n, counts ? uint8_t{1} : uint8_t{0});
-            for (Engine* engine : engines) {
-                engine->learn_wants();
-                for (size_t i = 0; i < n && !counts; ++i) wanted[i] |= static_cast<uint8_t>(engine->wants(pattern[i]));
+        const size_t stop = rows.first_from(at + n);
+        const Block block{at, n, first, stop - first};
+        first = stop;
+        if (block.size > 0) {
+            const int64_t before =
+                rows.places == nullptr ? seen_ - static_cast<int64_t>(at) : taken_ - static_cast<int64_t>(block.first);
+            for (auto& engine : engines_) {
+                engine->expect(rows.batch, block.first, how.hold ? -1 : before, how.last);
             }
-            Partitions& partitions = table->partitions;
-            if (!bounded_) partitions.find(batch, at, n, wanted, partition);
-            // With many partitions, each event would wait for memory several times.
-            const auto fetches = [](const Engine* engine) { return engine->fetches(); };
-            const bool far = !bounded_ && partitions.size() >= many_partitions && std::ranges::any_of(engines, fetches);
-            const auto fetch = [&](size_t row, uint32_t hop) {
-                if (row >= n || partition[row] == NIL) return;
-                for (Engine* engine : engines) {
-                    if (engine->takes(pattern[row], partition[row])) engine->fetch(partition[row], hop);
-                }
-            };
-            for (uint32_t hop = 0; far && hop < Engine::hops; ++hop) {
-                for (size_t row = 0; row < ahead(hop); ++row) fetch(row, hop);
+            classifier_.classify(rows.batch, block.first, block.size, pattern);
+            for (auto& table : tables_) {
+                if (table->engines.empty()) continue;
+                const Stop stopped = push_block(*table, rows, block, pattern, how);
+                n = stopped.rows;
+                if (!stopped.unfinished) continue;
+                seen_ += static_cast<int64_t>(n);
+                repeated_ += static_cast<int64_t>(std::min(at + n, std::max(at, how.again)) - at);
+                return at + n;
             }
-            // Where positions count, few of the events may concern an engine.
-            const bool few = counts && !bounded_ && !far && engines.size() == 1;
-            const bool plain = !few && !far && !bounded_;
-            size_t i = 0;
-            for (bool full = false; i < n && !full; ++i) {
-                if (!plain) {
-                    if (few) i = pass_over(partitions, *engines[0], {pattern, n}, partition, i);
-                    if (i == n) break;
-                    for (uint32_t hop = 0; far && hop < Engine::hops; ++hop) fetch(i + ahead(hop), hop);
-                    if (bounded_) partition[i] = wanted[i] == 0 ? NIL : find_bounded(*table, batch, at + i);
-                }
-                const uint32_t p = partition[i];
-                if (p == NIL) continue;
-                const size_t row = at + i;
-                const int64_t position = partitions.positions[p]++;
-                for (Engine* engine : engines) {
-                    if (!engine->takes(pattern[i], p)) continue;
-                    const int64_t id = batch.ids != nullptr ? batch.ids[row]
-                                       : positions          ? position
-                                                            : batch.first_id + static_cast<int64_t>(row);
-                    engine->arrived = arrivals + static_cast<int64_t>(i + 1 - came(i + 1));
-                    engine->again = row < again;
-                    engine->event(
-                        p, {batch.ts[row], engine->tables().strict ? seen_ + static_cast<int64_t>(i) : position, id,
-                            pattern[i], &batch, row});
-                    if (enough == Engine::endless) continue;
-                    if (engine->unfinished()) {
-                        --partitions.positions[p];
-                        seen_ += static_cast<int64_t>(i);
-                        repeated_ += static_cast<int64_t>(came(i));
-                        return row;
-                    }
-                    full = (row + 1 == batch.size || batch.ts[row + 1] != batch.ts[row]) &&
-                           engine->output().size() >= enough;
-                }
-            }
-            n = i;
+            taken_ += static_cast<int64_t>(block.size);
         }
         seen_ += static_cast<int64_t>(n);
-        repeated_ += static_cast<int64_t>(came(n));
-        if (hold) continue;
-        latest_ = batch.ts[at + n - 1];
+        repeated_ += static_cast<int64_t>(std::min(at + n, std::max(at, how.again)) - at);
+        if (how.hold) continue;
+        latest_ = rows.ts[at + n - 1];
         for (auto& engine : engines_) engine->advance(latest_);
         if (!rests_when_told_ && static_cast<size_t>(seen_) % block_rows == 0) sweep(latest_);
-        if (enough != Engine::endless && engines_[0]->output().size() >= enough) return at + n;
+        if (how.enough != Engine::endless && engines_[0]->output().size() >= how.enough) return at + n;
     }
     return to;
+}
+
+// Mark the rows of a block that must be looked up in a table: of those taken, one concerns an engine.
+void Session::find_wanted(KeyTable& table, const TakenRows& rows, const Block& block, const uint32_t* pattern,
+                          uint8_t* wanted) const {
+    const bool counts = table.counts || rows.batch.positions();
+    std::fill_n(wanted, block.size, counts ? uint8_t{1} : uint8_t{0});
+    for (Engine* engine : table.engines) {
+        engine->learn_wants();
+        for (size_t i = 0; i < block.size && !counts; ++i) {
+            wanted[i] |= static_cast<uint8_t>(engine->wants(pattern[i]));
+        }
+    }
+    // Rows may have been taken for another table.
+    for (size_t i = 0; i < block.size && lane_.lanes > 1 && tables_.size() > 1 && table.partitions.width() != 0; ++i) {
+        if (table.partitions.lane_of(rows.batch, block.first + i, lane_.lanes) != lane_.number) wanted[i] = 0;
+    }
+}
+
+// Pass the events of a block to the engines of a table.
+Session::Stop Session::push_block(KeyTable& table, const TakenRows& rows, const Block& block, const uint32_t* pattern,
+                                  const Pushing& how) {
+    uint32_t partition[block_rows];
+    uint8_t wanted[block_rows];
+    const Batch& batch = rows.batch;
+    const bool positions = batch.positions();
+    table.numbers = table.numbers || positions;
+    const std::span<Engine* const> engines = table.engines;
+    find_wanted(table, rows, block, pattern, wanted);
+    Partitions& partitions = table.partitions;
+    const size_t n = block.size;
+    if (!bounded_) partitions.find(batch, block.first, n, wanted, partition);
+    // With many partitions, each event would wait for memory several times.
+    const auto fetches = [](const Engine* engine) { return engine->fetches(); };
+    const bool far = !bounded_ && partitions.size() >= many_partitions && std::ranges::any_of(engines, fetches);
+    const auto fetch = [&](size_t row, uint32_t hop) {
+        if (row >= n || partition[row] == NIL) return;
+        for (Engine* engine : engines) {
+            if (engine->takes(pattern[row], partition[row])) engine->fetch(partition[row], hop);
+        }
+    };
+    for (uint32_t hop = 0; far && hop < Engine::hops; ++hop) {
+        for (size_t row = 0; row < ahead(hop); ++row) fetch(row, hop);
+    }
+    // Where positions count, few of the events may concern an engine.
+    const bool few = (table.counts || positions) && !bounded_ && !far && engines.size() == 1;
+    const bool plain = !few && !far && !bounded_;
+    const int64_t arrivals = arrived();
+    // How many of the first rows of the block are matched again.
+    const auto came = [&, again_until = std::max(block.at, how.again)](size_t count) {
+        return std::min(block.at + count, again_until) - block.at;
+    };
+    for (size_t i = 0; i < n; ++i) {
+        if (!plain) {
+            if (few) i = pass_over(partitions, *engines[0], {pattern, n}, partition, i);
+            if (i == n) break;
+            for (uint32_t hop = 0; far && hop < Engine::hops; ++hop) fetch(i + ahead(hop), hop);
+            if (bounded_) partition[i] = wanted[i] == 0 ? NIL : find_bounded(table, batch, block.first + i);
+        }
+        const uint32_t p = partition[i];
+        if (p == NIL) continue;
+        const size_t row = block.first + i;
+        const size_t offset = rows.place(row) - block.at;
+        const int64_t position = partitions.positions[p]++;
+        bool full = false;
+        for (Engine* engine : engines) {
+            if (!engine->takes(pattern[i], p)) continue;
+            const int64_t id = batch.ids != nullptr ? batch.ids[row]
+                               : positions          ? position
+                                                    : batch.first_id + static_cast<int64_t>(row);
+            engine->arrived = arrivals + static_cast<int64_t>(offset + 1 - came(offset + 1));
+            engine->again = row < how.again;
+            engine->event(p, {batch.ts[row], engine->tables().strict ? seen_ + static_cast<int64_t>(offset) : position,
+                              id, pattern[i], &batch, row});
+            if (how.enough == Engine::endless) continue;
+            if (engine->unfinished()) {
+                --partitions.positions[p];
+                return {offset, true};
+            }
+            full =
+                (row + 1 == batch.size || batch.ts[row + 1] != batch.ts[row]) && engine->output().size() >= how.enough;
+        }
+        if (full) return {offset + 1, false};
+    }
+    return {block.n, false};
 }
 
 // Return the first of some events, from event `i` on, that an engine takes, or their number. Count those before it.

@@ -8,6 +8,7 @@
 
 #include "plan/event_classifier.hpp"
 #include "session/engine.hpp"
+#include "session/lane_rows.hpp"
 #include "session/partitions.hpp"
 
 namespace acep {
@@ -44,7 +45,22 @@ public:
     // events may be older than earlier ones, as their partitions were reset. The first `again` rows of the batch are
     // matched again. `last`: no event comes after the batch.
     size_t push(const Batch& batch, size_t from, size_t to, size_t enough = Engine::endless, bool hold = false,
-                size_t again = 0, bool last = false);
+                size_t again = 0, bool last = false) {
+        return push({batch, {batch.ts, batch.size}}, from, to, {enough, hold, again, last});
+    }
+
+    // Declare, in a new session, that so many events of the stream came before its first one.
+    void begin_at(int64_t events);
+    // Run only a part of the work from now on: the partitions of a lane, and of the plans without partition key, counted
+    // from 0, those whose number has that of the lane as its remainder. All plans are there, and no event has come.
+    void set_lane(Lane lane);
+    // Return the rows of a batch that concern the lane. The batch must outlive them.
+    LaneRows rows_of_lane(const Batch& batch) const;
+    // Process the rows of the lane in [from, to) of the stream's batch, whose times pass in any case. They may be pushed
+    // in several parts. `last`: no event comes after the batch.
+    void push_lane(const LaneRows& rows, size_t from, size_t to, bool last) {
+        push(rows.taken(), from, to, {Engine::endless, false, 0, last});
+    }
     // Prepare for events that are matched again, among which are `fresh` ones that come for the first time. A budget
     // grants touches for these only.
     void begin_again(int64_t fresh);
@@ -77,6 +93,28 @@ public:
     void load(Reader& in, int64_t clock = std::numeric_limits<int64_t>::max());
 
 private:
+    // How a batch is pushed (see `push`).
+    struct Pushing {
+        size_t enough;
+        bool hold;
+        size_t again;
+        bool last;
+    };
+    // Rows [at, at + n) of the stream's batch, of which those from `first` on, `size` in all, are taken.
+    struct Block {
+        size_t at, n, first, size;
+    };
+    // Where the session stopped: behind how many rows of a block. `unfinished`: matches of the next one are yet to come.
+    struct Stop {
+        size_t rows;
+        bool unfinished;
+    };
+
+    size_t push(const TakenRows& rows, size_t from, size_t to, const Pushing& how);
+    Stop push_block(KeyTable& table, const TakenRows& rows, const Block& block, const uint32_t* pattern,
+                    const Pushing& how);
+    void find_wanted(KeyTable& table, const TakenRows& rows, const Block& block, const uint32_t* pattern,
+                     uint8_t* wanted) const;
     void check_changes() const;
     void classify_by(std::vector<BlockProgram> programs, std::vector<EventClass> classes);
     static void fields(auto& self, auto& archive);
@@ -99,6 +137,8 @@ private:
     bool rests_when_told_ = false;
     bool bounded_ = false;
     int64_t latest_ = 0;  // time of the last event
+    Lane lane_;
+    int64_t taken_ = 0;  // rows of the lane since the session was made
     int64_t loaded_ = NEVER;  // the latest time in the state that was loaded
 };
 
