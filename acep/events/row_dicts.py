@@ -13,7 +13,7 @@ import pyarrow as pa
 from acep.errors import DataError
 from acep.events.fields import roots_of
 
-__all__ = ["RowColumns", "columns_of_dicts", "spread", "too_many_fields"]
+__all__ = ["DictColumns", "columns_of_dicts", "spread", "too_many_fields"]
 
 CELLS = 10_000_000  # rows times columns that are always read
 CELLS_PER_ENTRY = 200  # of dicts with more entries
@@ -21,7 +21,7 @@ SPARSE = 4  # cells for each entry from which on only the entries are looked at
 
 
 @dataclass(frozen=True)
-class RowColumns:
+class DictColumns:
     """The values of the columns of some dicts by name. ``rows`` has the row of each value, by name, of columns without
     a value in each row; ``is_partial``: columns that are not used are left out; ``unread`` are their names, if a column
     that is used is missing, so that the error can be explained."""
@@ -32,7 +32,7 @@ class RowColumns:
     unread: Sequence[Any] = ()
 
 
-def columns_of_dicts(dicts: Sequence[Any], used: Collection[str] | None = None) -> RowColumns:
+def columns_of_dicts(dicts: Sequence[Any], used: Collection[str] | None = None) -> DictColumns:
     """Return the columns of dicts. If there are too many cells, only the columns that are ``used``.
 
     Raises :class:`DataError` for anything but dicts, and for too many cells in columns that are used, which are all
@@ -65,7 +65,7 @@ def columns_of_dicts(dicts: Sequence[Any], used: Collection[str] | None = None) 
             code="data_column",
         )
     if len(dicts) * len(names) <= SPARSE * n_entries:
-        return RowColumns({name: [row.get(name) for row in dicts] for name in names}, {}, is_partial, unread)
+        return DictColumns({name: [row.get(name) for row in dicts] for name in names}, {}, is_partial, unread)
     values: dict[Any, list[Any]] = {name: [] for name in names}
     rows: dict[Any, list[int]] = {name: [] for name in names}
     for number, row in enumerate(dicts):
@@ -73,7 +73,7 @@ def columns_of_dicts(dicts: Sequence[Any], used: Collection[str] | None = None) 
             if name in values:
                 values[name].append(value)
                 rows[name].append(number)
-    return RowColumns(values, rows, is_partial, unread)
+    return DictColumns(values, rows, is_partial, unread)
 
 
 def spread(array: pa.Array | pa.ChunkedArray, rows: Sequence[int], n_rows: int) -> pa.Array | pa.ChunkedArray:
