@@ -246,7 +246,7 @@ def test_what_is_chosen_is_chosen_by_name() -> None:
     for output in (None, 5, ["matches"], np.array(["x", "y"]), "x"):
         with pytest.raises(acep.QueryError, match="unknown output"):
             acep.match({"ts": [1]}, acep.regex("a", within=5), output=output)  # type: ignore[arg-type]
-        with pytest.raises(acep.EngineError, match=r"there is no engine|takes the name of an engine"):
+        with pytest.raises(acep.EngineError, match="there is no engine"):
             acep.Matcher(acep.regex("a", within=5), engine=output)  # type: ignore[arg-type]
 
 
