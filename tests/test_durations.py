@@ -60,6 +60,7 @@ def test_a_test_that_takes_long_fails_unless_it_is_marked(
     result.stdout.fnmatch_lines(["*test_slow: it took 0.? s (setup 0.0 s, call 0.? s), and a test of `make test`*"])
 
 
+@pytest.mark.long
 def test_a_run_that_was_stopped_goes_on_with_what_did_not_pass(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,6 +72,7 @@ def test_a_run_that_was_stopped_goes_on_with_what_did_not_pass(
     assert sorted(outcomes.values()) == ["failed", "failed", "passed", "passed"]
 
 
+@pytest.mark.long
 def test_a_run_with_no_test_left_passes(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACEP_RESUME", "1")
     run_tests(pytester, monkeypatch, "0").assert_outcomes(passed=4)
@@ -80,12 +82,10 @@ def test_a_run_with_no_test_left_passes(pytester: pytest.Pytester, monkeypatch: 
     result.stdout.no_fnmatch_line("*runs again*")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "processes"),
-    [
-        ("ACEP_CASES", 2),
-        *(pytest.param(name, 0, marks=pytest.mark.long) for name in ("ACEP_CASES", "ACEP_DATA", "ACEP_SLOWEST", "CI")),
-    ],
+    [("ACEP_CASES", 2), *((name, 0) for name in ("ACEP_CASES", "ACEP_DATA", "ACEP_SLOWEST", "CI"))],
 )
 def test_under_other_settings_a_step_runs_again_and_says_why(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, name: str, processes: int
@@ -107,6 +107,7 @@ def test_under_other_settings_a_step_runs_again_and_says_why(
     run_tests(pytester, monkeypatch, before if name == "ACEP_SLOWEST" else "0").assert_outcomes()
 
 
+@pytest.mark.long
 def test_what_was_skipped_runs_again(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     source = "import pathlib, pytest\n"
     source += "def test_of_file():\n  if not pathlib.Path('rows').exists(): pytest.skip()\n"
@@ -125,6 +126,7 @@ def test_streams_that_came_are_other_settings(tmp_path: Path, monkeypatch: pytes
     assert settings_of_run()["streams"] == f"{tmp_path.resolve()} (4 bytes)"
 
 
+@pytest.mark.long
 def test_without_a_limit_a_test_may_take_long_and_durations_are_written(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -328,6 +328,26 @@ def test_without_a_user_an_event_matches_alone() -> None:
     assert [one.matches for one in acep.match(rows, query, output="bundles")] == [5]
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "PATTERN SEQ(A? a, D d) WHERE d.k = a.k",  # counted without matches
+        "PATTERN SEQ(A? a, D d) WHERE d.k = a.k AND d.x > a.x",  # only the partial matches that may be needed
+        "PATTERN SEQ(A? a, ~B n, D d) WHERE d.k = a.k AND n.k = d.k",  # each match counted when it is made
+    ],
+)
+def test_a_match_of_an_event_with_a_null_is_counted_with_the_others(pattern: str) -> None:
+    rows = {"ts": [0, 1, 2], "type": ["A", "D", "D"], "k": [1, 1, None], "x": [1, 2, 3]}
+    query = acep.parse(pattern)
+    matches = acep.match(rows, query, engine="reference")
+    assert [match.end for match in matches] == [1, 1, 2]
+    assert int(acep.match(rows, query, output="count")) == 3
+    for counts in (True, False):
+        bundles = acep.match(rows, query, output="bundles", counts=counts)
+        assert rows_of(bundles) == rows_of(matches.bundles(counts=counts))
+        assert rows_of(acep.match(rows, query, output="points", counts=counts)) == rows_of(matches.points())
+
+
 def test_an_older_state_in_which_an_equality_was_a_partition_is_refused() -> None:
     query = acep.parse("PATTERN SEQ(A a, B b) WHERE a.k = b.k WITHIN 9")
     assert "no keys: k" in state_text(query)

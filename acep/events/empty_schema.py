@@ -13,12 +13,12 @@ from acep.pattern.asked import columns_read
 from acep.pattern.tree import Query
 from acep.plan.compile import compile_query
 
-__all__ = ["told", "with_usable_types"]
+__all__ = ["choose_types", "with_usable_types"]
 
 TIMES = (pa.int64(), pa.timestamp("us"))  # types that a time column may have once there are rows
 
 
-def told(arrow: pa.Schema, queries: Sequence[Query], names: dict[str, Any]) -> pa.Schema:
+def choose_types(arrow: pa.Schema, queries: Sequence[Query], names: dict[str, Any]) -> pa.Schema:
     """Return the schema of a table without rows, with other types where the queries cannot use the given ones. Only
     columns of nulls or floats change, as tables without rows often have these types by default. ``names``: the column
     names, as :func:`schema_of` takes them.
@@ -27,7 +27,7 @@ def told(arrow: pa.Schema, queries: Sequence[Query], names: dict[str, Any]) -> p
 
     >>> import acep
     >>> query = acep.parse("PATTERN SEQ(a p, b q) WITHIN 5 seconds")
-    >>> told(pa.schema({"ts": pa.float64(), "type": pa.null()}), [query], {}).field("ts").type
+    >>> choose_types(pa.schema({"ts": pa.float64(), "type": pa.null()}), [query], {}).field("ts").type
     TimestampType(timestamp[us])
     """
     ts = names.get("ts", "ts")
@@ -69,7 +69,7 @@ def with_usable_types(table: pa.Table, queries: Sequence[Query], names: dict[str
         roles = [names[role] for role in ("ts", "type", "seq", "id") if names.get(role) is not None]
         read = [name for query in queries for name in columns_read(query)]
         schema = pa.schema([(name, pa.null()) for name in dict.fromkeys([*roles, *read])])
-    return told(schema, queries, names).empty_table()
+    return choose_types(schema, queries, names).empty_table()
 
 
 def _by_default(held: pa.DataType) -> bool:

@@ -274,7 +274,8 @@ class NativeExecutor:
     @property
     def counts_points(self) -> bool:
         """Return whether matches are counted without their number."""
-        return self.engine in ("dominance", "points")
+        tallied = self.natives.tallies(self.number) and self.natives.tally == "points"
+        return tallied or self.engine in ("dominance", "points")
 
     def counted(self) -> Counted | int | None:
         counted, chain = self._counted(), self.natives.chains.get(self.number)

@@ -87,7 +87,7 @@ def _with_types(tables: TableStream, table: pa.Table) -> pa.Table:
     """Return the table; one without rows gets columns of types that the queries can use."""
     if table.num_rows or not table.num_columns:
         return table
-    return tables.told(table.schema).empty_table()
+    return tables.choose_types(table.schema).empty_table()
 
 
 def _summary(

@@ -21,7 +21,7 @@ from acep.events.arrivals import Arrivals, Due
 from acep.events.batch import Batch
 from acep.events.columns import ticks_of
 from acep.events.computed_columns import with_computed
-from acep.events.empty_schema import told
+from acep.events.empty_schema import choose_types
 from acep.events.fields import again_error, column_at
 from acep.events.files.casts import casts_of, check_time_cast
 from acep.events.numbered_arrivals import NumberedArrivals
@@ -169,7 +169,7 @@ class TableStream:
         self.changes_made()
         if not table.num_rows:
             if self.schema is None and table.num_columns:
-                self.told(table.schema)
+                self.choose_types(table.schema)
             return False
         if self.schema is None:
             self.prepare(table.schema)
@@ -184,9 +184,9 @@ class TableStream:
         self._checked = table.schema
         return True
 
-    def told(self, arrow: pa.Schema) -> pa.Schema:
+    def choose_types(self, arrow: pa.Schema) -> pa.Schema:
         """Return the columns of a table without rows, with types that the queries can use."""
-        return told(arrow, self.asked.queries, self.columns)
+        return choose_types(arrow, self.asked.queries, self.columns)
 
     def batch(self, table: pa.Table, numbers: Any = None, *, unique: bool = True) -> Batch:
         """Return events as the engines take them. ``numbers``: those of their arrival, in the order of the stream,

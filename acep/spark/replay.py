@@ -23,7 +23,7 @@ from acep.budget import tolerant
 from acep.display import rate_text
 from acep.errors import DataError
 from acep.events.duplicates import settle_duplicates
-from acep.events.empty_schema import told
+from acep.events.empty_schema import choose_types
 from acep.events.fields import column_at
 from acep.events.files.options import options_of
 from acep.events.files.stream import open_events
@@ -249,9 +249,9 @@ def _table_of(path: Any, query: Query, options: StreamOptions, *, every: bool) -
             table = settle_duplicates(table, options.id, place_of=opened.place_of)
     if table.num_rows:
         return table
-    # Spark needs a type of the times; told() replaces one that cannot be theirs.
+    # Spark needs a type of the times; choose_types() replaces one that cannot be theirs.
     fields = [pa.field(f.name, pa.float64() if pa.types.is_null(f.type) else f.type) for f in table.schema]
-    return told(pa.schema(fields), [query], options.columns).empty_table()
+    return choose_types(pa.schema(fields), [query], options.columns).empty_table()
 
 
 def _stamp(source: str, table: pa.Table) -> str:

@@ -61,7 +61,9 @@ def test_a_small_file_that_expands_is_refused(monkeypatch: pytest.MonkeyPatch, n
         acep.read_events(path, max_expansion=0)
 
 
-@pytest.mark.parametrize("name", ["x.csv.zst", "x.jsonl.zst", "x.csv.gz"])
+@pytest.mark.parametrize(
+    "name", ["x.csv.gz", *(pytest.param(name, marks=pytest.mark.long) for name in ("x.csv.zst", "x.jsonl.zst"))]
+)
 def test_one_line_that_expands_takes_little_memory(name: str) -> None:
     """The 16 KB of the report: one line of 512 MB, in a process that may take 600 MB in all."""
     line = bytes(64 << 20)

@@ -6,6 +6,7 @@ import csv
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from experiments import disorder
 from experiments.disorder import events, late, main
@@ -22,6 +23,7 @@ def test_events_come_late_by_as_much_as_was_asked_and_none_is_lost() -> None:
     assert late(stream, 0.0).equals(stream)
 
 
+@pytest.mark.long
 def test_a_page_is_written_and_speculation_trades_retractions_for_delay(tmp_path: Path) -> None:
     assert main(["--rows", "6000", "--output", str(tmp_path)]) == 0
     with (tmp_path / "disorder.csv").open(encoding="utf-8") as file:

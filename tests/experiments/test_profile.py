@@ -83,6 +83,7 @@ ffffffff81000010 ([kernel.kallsyms])
     assert counted(script, CORE) == {"chains": 2, "other": 1, "kernel": 1, "memory": 1}
 
 
+@pytest.mark.long
 def test_without_perf_the_page_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(profile, "why_not_sampled", lambda: "perf is not on this machine")
     assert profile.main(["w2-next", "--scale", "0.02", "--output", str(tmp_path)]) == 0

@@ -509,6 +509,7 @@ EXAMPLES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["cluster_jobs", "har_phone_watch", "stock_tweet_tokens"])
 def test_the_examples_give_no_false_alarm(name: str) -> None:
     table = pq.read_table(streams.HERE / f"{name}.parquet")
