@@ -35,7 +35,10 @@ FUNCTIONS = {
 }
 """Layers of ``nodes*.cpp`` by function; its others: ``nodes: look``."""
 FILES = {
-    "columns in": ("columns", "texts", "tables", "bind_session", "session"),
+    "columns in": (
+        *("columns", "texts", "tables", "bind_session", "session"),
+        *("given_batch", "bind_lanes", "lane_rows", "threads"),
+    ),
     "partitions": ("partitions", "hash"),
     "classes": ("event_classifier",),
     "programs": ("vm", "vm_blocks", "vm_rows", "vm_operations", "vm_check", "bind_vm", "numbers"),

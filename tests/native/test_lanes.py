@@ -66,13 +66,21 @@ def plain(result: Any) -> Any:
     if not isinstance(result, acep.Matches):
         return int(result) if isinstance(result, acep.Count) else list(map(repr, result))
     found = result.found
-    assert isinstance(found, FoundColumns)
+    if not isinstance(found, FoundColumns):
+        return list(map(repr, result))
     columns = {
         field.name: getattr(found, field.name) for field in fields(found) if field.name not in ("keys", "values")
     }
     columns |= {"in_order": None, "shape": None}
     lists = [[column.to_list() for column in columns] for columns in (found.keys, found.values)]
-    return [*lists, {name: c.tobytes() if isinstance(c, np.ndarray) else c for name, c in columns.items()}]
+    return [*lists, {name: content_of(column) for name, column in columns.items()}]
+
+
+def content_of(column: Any) -> Any:
+    """Give the bytes of a column, or its values where it holds objects, whose bytes are addresses."""
+    if not isinstance(column, np.ndarray):
+        return column
+    return column.tolist() if column.dtype.hasobject else column.tobytes()
 
 
 def live(matcher: acep.Matcher[Any]) -> int:
