@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from acep.pattern.tree import Output
+from acep.plan import searching
 from acep.plan.compile import Plan
 from acep.plan.dominance import reason_against
 from acep.plan.lower.tables import NotNativeError, PlanTables, SharedTables, lower
 from acep.plan.prefilter import worth
 
 __all__ = [
+    "BY_POINTS",
     "COUNTED",
     "UNITS",
     "WINDOWS",
@@ -26,6 +28,9 @@ ALWAYS = -(2**63)  # before all times
 
 COUNTED = ("count", "points", "bundles")
 """Outputs that do not need the matches themselves."""
+
+BY_POINTS = ("dominance", "search")
+"""Engines that give match points, with the least error of each, and no matches."""
 
 _POINTS = ("points", "exists")
 """Outputs that only need the match points, with the least error of each."""
@@ -80,6 +85,8 @@ def _alone(plan: Plan, output: str) -> EngineChoice:
     except NotNativeError as reason:
         return EngineChoice("reference", str(reason))
     if why := _not_merged(plan, tables):
+        if output in _POINTS and searching.reason_against(plan) is None:
+            return EngineChoice("search", f"{why}, but only whether an event ends matches is asked for")
         if output in _POINTS and reason_against(plan) is None:
             return EngineChoice("dominance", f"{why}, but those go that another one dominates")
         return EngineChoice("nodes", why)
@@ -125,6 +132,8 @@ def with_allowance(choice: EngineChoice) -> str:
     >>> with_allowance(EngineChoice("windows+merged", "")), with_allowance(EngineChoice("dominance", ""))
     ('windows+units+merged', 'dominance')
     """
+    if choice.alone == "search":
+        return "dominance"
     if choice.alone in ("nodes", "dominance"):
         return choice.engine
     return (WINDOWS if choice.engine.startswith(WINDOWS) else "") + UNITS + choice.alone

@@ -149,6 +149,8 @@ def worth(plan: Plan, engine: str = "nodes") -> PrefilterGain:
         if len({frozenset(letter.types) for letter in plan.automaton.letters}) == 1:
             return PrefilterGain(False, "all its variables may bind events of the same types")
         return PrefilterGain(True, "an event kept back spares a look at each live run")
+    if engine == "search":
+        return PrefilterGain(False, "an event costs this engine little")
     largest = max(map(len, found.stages))
     if largest < LARGE_SET:
         return PrefilterGain(False, f"an event costs this engine little where no set has {LARGE_SET} variables")

@@ -16,7 +16,17 @@ from acep.matches.records import Counts, Found, output_order
 from acep.native.compiled import chosen
 from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
-from acep.plan.choice import COUNTED, UNITS, WINDOWS, EngineChoice, alone, decides_at_once, waits_from, with_allowance
+from acep.plan.choice import (
+    BY_POINTS,
+    COUNTED,
+    UNITS,
+    WINDOWS,
+    EngineChoice,
+    alone,
+    decides_at_once,
+    waits_from,
+    with_allowance,
+)
 from acep.plan.compile import Plan
 from acep.plan.lanes import MOST_LANES, most_lanes, why_no_slices
 from acep.reference.runtime import ReferenceRuntime
@@ -238,7 +248,7 @@ class NativeExecutors:
 def bounded_engine(choice: EngineChoice, *, windows: bool = True) -> str:
     """Return the native engine that sheds partial matches, in place of the chosen one. ``windows``: it may stay
     behind match windows, which keep no bound on memory."""
-    nodes = "dominance" if choice.alone == "dominance" else "nodes"
+    nodes = "dominance" if choice.alone in BY_POINTS else "nodes"
     return WINDOWS + nodes if windows and choice.engine.startswith(WINDOWS) else nodes
 
 
@@ -269,20 +279,20 @@ class NativeExecutor:
     @property
     def counts_only(self) -> bool:
         """Return whether matches are only counted."""
-        return self.engine == "dominance" or self.natives.tallies(self.number) or self.engine in COUNTED
+        return self.engine in BY_POINTS or self.natives.tallies(self.number) or self.engine in COUNTED
 
     @property
     def counts_points(self) -> bool:
         """Return whether matches are counted without their number."""
         tallied = self.natives.tallies(self.number) and self.natives.tally == "points"
-        return tallied or self.engine in ("dominance", "points")
+        return tallied or self.engine in (*BY_POINTS, "points")
 
     def counted(self) -> Counted | int | None:
         counted, chain = self._counted(), self.natives.chains.get(self.number)
         return chain.counted(counted) if chain is not None and isinstance(counted, Counted) else counted
 
     def _counted(self) -> Counted | int | None:
-        if self.engine == "dominance":
+        if self.engine in BY_POINTS:
             return self.session.take_points(self.number)
         if self.natives.tallies(self.number):
             return self.session.take_tally(self.number, self.natives.tally)
@@ -316,7 +326,7 @@ class NativeExecutor:
         self.session.check(plan)
 
     def finish(self) -> Sequence[Found]:
-        if self.engine == "dominance":
+        if self.engine in BY_POINTS:
             return []  # counted() returns match points
         matches, chain = self.session.take(self.number), self.natives.chains.get(self.number)
         return matches if chain is None else chain.matches(matches)
@@ -339,7 +349,7 @@ class NativeExecutor:
             counts.matches = self.session.total(self.number)
         elif self.engine == "bundles":
             counts.matches = self.given  # since a restart; the receiver has those given before
-        counts.counted = self.engine not in ("dominance", "points")
+        counts.counted = self.engine not in (*BY_POINTS, "points")
         return [counts]
 
     def live(self) -> int:

@@ -9,6 +9,7 @@
 
 #include "common/texts.hpp"
 #include "expression/opcodes.hpp"
+#include "expression/simple.hpp"
 
 namespace acep {
 
@@ -104,6 +105,8 @@ public:
     };
     // Return the band that `test` is, if it is one of values of one kind: `abs(a - b) < width`.
     std::optional<Band> band() const;
+    // Return the predicate that `test` is, if it is a simple one.
+    std::optional<SimplePredicate> simple() const;
     size_t leaves() const { return leaves_; }
     // Return whether the result is a truth value.
     bool condition() const { return condition_; }

@@ -1,0 +1,323 @@
+// Keeping events, and searching back from the last one of a match.
+#include "search/search.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "common/hash.hpp"
+
+namespace acep {
+namespace {
+
+constexpr size_t least_rows = 64;
+constexpr uint8_t is_null = 0;
+
+uint64_t with(uint64_t hash, int64_t word) { return mixed(hash + static_cast<uint64_t>(word) + golden_step); }
+
+}  // namespace
+
+SearchEngine::SearchEngine(Tables tables, EventClassifier& classifier, Partitions& partitions)
+    : Engine(std::move(tables), classifier, partitions), plan_(search_plan(tables_, classifier.programs())) {
+    first_failure_ = first_link + plan_.indexes.size();
+    first_need_ = first_failure_ + plan_.failures;
+    first_value_ = first_need_ + plan_.needs;
+    stride_ = first_value_ + plan_.columns.size();
+    all_levels_ = static_cast<uint16_t>((1u << (plan_.levels() - 1)) - 1);
+    current_.resize(stride_);
+    bound_.resize(plan_.levels());
+    numbers_.resize(plan_.levels());
+    heads_.resize(plan_.indexes.size());
+    size_t most = 0;
+    for (const SearchStep& step : plan_.steps) {
+        for (const SearchCheck& check : step.checks) most = std::max(most, check.refs.size());
+    }
+    leaves_.resize(most);
+}
+
+// Return the variables that events of a pattern may be bound to.
+uint16_t SearchEngine::levels_of(uint32_t pattern) {
+    while (levels_.size() <= pattern) {
+        uint16_t bits = 0;
+        for (size_t level = 0; level < plan_.levels(); ++level) {
+            const bool has = classifier_.has(static_cast<uint32_t>(levels_.size()), plan_.classes[level]);
+            bits = static_cast<uint16_t>(bits | (has ? 1u << level : 0u));
+        }
+        levels_.push_back(bits);
+    }
+    return levels_[pattern];
+}
+
+void SearchEngine::event(uint32_t partition, const Event& event) {
+    const uint16_t levels = levels_of(event.pattern);
+    if (parts_.size() <= partition) parts_.resize(size_t{partition} + 1);
+    Part& part = parts_[partition];
+    const bool may_end = (levels >> (plan_.levels() - 1)) != 0 && begin_ != end_ && part.since < end_;
+    const bool may_go_on = (levels & all_levels_) != 0;
+    if (!may_end && !may_go_on) return;
+    read(partition, event, levels);
+    if (may_end) {
+        low_ = earliest(event.ts, tables_.span);
+        since_ = std::max(begin_, part.since);
+        if (part.last >= low_) {
+            ++searches_;
+            bound_.back() = current_.data();
+            numbers_.back() = end_;
+            if (search(0)) {
+                const int64_t bundle = part.bundle.at(event.ts, event.position, tables_.span, tables_.counted);
+                output_.add(event.ts, event.ts, 0, bundle, partitions_.key(partition), partitions_.width());
+                output_.offsets.push_back(0);
+                output_.at.push_back(arrived);
+                ++work_.matches;
+            }
+        }
+    }
+    if (may_go_on) {
+        part.last = std::max(part.last, event.ts);
+        keep();
+    }
+}
+
+// Put an event into `current_`.
+void SearchEngine::read(uint32_t partition, const Event& event, uint16_t levels) {
+    current_[time_word] = event.ts;
+    current_[place_word] = static_cast<int64_t>(uint64_t{partition} | uint64_t{levels} << 32);
+    uint64_t valid = 0;
+    for (size_t k = 0; k < plan_.columns.size(); ++k) {
+        const Column& column = event.batch->columns[plan_.columns[k]];
+        const bool null = column.null(event.row);
+        current_[first_value_ + k] = null ? 0 : column.values[event.row];
+        valid |= uint64_t{null ? 0u : 1u} << k;
+    }
+    current_[valid_word] = static_cast<int64_t>(valid);
+}
+
+void SearchEngine::keep() {
+    if (static_cast<size_t>(end_ - begin_) == mask_ + 1 || words_.empty()) grow();
+    sorted_ = (sorted_ || begin_ == end_) && (begin_ == end_ || current_[time_word] >= newest_);
+    newest_ = current_[time_word];
+    std::fill_n(current_.begin() + static_cast<std::ptrdiff_t>(first_failure_), plan_.failures, int64_t{0});
+    std::fill_n(current_.begin() + static_cast<std::ptrdiff_t>(first_need_), plan_.needs, not_looked);
+    std::copy(current_.begin(), current_.end(), row(end_));
+    link(end_++);
+}
+
+// Double the room for rows, and make the indexes anew.
+void SearchEngine::grow() {
+    const size_t rows = words_.empty() ? least_rows : 2 * (mask_ + 1);
+    std::vector<int64_t> words(rows * stride_);
+    for (int64_t number = begin_; number < end_; ++number) {
+        std::copy_n(row(number), stride_, words.data() + (static_cast<size_t>(number) & (rows - 1)) * stride_);
+    }
+    words_.swap(words);
+    mask_ = rows - 1;
+    for (auto& heads : heads_) heads.assign(2 * rows, none);
+    for (int64_t number = begin_; number < end_; ++number) link(number);
+}
+
+// Put a row into the chain of each index.
+void SearchEngine::link(int64_t number) {
+    int64_t* const words = row(number);
+    for (size_t i = 0; i < plan_.indexes.size(); ++i) {
+        uint64_t hash = 0;
+        if (!may_be(words, plan_.indexes[i].level) || !hash_of(plan_.indexes[i], words, hash)) continue;
+        int64_t& head = heads_[i][hash & (heads_[i].size() - 1)];
+        words[first_link + i] = head;
+        head = number;
+    }
+}
+
+// Compute the hash of a row in an index. Return whether it has one: null is equal to nothing.
+bool SearchEngine::hash_of(const SearchIndex& index, const int64_t* row, uint64_t& hash) const {
+    hash = with(0, partition_of(row));
+    for (const auto& part : index.parts) {
+        if ((static_cast<uint64_t>(row[valid_word]) >> part.slot & 1) == 0) return false;
+        hash = with(hash, part.cell(values(row)[part.slot]));
+    }
+    return true;
+}
+
+// Find rows for the steps from `number` on. Return whether there are some.
+bool SearchEngine::search(size_t number) {
+    if (number == plan_.steps.size()) return true;
+    const SearchStep& step = plan_.steps[number];
+    const int64_t above = numbers_[step.above];
+    const int64_t below = step.below < 0 ? since_ - 1 : numbers_[static_cast<size_t>(step.below)];
+    if (step.follows) {
+        return search_chain(step, number, row(above)[first_link + step.index], above, below);
+    }
+    return search_cells(step, number, 0, with(0, partition_of(current_.data())), above, below);
+}
+
+// Go on in each bucket of the index that may have rows for a step; `hash`: of the parts of the key before `part`.
+bool SearchEngine::search_cells(const SearchStep& step, size_t number, size_t part, uint64_t hash, int64_t above,
+                                int64_t below) {
+    if (part == step.links.size()) {
+        const auto& heads = heads_[step.index];
+        return search_chain(step, number, heads[hash & (heads.size() - 1)], above, below);
+    }
+    const SearchLink& link = step.links[part];
+    const int64_t* const other = bound_[link.other.level];
+    if ((static_cast<uint64_t>(other[valid_word]) >> link.other.place & 1) == 0) return false;
+    const int64_t word = values(other)[link.other.place];
+    const auto cells = link.part.cells(word);
+    if (cells.wide()) return search_all(step, number, above, below);
+    for (int64_t cell = cells.first;; ++cell) {
+        if (search_cells(step, number, part + 1, with(hash, cell), above, below)) return true;
+        if (cell == cells.last) return false;
+    }
+}
+
+// Try the rows of a chain that lie between two others.
+bool SearchEngine::search_chain(const SearchStep& step, size_t number, int64_t from, int64_t above, int64_t below) {
+    const size_t link = first_link + step.index;
+    for (int64_t at = from; at > below && at >= begin_; at = row(at)[link]) {
+        if (at >= above) continue;
+        if (row(at)[time_word] < low_) {
+            if (sorted_) return false;
+            continue;
+        }
+        const Tried tried = try_row(step, number, at);
+        if (tried == Tried::succeeded) return true;
+        if (tried == Tried::failed && step.greedy) return false;
+    }
+    return false;
+}
+
+// The same without an index.
+bool SearchEngine::search_all(const SearchStep& step, size_t number, int64_t above, int64_t below) {
+    for (int64_t at = above - 1; at > below && at >= begin_; --at) {
+        const int64_t* const words = row(at);
+        if (words[time_word] < low_ || !may_be(words, step.level)) continue;
+        if (try_row(step, number, at) == Tried::succeeded) return true;
+    }
+    return false;
+}
+
+// Bind a row to the variable of a step if it passes, and search on.
+SearchEngine::Tried SearchEngine::try_row(const SearchStep& step, size_t number, int64_t at) {
+    int64_t* const words = row(at);
+    ++work_.touches;
+    if (partition_of(words) != partition_of(current_.data())) return Tried::no;
+    if (step.failures >= 0 && words[first_failure_ + static_cast<size_t>(step.failures)] == searches_) return Tried::no;
+    for (const SearchLink& link : step.equal) {
+        const int64_t* const other = bound_[link.other.level];
+        const uint64_t valid = static_cast<uint64_t>(words[valid_word]) >> link.part.slot &
+                               static_cast<uint64_t>(other[valid_word]) >> link.other.place & 1;
+        if (valid == 0) return Tried::no;
+        const int64_t own = values(words)[link.part.slot];
+        if (!equal_words(own, values(other)[link.other.place], link.part.doubles)) return Tried::no;
+    }
+    bound_[step.level] = words;
+    for (const SearchCheck& check : step.checks) {
+        if (!holds(check)) return Tried::no;
+    }
+    for (const SearchNeed& need : step.needs) {
+        if (!has_needed(need, step.level, at)) return Tried::no;
+    }
+    ++work_.nodes;
+    numbers_[step.level] = at;
+    if (search(number + 1)) return Tried::succeeded;
+    if (step.failures >= 0) words[first_failure_ + static_cast<size_t>(step.failures)] = searches_;
+    return Tried::failed;
+}
+
+// Return whether a row, which is bound, has a needed one before it within the window. The latest one is looked for once.
+bool SearchEngine::has_needed(const SearchNeed& need, uint32_t level, int64_t at) {
+    int64_t& latest = row(at)[first_need_ + need.place];
+    if (latest != not_looked) return latest >= low_;
+    latest = NEVER;
+    const uint32_t partition = partition_of(current_.data());
+    const size_t link = first_link + need.index;
+    int64_t other = plan_.classes[need.level] == plan_.classes[level] ? row(at)[link] : first_before(need.index, at);
+    for (; other >= since_; other = row(other)[link]) {
+        const int64_t* const words = row(other);
+        if (words[time_word] < low_) {
+            if (sorted_) break;
+            continue;
+        }
+        ++work_.touches;
+        if (partition_of(words) != partition) continue;
+        bound_[need.level] = words;
+        if (!std::ranges::all_of(need.checks, [&](const SearchCheck& check) { return holds(check); })) continue;
+        latest = words[time_word];
+        break;
+    }
+    return latest >= low_;
+}
+
+// Return the last row before a row in the chain of its partition.
+int64_t SearchEngine::first_before(uint32_t index, int64_t at) const {
+    const auto& heads = heads_[index];
+    int64_t other = heads[with(0, partition_of(current_.data())) & (heads.size() - 1)];
+    while (other >= at) other = row(other)[first_link + index];
+    return other;
+}
+
+bool SearchEngine::holds(const SearchCheck& check) {
+    static constexpr int64_t truth[2] = {0, 1};
+    const auto valid_at = [&](const SearchRef& ref) {
+        return ref.place < 0 || (static_cast<uint64_t>(bound_[ref.level][valid_word]) >> ref.place & 1) != 0;
+    };
+    if (check.simple) {
+        const SearchRef &a = check.refs[check.simple->a], &b = check.refs[check.simple->b];
+        return valid_at(a) && valid_at(b) &&
+               check.simple->holds(values(bound_[a.level])[a.place], values(bound_[b.level])[b.place]);
+    }
+    for (size_t k = 0; k < check.refs.size(); ++k) {
+        const SearchRef& ref = check.refs[k];
+        const bool valid = valid_at(ref);
+        if (ref.one) {
+            leaves_[k] = {truth + (valid ? 1 : 0), nullptr, 0};
+        } else {
+            leaves_[k] = {values(bound_[ref.level]) + ref.place, valid ? nullptr : &is_null, 0};
+        }
+    }
+    const BlockProgram& program = classifier_.programs()[check.program];
+    if (program.short_way()) return program.passes(leaves_.data(), 0);
+    uint8_t pass = 0;
+    program.test(leaves_.data(), 1, classifier_.texts, scratch_, &pass);
+    return pass != 0;
+}
+
+void SearchEngine::advance(int64_t clock) { free_before(earliest(clock, tables_.span)); }
+
+void SearchEngine::free_before(int64_t low) {
+    while (begin_ < end_ && row(begin_)[time_word] < low) ++begin_;
+}
+
+bool SearchEngine::idle(uint32_t partition, int64_t soonest) {
+    if (partition >= parts_.size()) return true;
+    const int64_t low = earliest(soonest, tables_.span);
+    return parts_[partition].last < low && parts_[partition].bundle.closed(low, tables_.counted);
+}
+
+void SearchEngine::forget(uint32_t partition) {
+    if (partition >= parts_.size()) return;
+    parts_[partition] = Part{};
+    parts_[partition].since = end_;
+}
+
+void SearchEngine::used_texts(UsedTexts& used) const {
+    output_.used_texts(used);
+    for (int64_t number = begin_; number < end_; ++number) {
+        used.add({values(row(number)), plan_.columns.size()});
+    }
+}
+
+int64_t SearchEngine::bytes() const {
+    int64_t total = heap_bytes(words_, parts_, levels_, current_, bound_, numbers_, heads_);
+    for (const auto& heads : heads_) total += heap_bytes(heads);
+    return total;
+}
+
+int64_t SearchEngine::partial_matches(int64_t clock) const {
+    const int64_t low = earliest(clock, tables_.span);
+    int64_t alive = 0;
+    for (int64_t number = begin_; number < end_; ++number) {
+        const int64_t* const words = row(number);
+        alive += words[time_word] >= low && number >= parts_[partition_of(words)].since ? 1 : 0;
+    }
+    return alive;
+}
+
+}  // namespace acep

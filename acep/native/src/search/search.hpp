@@ -1,0 +1,94 @@
+// The search engine: it keeps events, and no partial matches. When an event comes that may be the last one of a match, it
+// looks back for the others, most selective first (Kolchinsky et al. 2015, "lazy evaluation"). It gives match points.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "common/output.hpp"
+#include "search/search_plan.hpp"
+#include "session/engine.hpp"
+
+namespace acep {
+
+class SearchEngine final : public Engine {
+public:
+    SearchEngine(Tables tables, EventClassifier& classifier, Partitions& partitions);
+
+    void event(uint32_t partition, const Event& event) override;
+    void advance(int64_t clock) override;
+    bool idle(uint32_t partition, int64_t soonest) override;
+    void forget(uint32_t partition) override;
+    void used_texts(UsedTexts& used) const override;
+    void used_ids(std::vector<int64_t>&) const override {}
+    void dump(Writer& out) const override;
+    void load(Reader& in) override;
+    int64_t bytes() const override;
+    // Count the events that are kept and whose window is not over.
+    int64_t partial_matches(int64_t clock) const override;
+
+private:
+    // A row is one kept event, as consecutive words: time, partition and variables, a bit for each value that is not null,
+    // links to the row before it in the chain of each index, the last search that failed from it by step, the times of rows
+    // that it needs before it, values.
+    enum Word : size_t { time_word, place_word, valid_word, first_link };
+    struct Part {
+        Bundle bundle;
+        int64_t last = NEVER;  // time of its last row
+        int64_t since = 0;  // number of its first row: those before are of another partition, or came too early
+    };
+    static constexpr int64_t none = -1;  // number of no row
+    static constexpr int64_t not_looked = std::numeric_limits<int64_t>::max();  // for a needed row
+    enum class Tried : uint8_t { no, failed, succeeded };
+
+    template <class Archive>
+    static void fields(auto& self, Archive& archive);
+    void take_row(std::span<const int64_t> words, Reader& archive);
+    const int64_t* row(int64_t number) const { return words_.data() + place(number) * stride_; }
+    int64_t* row(int64_t number) { return words_.data() + place(number) * stride_; }
+    size_t place(int64_t number) const { return static_cast<size_t>(number) & mask_; }
+    const int64_t* values(const int64_t* row) const { return row + first_value_; }
+    static uint32_t partition_of(const int64_t* row) { return static_cast<uint32_t>(row[place_word]); }
+    static bool may_be(const int64_t* row, uint32_t level) {
+        return (static_cast<uint64_t>(row[place_word]) >> (32 + level) & 1) != 0;
+    }
+    uint16_t levels_of(uint32_t pattern);
+    void read(uint32_t partition, const Event& event, uint16_t levels);
+    void keep();
+    void grow();
+    void link(int64_t number);
+    bool hash_of(const SearchIndex& index, const int64_t* row, uint64_t& hash) const;
+    void free_before(int64_t low);
+    bool search(size_t number);
+    bool search_chain(const SearchStep& step, size_t number, int64_t from, int64_t above, int64_t below);
+    bool search_cells(const SearchStep& step, size_t number, size_t part, uint64_t hash, int64_t above, int64_t below);
+    bool search_all(const SearchStep& step, size_t number, int64_t above, int64_t below);
+    Tried try_row(const SearchStep& step, size_t number, int64_t at);
+    bool holds(const SearchCheck& check);
+    int64_t first_before(uint32_t index, int64_t at) const;
+    bool has_needed(const SearchNeed& need, uint32_t level, int64_t at);
+
+    SearchPlan plan_;
+    size_t stride_ = 0, first_failure_ = 0, first_need_ = 0, first_value_ = 0;
+    std::vector<uint16_t> levels_;  // by pattern: the variables that its events may be bound to, as bits
+    uint16_t all_levels_ = 0;  // but for the last one
+    std::vector<Part> parts_;
+    // Rows [begin_, end_) in a ring.
+    std::vector<int64_t> words_;
+    int64_t begin_ = 0, end_ = 0;
+    size_t mask_ = 0;
+    bool sorted_ = true;  // times do not fall from row to row
+    int64_t newest_ = NEVER;  // time of the last row
+    std::vector<std::vector<int64_t>> heads_;  // by index and bucket: the last row
+    // The current search.
+    std::vector<int64_t> current_;  // the last event, as a row
+    std::vector<const int64_t*> bound_;  // by variable: its row
+    std::vector<int64_t> numbers_;  // by variable: the number of its row
+    int64_t searches_ = 0, low_ = 0, since_ = 0;
+    std::vector<Leaf> leaves_;
+    Scratch scratch_;
+};
+
+}  // namespace acep

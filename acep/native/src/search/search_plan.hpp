@@ -1,0 +1,82 @@
+// How a search goes back from an event that may end matches: which event pattern it looks for next, by which key, and
+// what it checks (docs/internals/search.md).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "nodes/register_keys.hpp"
+#include "plan/event_classifier.hpp"
+#include "plan/tables.hpp"
+
+namespace acep {
+
+// A variable of the pattern, counted from the first one, and a place among the values that are kept with an event; or
+// (`one`) whether the value at this place is not null. A place of -1 is never null.
+struct SearchRef {
+    uint32_t level;
+    int32_t place;
+    bool one;
+};
+
+// A predicate between events.
+struct SearchCheck {
+    uint32_t program;
+    std::vector<SearchRef> refs;
+    std::optional<SimplePredicate> simple;  // the same without a program
+};
+
+// Rows of an earlier variable that a row needs before it. The latest of them is noted with the row, as none is added later.
+struct SearchNeed {
+    uint32_t level;
+    uint32_t index;
+    uint32_t place;  // of the note among those of a row
+    std::vector<SearchCheck> checks;  // those of these two variables
+};
+
+// An attribute that a row has in common with an event that is bound already, or that is near to one of it.
+struct SearchLink {
+    RegisterKey::Part part;  // `slot` and `column`: the place of the attribute in the row
+    SearchRef other;
+};
+
+// One step of a search: rows for the variable `level`, which lie between those of `above` and `below`.
+struct SearchStep {
+    uint32_t level;
+    uint32_t above;        // the next later variable that is bound
+    int32_t below;         // the next earlier one that is bound; -1: none
+    uint32_t index;        // its rows are found through this index
+    bool follows;          // the row of `above` is in the same chain of the index
+    bool greedy;           // if the search fails from a row, it fails from all earlier ones
+    int32_t failures;      // where rows from which the search has failed are noted; -1: that depends on other rows
+    std::vector<SearchLink> links;   // the key of the index
+    std::vector<SearchLink> equal;   // equalities of the key, which are compared with the row
+    std::vector<SearchCheck> checks;
+    std::vector<SearchNeed> needs;
+};
+
+// An index over rows of one event class, by the cells of some attributes. Without any it has the rows of a partition.
+struct SearchIndex {
+    uint32_t level;  // a variable whose rows it has
+    uint32_t event_class;
+    std::vector<RegisterKey::Part> parts;
+};
+
+struct SearchPlan {
+    std::vector<uint32_t> classes;  // by variable: its event class
+    std::vector<uint16_t> vars;     // by variable: its number in the tables
+    std::vector<uint32_t> columns;  // by place: the column of the session
+    std::vector<SearchStep> steps;
+    std::vector<SearchIndex> indexes;
+    uint32_t failures = 0;  // number of steps that note failures
+    uint32_t needs = 0;     // number of notes of needed rows
+
+    size_t levels() const { return classes.size(); }
+};
+
+// Make the plan of a search. Throw std::invalid_argument if the pattern of the tables is not a sequence of single events
+// that may all be bound freely (acep/plan/searching.py).
+SearchPlan search_plan(const Tables& tables, const std::vector<BlockProgram>& programs);
+
+}  // namespace acep
