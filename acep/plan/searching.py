@@ -7,6 +7,9 @@ bound decide, and these are a fixed number, one for each variable. docs/internal
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
+
 from acep.automaton.registers import Check
 from acep.pattern.tree import Strategy
 from acep.plan import dominance
@@ -14,8 +17,11 @@ from acep.plan.compile import Plan
 
 __all__ = ["reason_against"]
 
-MOST_VARIABLES = 16  # acep/native/src/search/search_plan.cpp has the same
+# acep/native/src/search/search_plan.cpp has the same.
+MOST_EVENTS = 16
+MOST_PATHS = 32
 MOST_COLUMNS = 64
+MOST_CLASSES = 31
 
 
 def reason_against(plan: Plan) -> str | None:
@@ -25,29 +31,40 @@ def reason_against(plan: Plan) -> str | None:
     >>> from acep.plan.assume import assumed_plan
     >>> reason_against(assumed_plan(acep.parse("PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 9")))
     >>> reason_against(assumed_plan(acep.parse("PATTERN SEQ(A+ a[], B b) WHERE b.x > a[1].x WITHIN 9")))
-    'its matches have no fixed number of events'
+    'its matches have no small number of forms'
     """
     if against := dominance.reason_against(plan):
         return against
     if plan.query.strategy is not Strategy.SKIP_TILL_ANY_MATCH:
         return "the strategy decides which events a run must take"
-    if plan.automaton.costs.budget:
-        return "events may be missing"
     if plan.window.span is None or plan.window.counted:
         return "its window is not one of time"
-    states, steps = plan.arcs.states, plan.program.steps
-    if any(len(step) > 1 for step in steps) or any(bool(state.accepts) == bool(steps[state.number]) for state in states):
-        return "its matches have no fixed number of events"
-    checks = [check for here in steps for step in here for check in (*step.leaving, *step.binding)]
-    endings = [check for here in plan.program.ending for check in here]
-    if plan.kleene or endings or not all(map(_is_of_single_events, checks)):
-        return "its matches have no fixed number of events"
-    if not 2 <= len(plan.variables) <= MOST_VARIABLES or len(plan.columns) > MOST_COLUMNS:
-        return f"it has a single event, or more than {MOST_VARIABLES} variables or {MOST_COLUMNS} attributes"
-    return None
+    forms = "its matches have no small number of forms"
+    if plan.kleene or any(plan.program.ending) or len(plan.columns) > MOST_COLUMNS:
+        return forms
+    steps = [step for here in plan.program.steps for step in here]
+    checks = [check for step in steps for check in (*step.leaving, *step.binding)]
+    if len(steps) > MOST_CLASSES or not all(map(_is_of_single_events, checks)):
+        return forms
+    lengths = [*islice(_lengths(plan, 0, 0, 0), MOST_PATHS + 1)]
+    return forms if len(lengths) > MOST_PATHS or max(lengths) > MOST_EVENTS else None
 
 
 def _is_of_single_events(check: Check) -> bool:
     """Return whether a check reads the current event and single events before it."""
     single = all(source.kind in ("event", "one", "register") for source in check.sources)
     return single and not check.loops and check.only is None
+
+
+def _lengths(plan: Plan, state: int, error: int, length: int) -> Iterator[int]:
+    """Yield the numbers of events on the paths through the automaton from a state on that keep to the error budget."""
+    budget = plan.automaton.costs.budget
+    if length > MOST_EVENTS:
+        yield length
+        return
+    if length and any(error + accept.cost <= budget for accept in plan.arcs.states[state].accepts):
+        yield length
+    for step in plan.program.steps[state]:
+        rest = plan.arcs.states[step.arc.target].rest
+        if rest is not None and error + step.arc.weight + rest <= budget:
+            yield from _lengths(plan, step.arc.target, error + step.arc.weight, length + 1)

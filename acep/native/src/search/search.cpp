@@ -22,54 +22,42 @@ SearchEngine::SearchEngine(Tables tables, EventClassifier& classifier, Partition
     first_need_ = first_failure_ + plan_.failures;
     first_value_ = first_need_ + plan_.needs;
     stride_ = first_value_ + plan_.columns.size();
-    all_levels_ = static_cast<uint16_t>((1u << (plan_.levels() - 1)) - 1);
     current_.resize(stride_);
-    bound_.resize(plan_.levels());
-    numbers_.resize(plan_.levels());
     heads_.resize(plan_.indexes.size());
-    size_t most = 0;
-    for (const SearchStep& step : plan_.steps) {
-        for (const SearchCheck& check : step.checks) most = std::max(most, check.refs.size());
+    size_t levels = 0, refs = 0;
+    for (const SearchPath& path : plan_.paths) {
+        levels = std::max<size_t>(levels, path.levels);
+        for (const SearchStep& step : path.steps) {
+            for (const SearchCheck& check : step.checks) refs = std::max(refs, check.refs.size());
+        }
     }
-    leaves_.resize(most);
+    bound_.resize(levels);
+    numbers_.resize(levels);
+    leaves_.resize(refs);
 }
 
-// Return the variables that events of a pattern may be bound to.
-uint16_t SearchEngine::levels_of(uint32_t pattern) {
-    while (levels_.size() <= pattern) {
-        uint16_t bits = 0;
-        for (size_t level = 0; level < plan_.levels(); ++level) {
-            const bool has = classifier_.has(static_cast<uint32_t>(levels_.size()), plan_.classes[level]);
-            bits = static_cast<uint16_t>(bits | (has ? 1u << level : 0u));
+// Return the event classes of the plan that events of a pattern are of.
+uint32_t SearchEngine::kinds_of(uint32_t pattern) {
+    while (kinds_.size() <= pattern) {
+        uint32_t bits = 0;
+        for (size_t kind = 0; kind < plan_.classes.size(); ++kind) {
+            if (classifier_.has(static_cast<uint32_t>(kinds_.size()), plan_.classes[kind])) bits |= 1u << kind;
         }
-        levels_.push_back(bits);
+        kinds_.push_back(bits);
     }
-    return levels_[pattern];
+    return kinds_[pattern];
 }
 
 void SearchEngine::event(uint32_t partition, const Event& event) {
-    const uint16_t levels = levels_of(event.pattern);
+    const uint32_t kinds = kinds_of(event.pattern);
     if (parts_.size() <= partition) parts_.resize(size_t{partition} + 1);
     Part& part = parts_[partition];
-    const bool may_end = (levels >> (plan_.levels() - 1)) != 0 && begin_ != end_ && part.since < end_;
-    const bool may_go_on = (levels & all_levels_) != 0;
+    const bool may_end = (kinds & plan_.ending) != 0, may_go_on = (kinds & plan_.kept) != 0;
     if (!may_end && !may_go_on) return;
-    read(partition, event, levels);
+    read(partition, event, kinds);
     if (may_end) {
-        low_ = earliest(event.ts, tables_.span);
-        since_ = std::max(begin_, part.since);
-        if (part.last >= low_) {
-            ++searches_;
-            bound_.back() = current_.data();
-            numbers_.back() = end_;
-            if (search(0)) {
-                const int64_t bundle = part.bundle.at(event.ts, event.position, tables_.span, tables_.counted);
-                output_.add(event.ts, event.ts, 0, bundle, partitions_.key(partition), partitions_.width());
-                output_.offsets.push_back(0);
-                output_.at.push_back(arrived);
-                ++work_.matches;
-            }
-        }
+        const int64_t error = least_error(part, event, kinds);
+        if (error <= tables_.budget) give(part, partition, event, error);
     }
     if (may_go_on) {
         part.last = std::max(part.last, event.ts);
@@ -77,10 +65,34 @@ void SearchEngine::event(uint32_t partition, const Event& event) {
     }
 }
 
+// Return the least error of the matches that end with the current event, or a greater one than the budget.
+int64_t SearchEngine::least_error(const Part& part, const Event& event, uint32_t kinds) {
+    low_ = earliest(event.ts, tables_.span);
+    since_ = std::max(begin_, part.since);
+    ++searches_;
+    for (const SearchPath& path : plan_.paths) {
+        if ((kinds >> path.last_kind & 1) == 0 || (path.levels > 1 && part.last < low_)) continue;
+        path_ = &path;
+        bound_[path.levels - 1] = current_.data();
+        numbers_[path.levels - 1] = end_;
+        if (search(0)) return path.error;
+    }
+    return tables_.budget + 1;
+}
+
+// Give a match point.
+void SearchEngine::give(Part& part, uint32_t partition, const Event& event, int64_t error) {
+    const int64_t bundle = part.bundle.at(event.ts, event.position, tables_.span, tables_.counted);
+    output_.add(event.ts, event.ts, error, bundle, partitions_.key(partition), partitions_.width());
+    output_.offsets.push_back(0);
+    output_.at.push_back(arrived);
+    ++work_.matches;
+}
+
 // Put an event into `current_`.
-void SearchEngine::read(uint32_t partition, const Event& event, uint16_t levels) {
+void SearchEngine::read(uint32_t partition, const Event& event, uint32_t kinds) {
     current_[time_word] = event.ts;
-    current_[place_word] = static_cast<int64_t>(uint64_t{partition} | uint64_t{levels} << 32);
+    current_[place_word] = static_cast<int64_t>(uint64_t{partition} | uint64_t{kinds} << 32);
     uint64_t valid = 0;
     for (size_t k = 0; k < plan_.columns.size(); ++k) {
         const Column& column = event.batch->columns[plan_.columns[k]];
@@ -119,7 +131,7 @@ void SearchEngine::link(int64_t number) {
     int64_t* const words = row(number);
     for (size_t i = 0; i < plan_.indexes.size(); ++i) {
         uint64_t hash = 0;
-        if (!may_be(words, plan_.indexes[i].level) || !hash_of(plan_.indexes[i], words, hash)) continue;
+        if (!is_of(words, plan_.indexes[i].kind) || !hash_of(plan_.indexes[i], words, hash)) continue;
         int64_t& head = heads_[i][hash & (heads_[i].size() - 1)];
         words[first_link + i] = head;
         head = number;
@@ -138,8 +150,8 @@ bool SearchEngine::hash_of(const SearchIndex& index, const int64_t* row, uint64_
 
 // Find rows for the steps from `number` on. Return whether there are some.
 bool SearchEngine::search(size_t number) {
-    if (number == plan_.steps.size()) return true;
-    const SearchStep& step = plan_.steps[number];
+    if (number == path_->steps.size()) return true;
+    const SearchStep& step = path_->steps[number];
     const int64_t above = numbers_[step.above];
     const int64_t below = step.below < 0 ? since_ - 1 : numbers_[static_cast<size_t>(step.below)];
     if (step.follows) {
@@ -187,7 +199,7 @@ bool SearchEngine::search_chain(const SearchStep& step, size_t number, int64_t f
 bool SearchEngine::search_all(const SearchStep& step, size_t number, int64_t above, int64_t below) {
     for (int64_t at = above - 1; at > below && at >= begin_; --at) {
         const int64_t* const words = row(at);
-        if (words[time_word] < low_ || !may_be(words, step.level)) continue;
+        if (words[time_word] < low_ || !is_of(words, step.kind)) continue;
         if (try_row(step, number, at) == Tried::succeeded) return true;
     }
     return false;
@@ -212,7 +224,7 @@ SearchEngine::Tried SearchEngine::try_row(const SearchStep& step, size_t number,
         if (!holds(check)) return Tried::no;
     }
     for (const SearchNeed& need : step.needs) {
-        if (!has_needed(need, step.level, at)) return Tried::no;
+        if (!has_needed(need, step.kind, at)) return Tried::no;
     }
     ++work_.nodes;
     numbers_[step.level] = at;
@@ -222,13 +234,13 @@ SearchEngine::Tried SearchEngine::try_row(const SearchStep& step, size_t number,
 }
 
 // Return whether a row, which is bound, has a needed one before it within the window. The latest one is looked for once.
-bool SearchEngine::has_needed(const SearchNeed& need, uint32_t level, int64_t at) {
+bool SearchEngine::has_needed(const SearchNeed& need, uint32_t kind, int64_t at) {
     int64_t& latest = row(at)[first_need_ + need.place];
     if (latest != not_looked) return latest >= low_;
     latest = NEVER;
     const uint32_t partition = partition_of(current_.data());
     const size_t link = first_link + need.index;
-    int64_t other = plan_.classes[need.level] == plan_.classes[level] ? row(at)[link] : first_before(need.index, at);
+    int64_t other = need.kind == kind ? row(at)[link] : first_before(need.index, at);
     for (; other >= since_; other = row(other)[link]) {
         const int64_t* const words = row(other);
         if (words[time_word] < low_) {
@@ -305,7 +317,7 @@ void SearchEngine::used_texts(UsedTexts& used) const {
 }
 
 int64_t SearchEngine::bytes() const {
-    int64_t total = heap_bytes(words_, parts_, levels_, current_, bound_, numbers_, heads_);
+    int64_t total = heap_bytes(words_, parts_, kinds_, current_, bound_, numbers_, heads_);
     for (const auto& heads : heads_) total += heap_bytes(heads);
     return total;
 }

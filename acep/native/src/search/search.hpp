@@ -30,7 +30,7 @@ public:
     int64_t partial_matches(int64_t clock) const override;
 
 private:
-    // A row is one kept event, as consecutive words: time, partition and variables, a bit for each value that is not null,
+    // A row is one kept event, as consecutive words: time, partition and kinds, a bit for each value that is not null,
     // links to the row before it in the chain of each index, the last search that failed from it by step, the times of rows
     // that it needs before it, values.
     enum Word : size_t { time_word, place_word, valid_word, first_link };
@@ -51,11 +51,13 @@ private:
     size_t place(int64_t number) const { return static_cast<size_t>(number) & mask_; }
     const int64_t* values(const int64_t* row) const { return row + first_value_; }
     static uint32_t partition_of(const int64_t* row) { return static_cast<uint32_t>(row[place_word]); }
-    static bool may_be(const int64_t* row, uint32_t level) {
-        return (static_cast<uint64_t>(row[place_word]) >> (32 + level) & 1) != 0;
+    static bool is_of(const int64_t* row, uint32_t kind) {
+        return (static_cast<uint64_t>(row[place_word]) >> (32 + kind) & 1) != 0;
     }
-    uint16_t levels_of(uint32_t pattern);
-    void read(uint32_t partition, const Event& event, uint16_t levels);
+    uint32_t kinds_of(uint32_t pattern);
+    int64_t least_error(const Part& part, const Event& event, uint32_t kinds);
+    void give(Part& part, uint32_t partition, const Event& event, int64_t error);
+    void read(uint32_t partition, const Event& event, uint32_t kinds);
     void keep();
     void grow();
     void link(int64_t number);
@@ -68,12 +70,11 @@ private:
     Tried try_row(const SearchStep& step, size_t number, int64_t at);
     bool holds(const SearchCheck& check);
     int64_t first_before(uint32_t index, int64_t at) const;
-    bool has_needed(const SearchNeed& need, uint32_t level, int64_t at);
+    bool has_needed(const SearchNeed& need, uint32_t kind, int64_t at);
 
     SearchPlan plan_;
     size_t stride_ = 0, first_failure_ = 0, first_need_ = 0, first_value_ = 0;
-    std::vector<uint16_t> levels_;  // by pattern: the variables that its events may be bound to, as bits
-    uint16_t all_levels_ = 0;  // but for the last one
+    std::vector<uint32_t> kinds_;  // by pattern: the event classes of the plan that its events are of, as bits
     std::vector<Part> parts_;
     // Rows [begin_, end_) in a ring.
     std::vector<int64_t> words_;
@@ -84,8 +85,9 @@ private:
     std::vector<std::vector<int64_t>> heads_;  // by index and bucket: the last row
     // The current search.
     std::vector<int64_t> current_;  // the last event, as a row
-    std::vector<const int64_t*> bound_;  // by variable: its row
-    std::vector<int64_t> numbers_;  // by variable: the number of its row
+    const SearchPath* path_ = nullptr;
+    std::vector<const int64_t*> bound_;  // by level: its row
+    std::vector<int64_t> numbers_;  // by level: the number of its row
     int64_t searches_ = 0, low_ = 0, since_ = 0;
     std::vector<Leaf> leaves_;
     Scratch scratch_;

@@ -1,82 +1,102 @@
-// Derive the plan of a search from the tables: the source of each register, the equalities that follow from others, and
-// the order of the variables.
+// Derive the plan of a search from the tables: the paths through the automaton, the source of each register, the
+// equalities that follow from others, and the order in which events are looked for.
 #include "search/search_plan.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <tuple>
+#include <utility>
 
 namespace acep {
 namespace {
 
-constexpr size_t most_levels = 16, most_columns = 64;
+constexpr size_t most_levels = 16, most_columns = 64, most_kinds = 31, most_paths = 32;
 constexpr double least_width = 1e-100, most_width = 1e100;
+constexpr SearchRef unbound_ref{NIL, -1, false};
 
 [[noreturn]] void refuse() { throw std::invalid_argument("tables: not a pattern to search for"); }
 
-// Comparisons of two values of a check.
+// A comparison of two values of a path.
 struct Comparison {
     SearchRef a, b;
     bool doubles;
     double width;  // 0: they are equal
 };
 
-class Planner {
-public:
-    Planner(const Tables& tables, const std::vector<BlockProgram>& programs) : tables_(tables), programs_(programs) {}
+// The events of a path, and what is asked of them.
+struct Sequence {
+    int64_t error = 0;
+    std::vector<uint32_t> kinds;
+    std::vector<SearchCheck> checks;
+    std::vector<Comparison> comparisons;
 
-    SearchPlan plan() {
-        read_sequence();
-        unite_equal();
-        std::vector<uint8_t> bound(plan_.levels(), 0);
-        const auto last = static_cast<uint32_t>(plan_.levels() - 1);
-        bound[last] = 1;
-        std::vector<uint8_t> checked(checks_.size(), 0);
-        for (size_t left = last; left > 0; --left) add_step(next_level(bound), bound, checked);
-        note_failures();
-        note_needs();
-        return std::move(plan_);
+    uint32_t last() const { return static_cast<uint32_t>(kinds.size() - 1); }
+};
+
+uint32_t number_of(auto& all, const auto& wanted, size_t most) {
+    auto place = std::ranges::find(all, wanted);
+    if (place == all.end()) {
+        if (all.size() == most) refuse();
+        place = all.insert(place, wanted);
+    }
+    return static_cast<uint32_t>(place - all.begin());
+}
+
+// Follows all ways through the automaton.
+class PathReader {
+public:
+    PathReader(const Tables& tables, const std::vector<BlockProgram>& programs, SearchPlan& plan)
+        : tables_(tables), programs_(programs), plan_(plan) {}
+
+    std::vector<Sequence> sequences() {
+        const bool plain = tables_.strategy == Strategy::any && tables_.timed() && !tables_.completes() &&
+                           !tables_.dynamic && tables_.told == 0 && !tables_.firsts;
+        if (!plain || tables_.states.empty()) refuse();
+        follow(tables_.states[0], Sequence{}, {});
+        if (found_.empty()) refuse();
+        std::ranges::stable_sort(found_, {}, &Sequence::error);
+        return std::move(found_);
     }
 
 private:
-    // Follow the arcs from the start, and find the source of each register.
-    void read_sequence() {
-        const bool plain = tables_.strategy == Strategy::any && tables_.budget == 0 && tables_.timed() &&
-                           !tables_.completes() && !tables_.dynamic && tables_.told == 0 && !tables_.firsts;
-        if (!plain || tables_.states.empty()) refuse();
-        std::vector<SearchRef> registers;
-        const State* state = &tables_.states[0];
-        while (!state->arcs.empty()) {
-            const bool simple = state->arcs.size() == 1 && state->accepts.empty() && state->ignoring.empty() &&
-                                state->ended.empty() && state->ending.empty() && plan_.levels() < most_levels;
-            if (!simple) refuse();
-            const Arc& arc = state->arcs[0];
+    void follow(const State& state, const Sequence& before, const std::vector<SearchRef>& registers) {
+        if (!state.ignoring.empty() || !state.ended.empty() || !state.ending.empty()) refuse();
+        int64_t ending = tables_.budget + 1;
+        for (const Accept& accept : state.accepts) {
+            if (!accept.crossings.empty()) refuse();
+            ending = std::min(ending, accept.cost);
+        }
+        if (before.error + ending <= tables_.budget && !before.kinds.empty()) {
+            if (found_.size() == most_paths) refuse();
+            found_.push_back(before);
+            found_.back().error += ending;
+        }
+        for (const Arc& arc : state.arcs) {
             const bool always = arc.lifetime.first == std::numeric_limits<int64_t>::min() &&
                                 arc.lifetime.last == std::numeric_limits<int64_t>::max();
-            if (arc.weight != 0 || !always || !arc.crossings.empty() || !arc.resets.empty()) refuse();
-            const auto level = static_cast<uint32_t>(plan_.levels());
-            plan_.classes.push_back(arc.event_class);
-            plan_.vars.push_back(arc.var);
+            if (!always || !arc.crossings.empty() || before.kinds.size() == most_levels) refuse();
+            if (before.error + arc.weight + tables_.states[arc.target].rest > tables_.budget) continue;
+            Sequence sequence = before;
+            sequence.error += arc.weight;
+            const auto level = static_cast<uint32_t>(sequence.kinds.size());
+            sequence.kinds.push_back(number_of(plan_.classes, arc.event_class, most_kinds));
             for (const auto* checks : {&arc.leaving, &arc.binding}) {
-                for (const Check& check : *checks) add_check(check, level, registers);
+                for (const Check& check : *checks) add_check(check, level, registers, sequence);
             }
-            registers = registers_after(arc, level, registers);
-            state = &tables_.states[arc.target];
+            follow(tables_.states[arc.target], sequence, registers_after(arc, level, registers));
         }
-        const bool ends = state->accepts.size() == 1 && state->accepts[0].cost == 0 &&
-                          state->accepts[0].crossings.empty() && state->ending.empty() && plan_.levels() > 1;
-        if (!ends) refuse();
     }
 
     std::vector<SearchRef> registers_after(const Arc& arc, uint32_t level, const std::vector<SearchRef>& before) {
-        std::vector<SearchRef> after(tables_.states[arc.target].slots, {NIL, -1, false});
+        std::vector<SearchRef> after(tables_.states[arc.target].slots, unbound_ref);
         for (const Put& put : arc.puts) {
             SearchRef& to = after.at(static_cast<size_t>(put.slot));
-            if (put.write == Write::copy && put.from >= 0) {
-                to = before.at(static_cast<size_t>(put.from));
-            } else if (put.write == Write::last || (put.write == Write::nth && put.extra == 1)) {
+            if (put.write == Write::copy) {
+                to = put.from < 0 ? unbound_ref : before.at(static_cast<size_t>(put.from));
+            } else if (put.write == Write::last || (put.write == Write::nth && put.extra == 1 && put.from < 0)) {
                 to = {level, place_of(put.column), false};
             } else {
                 refuse();
@@ -85,7 +105,7 @@ private:
         return after;
     }
 
-    void add_check(const Check& check, uint32_t level, const std::vector<SearchRef>& registers) {
+    void add_check(const Check& check, uint32_t level, const std::vector<SearchRef>& registers, Sequence& sequence) {
         if (check.only >= 0 || !check.loops.empty()) refuse();
         SearchCheck made{check.program, {}, programs_[check.program].simple()};
         for (const Source& source : check.sources) {
@@ -95,44 +115,62 @@ private:
                 case From::slot: made.refs.push_back(registers.at(static_cast<size_t>(source.a))); break;
                 default: refuse();
             }
-            if (made.refs.back().level == NIL) refuse();
+            if (made.refs.back().level == NIL) return;  // an event of it is missing: the predicate is dropped
+            if (made.refs.back().one) made.simple.reset();
         }
         const BlockProgram& program = programs_[check.program];
+        const auto compare = [&](uint32_t a, uint32_t b, bool doubles, double width) {
+            const SearchRef x = made.refs[a], y = made.refs[b];
+            if (!x.one && !y.one && x.level != y.level) sequence.comparisons.push_back({x, y, doubles, width});
+        };
         if (const auto equality = program.equality()) {
-            compare(made, equality->a, equality->b, equality->doubles, 0);
+            compare(equality->a, equality->b, equality->doubles, 0);
         } else if (const auto band = program.band(); band && band->width > least_width && band->width < most_width) {
-            compare(made, band->a, band->b, band->doubles, band->width);
+            compare(band->a, band->b, band->doubles, band->width);
         }
-        const auto one = [](const SearchRef& ref) { return ref.one; };
-        if (std::ranges::any_of(made.refs, one)) made.simple.reset();
-        checks_.push_back(std::move(made));
-    }
-
-    void compare(const SearchCheck& check, uint32_t a, uint32_t b, bool doubles, double width) {
-        const SearchRef x = check.refs[a], y = check.refs[b];
-        if (x.one || y.one || x.level == y.level) return;
-        comparisons_.push_back({x, y, doubles, width});
+        sequence.checks.push_back(std::move(made));
     }
 
     int32_t place_of(int32_t column) {
-        const auto wanted = static_cast<uint32_t>(column);
-        auto place = std::ranges::find(plan_.columns, wanted);
-        if (place == plan_.columns.end()) {
-            if (plan_.columns.size() == most_columns) refuse();
-            place = plan_.columns.insert(place, wanted);
-        }
-        return static_cast<int32_t>(place - plan_.columns.begin());
+        return static_cast<int32_t>(number_of(plan_.columns, static_cast<uint32_t>(column), most_columns));
     }
 
+    const Tables& tables_;
+    const std::vector<BlockProgram>& programs_;
+    SearchPlan& plan_;
+    std::vector<Sequence> found_;
+};
+
+// Orders the events of one path.
+class Orderer {
+public:
+    Orderer(const Sequence& sequence, const std::vector<BlockProgram>& programs, SearchPlan& plan)
+        : sequence_(sequence), programs_(programs), plan_(plan) {}
+
+    SearchPath path() {
+        path_.error = sequence_.error;
+        path_.levels = sequence_.last() + 1;
+        path_.last_kind = sequence_.kinds.back();
+        unite_equal();
+        bound_.assign(path_.levels, 0);
+        bound_[sequence_.last()] = 1;
+        checked_.assign(sequence_.checks.size(), 0);
+        for (size_t left = sequence_.last(); left > 0; --left) add_step(next_level());
+        note_failures();
+        note_needs();
+        return std::move(path_);
+    }
+
+private:
     // Find the attributes that are equal in every match: those of one class of `equal_to_`.
     void unite_equal() {
-        equal_to_.resize(plan_.levels() * plan_.columns.size() * 2);
+        equal_to_.resize(path_.levels * plan_.columns.size() * 2);
         std::iota(equal_to_.begin(), equal_to_.end(), size_t{0});
-        for (const Comparison& c : comparisons_) {
-            if (c.width == 0) equal_to_[root_of(number_of(c.a, c.doubles))] = root_of(number_of(c.b, c.doubles));
+        for (const Comparison& c : sequence_.comparisons) {
+            if (c.width == 0) equal_to_[root_of(attribute(c.a, c.doubles))] = root_of(attribute(c.b, c.doubles));
         }
     }
-    size_t number_of(const SearchRef& ref, bool doubles) const {
+    size_t attribute(const SearchRef& ref, bool doubles) const {
         return (size_t{ref.level} * plan_.columns.size() + static_cast<size_t>(ref.place)) * 2 + (doubles ? 1 : 0);
     }
     size_t root_of(size_t number) const {
@@ -140,33 +178,33 @@ private:
         return number;
     }
 
-    // Return the equalities of a variable with those bound.
-    std::vector<SearchLink> equalities(uint32_t level, const std::vector<uint8_t>& bound) const {
+    // Return the equalities of an event with those bound.
+    std::vector<SearchLink> equalities(uint32_t level) const {
         std::vector<SearchLink> links;
         for (uint32_t place = 0; place < plan_.columns.size(); ++place) {
             for (const bool doubles : {false, true}) {
-                const size_t root = root_of(number_of({level, static_cast<int32_t>(place), false}, doubles));
-                const auto other = equal_bound(root, bound, doubles);
+                const size_t root = root_of(attribute({level, static_cast<int32_t>(place), false}, doubles));
+                const auto other = equal_bound(root, doubles);
                 if (other) links.push_back({{place, place, doubles, 0}, *other});
             }
         }
         return links;
     }
-    std::optional<SearchRef> equal_bound(size_t root, const std::vector<uint8_t>& bound, bool doubles) const {
-        for (auto level = static_cast<uint32_t>(plan_.levels()); level-- > 0;) {
-            for (int32_t place = 0; bound[level] != 0 && place < static_cast<int32_t>(plan_.columns.size()); ++place) {
+    std::optional<SearchRef> equal_bound(size_t root, bool doubles) const {
+        for (uint32_t level = path_.levels; level-- > 0;) {
+            for (int32_t place = 0; bound_[level] != 0 && place < static_cast<int32_t>(plan_.columns.size()); ++place) {
                 const SearchRef ref{level, place, false};
-                if (root_of(number_of(ref, doubles)) == root) return ref;
+                if (root_of(attribute(ref, doubles)) == root) return ref;
             }
         }
         return std::nullopt;
     }
-    std::vector<SearchLink> bands(uint32_t level, const std::vector<uint8_t>& bound) const {
+    std::vector<SearchLink> bands(uint32_t level) const {
         std::vector<SearchLink> links;
-        for (const Comparison& c : comparisons_) {
-            if (c.width == 0 || links.size() == RegisterKey::most_near) continue;
+        for (const Comparison& c : sequence_.comparisons) {
             for (const auto& [own, other] : {std::pair{c.a, c.b}, std::pair{c.b, c.a}}) {
-                if (own.level != level || bound[other.level] == 0) continue;
+                if (c.width == 0 || links.size() == RegisterKey::most_near) continue;
+                if (own.level != level || bound_[other.level] == 0) continue;
                 const auto place = static_cast<uint32_t>(own.place);
                 links.push_back({{place, place, c.doubles, c.width}, other});
             }
@@ -174,52 +212,58 @@ private:
         return links;
     }
 
-    static bool is_ready(const SearchCheck& check, uint32_t level, const std::vector<uint8_t>& bound) {
-        return std::ranges::all_of(check.refs, [&](const SearchRef& ref) {
-            return ref.level == level || bound[ref.level] != 0;
-        });
+    // Return whether all other events of a check are bound.
+    bool is_ready(const SearchCheck& check, uint32_t level) const {
+        return std::ranges::all_of(check.refs,
+                                   [&](const SearchRef& ref) { return ref.level == level || bound_[ref.level] != 0; });
     }
 
-    // Choose the variable with the most equalities; among those with as many one that a predicate ties to bound ones, and
-    // of these the latest.
-    uint32_t next_level(const std::vector<uint8_t>& bound) const {
+    // Choose the event with the most equalities; among those with as many one that a predicate ties to bound ones, and of
+    // these the latest.
+    uint32_t next_level() const {
         std::tuple<size_t, bool, uint32_t> best{0, false, 0};
         bool any = false;
-        for (uint32_t level = 0; level < plan_.levels(); ++level) {
-            if (bound[level] != 0) continue;
-            const bool tied = std::ranges::any_of(checks_, [&](const SearchCheck& check) {
+        for (uint32_t level = 0; level < path_.levels; ++level) {
+            if (bound_[level] != 0) continue;
+            const bool tied = std::ranges::any_of(sequence_.checks, [&](const SearchCheck& check) {
                 const auto own = [&](const SearchRef& ref) { return ref.level == level; };
-                return std::ranges::any_of(check.refs, own) && is_ready(check, level, bound);
+                return std::ranges::any_of(check.refs, own) && is_ready(check, level);
             });
-            const std::tuple<size_t, bool, uint32_t> own{equalities(level, bound).size(), tied, level};
+            const std::tuple<size_t, bool, uint32_t> own{equalities(level).size(), tied, level};
             if (!any || own > best) best = own;
             any = true;
         }
         return std::get<2>(best);
     }
 
-    void add_step(uint32_t level, std::vector<uint8_t>& bound, std::vector<uint8_t>& checked) {
-        SearchStep step{level, level + 1, static_cast<int32_t>(level) - 1, 0, false, false, -1, {}, {}, {}, {}};
-        while (bound[step.above] == 0) ++step.above;
-        while (step.below >= 0 && bound[static_cast<size_t>(step.below)] == 0) --step.below;
-        step.links = step.equal = equalities(level, bound);
-        if (step.links.empty()) step.links = bands(level, bound);
-        for (size_t i = 0; i < checks_.size(); ++i) {
-            if (checked[i] != 0 || !is_ready(checks_[i], level, bound)) continue;
-            checked[i] = 1;
-            if (!is_in_key(checks_[i], step)) step.checks.push_back(checks_[i]);
+    void add_step(uint32_t level) {
+        SearchStep step{};
+        step.level = level;
+        step.kind = sequence_.kinds[level];
+        step.above = level + 1;
+        step.below = static_cast<int32_t>(level) - 1;
+        step.failures = -1;
+        while (bound_[step.above] == 0) ++step.above;
+        while (step.below >= 0 && bound_[static_cast<size_t>(step.below)] == 0) --step.below;
+        step.links = step.equal = equalities(level);
+        if (step.links.empty()) step.links = bands(level);
+        for (size_t i = 0; i < sequence_.checks.size(); ++i) {
+            const SearchCheck& check = sequence_.checks[i];
+            if (checked_[i] != 0 || !is_ready(check, level)) continue;
+            checked_[i] = 1;
+            if (!is_in_key(check, step)) step.checks.push_back(check);
         }
-        SearchIndex index{level, plan_.classes[level], {}};
+        SearchIndex index{step.kind, {}};
         for (const SearchLink& link : step.links) index.parts.push_back(link.part);
         const auto same = std::ranges::find_if(plan_.indexes, [&](const SearchIndex& other) {
-            return other.event_class == index.event_class && other.parts == index.parts;
+            return other.kind == index.kind && other.parts == index.parts;
         });
         step.index = static_cast<uint32_t>(same - plan_.indexes.begin());
-        const bool last = step.above + 1 == plan_.levels();
-        step.follows = index.parts.empty() && !last && plan_.classes[step.above] == index.event_class;
+        step.follows =
+            index.parts.empty() && step.above != sequence_.last() && sequence_.kinds[step.above] == step.kind;
         if (same == plan_.indexes.end()) plan_.indexes.push_back(std::move(index));
-        plan_.steps.push_back(std::move(step));
-        bound[level] = 1;
+        path_.steps.push_back(std::move(step));
+        bound_[level] = 1;
     }
 
     // Return whether a check is one of the equalities that are compared in any case.
@@ -239,22 +283,22 @@ private:
     // Whether all that follows a step depends only on its own row and on the last event: then a row from which the search
     // has failed once fails again.
     void note_failures() {
-        const auto last = static_cast<uint32_t>(plan_.levels() - 1);
-        std::vector<uint8_t> before(plan_.levels(), 0);
-        for (size_t k = 0; k < plan_.steps.size(); ++k) {
-            SearchStep& step = plan_.steps[k];
+        std::vector<uint8_t> before(path_.levels, 0);
+        for (size_t k = 0; k < path_.steps.size(); ++k) {
+            SearchStep& step = path_.steps[k];
             const auto matters = [&](uint32_t level) {
-                return before[level] == 0 || level == step.level || level == last;
+                return before[level] == 0 || level == step.level || level == sequence_.last();
             };
-            bool alone = k + 1 < plan_.steps.size();
-            for (size_t later = k + 1; later < plan_.steps.size(); ++later) {
-                const SearchStep& next = plan_.steps[later];
+            const auto linked = [&](const SearchLink& link) { return matters(link.other.level); };
+            const auto all_matter = [&](const SearchCheck& check) {
+                return std::ranges::all_of(check.refs, [&](const SearchRef& ref) { return matters(ref.level); });
+            };
+            bool alone = k + 1 < path_.steps.size();
+            for (size_t later = k + 1; later < path_.steps.size(); ++later) {
+                const SearchStep& next = path_.steps[later];
                 alone = alone && matters(next.above) && (next.below < 0 || matters(static_cast<uint32_t>(next.below)));
-                for (const SearchLink& link : next.links) alone = alone && matters(link.other.level);
-                for (const SearchLink& link : next.equal) alone = alone && matters(link.other.level);
-                for (const SearchCheck& check : next.checks) {
-                    for (const SearchRef& ref : check.refs) alone = alone && matters(ref.level);
-                }
+                alone = alone && std::ranges::all_of(next.links, linked) && std::ranges::all_of(next.equal, linked) &&
+                        std::ranges::all_of(next.checks, all_matter);
             }
             if (alone) step.failures = static_cast<int32_t>(plan_.failures++);
             step.greedy = alone && is_only_a_limit(step.level, k + 1);
@@ -262,29 +306,26 @@ private:
         }
     }
 
-    // Return whether the steps from `first` on depend on the row of a variable only as one that comes after theirs.
+    // Return whether the steps from `first` on depend on the row of an event only as one that comes after theirs.
     bool is_only_a_limit(uint32_t level, size_t first) const {
         const auto is = [&](const SearchRef& ref) { return ref.level == level; };
         const auto linked = [&](const SearchLink& link) { return is(link.other); };
-        return std::all_of(plan_.steps.begin() + static_cast<std::ptrdiff_t>(first), plan_.steps.end(),
-                           [&](const SearchStep& next) {
-                               const bool limits = next.below == static_cast<int32_t>(level);
-                               return !limits && std::ranges::none_of(next.links, linked) &&
-                                      std::ranges::none_of(next.equal, linked) &&
-                                      std::ranges::none_of(next.checks, [&](const SearchCheck& check) {
-                                          return std::ranges::any_of(check.refs, is);
-                                      });
-                           });
+        const auto asked = [&](const SearchCheck& check) { return std::ranges::any_of(check.refs, is); };
+        return std::ranges::none_of(path_.steps.begin() + static_cast<std::ptrdiff_t>(first), path_.steps.end(),
+                                    [&](const SearchStep& next) {
+            return next.below == static_cast<int32_t>(level) || std::ranges::any_of(next.links, linked) ||
+                   std::ranges::any_of(next.equal, linked) || std::ranges::any_of(next.checks, asked);
+        });
     }
 
     // Find the rows that those of a step need before them, where only a walk over all rows would find them.
     void note_needs() {
-        for (size_t k = 0; k < plan_.steps.size(); ++k) {
-            SearchStep& step = plan_.steps[k];
-            for (size_t later = k + 1; later < plan_.steps.size(); ++later) {
-                const SearchStep& next = plan_.steps[later];
+        for (size_t k = 0; k < path_.steps.size(); ++k) {
+            SearchStep& step = path_.steps[k];
+            for (size_t later = k + 1; later < path_.steps.size(); ++later) {
+                const SearchStep& next = path_.steps[later];
                 if (next.level > step.level || !next.links.empty()) continue;
-                SearchNeed need{next.level, next.index, plan_.needs, {}};
+                SearchNeed need{next.level, next.kind, next.index, plan_.needs, {}};
                 for (const SearchCheck& check : next.checks) {
                     const bool own = std::ranges::all_of(check.refs, [&](const SearchRef& ref) {
                         return ref.level == step.level || ref.level == next.level;
@@ -298,18 +339,25 @@ private:
         }
     }
 
-    const Tables& tables_;
+    const Sequence& sequence_;
     const std::vector<BlockProgram>& programs_;
-    SearchPlan plan_;
-    std::vector<SearchCheck> checks_;
-    std::vector<Comparison> comparisons_;
+    SearchPlan& plan_;
+    SearchPath path_;
+    std::vector<uint8_t> bound_, checked_;
     std::vector<size_t> equal_to_;
 };
 
 }  // namespace
 
 SearchPlan search_plan(const Tables& tables, const std::vector<BlockProgram>& programs) {
-    return Planner(tables, programs).plan();
+    SearchPlan plan;
+    const std::vector<Sequence> sequences = PathReader(tables, programs, plan).sequences();
+    for (const Sequence& sequence : sequences) {
+        plan.paths.push_back(Orderer(sequence, programs, plan).path());
+        plan.ending |= 1u << sequence.kinds.back();
+        for (size_t level = 0; level + 1 < sequence.kinds.size(); ++level) plan.kept |= 1u << sequence.kinds[level];
+    }
+    return plan;
 }
 
 }  // namespace acep

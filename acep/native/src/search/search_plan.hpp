@@ -12,8 +12,8 @@
 
 namespace acep {
 
-// A variable of the pattern, counted from the first one, and a place among the values that are kept with an event; or
-// (`one`) whether the value at this place is not null. A place of -1 is never null.
+// An event of a path, counted from the first one, and a place among the values that are kept with an event; or (`one`)
+// whether the value at this place is not null. A place of -1 is never null.
 struct SearchRef {
     uint32_t level;
     int32_t place;
@@ -27,12 +27,13 @@ struct SearchCheck {
     std::optional<SimplePredicate> simple;  // the same without a program
 };
 
-// Rows of an earlier variable that a row needs before it. The latest of them is noted with the row, as none is added later.
+// Rows of an earlier event that a row needs before it. The latest of them is noted with the row, as none is added later.
 struct SearchNeed {
     uint32_t level;
+    uint32_t kind;
     uint32_t index;
     uint32_t place;  // of the note among those of a row
-    std::vector<SearchCheck> checks;  // those of these two variables
+    std::vector<SearchCheck> checks;  // those of these two events
 };
 
 // An attribute that a row has in common with an event that is bound already, or that is near to one of it.
@@ -41,10 +42,11 @@ struct SearchLink {
     SearchRef other;
 };
 
-// One step of a search: rows for the variable `level`, which lie between those of `above` and `below`.
+// One step of a search: rows for the event `level`, which lie between those of `above` and `below`.
 struct SearchStep {
     uint32_t level;
-    uint32_t above;        // the next later variable that is bound
+    uint32_t kind;         // number of its event class among those of the plan
+    uint32_t above;        // the next later event that is bound
     int32_t below;         // the next earlier one that is bound; -1: none
     uint32_t index;        // its rows are found through this index
     bool follows;          // the row of `above` is in the same chain of the index
@@ -58,25 +60,31 @@ struct SearchStep {
 
 // An index over rows of one event class, by the cells of some attributes. Without any it has the rows of a partition.
 struct SearchIndex {
-    uint32_t level;  // a variable whose rows it has
-    uint32_t event_class;
+    uint32_t kind;
     std::vector<RegisterKey::Part> parts;
 };
 
-struct SearchPlan {
-    std::vector<uint32_t> classes;  // by variable: its event class
-    std::vector<uint16_t> vars;     // by variable: its number in the tables
-    std::vector<uint32_t> columns;  // by place: the column of the session
+// One way through the automaton, with its total error, and how to search for its events.
+struct SearchPath {
+    int64_t error;
+    uint32_t last_kind;  // of its last event
+    uint32_t levels;     // number of its events
     std::vector<SearchStep> steps;
+};
+
+struct SearchPlan {
+    std::vector<uint32_t> classes;  // by kind: the event class
+    std::vector<uint32_t> columns;  // by place: the column of the session
+    std::vector<SearchPath> paths;  // those of least error first
     std::vector<SearchIndex> indexes;
     uint32_t failures = 0;  // number of steps that note failures
     uint32_t needs = 0;     // number of notes of needed rows
-
-    size_t levels() const { return classes.size(); }
+    uint32_t kept = 0;      // kinds of events that are not only the last ones, as bits
+    uint32_t ending = 0;    // kinds of last events, as bits
 };
 
-// Make the plan of a search. Throw std::invalid_argument if the pattern of the tables is not a sequence of single events
-// that may all be bound freely (acep/plan/searching.py).
+// Make the plan of a search. Throw std::invalid_argument if the pattern of the tables has no small number of sequences of
+// single events that may be bound freely (acep/plan/searching.py).
 SearchPlan search_plan(const Tables& tables, const std::vector<BlockProgram>& programs);
 
 }  // namespace acep

@@ -27,10 +27,11 @@ void SearchEngine::fields(auto& self, Archive& archive) {
 // Keep a row of a state once it is checked.
 void SearchEngine::take_row(std::span<const int64_t> words, Reader& archive) {
     const uint32_t partition = partition_of(words.data());
-    const uint64_t levels = static_cast<uint64_t>(words[place_word]) >> 32, valid = static_cast<uint64_t>(words[valid_word]);
+    const uint64_t kinds = static_cast<uint64_t>(words[place_word]) >> 32,
+                   valid = static_cast<uint64_t>(words[valid_word]);
     const bool known = partition < parts_.size() && partitions_.used(partition);
     const size_t columns = plan_.columns.size();
-    if (!known || levels == 0 || levels >= uint64_t{1} << plan_.levels() || (levels & all_levels_) == 0 ||
+    if (!known || (kinds & plan_.kept) == 0 || kinds >> plan_.classes.size() != 0 ||
         (columns < 64 && valid >> columns != 0)) {
         bad_state("row");
     }
