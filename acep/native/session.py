@@ -23,7 +23,7 @@ from acep.native.encoding import Encoder
 from acep.native.lanes import Lanes
 from acep.native.session_budget import SessionBudget
 from acep.native.slices import Slices
-from acep.plan.choice import WINDOWS, alone
+from acep.plan.choice import BY_POINTS, WINDOWS, alone
 from acep.plan.compile import Plan
 from acep.plan.lower.tables import NotNativeError, PlanTables, SharedTables, lower
 from acep.plan.prefilter import necessary, reason_against
@@ -79,7 +79,7 @@ class NativeSession:
         self._codes = codes = Codes()
         self._shared = shared = SharedTables()
         tables = [
-            lower(plan, shared, codes.constant, dominance=engine.endswith("dominance"))
+            lower(plan, shared, codes.constant, dominance=alone(engine) in BY_POINTS)
             for plan, engine in zip(plans, engines, strict=True)
         ]
         self._registers = [table.registers for table in tables]

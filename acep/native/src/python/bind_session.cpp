@@ -13,7 +13,7 @@
 #include "prefilter/windows.hpp"
 #include "python/bind_output.hpp"
 #include "python/given_batch.hpp"
-#include "search/search.hpp"
+#include "search/switching.hpp"
 #include "shedding/sampling_units.hpp"
 
 namespace nb = nanobind;
@@ -153,7 +153,10 @@ std::unique_ptr<Engine> engine_of(const std::string& name, const Arrays& arrays,
         auto dominance = std::make_unique<Dominance>(arrays, tables);
         return std::make_unique<NodeEngine>(std::move(tables), classifier, partitions, std::move(dominance));
     }
-    if (name == "search") return std::make_unique<SearchEngine>(std::move(tables), classifier, partitions);
+    if (name == "search") {
+        const Dominance dominance(arrays, tables);
+        return std::make_unique<SwitchingEngine>(std::move(tables), dominance, classifier, partitions);
+    }
     if (name == "merged") return std::make_unique<MergedEngine>(std::move(tables), classifier, partitions);
     if (name == "compressed") return std::make_unique<CompressedEngine>(std::move(tables), classifier, partitions);
     auto counting = counting_engine(name, tables, classifier, partitions);

@@ -43,6 +43,7 @@ uint32_t SearchEngine::kinds_of(uint32_t pattern) {
         for (size_t kind = 0; kind < plan_.classes.size(); ++kind) {
             if (classifier_.has(static_cast<uint32_t>(kinds_.size()), plan_.classes[kind])) bits |= 1u << kind;
         }
+        patterns_.emplace(bits, static_cast<uint32_t>(kinds_.size()));
         kinds_.push_back(bits);
     }
     return kinds_[pattern];
@@ -57,12 +58,21 @@ void SearchEngine::event(uint32_t partition, const Event& event) {
     read(partition, event, kinds);
     if (may_end) {
         const int64_t error = least_error(part, event, kinds);
-        if (error <= tables_.budget) give(part, partition, event, error);
+        if (error <= tables_.budget) give(partition, event, error);
     }
     if (may_go_on) {
         part.last = std::max(part.last, event.ts);
         keep();
     }
+}
+
+void SearchEngine::keep_only(uint32_t partition, const Event& event) {
+    const uint32_t kinds = kinds_of(event.pattern);
+    if (parts_.size() <= partition) parts_.resize(size_t{partition} + 1);
+    if ((kinds & plan_.kept) == 0) return;
+    read(partition, event, kinds);
+    parts_[partition].last = std::max(parts_[partition].last, event.ts);
+    keep();
 }
 
 // Return the least error of the matches that end with the current event, or a greater one than the budget.
@@ -80,9 +90,8 @@ int64_t SearchEngine::least_error(const Part& part, const Event& event, uint32_t
     return tables_.budget + 1;
 }
 
-// Give a match point.
-void SearchEngine::give(Part& part, uint32_t partition, const Event& event, int64_t error) {
-    const int64_t bundle = part.bundle.at(event.ts, event.position, tables_.span, tables_.counted);
+void SearchEngine::give(uint32_t partition, const Event& event, int64_t error) {
+    const int64_t bundle = parts_[partition].bundle.at(event.ts, event.position, tables_.span, tables_.counted);
     output_.add(event.ts, event.ts, error, bundle, partitions_.key(partition), partitions_.width());
     output_.offsets.push_back(0);
     output_.at.push_back(arrived);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "common/output.hpp"
@@ -18,6 +19,13 @@ public:
     SearchEngine(Tables tables, EventClassifier& classifier, Partitions& partitions);
 
     void event(uint32_t partition, const Event& event) override;
+    // Keep an event without a search, as other partial matches tell whether matches end with it.
+    void keep_only(uint32_t partition, const Event& event);
+    // Give a match point.
+    void give(uint32_t partition, const Event& event, int64_t error);
+    // Call visit(partition, event) for the events that are kept, as rows of a batch with so many columns. Return false if
+    // a visit does, or if the patterns of some are not known, as they are those of another session.
+    bool replay(size_t columns, auto&& visit);
     void advance(int64_t clock) override;
     bool idle(uint32_t partition, int64_t soonest) override;
     void forget(uint32_t partition) override;
@@ -56,7 +64,6 @@ private:
     }
     uint32_t kinds_of(uint32_t pattern);
     int64_t least_error(const Part& part, const Event& event, uint32_t kinds);
-    void give(Part& part, uint32_t partition, const Event& event, int64_t error);
     void read(uint32_t partition, const Event& event, uint32_t kinds);
     void keep();
     void grow();
@@ -75,6 +82,7 @@ private:
     SearchPlan plan_;
     size_t stride_ = 0, first_failure_ = 0, first_need_ = 0, first_value_ = 0;
     std::vector<uint32_t> kinds_;  // by pattern: the event classes of the plan that its events are of, as bits
+    std::unordered_map<uint32_t, uint32_t> patterns_;  // the other way around: one of the patterns
     std::vector<Part> parts_;
     // Rows [begin_, end_) in a ring.
     std::vector<int64_t> words_;
@@ -92,5 +100,39 @@ private:
     std::vector<Leaf> leaves_;
     Scratch scratch_;
 };
+
+bool SearchEngine::replay(size_t columns, auto&& visit) {
+    std::vector<int64_t> words, times;
+    std::vector<uint8_t> valid;
+    const auto rows = static_cast<size_t>(end_ - begin_);
+    words.resize(rows * plan_.columns.size());
+    valid.resize(words.size());
+    for (int64_t number = begin_; number < end_; ++number) {
+        const int64_t* const from = row(number);
+        const auto at = static_cast<size_t>(number - begin_);
+        if (!patterns_.contains(static_cast<uint32_t>(static_cast<uint64_t>(from[place_word]) >> 32))) return false;
+        times.push_back(from[time_word]);
+        for (size_t k = 0; k < plan_.columns.size(); ++k) {
+            words[k * rows + at] = values(from)[k];
+            valid[k * rows + at] = static_cast<uint8_t>(static_cast<uint64_t>(from[valid_word]) >> k & 1);
+        }
+    }
+    Batch batch;
+    batch.size = rows;
+    batch.ts = times.data();
+    batch.columns.resize(columns);
+    for (size_t k = 0; k < plan_.columns.size(); ++k) {
+        batch.columns[plan_.columns[k]] = {words.data() + k * rows, valid.data() + k * rows};
+    }
+    for (int64_t number = begin_; number < end_; ++number) {
+        const int64_t* const from = row(number);
+        const uint32_t partition = partition_of(from);
+        if (number < parts_[partition].since) continue;
+        const uint32_t pattern = patterns_.at(static_cast<uint32_t>(static_cast<uint64_t>(from[place_word]) >> 32));
+        const Event event{from[time_word], 0, 0, pattern, &batch, static_cast<size_t>(number - begin_)};
+        if (!visit(partition, event)) return false;
+    }
+    return true;
+}
 
 }  // namespace acep

@@ -1,0 +1,134 @@
+// Switching between a search and partial matches.
+#include "search/switching.hpp"
+
+#include <algorithm>
+
+namespace acep {
+
+void SwitchingEngine::event(uint32_t partition, const Event& event) {
+    Engine& one = nodes_ ? static_cast<Engine&>(*nodes_) : search_;
+    one.arrived = search_.arrived = arrived;
+    one.again = search_.again = again;
+    const Work before = one.work();
+    if (nodes_) {
+        follow(partition, event);
+    } else {
+        search_.event(partition, event);
+    }
+    count(before, one.work());
+    const bool dearer = nodes_ && cost_ > searched_ && index_ != Taking::always;
+    if (++seen_ >= (index_ == Taking::always ? forced_stretch : stretch) || dearer) decide();
+}
+
+// Add what an event has cost.
+void SwitchingEngine::count(const Work& before, const Work& after) {
+    const int64_t nodes = after.nodes - before.nodes, touches = after.touches - before.touches;
+    work_.nodes += nodes;
+    work_.touches += touches;
+    work_.matches += after.matches - before.matches;
+    cost_ += touches + (nodes_ ? to_make * nodes : nodes);
+}
+
+// Let an event extend the partial matches, and keep it for a later search.
+void SwitchingEngine::follow(uint32_t partition, const Event& event) {
+    nodes_->event(partition, event);
+    Output& points = nodes_->output();
+    const bool ends = points.size() > 0;
+    const int64_t error = ends ? points.error.back() : 0;
+    points.clear_matches();
+    search_.keep_only(partition, event);
+    if (ends) search_.give(partition, event, error);
+}
+
+// At the end of a stretch, choose how the next one is run.
+void SwitchingEngine::decide() {
+    const int64_t cost = std::exchange(cost_, 0);
+    seen_ = 0;
+    if (nodes_) {
+        const bool pays = index_ != Taking::always && cost < searched_ - searched_ / 8;
+        if (pays && --rest_ > 0) return;
+        // Search again: its cost may have changed.
+        rest_ = pays ? 0 : rests_;
+        rests_ = pays ? 1 : std::min(2 * rests_, most_rests);
+        nodes_.reset();
+        return;
+    }
+    searched_ = cost;
+    if (index_ == Taking::never) return;
+    if (index_ != Taking::always && (cost < dear * stretch || --rest_ > 0)) return;
+    if (begin_nodes()) {
+        rest_ = most_rests;
+    } else {
+        rest_ = rests_;
+        rests_ = std::min(2 * rests_, most_rests);
+    }
+}
+
+// Make the partial matches of the events that are kept. Return false if that cannot be done now, or costs too much.
+bool SwitchingEngine::begin_nodes() {
+    nodes_ = std::make_unique<NodeEngine>(tables_, classifier_, partitions_, std::make_unique<Dominance>(dominance_));
+    nodes_->take_ways(index_, future_);
+    const Work& work = nodes_->work();
+    const bool replayed = search_.replay(tables_.columns, [&](uint32_t partition, const Event& event) {
+        nodes_->arrived = arrived;
+        nodes_->event(partition, event);
+        nodes_->output().clear_matches();
+        return index_ == Taking::always || work.touches + to_make * work.nodes <= searched_;
+    });
+    work_.nodes += work.nodes;
+    work_.touches += work.touches;
+    if (!replayed) nodes_.reset();
+    return replayed;
+}
+
+void SwitchingEngine::advance(int64_t clock) {
+    search_.advance(clock);
+    if (nodes_) nodes_->advance(clock);
+}
+
+bool SwitchingEngine::idle(uint32_t partition, int64_t soonest) {
+    const bool rests = !nodes_ || nodes_->idle(partition, soonest);
+    return search_.idle(partition, soonest) && rests;
+}
+
+void SwitchingEngine::forget(uint32_t partition) {
+    search_.forget(partition);
+    if (nodes_) nodes_->forget(partition);
+}
+
+void SwitchingEngine::restart(uint32_t partition) {
+    search_.restart(partition);
+    if (nodes_) nodes_->restart(partition);
+}
+
+void SwitchingEngine::begin_again() {
+    search_.begin_again();
+    if (nodes_) nodes_->begin_again();
+}
+
+void SwitchingEngine::expect(const Batch& batch, size_t from, int64_t stream_row, bool last) {
+    if (nodes_) nodes_->expect(batch, from, stream_row, last);
+}
+
+void SwitchingEngine::take_ways(Taking index, Taking future) {
+    index_ = index;
+    future_ = future;
+}
+
+void SwitchingEngine::used_texts(UsedTexts& used) const {
+    search_.used_texts(used);
+    if (nodes_) nodes_->used_texts(used);
+}
+
+// Only the events that are kept: where partial matches are followed, they are made again once that pays.
+void SwitchingEngine::dump(Writer& out) const {
+    out.within(0, most_positions, work_.nodes, work_.touches, work_.matches);
+    search_.dump(out);
+}
+
+void SwitchingEngine::load(Reader& in) {
+    in.within(0, most_positions, work_.nodes, work_.touches, work_.matches);
+    search_.load(in);
+}
+
+}  // namespace acep

@@ -1,0 +1,58 @@
+// The engine for match points that searches where that costs least, and else follows partial matches: it tries both.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "nodes/nodes.hpp"
+#include "search/search.hpp"
+
+namespace acep {
+
+class SwitchingEngine final : public Engine {
+public:
+    SwitchingEngine(Tables tables, const Dominance& dominance, EventClassifier& classifier, Partitions& partitions)
+        : Engine(std::move(tables), classifier, partitions),
+          search_(tables_, classifier, partitions),
+          dominance_(dominance) {}
+
+    Output& output() override { return search_.output(); }
+    void event(uint32_t partition, const Event& event) override;
+    void advance(int64_t clock) override;
+    bool idle(uint32_t partition, int64_t soonest) override;
+    void forget(uint32_t partition) override;
+    void restart(uint32_t partition) override;
+    void begin_again() override;
+    void expect(const Batch& batch, size_t from, int64_t stream_row, bool last) override;
+    void take_ways(Taking index, Taking future) override;
+    void used_texts(UsedTexts& used) const override;
+    void used_ids(std::vector<int64_t>&) const override {}
+    void dump(Writer& out) const override;
+    void load(Reader& in) override;
+    int64_t bytes() const override { return search_.bytes() + (nodes_ ? nodes_->bytes() : 0); }
+    int64_t partial_matches(int64_t clock) const override { return search_.partial_matches(clock); }
+
+private:
+    static constexpr int64_t stretch = 4096;  // events between two decisions
+    static constexpr int64_t forced_stretch = 256;
+    static constexpr int64_t dear = 32;  // touches of a search for each event from which on partial matches are tried
+    static constexpr int64_t to_make = 12;  // touches that cost as much as a partial match
+    static constexpr int64_t most_rests = 64;
+
+    void follow(uint32_t partition, const Event& event);
+    void decide();
+    bool begin_nodes();
+    void count(const Work& before, const Work& after);
+
+    SearchEngine search_;
+    Dominance dominance_;
+    std::unique_ptr<NodeEngine> nodes_;  // while partial matches are followed
+    Taking index_ = Taking::where_it_pays, future_ = Taking::where_it_pays;
+    int64_t seen_ = 0;  // events of this stretch
+    int64_t cost_ = 0;  // of this stretch, in touches of a search
+    int64_t searched_ = 0;  // cost of the last stretch of a search
+    int64_t rest_ = 0, rests_ = 1;  // stretches until partial matches are tried again, and how many they will be after
+};
+
+}  // namespace acep
