@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from acep.explain.automaton_text import arcs_lines, program_lines, thompson_lines, types_text
 from acep.pattern.asked import for_existence, query_of
@@ -116,6 +116,9 @@ def _plan(plan: Plan, assumed: bool) -> Iterator[str]:
     yield f"output: {query.output.value.replace('_', ' ')}"
 
 
+MOST_PATHS = 4  # that are told
+
+
 def _engine(plan: Plan, missing: str | None, source: bool) -> Iterator[str]:
     """Yield the engine for each output with the reason, its input events, and the use of match windows."""
     choice = choose(plan.finer or plan)
@@ -152,6 +155,8 @@ def _native(plan: Plan, source: bool) -> Iterator[str]:
     yield from (f"{', '.join(outputs)}: {why}" for why, outputs in by_why.items())
     if matches.alone == "merged":
         yield "under a budget: the same; where it does not suffice, stretches of single partitions are skipped"
+    if not source and choose(plan, "points").alone == "search":
+        yield from _search(plan)
     if not source and choose(plan, "points").alone == "dominance":
         also = " ended no earlier," if plan.query.strategy.contiguous else ""
         yield f"a run goes where another one of its state began no earlier,{also} misses no more, and has"
@@ -178,6 +183,30 @@ def _less_work(plan: Plan) -> Iterator[str]:
         yield "known future: a partial match is made if later events of its table or push can end it"
     else:
         yield f"known future: not used: {_why_unforeseen(plan)}"
+
+
+def _search(plan: Plan) -> Iterator[str]:
+    """Yield in which order the search engine looks for the events of a match."""
+    from acep.native.session import NativeSession  # the core may be missing
+
+    paths = NativeSession([plan], ["search"]).search_paths(0)
+    costs = plan.automaton.costs
+    for path in paths[:MOST_PATHS]:
+        told = ", then ".join(_searched(step.variable, step.equal, step.near) for step in path.steps)
+        misses = f", where {costs.unscaled(path.error)} is missing" if path.error else ""
+        yield f"from {path.last} back{misses}: {told or 'it is alone'}"
+    if len(paths) > MOST_PATHS:
+        yield f"{len(paths) - MOST_PATHS} more ways, with other events missing"
+
+
+def _searched(variable: str, equal: Sequence[str], near: Sequence[str]) -> str:
+    """Return a step of a search in words.
+
+    >>> _searched("b", ["user"], []), _searched("c", [], ["x"]), _searched("d", [], [])
+    ('b by equal user', 'c by near x', 'each d')
+    """
+    kinds = [f"{kind} {', '.join(columns)}" for kind, columns in (("equal", equal), ("near", near)) if columns]
+    return f"{variable} by {' and '.join(kinds)}" if kinds else f"each {variable}"
 
 
 def _why_unforeseen(plan: Plan) -> str:

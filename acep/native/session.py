@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -48,6 +48,26 @@ NEVER = 1
 TALLIES = ("matches", "count", "points", "bundles")  # `Tally` in output.hpp
 
 Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SearchStep:
+    """A variable whose event is looked for, and the columns by which it is found: those that are ``equal`` to ones of
+    events that are bound, or ``near`` to them."""
+
+    variable: str
+    equal: tuple[str, ...]
+    near: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SearchPath:
+    """The order in which the events of a match are looked for, from its ``last`` variable back. ``error``: what is
+    missing in such a match costs so much (scaled)."""
+
+    error: int
+    last: str
+    steps: tuple[SearchStep, ...]
 
 
 class NativeSession:
@@ -382,6 +402,19 @@ class NativeSession:
         return [
             (source, target, [names[source][slot] for slot in slots])
             for source, target, slots in self._session.arc_keys(plan)
+        ]
+
+    def search_paths(self, plan: int) -> list[SearchPath]:
+        """Return the ways in which a plan on the search engine looks for the events of a match, with the least error
+        first."""
+        names, columns = self.plans[plan].variables, list(self._shared.columns)
+
+        def step(var: int, equal: list[int], near: list[int]) -> SearchStep:
+            return SearchStep(names[var], *(tuple(columns[n] for n in part) for part in (equal, near)))
+
+        return [
+            SearchPath(error, names[last], tuple(step(*parts) for parts in steps))
+            for error, last, steps in self._session.search_paths(plan)
         ]
 
     def foresees(self, plan: int) -> bool:

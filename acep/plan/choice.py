@@ -86,7 +86,9 @@ def _alone(plan: Plan, output: str) -> EngineChoice:
         return EngineChoice("reference", str(reason))
     if why := _not_merged(plan, tables):
         if output in _POINTS and searching.reason_against(plan) is None:
-            return EngineChoice("search", f"{why}, but only whether an event ends matches is asked for")
+            return EngineChoice(
+                "search", f"{why}; but whether a match ends with an event can be found out from this event back"
+            )
         if output in _POINTS and reason_against(plan) is None:
             return EngineChoice("dominance", f"{why}, but those go that another one dominates")
         return EngineChoice("nodes", why)

@@ -1,8 +1,9 @@
 """Find the plans whose match points can be searched for from the last event of a match back, without partial matches.
 
-The search engine keeps events. When one comes that may be the last of a match, it looks for the others (lazy evaluation,
-Kolchinsky, Sharfman and Schuster 2015). That is possible where a run may pass over any event, so that only the events
-bound decide, and these are a fixed number, one for each variable. docs/internals/search.md has the rest.
+The search engine keeps events. When one comes that may be the last of a match, it looks for the others (lazy
+evaluation, Kolchinsky, Sharfman and Schuster 2015). That is possible where a run may pass over any event, so that only
+the bound events decide, and where matches have a small number of forms: sequences of single events, of which an error
+budget may leave some out. docs/internals/search.md has the rest.
 """
 
 from __future__ import annotations

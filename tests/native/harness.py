@@ -19,7 +19,8 @@ from acep.matches.records import Found, output_order
 from acep.native.lanes import Lanes
 from acep.native.session import NativeSession
 from acep.pattern.tree import Output, Query
-from acep.plan.choice import alone
+from acep.plan import searching
+from acep.plan.choice import BY_POINTS, alone
 from acep.plan.compile import Plan, compile_query
 from acep.plan.dominance import reason_against
 from acep.plan.prefilter import necessary
@@ -138,7 +139,7 @@ def take(session: NativeSession, number: int = 0, *, last: bool = True) -> list[
     engine = alone(session._added[number][0])
     if engine in ("nodes", "merged"):
         return list(session.take(number))
-    if engine == "dominance":
+    if engine in BY_POINTS:
         return list(session.take_points(number).rows())
     if engine == "compressed":
         return enumerated(session, session.take_compressed(number), number=number) if last else []
@@ -197,7 +198,8 @@ def shown(found: Iterable[Any]) -> list[str]:
 
 def engines_of(plan: Plan, *more: str) -> list[str]:
     """The engines that keep partial matches apart and can run a plan, and ``more``: alone and behind match windows."""
-    names = [*(["nodes", "dominance"] if reason_against(plan) is None else ["nodes"]), *more]
+    searches = ["search"] if searching.reason_against(plan) is None else []
+    names = [*(["nodes", "dominance"] if reason_against(plan) is None else ["nodes"]), *searches, *more]
     return [*names, *(f"windows+{name}" for name in names)] if necessary(plan) is not None else names
 
 

@@ -28,7 +28,14 @@ pytest.importorskip("acep.native._native")
 
 CHUNKS = 20
 SEEDS = 12_000
-LEAST = {"nodes": 10_000, "dominance": 4_500, "merged": 2_000, "windows+nodes": 750, "windows+merged": 400}
+LEAST = {
+    "nodes": 10_000,
+    "dominance": 4_500,
+    "search": 1_000,
+    "merged": 2_000,
+    "windows+nodes": 750,
+    "windows+merged": 400,
+}
 """How many cases each engine must have run, of so many seeds."""
 
 MERGED = ("merged", "count", "ends", "points", "bundles", "compressed")

@@ -284,6 +284,25 @@ nb::tuple windowed(const BoundSession& self, size_t engine) {
     return nb::make_tuple(found.came(), found.handed());
 }
 
+// Return the paths of a search: the error of each, its last variable, and by step the variable that is looked for, with the
+// columns that its key compares for equality and those of its bands.
+nb::list search_paths(const BoundSession& self, size_t engine) {
+    const SearchPlan& plan = engine_as<SwitchingEngine>(self.engine(engine), "search_paths: no search").plan();
+    nb::list paths;
+    for (const SearchPath& path : plan.paths) {
+        nb::list steps;
+        for (const SearchStep& step : path.steps) {
+            nb::list equal, near;
+            for (const SearchLink& link : step.links) {
+                (link.part.near() ? near : equal).append(plan.columns[link.part.slot]);
+            }
+            steps.append(nb::make_tuple(path.vars[step.level], equal, near));
+        }
+        paths.append(nb::make_tuple(path.error, path.vars.back(), steps));
+    }
+    return paths;
+}
+
 }  // namespace
 
 void bind_session(nb::module_& m) {
@@ -348,6 +367,7 @@ void bind_session(nb::module_& m) {
     session.def("foresees", [](const Self& self, size_t e) {
         return engine_as<NodeEngine>(self.engine(e), "foresees: no nodes").foresees();
     }, "engine"_a);
+    session.def("search_paths", &search_paths, "engine"_a);
     session.def("windowed", &windowed, "engine"_a);
     session.def_prop_ro("bytes", [](const Self& self) { return self.session->bytes(); });
     bind_counting(session);

@@ -18,6 +18,7 @@ class SearchEngine final : public Engine {
 public:
     SearchEngine(Tables tables, EventClassifier& classifier, Partitions& partitions);
 
+    const SearchPlan& plan() const { return plan_; }
     void event(uint32_t partition, const Event& event) override;
     // Keep an event without a search, as other partial matches tell whether matches end with it.
     void keep_only(uint32_t partition, const Event& event);

@@ -30,6 +30,7 @@ struct Comparison {
 struct Sequence {
     int64_t error = 0;
     std::vector<uint32_t> kinds;
+    std::vector<uint16_t> vars;
     std::vector<SearchCheck> checks;
     std::vector<Comparison> comparisons;
 
@@ -52,8 +53,9 @@ public:
         : tables_(tables), programs_(programs), plan_(plan) {}
 
     std::vector<Sequence> sequences() {
-        const bool plain = tables_.strategy == Strategy::any && tables_.timed() && !tables_.completes() &&
-                           !tables_.dynamic && tables_.told == 0 && !tables_.firsts;
+        const bool plain = tables_.strategy == Strategy::any && tables_.timed() && tables_.choice == Choice::all &&
+                           tables_.negations.empty() && tables_.having.empty() && !tables_.dynamic &&
+                           tables_.told == 0 && !tables_.firsts;
         if (!plain || tables_.states.empty()) refuse();
         follow(tables_.states[0], Sequence{}, {});
         if (found_.empty()) refuse();
@@ -83,6 +85,7 @@ private:
             sequence.error += arc.weight;
             const auto level = static_cast<uint32_t>(sequence.kinds.size());
             sequence.kinds.push_back(number_of(plan_.classes, arc.event_class, most_kinds));
+            sequence.vars.push_back(arc.var);
             for (const auto* checks : {&arc.leaving, &arc.binding}) {
                 for (const Check& check : *checks) add_check(check, level, registers, sequence);
             }
@@ -151,6 +154,7 @@ public:
         path_.error = sequence_.error;
         path_.levels = sequence_.last() + 1;
         path_.last_kind = sequence_.kinds.back();
+        path_.vars = sequence_.vars;
         unite_equal();
         bound_.assign(path_.levels, 0);
         bound_[sequence_.last()] = 1;

@@ -69,6 +69,7 @@ struct SearchPath {
     int64_t error;
     uint32_t last_kind;  // of its last event
     uint32_t levels;     // number of its events
+    std::vector<uint16_t> vars;  // by level: the variable
     std::vector<SearchStep> steps;
 };
 

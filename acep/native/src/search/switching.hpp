@@ -17,6 +17,7 @@ public:
           search_(tables_, classifier, partitions),
           dominance_(dominance) {}
 
+    const SearchPlan& plan() const { return search_.plan(); }
     Output& output() override { return search_.output(); }
     void event(uint32_t partition, const Event& event) override;
     void advance(int64_t clock) override;
@@ -35,7 +36,7 @@ public:
 
 private:
     static constexpr int64_t stretch = 4096;  // events between two decisions
-    static constexpr int64_t forced_stretch = 256;
+    static constexpr int64_t forced_stretch = 16;
     static constexpr int64_t dear = 32;  // touches of a search for each event from which on partial matches are tried
     static constexpr int64_t to_make = 12;  // touches that cost as much as a partial match
     static constexpr int64_t most_rests = 64;
