@@ -10,10 +10,10 @@ namespace {
 
 // What a slot of a program holds, as far as it is simple.
 struct Content {
-    enum Kind : uint8_t { other, input, constant, sum, difference, distance } kind = other;
+    enum Kind : uint8_t { other, input, constant, sum, product, difference, distance } kind = other;
     bool doubles = false;
     uint32_t a = 0, b = 0;  // inputs
-    int64_t word = 0;  // the constant, or what is added
+    int64_t word = 0;  // the constant, what is added, or by what it is multiplied
 };
 
 // Return the sum of an input and a constant. `minus`: their difference.
@@ -26,6 +26,12 @@ Content constant_added(const Content& a, const Content& b, bool doubles, bool mi
     return {Content::sum, doubles, a.a, 0, word};
 }
 
+Content product_with(const Content& a, const Content& b, bool doubles) {
+    if (a.kind == Content::constant && b.kind == Content::input) return product_with(b, a, doubles);
+    if (a.kind != Content::input || b.kind != Content::constant) return {};
+    return {Content::product, doubles, a.a, 0, b.word};
+}
+
 std::optional<SimplePredicate> compare(const Content& x, const Content& y, SimplePredicate found) {
     const auto fits = [&](const Content& side) { return side.kind == Content::input || side.doubles == found.doubles; };
     if (!fits(x) || !fits(y)) return std::nullopt;
@@ -34,11 +40,14 @@ std::optional<SimplePredicate> compare(const Content& x, const Content& y, Simpl
         found.a = x.a, found.b = x.b, found.constant = y.word;
         return found;
     }
+    const auto changed = [](const Content& side) { return side.kind == Content::sum || side.kind == Content::product; };
+    const bool left = changed(x) && y.kind == Content::input, right = x.kind == Content::input && changed(y);
     const bool inputs = x.kind == Content::input && y.kind == Content::input;
-    const bool left = x.kind == Content::sum && y.kind == Content::input;
-    const bool right = x.kind == Content::input && y.kind == Content::sum;
     if (!inputs && !left && !right) return std::nullopt;
-    found.shape = inputs ? SimplePredicate::plain : left ? SimplePredicate::sum_left : SimplePredicate::sum_right;
+    using Shape = SimplePredicate::Shape;
+    const bool multiplied = x.kind == Content::product || y.kind == Content::product;
+    if (left) found.shape = multiplied ? Shape::product_left : Shape::sum_left;
+    if (right) found.shape = multiplied ? Shape::product_right : Shape::sum_right;
     found.a = x.a, found.b = y.a, found.constant = left ? x.word : y.word;
     return found;
 }
@@ -66,6 +75,8 @@ std::optional<SimplePredicate> BlockProgram::simple() const {
             case Op::CONST: made = {Content::constant, false, 0, 0, constants_[it.at]}; break;
             case Op::ADD_I:
             case Op::ADD_F: made = constant_added(a, b, it.op == Op::ADD_F, false); break;
+            case Op::MUL_I:
+            case Op::MUL_F: made = product_with(a, b, it.op == Op::MUL_F); break;
             case Op::SUB_I:
             case Op::SUB_F:
                 made = constant_added(a, b, it.op == Op::SUB_F, true);

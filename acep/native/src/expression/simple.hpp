@@ -9,7 +9,8 @@
 namespace acep {
 
 struct SimplePredicate {
-    enum Shape : uint8_t { plain, sum_left, sum_right, distance };  // a ? b, a + c ? b, a ? b + c, |a - b| ? c
+    // a ? b, a + c ? b, a ? b + c, a * c ? b, a ? b * c, |a - b| ? c
+    enum Shape : uint8_t { plain, sum_left, sum_right, product_left, product_right, distance };
     enum Comparison : uint8_t { equal, different, less, at_most };
     Shape shape = plain;
     Comparison comparison = equal;
@@ -38,6 +39,8 @@ private:
             case plain: return compared(x, y);
             case sum_left: x += c; break;
             case sum_right: y += c; break;
+            case product_left: x *= c; break;
+            case product_right: y *= c; break;
             case distance: x = std::fabs(x - y), y = c; break;
         }
         return x == x && y == y && compared(x, y);  // a sum that is no number is null
@@ -48,6 +51,8 @@ private:
             case plain: return compared(x, y);
             case sum_left: over = __builtin_add_overflow(x, constant, &x); break;
             case sum_right: over = __builtin_add_overflow(y, constant, &y); break;
+            case product_left: over = __builtin_mul_overflow(x, constant, &x); break;
+            case product_right: over = __builtin_mul_overflow(y, constant, &y); break;
             case distance: {
                 over = __builtin_sub_overflow(x, y, &x) || __builtin_sub_overflow(int64_t{0}, x, &y);
                 x = x < 0 ? y : x;

@@ -43,10 +43,19 @@ uint32_t SearchEngine::kinds_of(uint32_t pattern) {
         for (size_t kind = 0; kind < plan_.classes.size(); ++kind) {
             if (classifier_.has(static_cast<uint32_t>(kinds_.size()), plan_.classes[kind])) bits |= 1u << kind;
         }
-        patterns_.emplace(bits, static_cast<uint32_t>(kinds_.size()));
         kinds_.push_back(bits);
     }
     return kinds_[pattern];
+}
+
+// Return a pattern of events of these classes of the plan, and of no others.
+uint32_t SearchEngine::pattern_of(uint32_t kinds) const {
+    std::vector<uint64_t> bits(classifier_.bits(0).size(), 0);
+    for (size_t kind = 0; kind < plan_.classes.size(); ++kind) {
+        const uint32_t wanted = plan_.classes[kind];
+        if ((kinds >> kind & 1) != 0) bits[wanted / 64] |= uint64_t{1} << (wanted % 64);
+    }
+    return classifier_.pattern_of(bits);
 }
 
 void SearchEngine::event(uint32_t partition, const Event& event) {
@@ -58,6 +67,7 @@ void SearchEngine::event(uint32_t partition, const Event& event) {
     read(partition, event, kinds);
     if (may_end) {
         const int64_t error = least_error(part, event, kinds);
+        if (given_up_) return;
         if (error <= tables_.budget) give(partition, event, error);
     }
     if (may_go_on) {
@@ -80,12 +90,15 @@ int64_t SearchEngine::least_error(const Part& part, const Event& event, uint32_t
     low_ = earliest(event.ts, tables_.span);
     since_ = std::max(begin_, part.since);
     ++searches_;
+    given_up_ = false;
+    until_ = limit == endless_work ? endless_work : work_.touches + limit;
     for (const SearchPath& path : plan_.paths) {
         if ((kinds >> path.last_kind & 1) == 0 || (path.levels > 1 && part.last < low_)) continue;
         path_ = &path;
         bound_[path.levels - 1] = current_.data();
         numbers_[path.levels - 1] = end_;
         if (search(0)) return path.error;
+        if (given_up_) break;
     }
     return tables_.budget + 1;
 }
@@ -184,7 +197,7 @@ bool SearchEngine::search_cells(const SearchStep& step, size_t number, size_t pa
     if (cells.wide()) return search_all(step, number, above, below);
     for (int64_t cell = cells.first;; ++cell) {
         if (search_cells(step, number, part + 1, with(hash, cell), above, below)) return true;
-        if (cell == cells.last) return false;
+        if (cell == cells.last || given_up_) return false;
     }
 }
 
@@ -198,6 +211,7 @@ bool SearchEngine::search_chain(const SearchStep& step, size_t number, int64_t f
             continue;
         }
         const Tried tried = try_row(step, number, at);
+        if (given_up_) return false;
         if (tried == Tried::succeeded) return true;
         if (tried == Tried::failed && step.greedy) return false;
     }
@@ -210,6 +224,7 @@ bool SearchEngine::search_all(const SearchStep& step, size_t number, int64_t abo
         const int64_t* const words = row(at);
         if (words[time_word] < low_ || !is_of(words, step.kind)) continue;
         if (try_row(step, number, at) == Tried::succeeded) return true;
+        if (given_up_) return false;
     }
     return false;
 }
@@ -217,7 +232,7 @@ bool SearchEngine::search_all(const SearchStep& step, size_t number, int64_t abo
 // Bind a row to the variable of a step if it passes, and search on.
 SearchEngine::Tried SearchEngine::try_row(const SearchStep& step, size_t number, int64_t at) {
     int64_t* const words = row(at);
-    ++work_.touches;
+    if (++work_.touches > until_) given_up_ = true;
     if (partition_of(words) != partition_of(current_.data())) return Tried::no;
     if (step.failures >= 0 && words[first_failure_ + static_cast<size_t>(step.failures)] == searches_) return Tried::no;
     for (const SearchLink& link : step.equal) {
@@ -232,27 +247,40 @@ SearchEngine::Tried SearchEngine::try_row(const SearchStep& step, size_t number,
     for (const SearchCheck& check : step.checks) {
         if (!holds(check)) return Tried::no;
     }
-    for (const SearchNeed& need : step.needs) {
-        if (!has_needed(need, step.kind, at)) return Tried::no;
-    }
+    if (!step.needs.empty() && reach(step, at) < low_) return Tried::no;
     ++work_.nodes;
     numbers_[step.level] = at;
     if (search(number + 1)) return Tried::succeeded;
+    if (given_up_) return Tried::no;
     if (step.failures >= 0) words[first_failure_ + static_cast<size_t>(step.failures)] = searches_;
     return Tried::failed;
 }
 
-// Return whether a row, which is bound, has a needed one before it within the window. The latest one is looked for once.
-bool SearchEngine::has_needed(const SearchNeed& need, uint32_t kind, int64_t at) {
-    int64_t& latest = row(at)[first_need_ + need.place];
-    if (latest != not_looked) return latest >= low_;
-    latest = NEVER;
+// Return how late the first of the rows that a bound row needs may be, at best: this row's own time without any. It is looked
+// for once.
+int64_t SearchEngine::reach(const SearchStep& step, int64_t at) {
+    int64_t least = row(at)[time_word];
+    for (const SearchNeed& need : step.needs) {
+        const size_t note = first_need_ + need.place;
+        if (row(at)[note] == not_looked) {
+            const int64_t latest = latest_needed(need, step.kind, at);
+            row(at)[note] = latest;
+            bound_[step.level] = row(at);
+        }
+        least = std::min(least, row(at)[note]);
+        if (least < low_) break;
+    }
+    return least;
+}
+
+int64_t SearchEngine::latest_needed(const SearchNeed& need, uint32_t kind, int64_t at) {
+    int64_t latest = NEVER;
     const uint32_t partition = partition_of(current_.data());
     const size_t link = first_link + need.index;
     int64_t other = need.kind == kind ? row(at)[link] : first_before(need.index, at);
     for (; other >= since_; other = row(other)[link]) {
         const int64_t* const words = row(other);
-        if (words[time_word] < low_) {
+        if (words[time_word] < low_ || words[time_word] <= latest) {
             if (sorted_) break;
             continue;
         }
@@ -260,10 +288,9 @@ bool SearchEngine::has_needed(const SearchNeed& need, uint32_t kind, int64_t at)
         if (partition_of(words) != partition) continue;
         bound_[need.level] = words;
         if (!std::ranges::all_of(need.checks, [&](const SearchCheck& check) { return holds(check); })) continue;
-        latest = words[time_word];
-        break;
+        latest = std::max(latest, reach(path_->steps[need.step], other));
     }
-    return latest >= low_;
+    return latest;
 }
 
 // Return the last row before a row in the chain of its partition.

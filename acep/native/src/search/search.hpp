@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "common/output.hpp"
@@ -18,6 +17,10 @@ class SearchEngine final : public Engine {
 public:
     SearchEngine(Tables tables, EventClassifier& classifier, Partitions& partitions);
 
+    static constexpr int64_t endless_work = std::numeric_limits<int64_t>::max();
+    // The most rows that are looked at for one event. Where they do not suffice, the event is not processed at all.
+    int64_t limit = endless_work;
+    bool has_given_up() const { return given_up_; }
     const SearchPlan& plan() const { return plan_; }
     void event(uint32_t partition, const Event& event) override;
     // Keep an event without a search, as other partial matches tell whether matches end with it.
@@ -25,7 +28,7 @@ public:
     // Give a match point.
     void give(uint32_t partition, const Event& event, int64_t error);
     // Call visit(partition, event) for the events that are kept, as rows of a batch with so many columns. Return false if
-    // a visit does, or if the patterns of some are not known, as they are those of another session.
+    // a visit does.
     bool replay(size_t columns, auto&& visit);
     void advance(int64_t clock) override;
     bool idle(uint32_t partition, int64_t soonest) override;
@@ -40,8 +43,8 @@ public:
 
 private:
     // A row is one kept event, as consecutive words: time, partition and kinds, a bit for each value that is not null,
-    // links to the row before it in the chain of each index, the last search that failed from it by step, the times of rows
-    // that it needs before it, values.
+    // links to the row before it in the chain of each index, the last search that failed from it by step, notes of
+    // the rows that it needs before it, values.
     enum Word : size_t { time_word, place_word, valid_word, first_link };
     struct Part {
         Bundle bundle;
@@ -49,7 +52,7 @@ private:
         int64_t since = 0;  // number of its first row: those before are of another partition, or came too early
     };
     static constexpr int64_t none = -1;  // number of no row
-    static constexpr int64_t not_looked = std::numeric_limits<int64_t>::max();  // for a needed row
+    static constexpr int64_t not_looked = std::numeric_limits<int64_t>::max();  // a note of needed rows
     enum class Tried : uint8_t { no, failed, succeeded };
 
     template <class Archive>
@@ -64,6 +67,7 @@ private:
         return (static_cast<uint64_t>(row[place_word]) >> (32 + kind) & 1) != 0;
     }
     uint32_t kinds_of(uint32_t pattern);
+    uint32_t pattern_of(uint32_t kinds) const;
     int64_t least_error(const Part& part, const Event& event, uint32_t kinds);
     void read(uint32_t partition, const Event& event, uint32_t kinds);
     void keep();
@@ -78,12 +82,12 @@ private:
     Tried try_row(const SearchStep& step, size_t number, int64_t at);
     bool holds(const SearchCheck& check);
     int64_t first_before(uint32_t index, int64_t at) const;
-    bool has_needed(const SearchNeed& need, uint32_t kind, int64_t at);
+    int64_t reach(const SearchStep& step, int64_t at);
+    int64_t latest_needed(const SearchNeed& need, uint32_t kind, int64_t at);
 
     SearchPlan plan_;
     size_t stride_ = 0, first_failure_ = 0, first_need_ = 0, first_value_ = 0;
     std::vector<uint32_t> kinds_;  // by pattern: the event classes of the plan that its events are of, as bits
-    std::unordered_map<uint32_t, uint32_t> patterns_;  // the other way around: one of the patterns
     std::vector<Part> parts_;
     // Rows [begin_, end_) in a ring.
     std::vector<int64_t> words_;
@@ -98,6 +102,8 @@ private:
     std::vector<const int64_t*> bound_;  // by level: its row
     std::vector<int64_t> numbers_;  // by level: the number of its row
     int64_t searches_ = 0, low_ = 0, since_ = 0;
+    int64_t until_ = endless_work;  // rows looked at in all when it is given up
+    bool given_up_ = false;
     std::vector<Leaf> leaves_;
     Scratch scratch_;
 };
@@ -111,7 +117,6 @@ bool SearchEngine::replay(size_t columns, auto&& visit) {
     for (int64_t number = begin_; number < end_; ++number) {
         const int64_t* const from = row(number);
         const auto at = static_cast<size_t>(number - begin_);
-        if (!patterns_.contains(static_cast<uint32_t>(static_cast<uint64_t>(from[place_word]) >> 32))) return false;
         times.push_back(from[time_word]);
         for (size_t k = 0; k < plan_.columns.size(); ++k) {
             words[k * rows + at] = values(from)[k];
@@ -129,7 +134,7 @@ bool SearchEngine::replay(size_t columns, auto&& visit) {
         const int64_t* const from = row(number);
         const uint32_t partition = partition_of(from);
         if (number < parts_[partition].since) continue;
-        const uint32_t pattern = patterns_.at(static_cast<uint32_t>(static_cast<uint64_t>(from[place_word]) >> 32));
+        const uint32_t pattern = pattern_of(static_cast<uint32_t>(static_cast<uint64_t>(from[place_word]) >> 32));
         const Event event{from[time_word], 0, 0, pattern, &batch, static_cast<size_t>(number - begin_)};
         if (!visit(partition, event)) return false;
     }

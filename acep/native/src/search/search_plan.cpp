@@ -222,22 +222,28 @@ private:
                                    [&](const SearchRef& ref) { return ref.level == level || bound_[ref.level] != 0; });
     }
 
-    // Choose the event with the most equalities; among those with as many one that a predicate ties to bound ones, and of
-    // these the latest.
+    // Choose the event with the most equalities to bound ones. Among those with as many choose the latest, but if no
+    // predicate ties it to bound ones, one that a band does.
     uint32_t next_level() const {
-        std::tuple<size_t, bool, uint32_t> best{0, false, 0};
+        std::pair<size_t, uint32_t> best{0, 0};
         bool any = false;
         for (uint32_t level = 0; level < path_.levels; ++level) {
             if (bound_[level] != 0) continue;
-            const bool tied = std::ranges::any_of(sequence_.checks, [&](const SearchCheck& check) {
-                const auto own = [&](const SearchRef& ref) { return ref.level == level; };
-                return std::ranges::any_of(check.refs, own) && is_ready(check, level);
-            });
-            const std::tuple<size_t, bool, uint32_t> own{equalities(level).size(), tied, level};
+            const std::pair<size_t, uint32_t> own{equalities(level).size(), level};
             if (!any || own > best) best = own;
             any = true;
         }
-        return std::get<2>(best);
+        if (best.first > 0 || is_tied(best.second)) return best.second;
+        for (uint32_t level = best.second; level-- > 0;) {
+            if (bound_[level] == 0 && !bands(level).empty()) return level;
+        }
+        return best.second;
+    }
+    bool is_tied(uint32_t level) const {
+        return std::ranges::any_of(sequence_.checks, [&](const SearchCheck& check) {
+            const auto own = [&](const SearchRef& ref) { return ref.level == level; };
+            return std::ranges::any_of(check.refs, own) && is_ready(check, level);
+        });
     }
 
     void add_step(uint32_t level) {
@@ -259,15 +265,20 @@ private:
         }
         SearchIndex index{step.kind, {}};
         for (const SearchLink& link : step.links) index.parts.push_back(link.part);
-        const auto same = std::ranges::find_if(plan_.indexes, [&](const SearchIndex& other) {
-            return other.kind == index.kind && other.parts == index.parts;
-        });
-        step.index = static_cast<uint32_t>(same - plan_.indexes.begin());
+        step.index = index_number(index);
         step.follows =
             index.parts.empty() && step.above != sequence_.last() && sequence_.kinds[step.above] == step.kind;
-        if (same == plan_.indexes.end()) plan_.indexes.push_back(std::move(index));
         path_.steps.push_back(std::move(step));
         bound_[level] = 1;
+    }
+
+    uint32_t index_number(const SearchIndex& index) {
+        const auto same = std::ranges::find(plan_.indexes, index);
+        if (same == plan_.indexes.end()) {
+            plan_.indexes.push_back(index);
+            return static_cast<uint32_t>(plan_.indexes.size() - 1);
+        }
+        return static_cast<uint32_t>(same - plan_.indexes.begin());
     }
 
     // Return whether a check is one of the equalities that are compared in any case.
@@ -322,14 +333,15 @@ private:
         });
     }
 
-    // Find the rows that those of a step need before them, where only a walk over all rows would find them.
+    // Find the rows that those of a step need before them, where a walk over many rows would find that there are none: those
+    // of earlier events that no equality ties to bound ones.
     void note_needs() {
         for (size_t k = 0; k < path_.steps.size(); ++k) {
             SearchStep& step = path_.steps[k];
             for (size_t later = k + 1; later < path_.steps.size(); ++later) {
                 const SearchStep& next = path_.steps[later];
-                if (next.level > step.level || !next.links.empty()) continue;
-                SearchNeed need{next.level, next.kind, next.index, plan_.needs, {}};
+                if (next.level > step.level || !next.equal.empty()) continue;
+                SearchNeed need{next.level, next.kind, 0, plan_.needs, static_cast<uint32_t>(later), {}};
                 for (const SearchCheck& check : next.checks) {
                     const bool own = std::ranges::all_of(check.refs, [&](const SearchRef& ref) {
                         return ref.level == step.level || ref.level == next.level;
@@ -337,6 +349,7 @@ private:
                     if (own) need.checks.push_back(check);
                 }
                 if (need.checks.empty()) continue;
+                need.index = index_number({next.kind, {}});
                 ++plan_.needs;
                 step.needs.push_back(std::move(need));
             }

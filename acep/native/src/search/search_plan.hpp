@@ -27,12 +27,14 @@ struct SearchCheck {
     std::optional<SimplePredicate> simple;  // the same without a program
 };
 
-// Rows of an earlier event that a row needs before it. The latest of them is noted with the row, as none is added later.
+// Rows of an earlier event that a row needs before it, and what these need in turn. With the row is noted how late the first
+// of them may be at best; as none is added later, that never changes.
 struct SearchNeed {
     uint32_t level;
     uint32_t kind;
-    uint32_t index;
+    uint32_t index;  // that of the rows of its class and partition
     uint32_t place;  // of the note among those of a row
+    uint32_t step;   // the one of these rows
     std::vector<SearchCheck> checks;  // those of these two events
 };
 
@@ -62,6 +64,7 @@ struct SearchStep {
 struct SearchIndex {
     uint32_t kind;
     std::vector<RegisterKey::Part> parts;
+    bool operator==(const SearchIndex&) const = default;
 };
 
 // One way through the automaton, with its total error, and how to search for its events.

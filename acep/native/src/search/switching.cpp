@@ -6,16 +6,23 @@
 namespace acep {
 
 void SwitchingEngine::event(uint32_t partition, const Event& event) {
-    Engine& one = nodes_ ? static_cast<Engine&>(*nodes_) : search_;
-    one.arrived = search_.arrived = arrived;
-    one.again = search_.again = again;
-    const Work before = one.work();
-    if (nodes_) {
-        follow(partition, event);
-    } else {
+    search_.arrived = arrived;
+    search_.again = again;
+    search_.limit = nodes_ || index_ == Taking::never ? SearchEngine::endless_work : most_of_search;
+    if (!nodes_) {
+        const Work before = search_.work();
         search_.event(partition, event);
+        count(before, search_.work());
+        if (search_.has_given_up()) {
+            searched_ = SearchEngine::endless_work;
+            begin_nodes();
+        }
     }
-    count(before, one.work());
+    if (nodes_) {
+        const Work before = nodes_->work();
+        follow(partition, event);
+        count(before, nodes_->work());
+    }
     const bool dearer = nodes_ && cost_ > searched_ && index_ != Taking::always;
     if (++seen_ >= (index_ == Taking::always ? forced_stretch : stretch) || dearer) decide();
 }
@@ -31,6 +38,8 @@ void SwitchingEngine::count(const Work& before, const Work& after) {
 
 // Let an event extend the partial matches, and keep it for a later search.
 void SwitchingEngine::follow(uint32_t partition, const Event& event) {
+    nodes_->arrived = arrived;
+    nodes_->again = again;
     nodes_->event(partition, event);
     Output& points = nodes_->output();
     const bool ends = points.size() > 0;
@@ -47,7 +56,7 @@ void SwitchingEngine::decide() {
     if (nodes_) {
         const bool pays = index_ != Taking::always && cost < searched_ - searched_ / 8;
         if (pays && --rest_ > 0) return;
-        // Search again: its cost may have changed.
+        // Search again, as what it costs may have changed.
         rest_ = pays ? 0 : rests_;
         rests_ = pays ? 1 : std::min(2 * rests_, most_rests);
         nodes_.reset();
@@ -56,9 +65,7 @@ void SwitchingEngine::decide() {
     searched_ = cost;
     if (index_ == Taking::never) return;
     if (index_ != Taking::always && (cost < dear * stretch || --rest_ > 0)) return;
-    if (begin_nodes()) {
-        rest_ = most_rests;
-    } else {
+    if (!begin_nodes()) {
         rest_ = rests_;
         rests_ = std::min(2 * rests_, most_rests);
     }
@@ -73,11 +80,13 @@ bool SwitchingEngine::begin_nodes() {
         nodes_->arrived = arrived;
         nodes_->event(partition, event);
         nodes_->output().clear_matches();
-        return index_ == Taking::always || work.touches + to_make * work.nodes <= searched_;
+        return index_ == Taking::always || searched_ == SearchEngine::endless_work ||
+               work.touches + to_make * work.nodes <= searched_;
     });
     work_.nodes += work.nodes;
     work_.touches += work.touches;
     if (!replayed) nodes_.reset();
+    if (replayed) rest_ = most_rests;
     return replayed;
 }
 

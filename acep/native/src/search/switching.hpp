@@ -40,6 +40,7 @@ private:
     static constexpr int64_t dear = 32;  // touches of a search for each event from which on partial matches are tried
     static constexpr int64_t to_make = 12;  // touches that cost as much as a partial match
     static constexpr int64_t most_rests = 64;
+    static constexpr int64_t most_of_search = 1 << 16;  // rows looked at for one event
 
     void follow(uint32_t partition, const Event& event);
     void decide();
