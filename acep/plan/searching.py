@@ -20,7 +20,7 @@ __all__ = ["reason_against"]
 
 # acep/native/src/search/search_plan.cpp has the same.
 MOST_EVENTS = 16
-MOST_PATHS = 32
+MOST_PATHS = 64
 MOST_COLUMNS = 64
 MOST_CLASSES = 31
 
@@ -41,7 +41,8 @@ def reason_against(plan: Plan) -> str | None:
     if plan.window.span is None or plan.window.counted:
         return "its window is not one of time"
     forms = "its matches have no small number of forms"
-    if plan.kleene or any(plan.program.ending) or len(plan.columns) > MOST_COLUMNS:
+    # A predicate may derive a column.
+    if plan.kleene or any(plan.program.ending) or len(plan.columns) + len(plan.predicates) > MOST_COLUMNS:
         return forms
     steps = [step for here in plan.program.steps for step in here]
     checks = [check for step in steps for check in (*step.leaving, *step.binding)]

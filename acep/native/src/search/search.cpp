@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <utility>
 
 #include "common/hash.hpp"
 
@@ -18,7 +20,8 @@ uint64_t with(uint64_t hash, int64_t word) { return mixed(hash + static_cast<uin
 
 SearchEngine::SearchEngine(Tables tables, EventClassifier& classifier, Partitions& partitions)
     : Engine(std::move(tables), classifier, partitions), plan_(search_plan(tables_, classifier.programs())) {
-    first_failure_ = first_link + plan_.indexes.size();
+    first_rank_ = first_link + plan_.indexes.size();
+    first_failure_ = first_rank_ + plan_.ranks.size();
     first_need_ = first_failure_ + plan_.failures;
     first_value_ = first_need_ + plan_.needs;
     stride_ = first_value_ + plan_.columns.size();
@@ -158,6 +161,36 @@ void SearchEngine::link(int64_t number) {
         words[first_link + i] = head;
         head = number;
     }
+    for (size_t i = 0; i < plan_.ranks.size(); ++i) {
+        if (is_of(words, plan_.indexes[plan_.ranks[i].index].kind)) link_by_rank(number, i);
+    }
+}
+
+// Return whether a row has a number to compare.
+bool SearchEngine::has_value(const int64_t* row, const SearchRanks& ranks) const {
+    if ((static_cast<uint64_t>(row[valid_word]) >> ranks.value & 1) == 0) return false;
+    return !ranks.doubles || !std::isnan(std::bit_cast<double>(values(row)[ranks.value]));
+}
+
+// Return whether the value of a row is lower (or higher) than that of another one.
+bool SearchEngine::is_beyond(const int64_t* row, const int64_t* other, const SearchRanks& ranks) const {
+    int64_t x = values(row)[ranks.value], y = values(other)[ranks.value];
+    if (!ranks.lower) std::swap(x, y);
+    return ranks.doubles ? std::bit_cast<double>(x) < std::bit_cast<double>(y) : x < y;
+}
+
+// Link a row to the last one before it with a lower (or higher) value, by the links of the rows between.
+void SearchEngine::link_by_rank(int64_t number, size_t place) {
+    const SearchRanks& ranks = plan_.ranks[place];
+    int64_t* const words = row(number);
+    int64_t other = words[first_link + ranks.index];
+    while (has_value(words, ranks) && other >= begin_) {
+        const int64_t* const before = row(other);
+        const bool same = partition_of(before) == partition_of(words);
+        if (same && has_value(before, ranks) && is_beyond(before, words, ranks)) break;
+        other = before[same ? first_rank_ + place : first_link + ranks.index];
+    }
+    words[first_rank_ + place] = other;
 }
 
 // Compute the hash of a row in an index. Return whether it has one: null is equal to nothing.
@@ -204,11 +237,23 @@ bool SearchEngine::search_cells(const SearchStep& step, size_t number, size_t pa
 // Try the rows of a chain that lie between two others.
 bool SearchEngine::search_chain(const SearchStep& step, size_t number, int64_t from, int64_t above, int64_t below) {
     const size_t link = first_link + step.index;
-    for (int64_t at = from; at > below && at >= begin_; at = row(at)[link]) {
+    const size_t ranked = step.order ? first_rank_ + step.order->place : link;
+    for (int64_t at = from, next; at > below && at >= begin_; at = next) {
+        const int64_t* const words = row(at);
+        next = words[link];
         if (at >= above) continue;
-        if (row(at)[time_word] < low_) {
+        if (words[time_word] < low_) {
             if (sorted_) return false;
             continue;
+        }
+        if (step.order && partition_of(words) == partition_of(current_.data())) {
+            bound_[step.level] = words;
+            if (!holds(step.order->check)) {
+                if (++work_.touches > until_) given_up_ = true;
+                if (given_up_) return false;
+                next = words[ranked];
+                continue;
+            }
         }
         const Tried tried = try_row(step, number, at);
         if (given_up_) return false;
@@ -278,8 +323,9 @@ int64_t SearchEngine::latest_needed(const SearchNeed& need, uint32_t kind, int64
     const uint32_t partition = partition_of(current_.data());
     const size_t link = first_link + need.index;
     int64_t other = need.kind == kind ? row(at)[link] : first_before(need.index, at);
-    for (; other >= since_; other = row(other)[link]) {
+    for (int64_t next; other >= since_; other = next) {
         const int64_t* const words = row(other);
+        next = words[link];
         if (words[time_word] < low_ || words[time_word] <= latest) {
             if (sorted_) break;
             continue;
@@ -287,6 +333,10 @@ int64_t SearchEngine::latest_needed(const SearchNeed& need, uint32_t kind, int64
         ++work_.touches;
         if (partition_of(words) != partition) continue;
         bound_[need.level] = words;
+        if (need.order && !holds(need.order->check)) {
+            next = words[first_rank_ + need.order->place];
+            continue;
+        }
         if (!std::ranges::all_of(need.checks, [&](const SearchCheck& check) { return holds(check); })) continue;
         latest = std::max(latest, reach(path_->steps[need.step], other));
     }

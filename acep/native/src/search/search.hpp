@@ -43,7 +43,7 @@ public:
 
 private:
     // A row is one kept event, as consecutive words: time, partition and kinds, a bit for each value that is not null,
-    // links to the row before it in the chain of each index, the last search that failed from it by step, notes of
+    // links to the row before it in the chain of each index and by rank, the last search that failed from it by step, notes of
     // the rows that it needs before it, values.
     enum Word : size_t { time_word, place_word, valid_word, first_link };
     struct Part {
@@ -73,6 +73,9 @@ private:
     void keep();
     void grow();
     void link(int64_t number);
+    bool has_value(const int64_t* row, const SearchRanks& ranks) const;
+    bool is_beyond(const int64_t* row, const int64_t* other, const SearchRanks& ranks) const;
+    void link_by_rank(int64_t number, size_t place);
     bool hash_of(const SearchIndex& index, const int64_t* row, uint64_t& hash) const;
     void free_before(int64_t low);
     bool search(size_t number);
@@ -86,7 +89,7 @@ private:
     int64_t latest_needed(const SearchNeed& need, uint32_t kind, int64_t at);
 
     SearchPlan plan_;
-    size_t stride_ = 0, first_failure_ = 0, first_need_ = 0, first_value_ = 0;
+    size_t stride_ = 0, first_rank_ = 0, first_failure_ = 0, first_need_ = 0, first_value_ = 0;
     std::vector<uint32_t> kinds_;  // by pattern: the event classes of the plan that its events are of, as bits
     std::vector<Part> parts_;
     // Rows [begin_, end_) in a ring.

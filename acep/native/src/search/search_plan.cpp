@@ -3,6 +3,7 @@
 #include "search/search_plan.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -13,7 +14,7 @@
 namespace acep {
 namespace {
 
-constexpr size_t most_levels = 16, most_columns = 64, most_kinds = 31, most_paths = 32;
+constexpr size_t most_levels = 16, most_columns = 64, most_kinds = 31, most_paths = 64, most_ranks = 64;
 constexpr double least_width = 1e-100, most_width = 1e100;
 constexpr SearchRef unbound_ref{NIL, -1, false};
 
@@ -268,6 +269,7 @@ private:
         step.index = index_number(index);
         step.follows =
             index.parts.empty() && step.above != sequence_.last() && sequence_.kinds[step.above] == step.kind;
+        if (index.parts.empty()) step.order = take_order(step.checks, level, step.index);
         path_.steps.push_back(std::move(step));
         bound_[level] = 1;
     }
@@ -313,7 +315,7 @@ private:
                 const SearchStep& next = path_.steps[later];
                 alone = alone && matters(next.above) && (next.below < 0 || matters(static_cast<uint32_t>(next.below)));
                 alone = alone && std::ranges::all_of(next.links, linked) && std::ranges::all_of(next.equal, linked) &&
-                        std::ranges::all_of(next.checks, all_matter);
+                        std::ranges::all_of(next.checks, all_matter) && (!next.order || all_matter(next.order->check));
             }
             if (alone) step.failures = static_cast<int32_t>(plan_.failures++);
             step.greedy = alone && is_only_a_limit(step.level, k + 1);
@@ -329,8 +331,41 @@ private:
         return std::ranges::none_of(path_.steps.begin() + static_cast<std::ptrdiff_t>(first), path_.steps.end(),
                                     [&](const SearchStep& next) {
             return next.below == static_cast<int32_t>(level) || std::ranges::any_of(next.links, linked) ||
-                   std::ranges::any_of(next.equal, linked) || std::ranges::any_of(next.checks, asked);
+                   std::ranges::any_of(next.equal, linked) || std::ranges::any_of(next.checks, asked) ||
+                   (next.order && asked(next.order->check));
         });
+    }
+
+    static bool is_of(const SearchCheck& check, uint32_t level, uint32_t other) {
+        return std::ranges::all_of(check.refs,
+                                   [&](const SearchRef& ref) { return ref.level == level || ref.level == other; });
+    }
+
+    // Take a check by whose value rows of an index can be passed over out of some checks.
+    std::optional<SearchOrder> take_order(std::vector<SearchCheck>& checks, uint32_t level, uint32_t index) {
+        for (size_t i = 0; i < checks.size(); ++i) {
+            const auto ranks = ranks_of(checks[i], level, index);
+            if (!ranks || plan_.ranks.size() == most_ranks) continue;
+            SearchOrder order{checks[i], number_of(plan_.ranks, *ranks, most_ranks + 1)};
+            checks.erase(checks.begin() + static_cast<std::ptrdiff_t>(i));
+            return order;
+        }
+        return std::nullopt;
+    }
+    static std::optional<SearchRanks> ranks_of(const SearchCheck& check, uint32_t level, uint32_t index) {
+        if (!check.simple) return std::nullopt;
+        const SimplePredicate& simple = *check.simple;
+        const bool compares =
+            simple.comparison == SimplePredicate::less || simple.comparison == SimplePredicate::at_most;
+        const SearchRef &a = check.refs[simple.a], &b = check.refs[simple.b];
+        if (!compares || simple.shape == SimplePredicate::distance || (a.level == level) == (b.level == level)) {
+            return std::nullopt;
+        }
+        const bool lower = a.level == level;
+        const auto multiplied = lower ? SimplePredicate::product_left : SimplePredicate::product_right;
+        const bool rises = simple.doubles ? std::bit_cast<double>(simple.constant) > 0 : simple.constant > 0;
+        if (simple.shape == multiplied && !rises) return std::nullopt;
+        return SearchRanks{index, static_cast<uint32_t>(lower ? a.place : b.place), simple.doubles, lower};
     }
 
     // Find the rows that those of a step need before them, where a walk over many rows would find that there are none: those
@@ -341,15 +376,15 @@ private:
             for (size_t later = k + 1; later < path_.steps.size(); ++later) {
                 const SearchStep& next = path_.steps[later];
                 if (next.level > step.level || !next.equal.empty()) continue;
-                SearchNeed need{next.level, next.kind, 0, plan_.needs, static_cast<uint32_t>(later), {}};
+                SearchNeed need{next.level, next.kind, 0, plan_.needs, static_cast<uint32_t>(later), {}, {}};
                 for (const SearchCheck& check : next.checks) {
-                    const bool own = std::ranges::all_of(check.refs, [&](const SearchRef& ref) {
-                        return ref.level == step.level || ref.level == next.level;
-                    });
-                    if (own) need.checks.push_back(check);
+                    if (is_of(check, step.level, next.level)) need.checks.push_back(check);
                 }
+                if (next.order && is_of(next.order->check, step.level, next.level))
+                    need.checks.push_back(next.order->check);
                 if (need.checks.empty()) continue;
                 need.index = index_number({next.kind, {}});
+                need.order = take_order(need.checks, next.level, need.index);
                 ++plan_.needs;
                 step.needs.push_back(std::move(need));
             }

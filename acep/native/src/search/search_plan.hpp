@@ -27,6 +27,13 @@ struct SearchCheck {
     std::optional<SimplePredicate> simple;  // the same without a program
 };
 
+// A condition on a row by one of its values, which fails for all higher values (or all lower ones) where it fails for one.
+// Then the walk goes on at the row before it with a lower value (or a higher one).
+struct SearchOrder {
+    SearchCheck check;
+    uint32_t place;  // of the link among those of a row
+};
+
 // Rows of an earlier event that a row needs before it, and what these need in turn. With the row is noted how late the first
 // of them may be at best; as none is added later, that never changes.
 struct SearchNeed {
@@ -35,6 +42,7 @@ struct SearchNeed {
     uint32_t index;  // that of the rows of its class and partition
     uint32_t place;  // of the note among those of a row
     uint32_t step;   // the one of these rows
+    std::optional<SearchOrder> order;
     std::vector<SearchCheck> checks;  // those of these two events
 };
 
@@ -56,6 +64,7 @@ struct SearchStep {
     int32_t failures;      // where rows from which the search has failed are noted; -1: that depends on other rows
     std::vector<SearchLink> links;   // the key of the index
     std::vector<SearchLink> equal;   // equalities of the key, which are compared with the row
+    std::optional<SearchOrder> order;  // only where the index has all rows of a partition
     std::vector<SearchCheck> checks;
     std::vector<SearchNeed> needs;
 };
@@ -65,6 +74,16 @@ struct SearchIndex {
     uint32_t kind;
     std::vector<RegisterKey::Part> parts;
     bool operator==(const SearchIndex&) const = default;
+};
+
+// Links between the rows of an index over the rows of a partition: to the last one before with a lower value, or a higher
+// one. A row without a value is beyond all others.
+struct SearchRanks {
+    uint32_t index;
+    uint32_t value;  // place of the value
+    bool doubles;
+    bool lower;
+    bool operator==(const SearchRanks&) const = default;
 };
 
 // One way through the automaton, with its total error, and how to search for its events.
@@ -81,6 +100,7 @@ struct SearchPlan {
     std::vector<uint32_t> columns;  // by place: the column of the session
     std::vector<SearchPath> paths;  // those of least error first
     std::vector<SearchIndex> indexes;
+    std::vector<SearchRanks> ranks;
     uint32_t failures = 0;  // number of steps that note failures
     uint32_t needs = 0;     // number of notes of needed rows
     uint32_t kept = 0;      // kinds of events that are not only the last ones, as bits
