@@ -22,6 +22,7 @@ __all__ = [
     "decides_at_once",
     "waits_from",
     "with_allowance",
+    "with_partial_matches",
 ]
 
 ALWAYS = -(2**63)  # before all times
@@ -45,8 +46,8 @@ UNITS = "units+"
 @dataclass(frozen=True)
 class EngineChoice:
     """An engine and the reason for its choice (``why``). ``engine`` is ``"reference"`` or an engine of the native
-    core (docs/internals/native.md): ``"nodes"``, ``"dominance"``, ``"merged"``, ``"compressed"``, or an output of
-    :data:`COUNTED`, with prefix :data:`WINDOWS` if match windows filter its events."""
+    core (docs/internals/native.md): ``"nodes"``, ``"dominance"``, ``"search"``, ``"merged"``, ``"compressed"``, or an
+    output of :data:`COUNTED`, with prefix :data:`WINDOWS` if match windows filter its events."""
 
     engine: str
     why: str
@@ -66,7 +67,7 @@ def choose(plan: Plan, output: str = "matches") -> EngineChoice:
     >>> choose(assumed_plan(acep.parse("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9")))
     EngineChoice(engine='windows+nodes', why='predicates tie its events together, so that each run keeps registers')
     >>> choose(assumed_plan(acep.parse("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9")), "points").engine
-    'windows+dominance'
+    'search'
     >>> choose(assumed_plan(acep.parse("PATTERN SEQ(A a, B b) WHERE a.x > 5 WITHIN 9")), "count").engine
     'count'
     >>> choose(assumed_plan(acep.parse("PATTERN {A a, B b, C c, D d, E e} WITHIN 9"))).engine
@@ -134,11 +135,24 @@ def with_allowance(choice: EngineChoice) -> str:
     >>> with_allowance(EngineChoice("windows+merged", "")), with_allowance(EngineChoice("dominance", ""))
     ('windows+units+merged', 'dominance')
     """
-    if choice.alone == "search":
-        return "dominance"
     if choice.alone in ("nodes", "dominance"):
         return choice.engine
     return (WINDOWS if choice.engine.startswith(WINDOWS) else "") + UNITS + choice.alone
+
+
+def with_partial_matches(plan: Plan, choice: EngineChoice) -> EngineChoice:
+    """Return the engine that follows partial matches in place of one that searches, as under a budget.
+
+    >>> import acep
+    >>> from acep.plan.assume import assumed_plan
+    >>> plan = assumed_plan(acep.parse("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9"))
+    >>> with_partial_matches(plan, choose(plan, "points")).engine
+    'windows+dominance'
+    """
+    if choice.alone != "search":
+        return choice
+    windows = WINDOWS if worth(plan, "dominance").worth else ""
+    return EngineChoice(windows + "dominance", "a budget decides about partial matches")
 
 
 def decides_at_once(plan: Plan) -> bool:

@@ -26,6 +26,7 @@ from acep.plan.choice import (
     decides_at_once,
     waits_from,
     with_allowance,
+    with_partial_matches,
 )
 from acep.plan.compile import Plan
 from acep.plan.lanes import MOST_LANES, most_lanes, why_no_slices
@@ -176,6 +177,7 @@ class NativeExecutors:
                 f"only the native core keeps to a budget of work, time or memory: {choice.why}",
                 hint="leave these bounds out of the Budget",
             )
+        choice = with_partial_matches(plan, choice)
         number, recovery, memory = len(self.plans), limits.recovery(plan), limits.memory is not None
         if self.revisable:
             choice = replace(choice, engine=choice.alone)
@@ -248,7 +250,7 @@ class NativeExecutors:
 def bounded_engine(choice: EngineChoice, *, windows: bool = True) -> str:
     """Return the native engine that sheds partial matches, in place of the chosen one. ``windows``: it may stay
     behind match windows, which keep no bound on memory."""
-    nodes = "dominance" if choice.alone in BY_POINTS else "nodes"
+    nodes = "dominance" if choice.alone == "dominance" else "nodes"
     return WINDOWS + nodes if windows and choice.engine.startswith(WINDOWS) else nodes
 
 

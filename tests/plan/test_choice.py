@@ -24,6 +24,9 @@ SET = "PATTERN {A a, B b, C c, D d, E e}"
 OUTPUTS = ("matches", *COUNTED, "compressed")
 PRUNED = ("nodes", "nodes", "dominance", "nodes", "nodes")
 """What runs for each of them where runs keep registers, and nothing looks at a whole run."""
+WINDOWED = tuple(WINDOWS + name for name in PRUNED)
+SEARCHED = ("windows+nodes", "windows+nodes", "search", "windows+nodes", "windows+nodes")
+"""What runs where matches have few forms, and a run may pass over any event."""
 
 
 @pytest.mark.parametrize(
@@ -31,14 +34,15 @@ PRUNED = ("nodes", "nodes", "dominance", "nodes", "nodes")
     [
         ("PATTERN SEQ(A a, B b) WHERE a.x > 5 WITHIN 9", ("merged", *COUNTED, "compressed")),
         ("PATTERN SEQ(A a, B b) WHERE a.x < b.x", PRUNED),
-        ("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9", tuple(WINDOWS + name for name in PRUNED)),
+        ("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9", SEARCHED),
+        ("PATTERN SEQ(A a, B b) WHERE skip_till_next_match(a, b) { a.x < b.x } WITHIN 9", WINDOWED),
         ("PATTERN SEQ(A+ a[], A b) WHERE a[i].x > a[i-1].x WITHIN 9 EVENTS", PRUNED),
         ("PATTERN SEQ(A a, ~C c, B b) WITHIN 9", ("nodes",) * 5),
         ("PATTERN SEQ(A a, B b) WITHIN 9 HAVING count(a[]) > 0", ("windows+nodes",) * 5),
         ("PATTERN SEQ(A a, B b) WITHIN 9 OUTPUT NON OVERLAP", ("nodes",) * 5),
         ("PATTERN SEQ(A a, B b) WHERE partition_contiguity { [k] } WITHIN 9", ("merged", *COUNTED, "compressed")),
         (f"{SET} WITHIN 9", tuple(WINDOWS + name for name in ("merged", *COUNTED, "compressed"))),
-        (f"{SET} WHERE a.x < b.x WITHIN 9", tuple(WINDOWS + name for name in PRUNED)),
+        (f"{SET} WHERE a.x < b.x WITHIN 9", WINDOWED),
         (SET, ("merged", *COUNTED, "compressed")),
         ("PATTERN {A a, B b, C c, D d} WITHIN 9", ("merged", *COUNTED, "compressed")),
         ("FROM (PATTERN SEQ(A a, B b) WITHIN 5) AS T PATTERN SEQ(T x, T y) WITHIN 50", ("reference",) * 5),
@@ -87,7 +91,9 @@ def test_explain_tells_engine_events_and_windows() -> None:
     [
         ("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9", "count, bundles, compressed: made from the matches"),
         ("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9", "points, bundles without counts, exists: predicates tie"),
-        ("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9", "state 1: no greater a[last].x"),
+        ("PATTERN SEQ(A a, B b) WHERE a.x < b.x", "state 1: no greater a[last].x"),
+        ("PATTERN SEQ(A a, B b, C c) WHERE a.x = c.x AND b.y < c.y WITHIN 9", "from c back: a by equal x, then each b"),
+        ("PATTERN SEQ(A a, B b) WHERE abs(b.x - a.x) < 2 WITHIN 9", "from b back: a by near x"),
         (
             "PATTERN SEQ(A a, ~C c, B b) WHERE a.x < b.x WITHIN 9",
             "count, points, bundles, bundles without counts, exists",

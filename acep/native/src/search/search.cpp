@@ -277,9 +277,7 @@ bool SearchEngine::search_all(const SearchStep& step, size_t number, int64_t abo
 // Bind a row to the variable of a step if it passes, and search on.
 SearchEngine::Tried SearchEngine::try_row(const SearchStep& step, size_t number, int64_t at) {
     int64_t* const words = row(at);
-    if (++work_.touches > until_) given_up_ = true;
     if (partition_of(words) != partition_of(current_.data())) return Tried::no;
-    if (step.failures >= 0 && words[first_failure_ + static_cast<size_t>(step.failures)] == searches_) return Tried::no;
     for (const SearchLink& link : step.equal) {
         const int64_t* const other = bound_[link.other.level];
         const uint64_t valid = static_cast<uint64_t>(words[valid_word]) >> link.part.slot &
@@ -288,6 +286,9 @@ SearchEngine::Tried SearchEngine::try_row(const SearchStep& step, size_t number,
         const int64_t own = values(words)[link.part.slot];
         if (!equal_words(own, values(other)[link.other.place], link.part.doubles)) return Tried::no;
     }
+    // Other rows of a bucket of the index are not counted, as which these are depends on how texts are numbered.
+    if (++work_.touches > until_) given_up_ = true;
+    if (step.failures >= 0 && words[first_failure_ + static_cast<size_t>(step.failures)] == searches_) return Tried::no;
     bound_[step.level] = words;
     for (const SearchCheck& check : step.checks) {
         if (!holds(check)) return Tried::no;
@@ -330,8 +331,8 @@ int64_t SearchEngine::latest_needed(const SearchNeed& need, uint32_t kind, int64
             if (sorted_) break;
             continue;
         }
-        ++work_.touches;
         if (partition_of(words) != partition) continue;
+        ++work_.touches;
         bound_[need.level] = words;
         if (need.order && !holds(need.order->check)) {
             next = words[first_rank_ + need.order->place];
