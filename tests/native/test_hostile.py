@@ -55,6 +55,9 @@ PLANS = (
     *((engine, "PATTERN SEQ(A+ a[], B b, C? c) WITHIN 30") for engine in ("count", "ends", "points", "bundles")),
     *(("dominance", RISING.format(f"b.x > a.x AND c.x > {last}")) for last in ("b.x", "0")),
     *(("dominance", RISING.format(f"b.k = a.k AND c.{last}")) for last in ("x > b.x", "x >= a.x", "y > b.y")),
+    *(("search", RISING.format(f"b.k = a.k AND c.{last}")) for last in ("x > b.x", "x >= a.x", "y > b.y", "s = a.s")),
+    ("search", RISING.format("abs(c.x - a.x) < 3 AND c.y > b.y")),
+    ("windows+search", "PATTERN SEQ(A a, (B b | D d), C c) WHERE a.s = c.s AND b.x > a.x AND d.y > 2 * a.y WITHIN 12"),
     ("windows+nodes", "PATTERN SEQ({A a, B{2,} b[]}, C c) WHERE [k] AND a.x < c.x AND a.s = c.s WITHIN 9"),
     *((engine.replace("merged", kind), text) for engine, text in STEADY for kind in ("merged", "compressed")),
 )

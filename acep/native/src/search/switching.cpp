@@ -23,7 +23,8 @@ void SwitchingEngine::event(uint32_t partition, const Event& event) {
         follow(partition, event);
         count(before, nodes_->work());
     }
-    const bool dearer = nodes_ && cost_ > searched_ && index_ != Taking::always;
+    // Nothing that costs much waits for the end of a stretch.
+    const bool dearer = index_ == Taking::where_it_pays && cost_ > (nodes_ ? searched_ : dear * stretch);
     if (++seen_ >= (index_ == Taking::always ? forced_stretch : stretch) || dearer) decide();
 }
 
@@ -51,8 +52,8 @@ void SwitchingEngine::follow(uint32_t partition, const Event& event) {
 
 // At the end of a stretch, choose how the next one is run.
 void SwitchingEngine::decide() {
-    const int64_t cost = std::exchange(cost_, 0);
-    seen_ = 0;
+    const int64_t events = std::exchange(seen_, 0), spent = std::exchange(cost_, 0);
+    const int64_t cost = nodes_ ? spent : spent / events * stretch;
     if (nodes_) {
         const bool pays = index_ != Taking::always && cost < searched_ - searched_ / 8;
         if (pays && --rest_ > 0) return;
@@ -103,16 +104,6 @@ bool SwitchingEngine::idle(uint32_t partition, int64_t soonest) {
 void SwitchingEngine::forget(uint32_t partition) {
     search_.forget(partition);
     if (nodes_) nodes_->forget(partition);
-}
-
-void SwitchingEngine::restart(uint32_t partition) {
-    search_.restart(partition);
-    if (nodes_) nodes_->restart(partition);
-}
-
-void SwitchingEngine::begin_again() {
-    search_.begin_again();
-    if (nodes_) nodes_->begin_again();
 }
 
 void SwitchingEngine::expect(const Batch& batch, size_t from, int64_t stream_row, bool last) {

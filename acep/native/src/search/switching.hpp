@@ -23,8 +23,6 @@ public:
     void advance(int64_t clock) override;
     bool idle(uint32_t partition, int64_t soonest) override;
     void forget(uint32_t partition) override;
-    void restart(uint32_t partition) override;
-    void begin_again() override;
     void expect(const Batch& batch, size_t from, int64_t stream_row, bool last) override;
     void take_ways(Taking index, Taking future) override;
     void used_texts(UsedTexts& used) const override;
