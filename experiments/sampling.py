@@ -41,7 +41,7 @@ FILES = {
     ),
     "partitions": ("partitions", "hash"),
     "classes": ("event_classifier",),
-    "programs": ("vm", "vm_blocks", "vm_rows", "vm_operations", "vm_check", "bind_vm", "numbers"),
+    "programs": ("simple", "vm", "vm_blocks", "vm_rows", "vm_operations", "vm_check", "bind_vm", "numbers"),
     "nodes: look": (
         "nodes",
         "node_list",
@@ -61,6 +61,7 @@ FILES = {
         "register_index",
         "known_future",
     ),
+    "search": ("search", "search_plan", "search_state", "switching"),
     "shedding": (
         "shedding",
         "shedding_table",

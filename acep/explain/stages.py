@@ -192,9 +192,9 @@ def _search(plan: Plan) -> Iterator[str]:
     paths = NativeSession([plan], ["search"]).search_paths(0)
     costs = plan.automaton.costs
     for path in paths[:MOST_PATHS]:
-        told = ", then ".join(_searched(step.variable, step.equal, step.near) for step in path.steps)
+        order = ", then ".join(_searched(step.variable, step.equal, step.near) for step in path.steps)
         misses = f", where {costs.unscaled(path.error)} is missing" if path.error else ""
-        yield f"from {path.last} back{misses}: {told or 'it is alone'}"
+        yield f"from {path.last} back{misses}: {order or 'it is alone'}"
     if len(paths) > MOST_PATHS:
         yield f"{len(paths) - MOST_PATHS} more ways, with other events missing"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from acep.pattern.tree import Output
-from acep.plan import searching
 from acep.plan.compile import Plan
 from acep.plan.dominance import reason_against
 from acep.plan.lower.tables import NotNativeError, PlanTables, SharedTables, lower
@@ -86,10 +85,8 @@ def _alone(plan: Plan, output: str) -> EngineChoice:
     except NotNativeError as reason:
         return EngineChoice("reference", str(reason))
     if why := _not_merged(plan, tables):
-        if output in _POINTS and searching.reason_against(plan) is None:
-            return EngineChoice(
-                "search", f"{why}; but whether a match ends with an event can be found out from this event back"
-            )
+        if output in _POINTS and _can_search(plan):
+            return EngineChoice("search", f"{why}, but those of a match can be looked for from its last one back")
         if output in _POINTS and reason_against(plan) is None:
             return EngineChoice("dominance", f"{why}, but those go that another one dominates")
         return EngineChoice("nodes", why)
@@ -99,6 +96,12 @@ def _alone(plan: Plan, output: str) -> EngineChoice:
     if output == "compressed":
         return EngineChoice(output, "no predicate ties its events together, so that matches share their pasts")
     return EngineChoice("merged", "no predicate ties its events together, so that runs in one state are one")
+
+
+def _can_search(plan: Plan) -> bool:
+    from acep.plan import searching  # only plans whose events are tied together need it
+
+    return searching.reason_against(plan) is None
 
 
 def _not_merged(plan: Plan, tables: PlanTables) -> str | None:

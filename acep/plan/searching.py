@@ -44,7 +44,7 @@ def reason_against(plan: Plan) -> str | None:
     # A predicate may derive a column.
     if plan.kleene or any(plan.program.ending) or len(plan.columns) + len(plan.predicates) > MOST_COLUMNS:
         return forms
-    steps = [step for here in plan.program.steps for step in here]
+    steps = [step for outgoing in plan.program.steps for step in outgoing]
     checks = [check for step in steps for check in (*step.leaving, *step.binding)]
     if len(steps) > MOST_CLASSES or not all(map(_is_of_single_events, checks)):
         return forms
@@ -67,6 +67,6 @@ def _lengths(plan: Plan, state: int, error: int, length: int) -> Iterator[int]:
     if length and any(error + accept.cost <= budget for accept in plan.arcs.states[state].accepts):
         yield length
     for step in plan.program.steps[state]:
-        rest = plan.arcs.states[step.arc.target].rest
-        if rest is not None and error + step.arc.weight + rest <= budget:
+        to_come = plan.arcs.states[step.arc.target].rest
+        if to_come is not None and error + step.arc.weight + to_come <= budget:
             yield from _lengths(plan, step.arc.target, error + step.arc.weight, length + 1)

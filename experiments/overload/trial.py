@@ -20,7 +20,7 @@ from acep.learning.policies.baselines import RULES
 from acep.learning.policy import Policy
 from acep.learning.policy_context import PolicyContext
 from acep.native.session import NativeSession
-from acep.plan.choice import choose
+from acep.plan.choice import choose, with_partial_matches
 from acep.plan.compile import Plan
 from acep.shedding.controller import SheddingController
 from acep.shedding.history_file import learned_by
@@ -189,10 +189,12 @@ def _run(session: NativeSession, held: Stream, effort: SheddingController | None
 
 def exact(held: Stream, question: str, repeats: int = 3) -> Exact:
     """Measure the exact cost of a question (``"points"``, which includes bundles, or ``"matches"``) on the test half:
-    by the engine that makes matches or, for points, by the one behind dominance if that makes fewer touches."""
+    by the engine that makes matches or, for points, by the one behind dominance if that makes fewer touches. Not by a
+    search, as a budget decides about partial matches."""
     engines = [held.engine]
-    if question == "points" and (other := choose(held.plan, "points").engine).endswith("dominance"):
-        engines.append(other)
+    by_points = with_partial_matches(held.plan, choose(held.plan, "points")).engine
+    if question == "points" and by_points.endswith("dominance"):
+        engines.append(by_points)
     runs = []
     for engine in engines:
         try:

@@ -207,14 +207,18 @@ def need_not_choose(plan: Plan) -> Iterator[str]:
     """The engines for a plan that need not choose among partial matches."""
     for output in ("matches", *OUTPUTS[1:]):
         choice = choose(plan, output)
-        if choice.engine != "reference" and with_allowance(choice) != choice.engine:
+        if choice.alone not in ("reference", "search") and with_allowance(choice) != choice.engine:
             yield choice.alone
             if necessary(plan) is not None:
                 yield f"windows+{choice.alone}"
 
 
+def shedding_engines(plan: Plan) -> list[str]:
+    return [engine for engine in engines_of(plan) if alone(engine) != "search"]
+
+
 def not_windowed(plan: Plan) -> list[str]:
-    return [engine for engine in engines_of(plan) if "+" not in engine]
+    return [engine for engine in shedding_engines(plan) if "+" not in engine]
 
 
 CHECKS = (
@@ -240,7 +244,7 @@ class Kind(NamedTuple):
 KINDS = {
     "touches": Kind(
         of_touches,
-        engines_of,
+        shedding_engines,
         2_000,
         {"nodes": 500, "dominance": 150, "windows+nodes": 30, "some lose matches": 200},
     ),
@@ -254,7 +258,7 @@ KINDS = {
     ),
     "an estimate": Kind(
         with_estimate,
-        engines_of,
+        shedding_engines,
         300,
         {"some are estimated": 15},
         ("the estimate is the same in batches", "an estimate says if all is found"),

@@ -68,15 +68,13 @@ void SearchEngine::event(uint32_t partition, const Event& event) {
     const bool may_end = (kinds & plan_.ending) != 0, may_go_on = (kinds & plan_.kept) != 0;
     if (!may_end && !may_go_on) return;
     read(partition, event, kinds);
+    low_ = earliest(event.ts, tables_.span);
     if (may_end) {
-        const int64_t error = least_error(part, event, kinds);
+        const int64_t error = least_error(part, kinds);
         if (given_up_) return;
         if (error <= tables_.budget) give(partition, event, error);
     }
-    if (may_go_on) {
-        part.last = std::max(part.last, event.ts);
-        keep();
-    }
+    if (may_go_on) keep(part, kinds);
 }
 
 void SearchEngine::keep_only(uint32_t partition, const Event& event) {
@@ -84,19 +82,18 @@ void SearchEngine::keep_only(uint32_t partition, const Event& event) {
     if (parts_.size() <= partition) parts_.resize(size_t{partition} + 1);
     if ((kinds & plan_.kept) == 0) return;
     read(partition, event, kinds);
-    parts_[partition].last = std::max(parts_[partition].last, event.ts);
-    keep();
+    low_ = earliest(event.ts, tables_.span);
+    keep(parts_[partition], kinds);
 }
 
 // Return the least error of the matches that end with the current event, or a greater one than the budget.
-int64_t SearchEngine::least_error(const Part& part, const Event& event, uint32_t kinds) {
-    low_ = earliest(event.ts, tables_.span);
+int64_t SearchEngine::least_error(const Part& part, uint32_t kinds) {
     since_ = std::max(begin_, part.since);
     ++searches_;
     given_up_ = false;
     until_ = limit == endless_work ? endless_work : work_.touches + limit;
     for (const SearchPath& path : plan_.paths) {
-        if ((kinds >> path.last_kind & 1) == 0 || (path.levels > 1 && part.last < low_)) continue;
+        if ((kinds >> path.last_kind & 1) == 0 || (path.levels > 1 && part.last_first < low_)) continue;
         path_ = &path;
         bound_[path.levels - 1] = current_.data();
         numbers_[path.levels - 1] = end_;
@@ -128,7 +125,19 @@ void SearchEngine::read(uint32_t partition, const Event& event, uint32_t kinds) 
     current_[valid_word] = static_cast<int64_t>(valid);
 }
 
-void SearchEngine::keep() {
+// Keep the current event if it may be the first of a match, or if one that may be is in its window.
+void SearchEngine::keep(Part& part, uint32_t kinds) {
+    const int64_t now = current_[time_word];
+    if ((kinds & plan_.first) != 0) {
+        part.last_first = std::max(part.last_first, now);
+    } else if (part.last_first < low_) {
+        return;
+    }
+    part.last = std::max(part.last, now);
+    add_row();
+}
+
+void SearchEngine::add_row() {
     if (static_cast<size_t>(end_ - begin_) == mask_ + 1 || words_.empty()) grow();
     sorted_ = (sorted_ || begin_ == end_) && (begin_ == end_ || current_[time_word] >= newest_);
     newest_ = current_[time_word];

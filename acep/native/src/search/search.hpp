@@ -49,6 +49,7 @@ private:
     struct Part {
         Bundle bundle;
         int64_t last = NEVER;  // time of its last row
+        int64_t last_first = NEVER;  // time of its last row that may be the first of a match
         int64_t since = 0;  // number of its first row: those before are of another partition, or came too early
     };
     static constexpr int64_t none = -1;  // number of no row
@@ -68,9 +69,10 @@ private:
     }
     uint32_t kinds_of(uint32_t pattern);
     uint32_t pattern_of(uint32_t kinds) const;
-    int64_t least_error(const Part& part, const Event& event, uint32_t kinds);
+    int64_t least_error(const Part& part, uint32_t kinds);
     void read(uint32_t partition, const Event& event, uint32_t kinds);
-    void keep();
+    void keep(Part& part, uint32_t kinds);
+    void add_row();
     void grow();
     void link(int64_t number);
     bool has_value(const int64_t* row, const SearchRanks& ranks) const;

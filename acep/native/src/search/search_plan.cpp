@@ -14,7 +14,8 @@
 namespace acep {
 namespace {
 
-constexpr size_t most_levels = 16, most_columns = 64, most_kinds = 31, most_paths = 64, most_ranks = 64;
+constexpr size_t most_levels = 16, most_columns = 64, most_kinds = 31, most_paths = 64, most_ranks = 64,
+                 most_notes = 32;
 constexpr double least_width = 1e-100, most_width = 1e100;
 constexpr SearchRef unbound_ref{NIL, -1, false};
 
@@ -317,11 +318,14 @@ private:
                 alone = alone && std::ranges::all_of(next.links, linked) && std::ranges::all_of(next.equal, linked) &&
                         std::ranges::all_of(next.checks, all_matter) && (!next.order || all_matter(next.order->check));
             }
-            if (alone) step.failures = static_cast<int32_t>(plan_.failures++);
+            if (alone && has_room()) step.failures = static_cast<int32_t>(plan_.failures++);
             step.greedy = alone && is_only_a_limit(step.level, k + 1);
             before[step.level] = 1;
         }
     }
+
+    // Return whether a row has room for one more note. Notes only spare work, and rows are many.
+    bool has_room() const { return plan_.failures + plan_.needs < most_notes; }
 
     // Return whether the steps from `first` on depend on the row of an event only as one that comes after theirs.
     bool is_only_a_limit(uint32_t level, size_t first) const {
@@ -341,7 +345,7 @@ private:
                                    [&](const SearchRef& ref) { return ref.level == level || ref.level == other; });
     }
 
-    // Take a check by whose value rows of an index can be passed over out of some checks.
+    // Take a check out of some by whose value a walk can leave out rows of an index.
     std::optional<SearchOrder> take_order(std::vector<SearchCheck>& checks, uint32_t level, uint32_t index) {
         for (size_t i = 0; i < checks.size(); ++i) {
             const auto ranks = ranks_of(checks[i], level, index);
@@ -382,7 +386,7 @@ private:
                 }
                 if (next.order && is_of(next.order->check, step.level, next.level))
                     need.checks.push_back(next.order->check);
-                if (need.checks.empty()) continue;
+                if (need.checks.empty() || !has_room()) continue;
                 need.index = index_number({next.kind, {}});
                 need.order = take_order(need.checks, next.level, need.index);
                 ++plan_.needs;
@@ -407,6 +411,7 @@ SearchPlan search_plan(const Tables& tables, const std::vector<BlockProgram>& pr
     for (const Sequence& sequence : sequences) {
         plan.paths.push_back(Orderer(sequence, programs, plan).path());
         plan.ending |= 1u << sequence.kinds.back();
+        plan.first |= 1u << sequence.kinds.front();
         for (size_t level = 0; level + 1 < sequence.kinds.size(); ++level) plan.kept |= 1u << sequence.kinds[level];
     }
     return plan;

@@ -105,6 +105,7 @@ struct SearchPlan {
     uint32_t needs = 0;     // number of notes of needed rows
     uint32_t kept = 0;      // kinds of events that are not only the last ones, as bits
     uint32_t ending = 0;    // kinds of last events, as bits
+    uint32_t first = 0;     // kinds of first events, as bits
 };
 
 // Make the plan of a search. Throw std::invalid_argument if the pattern of the tables has no small number of sequences of

@@ -38,8 +38,10 @@ void SearchEngine::take_row(std::span<const int64_t> words, Reader& archive) {
     archive.saw(words[time_word]);
     std::copy_n(words.begin(), first_link, current_.begin());
     std::copy_n(words.begin() + first_link, columns, current_.begin() + static_cast<std::ptrdiff_t>(first_value_));
-    parts_[partition].last = std::max(parts_[partition].last, words[time_word]);
-    keep();
+    Part& part = parts_[partition];
+    part.last = std::max(part.last, words[time_word]);
+    if ((kinds & plan_.first) != 0) part.last_first = std::max(part.last_first, words[time_word]);
+    add_row();
 }
 
 void SearchEngine::dump(Writer& out) const { fields(*this, out); }
