@@ -65,24 +65,29 @@ void SearchEngine::event(uint32_t partition, const Event& event) {
     const uint32_t kinds = kinds_of(event.pattern);
     if (parts_.size() <= partition) parts_.resize(size_t{partition} + 1);
     Part& part = parts_[partition];
-    const bool may_end = (kinds & plan_.ending) != 0, may_go_on = (kinds & plan_.kept) != 0;
-    if (!may_end && !may_go_on) return;
-    read(partition, event, kinds);
     low_ = earliest(event.ts, tables_.span);
-    if (may_end) {
+    given_up_ = false;
+    if (!concerns(part, kinds)) return;
+    read(partition, event, kinds);
+    if ((kinds & plan_.ending) != 0) {
         const int64_t error = least_error(part, kinds);
         if (given_up_) return;
         if (error <= tables_.budget) give(partition, event, error);
     }
-    if (may_go_on) keep(part, kinds);
+    if ((kinds & plan_.kept) != 0) keep(part, kinds);
+}
+
+// Return whether an event may be the first of a match, or whether one that may be is in its window.
+bool SearchEngine::concerns(const Part& part, uint32_t kinds) const {
+    return (kinds & plan_.first) != 0 || (part.last_first >= low_ && (kinds & (plan_.ending | plan_.kept)) != 0);
 }
 
 void SearchEngine::keep_only(uint32_t partition, const Event& event) {
     const uint32_t kinds = kinds_of(event.pattern);
     if (parts_.size() <= partition) parts_.resize(size_t{partition} + 1);
-    if ((kinds & plan_.kept) == 0) return;
-    read(partition, event, kinds);
     low_ = earliest(event.ts, tables_.span);
+    if ((kinds & plan_.kept) == 0 || !concerns(parts_[partition], kinds)) return;
+    read(partition, event, kinds);
     keep(parts_[partition], kinds);
 }
 
@@ -90,7 +95,6 @@ void SearchEngine::keep_only(uint32_t partition, const Event& event) {
 int64_t SearchEngine::least_error(const Part& part, uint32_t kinds) {
     since_ = std::max(begin_, part.since);
     ++searches_;
-    given_up_ = false;
     until_ = limit == endless_work ? endless_work : work_.touches + limit;
     for (const SearchPath& path : plan_.paths) {
         if ((kinds >> path.last_kind & 1) == 0 || (path.levels > 1 && part.last_first < low_)) continue;
@@ -125,14 +129,10 @@ void SearchEngine::read(uint32_t partition, const Event& event, uint32_t kinds) 
     current_[valid_word] = static_cast<int64_t>(valid);
 }
 
-// Keep the current event if it may be the first of a match, or if one that may be is in its window.
+// Keep the current event.
 void SearchEngine::keep(Part& part, uint32_t kinds) {
     const int64_t now = current_[time_word];
-    if ((kinds & plan_.first) != 0) {
-        part.last_first = std::max(part.last_first, now);
-    } else if (part.last_first < low_) {
-        return;
-    }
+    if ((kinds & plan_.first) != 0) part.last_first = std::max(part.last_first, now);
     part.last = std::max(part.last, now);
     add_row();
 }
@@ -302,7 +302,7 @@ SearchEngine::Tried SearchEngine::try_row(const SearchStep& step, size_t number,
     for (const SearchCheck& check : step.checks) {
         if (!holds(check)) return Tried::no;
     }
-    if (!step.needs.empty() && reach(step, at) < low_) return Tried::no;
+    if (!step.needs.empty() && (reach(step, at) < low_ || given_up_)) return Tried::no;
     ++work_.nodes;
     numbers_[step.level] = at;
     if (search(number + 1)) return Tried::succeeded;
@@ -319,8 +319,9 @@ int64_t SearchEngine::reach(const SearchStep& step, int64_t at) {
         const size_t note = first_need_ + need.place;
         if (row(at)[note] == not_looked) {
             const int64_t latest = latest_needed(need, step.kind, at);
-            row(at)[note] = latest;
             bound_[step.level] = row(at);
+            if (given_up_) return least;
+            row(at)[note] = latest;
         }
         least = std::min(least, row(at)[note]);
         if (least < low_) break;
@@ -341,7 +342,8 @@ int64_t SearchEngine::latest_needed(const SearchNeed& need, uint32_t kind, int64
             continue;
         }
         if (partition_of(words) != partition) continue;
-        ++work_.touches;
+        if (++work_.touches > until_) given_up_ = true;
+        if (given_up_) return latest;
         bound_[need.level] = words;
         if (need.order && !holds(need.order->check)) {
             next = words[first_rank_ + need.order->place];
@@ -349,6 +351,7 @@ int64_t SearchEngine::latest_needed(const SearchNeed& need, uint32_t kind, int64
         }
         if (!std::ranges::all_of(need.checks, [&](const SearchCheck& check) { return holds(check); })) continue;
         latest = std::max(latest, reach(path_->steps[need.step], other));
+        if (given_up_) return latest;
     }
     return latest;
 }

@@ -71,6 +71,7 @@ private:
     uint32_t pattern_of(uint32_t kinds) const;
     int64_t least_error(const Part& part, uint32_t kinds);
     void read(uint32_t partition, const Event& event, uint32_t kinds);
+    bool concerns(const Part& part, uint32_t kinds) const;
     void keep(Part& part, uint32_t kinds);
     void add_row();
     void grow();
