@@ -181,3 +181,44 @@ def test_where_a_search_costs_more_partial_matches_take_its_place() -> None:
     assert len(points) > 50
     assert touches < 2 * all_touches + 2 * (1 << 17), "a search is given up, or left, after so many rows"
     assert 4 * touches < work_of(DEAR, table, (1, 0))[1], "of a search all along"
+
+
+@pytest.mark.parametrize(
+    ("condition", "numbers"),
+    [
+        *((text, [0, -(2**63), 5]) for text in ("a.x - 5 < c.x", "a.x * 3 < c.x", "3 * a.x <= c.x", "c.x > a.x - 1")),
+        *((text, [9, 2**63 - 1, 5]) for text in ("a.x + 5 > c.x", "a.x * 3 > c.x")),
+    ],
+)
+def test_a_sum_that_is_too_large_is_null(condition: str, numbers: list[int]) -> None:
+    """A walk must not take what fails for a great number to fail for a greater one."""
+    table = letters(list("AAC"), x=numbers)
+    query = f"PATTERN SEQ(A a, C c) WHERE {ANY}(a, c) {{ {condition} }} WITHIN 9"
+    assert len(acep.match(table, query, output="points")) == 1
+    assert len(acep.match(table, query, output="matches")) == 1
+
+
+def test_two_values_of_one_event_that_equal_one_of_another_are_equal() -> None:
+    query = "PATTERN SEQ(A a, B b) WHERE lower(b.s) = a.s AND upper(b.s) = a.s WITHIN 9"
+    assert len(acep.match(letters(list("AB"), s=["a", "A"]), query, output="points")) == 0
+    assert len(acep.match(letters(list("AB"), s=["1", "1"]), query, output="points")) == 1
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        "b.x = a.x AND a.y > b.y + 2 AND c.y > b.y - 2",
+        "a.y > b.y + 2 AND c.y > b.y - 2",
+        "a.y + b.y + c.y > 4",
+        "abs(a.y - b.y) < 0.00001 AND c.y > b.y - 2",
+    ],
+)
+def test_steps_past_other_rows_are_limited(conditions: str) -> None:
+    """For each `b` the rows of `a` after it would be passed: a hundred million steps for the one `c`."""
+    kinds = ["A"] + ["B"] * 10_000 + ["A"] * 10_000 + ["C"]
+    table = letters(kinds, x=[1] * len(kinds), y=np.random.default_rng(1).random(len(kinds)))
+    plan = plan_of(f"PATTERN SEQ(A a, B b, C c) WHERE {ANY}(a, b, c) {{ {conditions} }} WITHIN 1000000", table)
+    session = session_of(plan, "search", "dominance")
+    session.push(whole(plan, table))
+    assert take(session, 0) == take(session, 1)
+    assert session.counts(0).touches < 1_000_000

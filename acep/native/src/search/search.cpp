@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t least_rows = 64;
 constexpr uint8_t is_null = 0;
+constexpr int64_t costs_of_program = 8;  // hops
 
 uint64_t with(uint64_t hash, int64_t word) { return mixed(hash + static_cast<uint64_t>(word) + golden_step); }
 
@@ -96,6 +97,7 @@ int64_t SearchEngine::least_error(const Part& part, uint32_t kinds) {
     since_ = std::max(begin_, part.since);
     ++searches_;
     until_ = limit == endless_work ? endless_work : work_.touches + limit;
+    most_hops_ = limit == endless_work ? endless_work : hops + 4 * limit;
     for (const SearchPath& path : plan_.paths) {
         if ((kinds >> path.last_kind & 1) == 0 || (path.levels > 1 && part.last_first < low_)) continue;
         path_ = &path;
@@ -164,11 +166,14 @@ void SearchEngine::grow() {
 void SearchEngine::link(int64_t number) {
     int64_t* const words = row(number);
     for (size_t i = 0; i < plan_.indexes.size(); ++i) {
+        // Where the index has all rows of a partition, other rows have a link to the last one of them, too.
+        const SearchIndex& index = plan_.indexes[i];
+        const bool member = is_of(words, index.kind);
         uint64_t hash = 0;
-        if (!is_of(words, plan_.indexes[i].kind) || !hash_of(plan_.indexes[i], words, hash)) continue;
+        if ((!member && !index.parts.empty()) || !hash_of(index, words, hash)) continue;
         int64_t& head = heads_[i][hash & (heads_[i].size() - 1)];
         words[first_link + i] = head;
-        head = number;
+        if (member) head = number;
     }
     for (size_t i = 0; i < plan_.ranks.size(); ++i) {
         if (is_of(words, plan_.indexes[plan_.ranks[i].index].kind)) link_by_rank(number, i);
@@ -250,6 +255,8 @@ bool SearchEngine::search_chain(const SearchStep& step, size_t number, int64_t f
     for (int64_t at = from, next; at > below && at >= begin_; at = next) {
         const int64_t* const words = row(at);
         next = words[link];
+        if (++hops > most_hops_) given_up_ = true;
+        if (given_up_) return false;
         if (at >= above) continue;
         if (words[time_word] < low_) {
             if (sorted_) return false;
@@ -276,6 +283,8 @@ bool SearchEngine::search_chain(const SearchStep& step, size_t number, int64_t f
 bool SearchEngine::search_all(const SearchStep& step, size_t number, int64_t above, int64_t below) {
     for (int64_t at = above - 1; at > below && at >= begin_; --at) {
         const int64_t* const words = row(at);
+        if (++hops > most_hops_) given_up_ = true;
+        if (given_up_) return false;
         if (words[time_word] < low_ || !is_of(words, step.kind)) continue;
         if (try_row(step, number, at) == Tried::succeeded) return true;
         if (given_up_) return false;
@@ -318,7 +327,7 @@ int64_t SearchEngine::reach(const SearchStep& step, int64_t at) {
     for (const SearchNeed& need : step.needs) {
         const size_t note = first_need_ + need.place;
         if (row(at)[note] == not_looked) {
-            const int64_t latest = latest_needed(need, step.kind, at);
+            const int64_t latest = latest_needed(need, at);
             bound_[step.level] = row(at);
             if (given_up_) return least;
             row(at)[note] = latest;
@@ -329,14 +338,16 @@ int64_t SearchEngine::reach(const SearchStep& step, int64_t at) {
     return least;
 }
 
-int64_t SearchEngine::latest_needed(const SearchNeed& need, uint32_t kind, int64_t at) {
+int64_t SearchEngine::latest_needed(const SearchNeed& need, int64_t at) {
     int64_t latest = NEVER;
     const uint32_t partition = partition_of(current_.data());
     const size_t link = first_link + need.index;
-    int64_t other = need.kind == kind ? row(at)[link] : first_before(need.index, at);
+    int64_t other = row(at)[link];
     for (int64_t next; other >= since_; other = next) {
         const int64_t* const words = row(other);
         next = words[link];
+        if (++hops > most_hops_) given_up_ = true;
+        if (given_up_) return latest;
         if (words[time_word] < low_ || words[time_word] <= latest) {
             if (sorted_) break;
             continue;
@@ -354,14 +365,6 @@ int64_t SearchEngine::latest_needed(const SearchNeed& need, uint32_t kind, int64
         if (given_up_) return latest;
     }
     return latest;
-}
-
-// Return the last row before a row in the chain of its partition.
-int64_t SearchEngine::first_before(uint32_t index, int64_t at) const {
-    const auto& heads = heads_[index];
-    int64_t other = heads[with(0, partition_of(current_.data())) & (heads.size() - 1)];
-    while (other >= at) other = row(other)[first_link + index];
-    return other;
 }
 
 bool SearchEngine::holds(const SearchCheck& check) {
@@ -384,6 +387,7 @@ bool SearchEngine::holds(const SearchCheck& check) {
         }
     }
     const BlockProgram& program = classifier_.programs()[check.program];
+    hops += costs_of_program;
     if (program.short_way()) return program.passes(leaves_.data(), 0);
     uint8_t pass = 0;
     program.test(leaves_.data(), 1, classifier_.texts, scratch_, &pass);

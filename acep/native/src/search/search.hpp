@@ -21,6 +21,8 @@ public:
     // The most rows that are looked at for one event. Where they do not suffice, the event is not processed at all.
     int64_t limit = endless_work;
     bool has_given_up() const { return given_up_; }
+    int64_t hops =
+        0;  // what it costs beside rows that are looked at: steps along the chains, and programs that are run
     const SearchPlan& plan() const { return plan_; }
     void event(uint32_t partition, const Event& event) override;
     // Keep an event without a search, as other partial matches tell whether matches end with it.
@@ -87,9 +89,8 @@ private:
     bool search_all(const SearchStep& step, size_t number, int64_t above, int64_t below);
     Tried try_row(const SearchStep& step, size_t number, int64_t at);
     bool holds(const SearchCheck& check);
-    int64_t first_before(uint32_t index, int64_t at) const;
     int64_t reach(const SearchStep& step, int64_t at);
-    int64_t latest_needed(const SearchNeed& need, uint32_t kind, int64_t at);
+    int64_t latest_needed(const SearchNeed& need, int64_t at);
 
     SearchPlan plan_;
     size_t stride_ = 0, first_rank_ = 0, first_failure_ = 0, first_need_ = 0, first_value_ = 0;
@@ -108,7 +109,7 @@ private:
     std::vector<const int64_t*> bound_;  // by level: its row
     std::vector<int64_t> numbers_;  // by level: the number of its row
     int64_t searches_ = 0, low_ = 0, since_ = 0;
-    int64_t until_ = endless_work;  // rows looked at in all when it is given up
+    int64_t until_ = endless_work, most_hops_ = endless_work;  // in all, at which it is given up
     bool given_up_ = false;
     std::vector<Leaf> leaves_;
     Scratch scratch_;

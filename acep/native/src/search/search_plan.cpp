@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -173,16 +174,20 @@ private:
         equal_to_.resize(path_.levels * plan_.columns.size() * 2);
         std::iota(equal_to_.begin(), equal_to_.end(), size_t{0});
         for (const Comparison& c : sequence_.comparisons) {
-            if (c.width == 0) equal_to_[root_of(attribute(c.a, c.doubles))] = root_of(attribute(c.b, c.doubles));
+            if (c.width == 0) unite(equal_to_, attribute(c.a, c.doubles), attribute(c.b, c.doubles));
         }
+        verified_.resize(equal_to_.size());
+        std::iota(verified_.begin(), verified_.end(), size_t{0});
     }
+    static size_t root_in(const std::vector<size_t>& all, size_t number) {
+        while (all[number] != number) number = all[number];
+        return number;
+    }
+    static void unite(std::vector<size_t>& all, size_t a, size_t b) { all[root_in(all, a)] = root_in(all, b); }
     size_t attribute(const SearchRef& ref, bool doubles) const {
         return (size_t{ref.level} * plan_.columns.size() + static_cast<size_t>(ref.place)) * 2 + (doubles ? 1 : 0);
     }
-    size_t root_of(size_t number) const {
-        while (equal_to_[number] != number) number = equal_to_[number];
-        return number;
-    }
+    size_t root_of(size_t number) const { return root_in(equal_to_, number); }
 
     // Return the equalities of an event with those bound.
     std::vector<SearchLink> equalities(uint32_t level) const {
@@ -259,17 +264,20 @@ private:
         while (step.below >= 0 && bound_[static_cast<size_t>(step.below)] == 0) --step.below;
         step.links = step.equal = equalities(level);
         if (step.links.empty()) step.links = bands(level);
+        for (const SearchLink& link : step.equal) {
+            const SearchRef own{level, static_cast<int32_t>(link.part.slot), false};
+            unite(verified_, attribute(own, link.part.doubles), attribute(link.other, link.part.doubles));
+        }
         for (size_t i = 0; i < sequence_.checks.size(); ++i) {
             const SearchCheck& check = sequence_.checks[i];
             if (checked_[i] != 0 || !is_ready(check, level)) continue;
             checked_[i] = 1;
-            if (!is_in_key(check, step)) step.checks.push_back(check);
+            if (!is_verified(check)) step.checks.push_back(check);
         }
         SearchIndex index{step.kind, {}};
         for (const SearchLink& link : step.links) index.parts.push_back(link.part);
         step.index = index_number(index);
-        step.follows =
-            index.parts.empty() && step.above != sequence_.last() && sequence_.kinds[step.above] == step.kind;
+        step.follows = index.parts.empty() && step.above != sequence_.last();
         if (index.parts.empty()) step.order = take_order(step.checks, level, step.index);
         path_.steps.push_back(std::move(step));
         bound_[level] = 1;
@@ -284,18 +292,17 @@ private:
         return static_cast<uint32_t>(same - plan_.indexes.begin());
     }
 
-    // Return whether a check is one of the equalities that are compared in any case.
-    bool is_in_key(const SearchCheck& check, const SearchStep& step) const {
+    // Return whether a check is an equality that follows from those that are compared in any case. If not, it is compared from
+    // now on.
+    bool is_verified(const SearchCheck& check) {
         const auto equality = programs_[check.program].equality();
         if (!equality) return false;
         const SearchRef a = check.refs[equality->a], b = check.refs[equality->b];
-        if (a.one || b.one || a.level == b.level) return false;
-        return std::ranges::any_of(step.equal, [&](const SearchLink& link) {
-            const auto is = [&](const SearchRef& own) {
-                return own.level == step.level && own.place == static_cast<int32_t>(link.part.slot);
-            };
-            return link.part.doubles == equality->doubles && (is(a) || is(b));
-        });
+        if (a.one || b.one) return false;
+        const size_t x = attribute(a, equality->doubles), y = attribute(b, equality->doubles);
+        if (root_in(verified_, x) == root_in(verified_, y)) return true;
+        unite(verified_, x, y);
+        return false;
     }
 
     // Whether all that follows a step depends only on its own row and on the last event: then a row from which the search
@@ -367,8 +374,13 @@ private:
         }
         const bool lower = a.level == level;
         const auto multiplied = lower ? SimplePredicate::product_left : SimplePredicate::product_right;
-        const bool rises = simple.doubles ? std::bit_cast<double>(simple.constant) > 0 : simple.constant > 0;
-        if (simple.shape == multiplied && !rises) return std::nullopt;
+        // A sum or product of integers that is too large is null, and null fails at the other end too.
+        if (simple.shape != SimplePredicate::plain) {
+            const double constant = std::bit_cast<double>(simple.constant);
+            if (!simple.doubles || !std::isfinite(constant) || (simple.shape == multiplied && !(constant > 0))) {
+                return std::nullopt;
+            }
+        }
         return SearchRanks{index, static_cast<uint32_t>(lower ? a.place : b.place), simple.doubles, lower};
     }
 
@@ -400,7 +412,8 @@ private:
     SearchPlan& plan_;
     SearchPath path_;
     std::vector<uint8_t> bound_, checked_;
-    std::vector<size_t> equal_to_;
+    std::vector<size_t> equal_to_,
+        verified_;  // union-find; verified: of attributes that are compared before a step ends
 };
 
 }  // namespace

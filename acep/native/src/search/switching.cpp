@@ -11,8 +11,10 @@ void SwitchingEngine::event(uint32_t partition, const Event& event) {
     search_.limit = nodes_ || index_ == Taking::never ? SearchEngine::endless_work : most_of_search;
     if (!nodes_) {
         const Work before = search_.work();
+        const int64_t hops_before = search_.hops;
         search_.event(partition, event);
         count(before, search_.work());
+        cost_ += (search_.hops - hops_before) / hops_of_touch;
         if (search_.has_given_up()) {
             searched_ = SearchEngine::endless_work;
             begin_nodes();
@@ -24,8 +26,17 @@ void SwitchingEngine::event(uint32_t partition, const Event& event) {
         count(before, nodes_->work());
     }
     // Nothing that costs much waits for the end of a stretch.
-    const bool dearer = index_ == Taking::where_it_pays && cost_ > (nodes_ ? searched_ : dear * stretch);
-    if (++seen_ >= (index_ == Taking::always ? forced_stretch : stretch) || dearer) decide();
+    ++seen_;
+    bool ends = seen_ >= (index_ == Taking::always ? forced_stretch : stretch);
+    if (index_ == Taking::where_it_pays) {
+        ends = ends || (nodes_ ? cost_ > cost_of_search(seen_) + searched_ / 16 : cost_ > much * stretch);
+    }
+    if (ends) decide();
+}
+
+// Return what a search of so many events would have cost.
+int64_t SwitchingEngine::cost_of_search(int64_t events) const {
+    return searched_ == SearchEngine::endless_work ? searched_ / 2 : searched_ / stretch * events;
 }
 
 // Add what an event has cost.
@@ -55,7 +66,8 @@ void SwitchingEngine::decide() {
     const int64_t events = std::exchange(seen_, 0), spent = std::exchange(cost_, 0);
     const int64_t cost = nodes_ ? spent : spent / events * stretch;
     if (nodes_) {
-        const bool pays = index_ != Taking::always && cost < searched_ - searched_ / 8;
+        const int64_t before = cost_of_search(events);
+        const bool pays = index_ != Taking::always && cost < before - before / 8;
         if (pays && --rest_ > 0) return;
         // Search again, as what it costs may have changed.
         rest_ = pays ? 0 : rests_;
@@ -82,7 +94,7 @@ bool SwitchingEngine::begin_nodes() {
         nodes_->event(partition, event);
         nodes_->output().clear_matches();
         return index_ == Taking::always || searched_ == SearchEngine::endless_work ||
-               work.touches + to_make * work.nodes <= searched_;
+               work.touches + to_make * work.nodes <= searched_ / 4;
     });
     work_.nodes += work.nodes;
     work_.touches += work.touches;

@@ -35,13 +35,16 @@ public:
 private:
     static constexpr int64_t stretch = 4096;  // events between two decisions
     static constexpr int64_t forced_stretch = 16;
-    static constexpr int64_t dear = 32;  // touches of a search for each event from which on partial matches are tried
+    // Touches of a search for each event from which on partial matches are tried, and from which on at once.
+    static constexpr int64_t dear = 6, much = 32;
+    static constexpr int64_t hops_of_touch = 8;  // cost as much as one
     static constexpr int64_t to_make = 12;  // touches that cost as much as a partial match
     static constexpr int64_t most_rests = 64;
     static constexpr int64_t most_of_search = 1 << 16;  // rows looked at for one event
 
     void follow(uint32_t partition, const Event& event);
     void decide();
+    int64_t cost_of_search(int64_t events) const;
     bool begin_nodes();
     void count(const Work& before, const Work& after);
 
