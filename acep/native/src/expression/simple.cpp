@@ -1,4 +1,4 @@
-// Recognize simple predicates among block programs.
+// Recognize simple predicates, and bands, among block programs.
 #include "expression/simple.hpp"
 
 #include <limits>
@@ -8,7 +8,7 @@
 namespace acep {
 namespace {
 
-// What a slot of a program holds, as far as it is simple.
+// The content of a slot of a program, as far as it is simple.
 struct Content {
     enum Kind : uint8_t { other, input, constant, sum, product, difference, distance } kind = other;
     bool doubles = false;
@@ -32,13 +32,15 @@ Content product_with(const Content& a, const Content& b, bool doubles) {
     return {Content::product, doubles, a.a, 0, b.word};
 }
 
-std::optional<SimplePredicate> compare(const Content& x, const Content& y, SimplePredicate found) {
-    const auto fits = [&](const Content& side) { return side.kind == Content::input || side.doubles == found.doubles; };
+std::optional<SimplePredicate> compare(const Content& x, const Content& y, SimplePredicate predicate) {
+    const auto fits = [&](const Content& side) {
+        return side.kind == Content::input || side.doubles == predicate.doubles;
+    };
     if (!fits(x) || !fits(y)) return std::nullopt;
     if (x.kind == Content::distance && y.kind == Content::constant) {
-        found.shape = SimplePredicate::distance;
-        found.a = x.a, found.b = x.b, found.constant = y.word;
-        return found;
+        predicate.shape = SimplePredicate::distance;
+        predicate.a = x.a, predicate.b = x.b, predicate.constant = y.word;
+        return predicate;
     }
     const auto changed = [](const Content& side) { return side.kind == Content::sum || side.kind == Content::product; };
     const bool left = changed(x) && y.kind == Content::input, right = x.kind == Content::input && changed(y);
@@ -46,30 +48,32 @@ std::optional<SimplePredicate> compare(const Content& x, const Content& y, Simpl
     if (!inputs && !left && !right) return std::nullopt;
     using Shape = SimplePredicate::Shape;
     const bool multiplied = x.kind == Content::product || y.kind == Content::product;
-    if (left) found.shape = multiplied ? Shape::product_left : Shape::sum_left;
-    if (right) found.shape = multiplied ? Shape::product_right : Shape::sum_right;
-    found.a = x.a, found.b = y.a, found.constant = left ? x.word : y.word;
-    return found;
+    if (left) predicate.shape = multiplied ? Shape::product_left : Shape::sum_left;
+    if (right) predicate.shape = multiplied ? Shape::product_right : Shape::sum_right;
+    predicate.a = x.a, predicate.b = y.a, predicate.constant = left ? x.word : y.word;
+    return predicate;
 }
 
 }  // namespace
 
-std::optional<SimplePredicate> BlockProgram::simple() const {
+std::optional<SimplePredicate> BlockProgram::simple_or_mixed(bool mixed) const {
     if (!condition_) return std::nullopt;
     std::vector<Content> slots(slots_);
-    std::optional<SimplePredicate> found;
-    const auto compared = [&](const Instruction& it, SimplePredicate::Comparison comparison, bool doubles) {
-        if (it.to != result_) return;
+    std::optional<SimplePredicate> predicate;
+    const auto compared = [&](const Instruction& it, SimplePredicate::Comparison comparison, bool doubles,
+                              bool of_kinds = false) {
+        if (it.to != result_ || (of_kinds && !mixed)) return;
         Content x = slots[it.a], y = slots[it.b];
         for (Content* side : {&x, &y}) {
             if (side->kind == Content::constant) side->doubles = doubles;
         }
-        found = compare(x, y, {SimplePredicate::plain, comparison, doubles});
+        predicate = compare(x, y, {SimplePredicate::plain, comparison, doubles});
+        if (predicate) predicate->mixed = of_kinds;
     };
     for (const Instruction& it : instructions_) {
         const Content a = slots[it.a], b = slots[it.b];
         Content made;
-        found.reset();
+        predicate.reset();
         switch (it.op) {
             case Op::LEAF: made = {Content::input, false, it.at}; break;
             case Op::CONST: made = {Content::constant, false, 0, 0, constants_[it.at]}; break;
@@ -98,11 +102,25 @@ std::optional<SimplePredicate> BlockProgram::simple() const {
             case Op::NE_F: compared(it, SimplePredicate::different, true); break;
             case Op::LT_F: compared(it, SimplePredicate::less, true); break;
             case Op::LE_F: compared(it, SimplePredicate::at_most, true); break;
+            case Op::LT_M: compared(it, SimplePredicate::less, false, true); break;
+            case Op::LE_M: compared(it, SimplePredicate::at_most, false, true); break;
             default: break;
         }
         slots[it.to] = made;
     }
-    return found;
+    return predicate;
+}
+
+std::optional<BlockProgram::Band> BlockProgram::band() const {
+    const auto predicate = simple_or_mixed(true);
+    if (!predicate || predicate->shape != SimplePredicate::distance) return std::nullopt;
+    if (predicate->comparison != SimplePredicate::less && predicate->comparison != SimplePredicate::at_most) {
+        return std::nullopt;
+    }
+    const int64_t word = predicate->constant;
+    const bool of_integers = !predicate->doubles && !predicate->mixed;
+    const double width = of_integers ? static_cast<double>(word) : std::bit_cast<double>(word);
+    return Band{predicate->a, predicate->b, predicate->doubles, width};
 }
 
 }  // namespace acep

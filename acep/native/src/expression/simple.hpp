@@ -17,6 +17,7 @@ struct SimplePredicate {
     bool doubles = false;
     uint32_t a = 0, b = 0;  // numbers of inputs
     int64_t constant = 0;  // c, as a word
+    bool mixed = false;  // c is a double, and a and b are integers
 
     // Return whether it holds for two values that are not null, as its program says.
     bool holds(int64_t x, int64_t y) const {

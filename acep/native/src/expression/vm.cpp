@@ -37,56 +37,6 @@ std::optional<BlockProgram::Equality> BlockProgram::equality() const {
     return Equality{static_cast<uint32_t>(term.a), static_cast<uint32_t>(term.b), term.op == Op::EQ_F};
 }
 
-std::optional<BlockProgram::Band> BlockProgram::band() const {
-    struct Content {
-        enum Kind : uint8_t { other, input, constant, difference, distance } kind = other;
-        uint32_t a = 0, b = 0;  // inputs, or the place of a constant
-        bool doubles = false;
-    };
-    if (!condition_) return std::nullopt;
-    std::vector<Content> slots(slots_);
-    std::optional<Band> found;
-    for (const Instruction& it : instructions_) {
-        const Content a = slots[it.a], b = slots[it.b];
-        Content made;
-        found.reset();
-        switch (it.op) {
-            case Op::LEAF: made = {Content::input, it.at, 0, false}; break;
-            case Op::CONST: made = {Content::constant, it.at, 0, false}; break;
-            case Op::SUB_I:
-            case Op::SUB_F:
-                if (a.kind == Content::input && b.kind == Content::input) {
-                    made = {Content::difference, a.a, b.a, it.op == Op::SUB_F};
-                }
-                break;
-            case Op::ABS_I:
-            case Op::ABS_F:
-                if (a.kind == Content::difference && a.doubles == (it.op == Op::ABS_F)) {
-                    made = {Content::distance, a.a, a.b, a.doubles};
-                }
-                break;
-            case Op::LT_I:
-            case Op::LE_I:
-            case Op::LT_F:
-            case Op::LE_F:
-            case Op::LT_M:
-            case Op::LE_M: {
-                if (a.kind != Content::distance || b.kind != Content::constant || it.to != result_) break;
-                const bool floats = it.op == Op::LT_F || it.op == Op::LE_F;
-                if (a.doubles != floats) break;
-                const int64_t word = constants_[b.a];
-                const bool of_integers = it.op == Op::LT_I || it.op == Op::LE_I;
-                found =
-                    Band{a.a, a.b, a.doubles, of_integers ? static_cast<double>(word) : std::bit_cast<double>(word)};
-                break;
-            }
-            default: break;
-        }
-        slots[it.to] = made;
-    }
-    return found;
-}
-
 bool BlockProgram::passes(const Leaf* leaves, size_t row) const {
     for (const Term& term : terms_) {
         const auto load = [&](int32_t index, int64_t& word) {

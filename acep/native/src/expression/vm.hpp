@@ -106,7 +106,7 @@ public:
     // Return the band that `test` is, if it is one of values of one kind: `abs(a - b) < width`.
     std::optional<Band> band() const;
     // Return the predicate that `test` is, if it is a simple one.
-    std::optional<SimplePredicate> simple() const;
+    std::optional<SimplePredicate> simple() const { return simple_or_mixed(false); }
     size_t leaves() const { return leaves_; }
     // Return whether the result is a truth value.
     bool condition() const { return condition_; }
@@ -128,6 +128,8 @@ private:
         int32_t a, b;
     };
 
+    // The same; `mixed`: also a comparison of integers with a double, which has the bits of the double as its constant.
+    std::optional<SimplePredicate> simple_or_mixed(bool mixed) const;
     void find_terms();
     void find_sum();
     std::optional<Sum> sum_of(Op op, int32_t a, int32_t b) const;

@@ -392,7 +392,7 @@ private:
             for (size_t later = k + 1; later < path_.steps.size(); ++later) {
                 const SearchStep& next = path_.steps[later];
                 if (next.level > step.level || !next.equal.empty()) continue;
-                SearchNeed need{next.level, next.kind, 0, plan_.needs, static_cast<uint32_t>(later), {}, {}};
+                SearchNeed need{next.level, 0, plan_.needs, static_cast<uint32_t>(later), {}, {}};
                 for (const SearchCheck& check : next.checks) {
                     if (is_of(check, step.level, next.level)) need.checks.push_back(check);
                 }

@@ -38,7 +38,6 @@ struct SearchOrder {
 // of them may be at best; as none is added later, that never changes.
 struct SearchNeed {
     uint32_t level;
-    uint32_t kind;
     uint32_t index;  // that of the rows of its class and partition
     uint32_t place;  // of the note among those of a row
     uint32_t step;   // the one of these rows

@@ -24,6 +24,7 @@ public:
     bool idle(uint32_t partition, int64_t soonest) override;
     void forget(uint32_t partition) override;
     void expect(const Batch& batch, size_t from, int64_t stream_row, bool last) override;
+    // `index` also says when partial matches take the place of a search: never, by turns, or where that pays.
     void take_ways(Taking index, Taking future) override;
     void used_texts(UsedTexts& used) const override;
     void used_ids(std::vector<int64_t>&) const override {}
