@@ -27,8 +27,8 @@ QUERY = acep.parse(
 # learn from; *known*, for the curve; and *new*, where the budget that was chosen is tried.
 #
 # A run without a budget uses that all events of a table are there, and leaves out what none of them can complete. A run
-# under a budget does not, so its work is another one. What the exact answer needs under a budget is the work under a
-# budget that suffices for everything.
+# under a budget does not, so its work is another one. The exact answer needs as much of a budget as it takes under one
+# that suffices for everything.
 
 # %%
 stream = jobs(66_000)

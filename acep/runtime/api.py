@@ -92,7 +92,7 @@ def match(
     whether the ``budget`` sufficed for a complete result. If no predicate ties events together, all but the first are
     found without making matches. ``"exists"`` (a bool) stops at the first match. With ``counts=False`` bundles have no
     number of matches (``matches`` is ``None``). Existence, match points and such bundles need only some of the partial
-    matches (docs/internals/dominance.md).
+    matches (docs/internals/dominance.md), or none (docs/internals/search.md).
 
     ``"batches"`` gives the matches as Arrow record batches, made one by one (:class:`acep.matches.batches.Batches`).
     This is the fastest way to read very many, in bounded memory if each match is decided by its last event.

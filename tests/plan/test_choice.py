@@ -26,7 +26,7 @@ PRUNED = ("nodes", "nodes", "dominance", "nodes", "nodes")
 """What runs for each of them where runs keep registers, and nothing looks at a whole run."""
 WINDOWED = tuple(WINDOWS + name for name in PRUNED)
 SEARCHED = ("windows+nodes", "windows+nodes", "search", "windows+nodes", "windows+nodes")
-"""What runs where matches have few forms, and a run may pass over any event."""
+"""The engines where matches have few forms, and a run may pass over any event."""
 
 
 @pytest.mark.parametrize(
