@@ -117,10 +117,15 @@ def layer_of(library: str, frames: Sequence[tuple[str, str]] = ()) -> str:
     'nodes: make'
     >>> layer_of("/lib/libc.so.6"), layer_of("/x/_native.so"), layer_of("/lib/unheard.so")
     ('memory', 'other', 'other')
+
+    A frame need not have a file with folders; the frames around it tell then.
+
+    >>> layer_of("/x/_native.so", [("??", "??"), ("acep::run", "/x/acep/native/src/nodes/nodes.cpp")])
+    'nodes: look'
     """
     for function, file in frames:
         path = Path(file)
-        if path.parents[1].parts[-2:] != ("native", "src"):
+        if path.parent.parent.parts[-2:] != ("native", "src"):
             continue
         if path.stem.startswith("nodes"):
             name = function.partition("(")[0].rpartition("::")[2]
