@@ -61,7 +61,7 @@ FILES = {
         "register_index",
         "known_future",
     ),
-    "search": ("search", "search_plan", "search_state", "switching"),
+    "search": ("search", "search_plan", "search_state", "switching", "budgeted_search", "search_costs"),
     "shedding": (
         "shedding",
         "shedding_table",

@@ -21,16 +21,16 @@ from acep.native.codes import Codes, words_of
 from acep.native.decoding import Decoder
 from acep.native.encoding import Encoder
 from acep.native.lanes import Lanes
-from acep.native.session_budget import SessionBudget
+from acep.native.session_budget import Effort, SessionBudget
 from acep.native.slices import Slices
 from acep.plan.choice import BY_POINTS, WINDOWS, alone
 from acep.plan.compile import Plan
 from acep.plan.lower.tables import NotNativeError, PlanTables, SharedTables, lower
 from acep.plan.prefilter import necessary, reason_against
 from acep.shedding.controller import SheddingController
-from acep.shedding.partition_sampler import PartitionSampler
 from acep.shedding.policy_context import context_of
 from acep.shedding.recovery.bundles import KEPT, Recovery
+from acep.shedding.search_sampler import SearchSampler
 
 __all__ = ["NativeSession"]
 
@@ -84,7 +84,7 @@ class NativeSession:
         self,
         plans: Sequence[Plan],
         engines: Sequence[str],
-        efforts: Mapping[int, SheddingController | PartitionSampler] | None = None,
+        efforts: Mapping[int, Effort] | None = None,
         pace: Pace | None = None,
         memory: int | None = None,
         recoveries: Mapping[int, Recovery] | None = None,
@@ -124,6 +124,8 @@ class NativeSession:
         self.tallies = False  # whether matches of some plan are only counted
         efforts, recoveries = efforts or {}, recoveries or {}
         for number, effort in efforts.items():
+            if isinstance(effort, SearchSampler):
+                effort.kinds = tuple(self.plans[number].schema.kind(name) for name in shared.columns)
             effort.start(self._session, number, context_of(self.plans[number], tables[number], len(classes)))
         needed: int | None = None  # how long texts and ids are needed beside those that the core refers to
         for number, recovery in recoveries.items():

@@ -19,14 +19,18 @@ from acep.shedding.partition_sampler import PartitionSampler
 from acep.shedding.policy_context import no_recall
 from acep.shedding.recovery.bundles import Recovery
 from acep.shedding.recovery.rematch import SHED
+from acep.shedding.search_sampler import SearchSampler
 
-__all__ = ["SessionBudget"]
+__all__ = ["Effort", "SessionBudget"]
 
 BESIDE = 8  # texts and ids get one part in so many of the memory
 ROUNDS = 8  # attempts to shed partial matches to make room for texts
 MOST = 2**62  # matches
 USED = 0.9  # share of an allowance from which on it counts as used up
 NOT_ESTIMATED = "how many is not estimated where matches may be taken back"
+
+
+Effort = SheddingController | PartitionSampler | SearchSampler
 
 
 @dataclass
@@ -38,7 +42,7 @@ class SessionBudget:
     core: _native.Session
     encoder: Encoder
     decoders: Sequence[Decoder]
-    efforts: Mapping[int, SheddingController | PartitionSampler]
+    efforts: Mapping[int, Effort]
     pace: Pace | None
     memory: int | None
     recoveries: Mapping[int, Recovery]
@@ -213,7 +217,7 @@ class SessionBudget:
     def count(self, plan: int, counts: Counts) -> None:
         """Set in the counts of a plan what was shed and recovered, and what is known of its recall."""
         effort = self.efforts.get(plan)
-        if isinstance(effort, PartitionSampler):
+        if isinstance(effort, PartitionSampler | SearchSampler):
             effort.tell(self.core, counts)
         elif effort is not None:
             told = self.core.shedding_counts(plan)

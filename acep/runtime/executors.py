@@ -37,6 +37,7 @@ from acep.shedding.controller import SheddingController
 from acep.shedding.limits import Limits
 from acep.shedding.partition_sampler import PartitionSampler
 from acep.shedding.recovery.bundles import Recovery
+from acep.shedding.search_sampler import SearchSampler
 
 if TYPE_CHECKING:
     from acep.native.session import NativeSession
@@ -118,7 +119,7 @@ class NativeExecutors:
         self.lanes, self.fewer_threads = lanes, ""
         self.is_whole, self.chains = is_whole, dict[int, BundleChain]()
         self.finer = finer and not revisable
-        self.efforts: dict[int, SheddingController | PartitionSampler] = {}
+        self.efforts: dict[int, SheddingController | PartitionSampler | SearchSampler] = {}
         self.recoveries: dict[int, Recovery] = {}
         self.output = output
         self.plans: list[Plan] = []
@@ -177,12 +178,15 @@ class NativeExecutors:
                 f"only the native core keeps to a budget of work, time or memory: {choice.why}",
                 hint="leave these bounds out of the Budget",
             )
-        choice = with_partial_matches(plan, choice)
+        if self.revisable or not limits.searches(plan):
+            choice = with_partial_matches(plan, choice)
         number, recovery, memory = len(self.plans), limits.recovery(plan), limits.memory is not None
         if self.revisable:
             choice = replace(choice, engine=choice.alone)
         engine = bounded_engine(choice, windows=not memory) if memory or recovery else with_allowance(choice)
-        if UNITS in engine:
+        if choice.alone == "search":
+            self.efforts[number] = SearchSampler(limits.seed + number, limits.budget.work, limits.budget.estimate)
+        elif UNITS in engine:
             self.efforts[number] = PartitionSampler(limits.seed + number, limits.budget.work)
         else:
             self.efforts[number] = limits.effort(number, plan)

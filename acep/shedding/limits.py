@@ -8,6 +8,7 @@ from numbers import Integral
 
 from acep.budget import Budget
 from acep.budget.pace import Pace, pace_of
+from acep.budget.policies import POLICIES
 from acep.errors import QueryError, SnapshotError
 from acep.learning.policy import Policy
 from acep.pattern.tree import Output, Strategy
@@ -62,6 +63,11 @@ class Limits:
         learned = known.serve(policy) if known else None
         work = None if self.budget.work is None else self.budget.work * (1 - self.budget.recover)
         return SheddingController(policy, self.seed + number, work, learned, estimate=self.budget.estimate)
+
+    def searches(self, plan: Plan) -> bool:
+        """Return whether the match points of a plan may be searched for: nothing that is asked is about partial matches."""
+        is_default = self.policy is POLICIES["history"] and plan.fingerprint not in self.learned
+        return is_default and self.memory is None and not self.budget.recover
 
     def share(self, plans: Sequence[Plan], number: int) -> Limits:
         """Return the limits on plan ``number`` if each of the plans keeps to a part of its own. Raises as :meth:`check`

@@ -13,7 +13,7 @@
 #include "prefilter/windows.hpp"
 #include "python/bind_output.hpp"
 #include "python/given_batch.hpp"
-#include "search/switching.hpp"
+#include "search/budgeted_search.hpp"
 #include "shedding/sampling_units.hpp"
 
 namespace nb = nanobind;
@@ -136,11 +136,16 @@ int64_t renew(BoundSession& self, size_t engine, const std::vector<int64_t>& wor
 }
 
 // Names of combined engines: "windows+nodes" is the node engine behind match windows, and likewise with the others;
-// "units+merged" is the merged engine on the units that the budget suffices for; also "windows+units+merged".
+// "units+merged" is the merged engine on the units that the budget suffices for; also "windows+units+merged". The units
+// of "units+search" are single searches.
 constexpr std::string_view windows_prefix = "windows+", units_prefix = "units+";
 
 std::unique_ptr<Engine> engine_of(const std::string& name, const Arrays& arrays, Tables tables,
                                   EventClassifier& classifier, Partitions& partitions) {
+    if (name == "units+search") {
+        const Dominance dominance(arrays, tables);
+        return std::make_unique<BudgetedSearchEngine>(std::move(tables), dominance, classifier, partitions);
+    }
     if (name.starts_with(units_prefix)) {
         auto behind = engine_of(name.substr(units_prefix.size()), arrays, tables, classifier, partitions);
         auto& bounded = engine_as<BoundedEngine>(*behind, ("there is no engine " + name).c_str());
@@ -287,7 +292,10 @@ nb::tuple windowed(const BoundSession& self, size_t engine) {
 // Return the paths of a search: the error of each, its last variable, and by step the variable that is looked for, with the
 // columns that its key compares for equality and those of its bands.
 nb::list search_paths(const BoundSession& self, size_t engine) {
-    const SearchPlan& plan = engine_as<SwitchingEngine>(self.engine(engine), "search_paths: no search").plan();
+    const auto* budgeted = dynamic_cast<const BudgetedSearchEngine*>(&self.engine(engine));
+    const SearchPlan& plan = budgeted != nullptr
+                                 ? budgeted->plan()
+                                 : engine_as<SwitchingEngine>(self.engine(engine), "search_paths: no search").plan();
     nb::list paths;
     for (const SearchPath& path : plan.paths) {
         nb::list steps;

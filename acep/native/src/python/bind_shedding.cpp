@@ -5,6 +5,7 @@
 #include "nodes/nodes.hpp"
 #include "python/bind_arrays.hpp"
 #include "python/bind_session.hpp"
+#include "search/budgeted_search.hpp"
 #include "shedding/sampling_units.hpp"
 
 namespace nb = nanobind;
@@ -18,6 +19,10 @@ constexpr int64_t all_units = int64_t{1} << 32;
 NodeEngine& nodes(Engine& engine) { return engine_as<NodeEngine>(engine, "it is not the node engine"); }
 
 SampledEngine& units(Engine& engine) { return engine_as<SampledEngine>(engine, "it is not given units"); }
+
+BudgetedSearchEngine& searches(Engine& engine) {
+    return engine_as<BudgetedSearchEngine>(engine, "it does not search within a budget");
+}
 
 Walks& walks_of(Engine& engine) {
     auto* given = dynamic_cast<SampledEngine*>(&engine);
@@ -152,6 +157,9 @@ void allow(const BoundSession& self, size_t engine, double rate, double carried)
     if (!(rate == rate) || !(carried >= 0)) throw std::invalid_argument("allowance");
     Engine& found = self.engine(engine);
     if (auto* given = dynamic_cast<SampledEngine*>(&found)) return given->allow(rate, carried, self.session->arrived());
+    if (auto* search = dynamic_cast<BudgetedSearchEngine*>(&found)) {
+        return search->allow(rate, carried, self.session->arrived());
+    }
     nodes(found).shed().allow(rate, carried, self.session->arrived());
 }
 
@@ -163,6 +171,38 @@ void start_shedding(const BoundSession& self, size_t engine, uint64_t seed) {
 void start_units(const BoundSession& self, size_t engine, uint64_t seed, uint32_t key_texts) {
     units(self.engine(engine)).start(seed, key_texts);
     self.session->rest_when_told();
+}
+
+// `kinds`: by column of the session, how its values are told apart (BudgetedSearchEngine::ValueKind).
+void start_search(const BoundSession& self, size_t engine, uint64_t seed, const std::vector<int64_t>& kinds,
+                  uint32_t key_texts, double sampling) {
+    if (!(sampling >= 0 && sampling < 1)) throw std::invalid_argument("sampling");
+    std::vector<BudgetedSearchEngine::ValueKind> own;
+    for (const int64_t kind : kinds) {
+        if (kind < 0 || kind > 2) throw std::invalid_argument("kinds of columns");
+        own.push_back(static_cast<BudgetedSearchEngine::ValueKind>(kind));
+    }
+    searches(self.engine(engine)).start(seed, own, key_texts, sampling);
+    self.session->rest_when_told();
+}
+
+nb::dict search_counts(Engine& engine) {
+    const BudgetedSearchEngine& search = searches(engine);
+    const BudgetedSearchEngine::Sums& sums = search.sums();
+    nb::dict counts;
+    counts["spent"] = search.work().touches;
+    counts["points"] = search.work().matches;
+    counts["short"] = search.is_short();
+    counts["given_up"] = sums.given_up;
+    counts["sampled"] = sums.sampled;
+    counts["unknown"] = sums.unknown;
+    counts["extra"] = sums.extra;
+    counts["drawn"] = sums.drawn;
+    counts["drawn_squares"] = sums.drawn_squares;
+    counts["missed"] = sums.missed;
+    counts["missed_variance"] = sums.missed_variance;
+    counts["unknown_missed"] = sums.unknown_missed;
+    return counts;
 }
 
 void allow_matches(Engine& engine, int64_t most) {
@@ -230,6 +270,8 @@ nb::dict shedding_counts(Engine& engine) {
 void bind_shedding(nb::class_<BoundSession>& session) {
     session.def("start_shedding", &start_shedding, "engine"_a, "seed"_a);
     session.def("start_units", &start_units, "engine"_a, "seed"_a, "key_texts"_a);
+    session.def("start_search", &start_search, "engine"_a, "seed"_a, "kinds"_a, "key_texts"_a, "sampling"_a);
+    session.def("search_counts", of_engine(&search_counts), "engine"_a);
     session.def("set_shedding_table", of_engine(&set_shedding_table), "engine"_a, "orders"_a);
     session.def("shadow_sample", of_engine(&shadow_sample), "engine"_a, "share"_a);
     session.def("allow", &allow, "engine"_a, "rate"_a, "carried"_a);

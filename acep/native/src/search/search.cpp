@@ -63,19 +63,29 @@ uint32_t SearchEngine::pattern_of(uint32_t kinds) const {
 }
 
 void SearchEngine::event(uint32_t partition, const Event& event) {
-    const uint32_t kinds = kinds_of(event.pattern);
-    if (parts_.size() <= partition) parts_.resize(size_t{partition} + 1);
-    Part& part = parts_[partition];
-    low_ = earliest(event.ts, tables_.span);
-    given_up_ = false;
-    if (!concerns(part, kinds)) return;
-    read(partition, event, kinds);
-    if ((kinds & plan_.ending) != 0) {
-        const int64_t error = least_error(part, kinds);
+    if (!begin(partition, event)) return;
+    if (may_end(partition)) {
+        const int64_t error = least_error(partition);
         if (given_up_) return;
         if (error <= tables_.budget) give(partition, event, error);
     }
-    if ((kinds & plan_.kept) != 0) keep(part, kinds);
+    keep(partition);
+}
+
+bool SearchEngine::begin(uint32_t partition, const Event& event) {
+    const uint32_t kinds = kinds_of(event.pattern);
+    if (parts_.size() <= partition) parts_.resize(size_t{partition} + 1);
+    low_ = earliest(event.ts, tables_.span);
+    given_up_ = false;
+    if (!concerns(parts_[partition], kinds)) return false;
+    read(partition, event, kinds);
+    return true;
+}
+
+bool SearchEngine::may_end(uint32_t partition) const {
+    const uint32_t kinds = current_kinds();
+    const bool is_alone = (kinds & plan_.ending & plan_.first) != 0;
+    return (kinds & plan_.ending) != 0 && (is_alone || parts_[partition].last_first >= low_);
 }
 
 // Return whether an event may be the first of a match, or whether one that may be is in its window.
@@ -84,20 +94,16 @@ bool SearchEngine::concerns(const Part& part, uint32_t kinds) const {
 }
 
 void SearchEngine::keep_only(uint32_t partition, const Event& event) {
-    const uint32_t kinds = kinds_of(event.pattern);
-    if (parts_.size() <= partition) parts_.resize(size_t{partition} + 1);
-    low_ = earliest(event.ts, tables_.span);
-    if ((kinds & plan_.kept) == 0 || !concerns(parts_[partition], kinds)) return;
-    read(partition, event, kinds);
-    keep(parts_[partition], kinds);
+    if (begin(partition, event)) keep(partition);
 }
 
-// Return the least error of the matches that end with the current event, or a greater one than the budget.
-int64_t SearchEngine::least_error(const Part& part, uint32_t kinds) {
+int64_t SearchEngine::least_error(uint32_t partition) {
+    const Part& part = parts_[partition];
+    const uint32_t kinds = current_kinds();
     since_ = std::max(begin_, part.since);
     ++searches_;
     until_ = limit == endless_work ? endless_work : work_.touches + limit;
-    most_hops_ = limit == endless_work ? endless_work : hops + 4 * limit;
+    most_hops_ = hop_limit == endless_work ? endless_work : hops + hop_limit;
     for (const SearchPath& path : plan_.paths) {
         if ((kinds >> path.last_kind & 1) == 0 || (path.levels > 1 && part.last_first < low_)) continue;
         path_ = &path;
@@ -131,8 +137,10 @@ void SearchEngine::read(uint32_t partition, const Event& event, uint32_t kinds) 
     current_[valid_word] = static_cast<int64_t>(valid);
 }
 
-// Keep the current event.
-void SearchEngine::keep(Part& part, uint32_t kinds) {
+void SearchEngine::keep(uint32_t partition) {
+    const uint32_t kinds = current_kinds();
+    if ((kinds & plan_.kept) == 0) return;
+    Part& part = parts_[partition];
     const int64_t now = current_[time_word];
     if ((kinds & plan_.first) != 0) part.last_first = std::max(part.last_first, now);
     part.last = std::max(part.last, now);

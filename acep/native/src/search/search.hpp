@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,13 +19,25 @@ public:
     SearchEngine(Tables tables, EventClassifier& classifier, Partitions& partitions);
 
     static constexpr int64_t endless_work = std::numeric_limits<int64_t>::max();
-    // The most rows that are looked at for one event. Where they do not suffice, the event is not processed at all.
-    int64_t limit = endless_work;
+    // The most rows that are looked at for one event, and the most hops. Where they do not suffice, the search has given
+    // up, and `event` does not process the event at all.
+    int64_t limit = endless_work, hop_limit = endless_work;
     bool has_given_up() const { return given_up_; }
     int64_t hops =
         0;  // what it costs beside rows that are looked at: steps along the chains, and programs that are run
     const SearchPlan& plan() const { return plan_; }
     void event(uint32_t partition, const Event& event) override;
+    // The parts of `event`: read an event, and return whether a match may have it; return whether matches may end with it;
+    // search for them, and return the least error, or a greater one than the budget; keep the event.
+    bool begin(uint32_t partition, const Event& event);
+    bool may_end(uint32_t partition) const;
+    int64_t least_error(uint32_t partition);
+    void keep(uint32_t partition);
+    // Return a value of the event that was read; `place`: that of its column in the plan.
+    std::optional<int64_t> value(size_t place) const {
+        if ((static_cast<uint64_t>(current_[valid_word]) >> place & 1) == 0) return std::nullopt;
+        return current_[first_value_ + place];
+    }
     // Keep an event without a search, as other partial matches tell whether matches end with it.
     void keep_only(uint32_t partition, const Event& event);
     // Give a match point.
@@ -71,10 +84,9 @@ private:
     }
     uint32_t kinds_of(uint32_t pattern);
     uint32_t pattern_of(uint32_t kinds) const;
-    int64_t least_error(const Part& part, uint32_t kinds);
+    uint32_t current_kinds() const { return static_cast<uint32_t>(static_cast<uint64_t>(current_[place_word]) >> 32); }
     void read(uint32_t partition, const Event& event, uint32_t kinds);
     bool concerns(const Part& part, uint32_t kinds) const;
-    void keep(Part& part, uint32_t kinds);
     void add_row();
     void grow();
     void link(int64_t number);

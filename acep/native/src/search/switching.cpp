@@ -8,7 +8,9 @@ namespace acep {
 void SwitchingEngine::event(uint32_t partition, const Event& event) {
     search_.arrived = arrived;
     search_.again = again;
-    search_.limit = nodes_ || index_ == Taking::never ? SearchEngine::endless_work : most_of_search;
+    const bool is_endless = nodes_ || index_ == Taking::never;
+    search_.limit = is_endless ? SearchEngine::endless_work : most_of_search;
+    search_.hop_limit = is_endless ? SearchEngine::endless_work : most_hops_of_search;
     if (!nodes_) {
         const Work before = search_.work();
         const int64_t hops_before = search_.hops;
@@ -102,6 +104,14 @@ bool SwitchingEngine::begin_nodes() {
     if (replayed) rest_ = most_rests;
     return replayed;
 }
+
+void SwitchingEngine::drop_nodes() {
+    nodes_.reset();
+    seen_ = cost_ = rest_ = 0;
+    rests_ = 1;
+}
+
+void SwitchingEngine::add(const Work& before) { count(before, search_.work()); }
 
 void SwitchingEngine::advance(int64_t clock) {
     search_.advance(clock);

@@ -17,7 +17,16 @@ public:
           search_(tables_, classifier, partitions),
           dominance_(dominance) {}
 
+    static constexpr int64_t most_of_search = 1 << 16;  // rows looked at for one event
+    static constexpr int64_t most_hops_of_search = 4 * most_of_search;
+
     const SearchPlan& plan() const { return search_.plan(); }
+    SearchEngine& search() { return search_; }
+    // Return whether partial matches are followed. Drop them: a search needs the events alone.
+    bool follows() const { return nodes_ != nullptr; }
+    void drop_nodes();
+    // Add what was done with `search` since its work was `before`.
+    void add(const Work& before);
     Output& output() override { return search_.output(); }
     void event(uint32_t partition, const Event& event) override;
     void advance(int64_t clock) override;
@@ -41,7 +50,6 @@ private:
     static constexpr int64_t hops_of_touch = 8;  // cost as much as one
     static constexpr int64_t to_make = 12;  // touches that cost as much as a partial match
     static constexpr int64_t most_rests = 64;
-    static constexpr int64_t most_of_search = 1 << 16;  // rows looked at for one event
 
     void follow(uint32_t partition, const Event& event);
     void decide();

@@ -1,0 +1,239 @@
+// Searching within an allowance.
+#include "search/budgeted_search.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "common/hash.hpp"
+#include "shedding/sampling_unit.hpp"
+
+namespace acep {
+namespace {
+
+constexpr size_t most_values = 6;  // columns by which searches are told apart
+constexpr uint64_t kinds_of_hash = 16;
+
+// Return a word that is in the order of a double.
+int64_t ordered(int64_t word) { return word < 0 ? word ^ std::numeric_limits<int64_t>::max() : word; }
+
+}  // namespace
+
+void BudgetedSearchEngine::start(uint64_t seed, const std::vector<ValueKind>& kinds, uint32_t key_texts,
+                                 double sampling) {
+    seed_ = mixed(seed);
+    key_texts_ = key_texts;
+    sampling_ = sampling;
+    features_ = {{Feature::recency, ValueKind::word, 0}};
+    if (partitions_.width() > 0) features_.push_back({Feature::partition, ValueKind::text, 0});
+    const auto& columns = plan().columns;
+    for (size_t place = 0; place < std::min(columns.size(), most_values); ++place) {
+        const ValueKind kind = columns[place] < kinds.size() ? kinds[columns[place]] : ValueKind::word;
+        features_.push_back({Feature::value, kind, place});
+    }
+    std::vector<bool> ranked;
+    for (const Feature& feature : features_) {
+        ranked.push_back(feature.kind == Feature::value && feature.values != ValueKind::text);
+    }
+    costs_ = SearchCosts(std::move(ranked));
+    keys_.resize(features_.size());
+}
+
+void BudgetedSearchEngine::allow(double rate, double most_carried, int64_t seen) {
+    const auto spent = static_cast<double>(work().touches);
+    const double left = allowance_.rate < 0 ? 0 : allowance_.up_to(seen) - spent;
+    allowance_ = {rate, spent + std::min(left, most_carried), most_carried, seen};
+}
+
+// Return a value of the current event by which searches are told apart; NEVER: it has none.
+int64_t BudgetedSearchEngine::key_of(const Feature& feature, uint32_t partition, int64_t now) {
+    if (feature.kind == Feature::recency) {
+        // How long ago a match ended in the partition, in halves of the window.
+        const int64_t last = partition < last_points_.size() ? last_points_[partition] : NEVER;
+        if (last == NEVER || last > now) return NEVER;
+        const auto since = static_cast<double>(now - last) / (static_cast<double>(tables_.span) + 1);
+        return std::clamp<int64_t>(15 + static_cast<int64_t>(std::floor(std::log2(since + 1e-9))), 0, 15);
+    }
+    if (feature.kind == Feature::partition) {
+        const uint64_t hash = key_hash(partitions_, classifier_.texts, partition, key_texts_, true);
+        return static_cast<int64_t>(mixed(hash) % kinds_of_hash);
+    }
+    const auto value = search_.value(feature.place);
+    if (!value) return NEVER;
+    if (feature.values == ValueKind::text) {
+        return static_cast<int64_t>(mixed(word_hash(classifier_.texts, *value, true, true)) % kinds_of_hash);
+    }
+    return std::max(feature.values == ValueKind::real ? ordered(*value) : *value, NEVER + 1);
+}
+
+double BudgetedSearchEngine::random() {
+    return static_cast<double>(mixed(++drawn_ * golden_step + seed_) >> 11) * 0x1p-53;
+}
+
+void BudgetedSearchEngine::event(uint32_t partition, const Event& event) {
+    if (arrived - looked_ >= pace) look();
+    if (short_) return decide(partition, event);
+    if (watching_ && !switching_.follows()) {
+        watch(partition, event);
+    } else {
+        switching_.arrived = arrived;
+        switching_.again = again;
+        switching_.event(partition, event);
+    }
+    if (allowance_.rate >= 0 && tokens() < -overdraft()) begin_short();
+}
+
+// Give up what is more than may be carried over; see whether the allowance suffices again, or may soon not do so.
+void BudgetedSearchEngine::look() {
+    looked_ = arrived;
+    if (allowance_.rate < 0) return;
+    const double left = tokens();
+    if (left > allowance_.most_carried) allowance_.granted -= left - allowance_.most_carried;
+    if (!short_) {
+        watching_ = left < -overdraft() / 2;
+    } else if (left >= std::min(allowance_.rate * ahead, nearly * allowance_.most_carried)) {
+        short_ = watching_ = false;
+    } else if (arrived - planned_ >= plan_after_) {
+        choose();
+    }
+}
+
+void BudgetedSearchEngine::begin_short() {
+    short_ = true;
+    switching_.drop_nodes();
+    share_ = first_share;
+    plan_after_ = first_plan;
+    planned_ = looked_ = arrived;
+    ends_ = 0;
+    costs_.choose(allowance_.rate);
+}
+
+// Choose limits for the next events: by what was allowed for those since the last choice, and what is left.
+void BudgetedSearchEngine::choose() {
+    const auto events = static_cast<double>(arrived - planned_);
+    const auto many = static_cast<double>(std::max<int64_t>(ends_, 1));
+    const double each = std::max(allowance_.rate / 16, allowance_.rate + tokens() / spread) * events / many;
+    const double for_samples = std::max(sampling_, 1.0 / 64) * each;
+    costs_.choose(each);
+    const double extra = costs_.mean() - costs_.expected();
+    if (costs_.size() >= few) {
+        share_ = std::clamp(extra > 0 ? for_samples / extra : most_share, least_share, most_share);
+        costs_.choose(std::max(0.0, each - share_ * std::max(extra, 0.0)));
+    }
+    planned_ = arrived;
+    plan_after_ = std::min(2 * plan_after_, plan_events);
+    ends_ = 0;
+}
+
+// Process an event exactly, and note what its search costs.
+void BudgetedSearchEngine::watch(uint32_t partition, const Event& event) {
+    search_.arrived = arrived;
+    search_.again = again;
+    if (!search_.begin(partition, event)) return;
+    if (search_.may_end(partition)) {
+        const int64_t before = search_.work().touches;
+        const bool success = try_to_end(partition, event, SwitchingEngine::most_of_search);
+        note(partition, event, search_.work().touches - before, success);
+        if (search_.has_given_up()) {
+            ++sums_.given_up;
+            begin_short();
+        }
+    }
+    search_.keep(partition);
+}
+
+// Search within a limit, and give the match point. Return whether there is one.
+bool BudgetedSearchEngine::try_to_end(uint32_t partition, const Event& event, int64_t limit) {
+    const Work before = search_.work();
+    search_.limit = limit;
+    search_.hop_limit = SwitchingEngine::most_hops_of_search;
+    const int64_t error = search_.least_error(partition);
+    const bool success = !search_.has_given_up() && error <= tables_.budget;
+    if (success) search_.give(partition, event, error);
+    switching_.add(before);
+    return success;
+}
+
+void BudgetedSearchEngine::note(uint32_t partition, const Event& event, int64_t cost, bool success) {
+    for (size_t k = 0; k < features_.size(); ++k) keys_[k] = key_of(features_[k], partition, event.ts);
+    costs_.add(keys_, cost, success);
+    if (!success) return;
+    if (last_points_.size() <= partition) last_points_.resize(size_t{partition} + 1, NEVER);
+    last_points_[partition] = event.ts;
+}
+
+// Process an event while the allowance does not suffice for all.
+void BudgetedSearchEngine::decide(uint32_t partition, const Event& event) {
+    search_.arrived = arrived;
+    search_.again = again;
+    if (!search_.begin(partition, event)) return;
+    if (search_.may_end(partition)) {
+        ++ends_;
+        int64_t limit = 0;
+        const double chance = random();
+        if (tokens() >= -overdraft()) {
+            limit = costs_.limit(key_of(features_[costs_.feature()], partition, event.ts), chance);
+            limit = std::min(limit, SwitchingEngine::most_of_search);
+        }
+        const bool is_sampled = random() < share_;
+        const int64_t before = search_.work().touches;
+        const bool success = try_to_end(partition, event, is_sampled ? SwitchingEngine::most_of_search : limit);
+        const int64_t cost = search_.work().touches - before;
+        if (is_sampled) {
+            const double times = 1 / share_;
+            ++sums_.sampled;
+            sums_.drawn += times;
+            sums_.drawn_squares += times * times;
+            if (search_.has_given_up()) {
+                ++sums_.unknown;
+                sums_.unknown_missed += times;
+            } else if (success && cost > limit) {
+                ++sums_.extra;
+                sums_.missed += times;
+                sums_.missed_variance += times * (times - 1);
+            }
+            note(partition, event, cost, success);
+        } else if (success) {
+            if (last_points_.size() <= partition) last_points_.resize(size_t{partition} + 1, NEVER);
+            last_points_[partition] = event.ts;
+        }
+        if (search_.has_given_up()) ++sums_.given_up;
+    }
+    search_.keep(partition);
+}
+
+void BudgetedSearchEngine::forget(uint32_t partition) {
+    switching_.forget(partition);
+    if (partition < last_points_.size()) last_points_[partition] = NEVER;
+}
+
+template <class Archive>
+void BudgetedSearchEngine::fields(auto& self, Archive& archive) {
+    Allowance& a = const_cast<Allowance&>(self.allowance_);
+    Sums& sums = const_cast<Sums&>(self.sums_);
+    archive.finite("allowance", a.rate, a.granted, a.most_carried, self.share_, sums.drawn, sums.drawn_squares,
+                   sums.missed, sums.missed_variance, sums.unknown_missed);
+    archive.within(0, most_positions, a.since, self.looked_, self.planned_, self.plan_after_, self.ends_, sums.given_up,
+                   sums.sampled, sums.unknown, sums.extra);
+    archive.words(self.drawn_, self.watching_, self.short_);
+    archive.size(self.last_points_, static_cast<int64_t>(self.partitions_.size()) + 1);
+    for (auto& last : self.last_points_) archive.words(last);
+}
+
+void BudgetedSearchEngine::dump(Writer& out) const {
+    switching_.dump(out);
+    costs_.dump(out);
+    fields(*this, out);
+}
+
+void BudgetedSearchEngine::load(Reader& in) {
+    switching_.load(in);
+    costs_.load(in);
+    fields(*this, in);
+    for (const double number : {allowance_.rate, allowance_.granted, allowance_.most_carried}) {
+        if (std::abs(number) > 1e19) bad_state("allowance");
+    }
+    if (!(share_ >= least_share && share_ <= most_share) || plan_after_ < 1) bad_state("share of searches");
+}
+
+}  // namespace acep

@@ -1,0 +1,113 @@
+// A search that keeps to an allowance of rows to look at. While the allowance suffices it is the exact run. Else each event
+// that may end a match has a limit on its search, by what searches have cost and found; some are searched to the end, which
+// tells what the others miss (docs/internals/search.md).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "search/search_costs.hpp"
+#include "search/switching.hpp"
+#include "shedding/allowance.hpp"
+
+namespace acep {
+
+class BudgetedSearchEngine final : public Engine {
+public:
+    // How the values of a column are told apart: in order of their words, as doubles, or by their texts.
+    enum class ValueKind : uint8_t { word = 0, real = 1, text = 2 };
+
+    BudgetedSearchEngine(Tables tables, const Dominance& dominance, EventClassifier& classifier, Partitions& partitions)
+        : Engine(std::move(tables), classifier, partitions),
+          switching_(tables_, dominance, classifier, partitions),
+          search_(switching_.search()) {}
+
+    // Set the seed, the kinds of the session's columns, the texts among the parts of the key (as bits), and the share of the
+    // allowance that searches to the end may cost beside the others; call it before any event.
+    void start(uint64_t seed, const std::vector<ValueKind>& kinds, uint32_t key_texts, double sampling);
+    // Set the touches per event after `seen` events (negative: unlimited), and the most unused touches to carry over.
+    void allow(double rate, double most_carried, int64_t seen);
+
+    const SearchPlan& plan() const { return switching_.plan(); }
+    Output& output() override { return switching_.output(); }
+    const Work& work() const override { return switching_.work(); }
+    void event(uint32_t partition, const Event& event) override;
+    void advance(int64_t clock) override { switching_.advance(clock); }
+    bool idle(uint32_t partition, int64_t soonest) override { return switching_.idle(partition, soonest); }
+    void forget(uint32_t partition) override;
+    void expect(const Batch& batch, size_t from, int64_t stream_row, bool last) override {
+        switching_.expect(batch, from, stream_row, last);
+    }
+    void take_ways(Taking index, Taking future) override { switching_.take_ways(index, future); }
+    void used_texts(UsedTexts& used) const override { switching_.used_texts(used); }
+    void used_ids(std::vector<int64_t>& ids) const override { switching_.used_ids(ids); }
+    void dump(Writer& out) const override;
+    void load(Reader& in) override;
+    int64_t bytes() const override { return switching_.bytes() + costs_.bytes() + heap_bytes(features_, last_points_); }
+    int64_t partial_matches(int64_t clock) const override { return switching_.partial_matches(clock); }
+
+    double tokens() const { return allowance_.up_to(arrived) - static_cast<double>(work().touches); }
+    bool is_short() const { return short_; }
+
+    // What became of the events that may end matches.
+    struct Sums {
+        int64_t given_up = 0;  // searches that were not ended
+        int64_t sampled = 0;  // searches to the end, drawn with some probability p
+        int64_t unknown = 0;  // those of them that were given up all the same
+        int64_t extra = 0;  // match points that only these have found, as their limit was less than the cost
+        double drawn = 0, drawn_squares = 0;  // sums of 1 / p and 1 / p^2 over the sampled ones
+        double missed = 0, missed_variance = 0;  // sums of 1 / p and (1 - p) / p^2 over the extra ones
+        double unknown_missed = 0;  // sum of 1 / p over the unknown ones
+    };
+    const Sums& sums() const { return sums_; }
+
+private:
+    static constexpr int64_t pace = 128;  // events between two looks at the allowance
+    static constexpr int64_t plan_events = 4096;  // between two choices of limits,
+    static constexpr int64_t first_plan = 256;  // at first
+    // Numbers of events: whose allowance may be spent ahead; over which touches that are left, or lacking, are spread.
+    static constexpr double ahead = 4096, spread = 8192;
+    static constexpr double nearly = 0.9;  // of what may be carried over: enough for an exact run
+    static constexpr double first_share = 1.0 / 8, least_share = 1.0 / 4096,
+                            most_share = 1.0 / 2;  // of sampled searches
+    static constexpr double few = 64;  // searches to the end from which on their share is set by what they cost
+    struct Feature {
+        enum Kind : uint8_t { partition, recency, value } kind;
+        ValueKind values;
+        size_t place;
+    };
+
+    template <class Archive>
+    static void fields(auto& self, Archive& archive);
+    double overdraft() const { return std::min(allowance_.rate * ahead, allowance_.most_carried); }
+    int64_t key_of(const Feature& feature, uint32_t partition, int64_t now);
+    void look();
+    void begin_short();
+    void choose();
+    void watch(uint32_t partition, const Event& event);
+    void decide(uint32_t partition, const Event& event);
+    bool try_to_end(uint32_t partition, const Event& event, int64_t limit);
+    void note(uint32_t partition, const Event& event, int64_t cost, bool success);
+    double random();
+
+    SwitchingEngine switching_;
+    SearchEngine& search_;
+    Allowance allowance_;
+    SearchCosts costs_;
+    std::vector<Feature> features_;
+    std::vector<int64_t> last_points_;  // by partition: time of the last match point
+    std::vector<int64_t> keys_;
+    uint64_t seed_ = 0, drawn_ = 0;
+    uint32_t key_texts_ = 0;
+    double sampling_ = 0;
+    bool watching_ = false;  // what searches cost is noted, as the allowance may not suffice
+    bool short_ = false;  // the allowance does not suffice
+    double share_ = first_share;
+    int64_t looked_ = 0, planned_ = 0,
+            plan_after_ = first_plan;  // events at the last look and choice; until the next one
+    int64_t ends_ = 0;  // events that may end matches, since the last choice
+    Sums sums_;
+};
+
+}  // namespace acep

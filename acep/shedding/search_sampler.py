@@ -1,0 +1,122 @@
+"""Keep a search for match points to a budget, and estimate its recall.
+
+While the allowance suffices, the run is the exact one. Else each event that may end a match has a limit on the rows that
+its search may look at, which the native core chooses by what searches have cost and brought. A few searches, drawn by
+chance, go on to the end; they say what the others miss (docs/internals/search.md). No policy takes part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from acep.learning.estimation.recall import Tally
+from acep.learning.policy_context import PolicyContext
+from acep.matches.records import Counts
+from acep.plan.schema import Kind
+from acep.shedding.controller import allowance
+
+if TYPE_CHECKING:
+    from acep.shedding.native_protocol import NativeCore
+
+__all__ = ["SearchSampler"]
+
+CARRIED = 1 << 20  # events whose unused budget of work is carried over
+REST = 65_536  # events after which partitions without events are forgotten
+KINDS = {Kind.FLOAT: 1, Kind.STRING: 2}
+"""By kind of a column, how the native core tells its values apart; 0 for the others."""
+
+
+@dataclass
+class SearchSampler:
+    """The allowance of one plan: ``rate`` touches per event (``None``: set by :meth:`allow`), of which a share ``sampling``
+    is for searches to the end. ``kinds``: those of the session's columns."""
+
+    seed: int
+    rate: float | None
+    sampling: float
+    kinds: tuple[Kind | None, ...] = ()
+    number: int = field(init=False)
+    last_rate: float | None = None
+    events: int = 0  # number of events when partitions were last forgotten
+
+    def start(self, core: NativeCore, number: int, context: PolicyContext) -> None:
+        """Start before the first event, once the session has its plans."""
+        self.number = number
+        texts = sum(1 << k for k, text in enumerate(context.key_texts[:32]) if text)
+        kinds = [0 if kind is None else KINDS.get(kind, 0) for kind in self.kinds]
+        core.start_search(number, self.seed % 2**64, kinds, texts, self.sampling)
+        if self.rate is not None:
+            core.allow(number, self.rate, self.rate * CARRIED)
+
+    def allow(self, core: NativeCore, rate: float, events: int) -> None:
+        """Allow ``rate`` touches for each of the next ``events``, but no more than ``work`` permits."""
+        self.last_rate, carried = allowance(self.rate, rate, events)
+        core.allow(self.number, self.last_rate, carried)
+
+    def touches(self, core: NativeCore) -> int:
+        """Return the touches so far."""
+        return int(core.search_counts(self.number)["spent"])
+
+    def short(self, core: NativeCore) -> bool:
+        """Return whether the allowance is insufficient, so that searches are limited."""
+        return bool(core.search_counts(self.number)["short"])
+
+    def mean_rate(self, events: int) -> float | None:  # noqa: ARG002 - the rate is that of the last call
+        """Return the touches allowed per event, ``None`` without a bound."""
+        return self.last_rate if self.rate is None else self.rate
+
+    def left(self, events: int) -> int:
+        """Return how many events remain until partitions are forgotten."""
+        return self.events + REST - events
+
+    def due(self, events: int) -> bool:
+        """Return whether partitions are to be forgotten after event number ``events``."""
+        return self.left(events) == 0
+
+    def look(self, core: NativeCore, events: int) -> None:
+        """Forget idle partitions. This happens at fixed numbers of events, so that batch sizes make no difference."""
+        core.rest()
+        self.events = events
+
+    def tell(self, core: NativeCore, counts: Counts) -> None:
+        """Set in ``counts`` how many searches were given up, and what is known of the recall of match points.
+
+        A search goes on to the end with a probability p, whatever else it would have found. So the match points that the
+        limits miss are about the sum of 1 / p over those that only such searches have found, with the variance
+        ``sum((1 - p) / p**2)`` (Horvitz and Thompson; Särndal, Swensson, Wretman, Model Assisted Survey Sampling, 1992,
+        section 2.8). That is unreliable where few of them were found, so a match point counts as much as a search that was
+        drawn stands for. A search that even then was not ended counts as half a match point, and the interval has both.
+        """
+        sums: dict[str, Any] = core.search_counts(self.number)
+        counts.shed = int(sums["given_up"])
+        counts.unknown = "too few searches went on to the end to say how many"
+        points, extra = float(sums["points"]), float(sums["extra"])
+        if counts.shed == 0:
+            counts.known = Tally(x=points, y=points, whole=points), None
+            return
+        if sums["sampled"] == 0 or self.sampling == 0:
+            return
+        half = sums["unknown_missed"] / 2
+        total = points - extra + sums["missed"] + half
+        counts.known = (
+            Tally(
+                units=points - extra + float(sums["sampled"]),
+                x=total,
+                y=points,
+                half=half,
+                xx=sums["missed_variance"],
+                whole=total * sums["drawn_squares"] / sums["drawn"],
+            ),
+            None,
+        )
+
+    def dump(self) -> dict[str, Any]:
+        """Return the state as JSON-like data; the native core keeps the rest."""
+        return {"events": self.events}
+
+    def load(self, core: NativeCore, data: Any) -> None:  # noqa: ARG002
+        """Restore :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data."""
+        self.events = int(data["events"])
+        if self.events < 0:
+            raise ValueError("events")
