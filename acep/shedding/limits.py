@@ -65,7 +65,7 @@ class Limits:
         return SheddingController(policy, self.seed + number, work, learned, estimate=self.budget.estimate)
 
     def searches(self, plan: Plan) -> bool:
-        """Return whether the match points of a plan may be searched for: nothing that is asked is about partial matches."""
+        """Return whether match points may be searched for, as nothing that is asked is about partial matches."""
         is_default = self.policy is POLICIES["history"] and plan.fingerprint not in self.learned
         return is_default and self.memory is None and not self.budget.recover
 

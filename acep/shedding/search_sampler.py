@@ -1,8 +1,8 @@
 """Keep a search for match points to a budget, and estimate its recall.
 
-While the allowance suffices, the run is the exact one. Else each event that may end a match has a limit on the rows that
-its search may look at, which the native core chooses by what searches have cost and brought. A few searches, drawn by
-chance, go on to the end; they say what the others miss (docs/internals/search.md). No policy takes part.
+While the allowance suffices, the run is the exact one. Else each event that may end a match has a limit on the rows
+that its search may look at, which the native core chooses by what searches have cost and brought. A few searches, drawn
+by chance, go on to the end; they say what the others miss (docs/internals/search.md). No policy takes part.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ KINDS = {Kind.FLOAT: 1, Kind.STRING: 2}
 
 @dataclass
 class SearchSampler:
-    """The allowance of one plan: ``rate`` touches per event (``None``: set by :meth:`allow`), of which a share ``sampling``
-    is for searches to the end. ``kinds``: those of the session's columns."""
+    """The allowance of one plan: ``rate`` touches per event (``None``: set by :meth:`allow`), of which a share
+    ``sampling`` is for searches to the end. ``kinds``: those of the session's columns."""
 
     seed: int
     rate: float | None
@@ -82,11 +82,12 @@ class SearchSampler:
     def tell(self, core: NativeCore, counts: Counts) -> None:
         """Set in ``counts`` how many searches were given up, and what is known of the recall of match points.
 
-        A search goes on to the end with a probability p, whatever else it would have found. So the match points that the
-        limits miss are about the sum of 1 / p over those that only such searches have found, with the variance
+        A search goes on to the end with a probability p, whatever else it would have found. So the match points that
+        the limits miss are about the sum of 1 / p over those that only such searches have found, with the variance
         ``sum((1 - p) / p**2)`` (Horvitz and Thompson; Särndal, Swensson, Wretman, Model Assisted Survey Sampling, 1992,
-        section 2.8). That is unreliable where few of them were found, so a match point counts as much as a search that was
-        drawn stands for. A search that even then was not ended counts as half a match point, and the interval has both.
+        section 2.8). That is unreliable where few were found, so the interval is widened as if all match points came in
+        groups of the mean of 1 / p. A search that even then was not ended counts as half a match point, and the
+        interval has both.
         """
         sums: dict[str, Any] = core.search_counts(self.number)
         counts.shed = int(sums["given_up"])
@@ -106,7 +107,7 @@ class SearchSampler:
                 y=points,
                 half=half,
                 xx=sums["missed_variance"],
-                whole=total * sums["drawn_squares"] / sums["drawn"],
+                whole=total * sums["weights"] / sums["limited"],
             ),
             None,
         )

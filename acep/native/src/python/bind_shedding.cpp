@@ -197,8 +197,8 @@ nb::dict search_counts(Engine& engine) {
     counts["sampled"] = sums.sampled;
     counts["unknown"] = sums.unknown;
     counts["extra"] = sums.extra;
-    counts["drawn"] = sums.drawn;
-    counts["drawn_squares"] = sums.drawn_squares;
+    counts["limited"] = sums.limited;
+    counts["weights"] = sums.weights;
     counts["missed"] = sums.missed;
     counts["missed_variance"] = sums.missed_variance;
     counts["unknown_missed"] = sums.unknown_missed;

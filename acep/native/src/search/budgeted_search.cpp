@@ -176,14 +176,14 @@ void BudgetedSearchEngine::decide(uint32_t partition, const Event& event) {
             limit = std::min(limit, SwitchingEngine::most_of_search);
         }
         const bool is_sampled = random() < share_;
+        const double times = 1 / share_;
+        ++sums_.limited;
+        sums_.weights += times;
         const int64_t before = search_.work().touches;
         const bool success = try_to_end(partition, event, is_sampled ? SwitchingEngine::most_of_search : limit);
         const int64_t cost = search_.work().touches - before;
         if (is_sampled) {
-            const double times = 1 / share_;
             ++sums_.sampled;
-            sums_.drawn += times;
-            sums_.drawn_squares += times * times;
             if (search_.has_given_up()) {
                 ++sums_.unknown;
                 sums_.unknown_missed += times;
@@ -211,10 +211,10 @@ template <class Archive>
 void BudgetedSearchEngine::fields(auto& self, Archive& archive) {
     Allowance& a = const_cast<Allowance&>(self.allowance_);
     Sums& sums = const_cast<Sums&>(self.sums_);
-    archive.finite("allowance", a.rate, a.granted, a.most_carried, self.share_, sums.drawn, sums.drawn_squares,
+    archive.finite("allowance", a.rate, a.granted, a.most_carried, self.share_, sums.weights,
                    sums.missed, sums.missed_variance, sums.unknown_missed);
     archive.within(0, most_positions, a.since, self.looked_, self.planned_, self.plan_after_, self.ends_, sums.given_up,
-                   sums.sampled, sums.unknown, sums.extra);
+                   sums.limited, sums.sampled, sums.unknown, sums.extra);
     archive.words(self.drawn_, self.watching_, self.short_);
     archive.size(self.last_points_, static_cast<int64_t>(self.partitions_.size()) + 1);
     for (auto& last : self.last_points_) archive.words(last);

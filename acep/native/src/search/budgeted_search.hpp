@@ -56,7 +56,8 @@ public:
         int64_t sampled = 0;  // searches to the end, drawn with some probability p
         int64_t unknown = 0;  // those of them that were given up all the same
         int64_t extra = 0;  // match points that only these have found, as their limit was less than the cost
-        double drawn = 0, drawn_squares = 0;  // sums of 1 / p and 1 / p^2 over the sampled ones
+        int64_t limited = 0;   // searches with a limit, of which some were sampled
+        double weights = 0;    // sum of 1 / p over them
         double missed = 0, missed_variance = 0;  // sums of 1 / p and (1 - p) / p^2 over the extra ones
         double unknown_missed = 0;  // sum of 1 / p over the unknown ones
     };
@@ -69,7 +70,7 @@ private:
     // Numbers of events: whose allowance may be spent ahead; over which touches that are left, or lacking, are spread.
     static constexpr double ahead = 4096, spread = 8192;
     static constexpr double nearly = 0.9;  // of what may be carried over: enough for an exact run
-    static constexpr double first_share = 1.0 / 8, least_share = 1.0 / 4096,
+    static constexpr double first_share = 1.0 / 8, least_share = 1.0 / 256,
                             most_share = 1.0 / 2;  // of sampled searches
     static constexpr double few = 64;  // searches to the end from which on their share is set by what they cost
     struct Feature {
