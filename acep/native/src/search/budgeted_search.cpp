@@ -169,7 +169,7 @@ void BudgetedSearchEngine::decide(uint32_t partition, const Event& event) {
     if (!search_.begin(partition, event)) return;
     if (search_.may_end(partition)) {
         ++ends_;
-        int64_t limit = 0;
+        int64_t limit = SearchCosts::no_search;
         const double chance = random();
         if (tokens() >= -overdraft()) {
             limit = costs_.limit(key_of(features_[costs_.feature()], partition, event.ts), chance);
@@ -180,7 +180,9 @@ void BudgetedSearchEngine::decide(uint32_t partition, const Event& event) {
         ++sums_.limited;
         sums_.weights += times;
         const int64_t before = search_.work().touches;
-        const bool success = try_to_end(partition, event, is_sampled ? SwitchingEngine::most_of_search : limit);
+        const bool is_searched = is_sampled || limit != SearchCosts::no_search;
+        const bool success =
+            is_searched && try_to_end(partition, event, is_sampled ? SwitchingEngine::most_of_search : limit);
         const int64_t cost = search_.work().touches - before;
         if (is_sampled) {
             ++sums_.sampled;
@@ -197,7 +199,7 @@ void BudgetedSearchEngine::decide(uint32_t partition, const Event& event) {
             if (last_points_.size() <= partition) last_points_.resize(size_t{partition} + 1, NEVER);
             last_points_[partition] = event.ts;
         }
-        if (search_.has_given_up()) ++sums_.given_up;
+        if (!is_searched || search_.has_given_up()) ++sums_.given_up;
     }
     search_.keep(partition);
 }
@@ -211,8 +213,8 @@ template <class Archive>
 void BudgetedSearchEngine::fields(auto& self, Archive& archive) {
     Allowance& a = const_cast<Allowance&>(self.allowance_);
     Sums& sums = const_cast<Sums&>(self.sums_);
-    archive.finite("allowance", a.rate, a.granted, a.most_carried, self.share_, sums.weights,
-                   sums.missed, sums.missed_variance, sums.unknown_missed);
+    archive.finite("allowance", a.rate, a.granted, a.most_carried, self.share_, sums.weights, sums.missed,
+                   sums.missed_variance, sums.unknown_missed);
     archive.within(0, most_positions, a.since, self.looked_, self.planned_, self.plan_after_, self.ends_, sums.given_up,
                    sums.limited, sums.sampled, sums.unknown, sums.extra);
     archive.words(self.drawn_, self.watching_, self.short_);

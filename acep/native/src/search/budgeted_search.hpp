@@ -56,8 +56,8 @@ public:
         int64_t sampled = 0;  // searches to the end, drawn with some probability p
         int64_t unknown = 0;  // those of them that were given up all the same
         int64_t extra = 0;  // match points that only these have found, as their limit was less than the cost
-        int64_t limited = 0;   // searches with a limit, of which some were sampled
-        double weights = 0;    // sum of 1 / p over them
+        int64_t limited = 0;  // searches with a limit, of which some were sampled
+        double weights = 0;  // sum of 1 / p over them
         double missed = 0, missed_variance = 0;  // sums of 1 / p and (1 - p) / p^2 over the extra ones
         double unknown_missed = 0;  // sum of 1 / p over the unknown ones
     };

@@ -98,19 +98,28 @@ void SearchCosts::set_bounds() {
 }
 
 void SearchCosts::choose(double allowed) {
-    if (size_ < first_rows || ranked_.empty()) {
+    chosen_ = 0;
+    if (size_ < few_rows || ranked_.empty()) {
         // Too little is known: searches may cost a few times what they are allowed on average.
         limits_ = {};
         limits_.low.fill(std::min(endless, static_cast<int64_t>(std::min(4 * allowed, 1e9))));
-        chosen_ = 0;
         expected_ = std::min(allowed, mean());
+        return;
+    }
+    if (size_ < first_rows) {
+        CostHistogram all;
+        const size_t width = ranked_.size() + 2;
+        for (size_t at = width; at <= first_.size(); at += width) all.add(first_[at - 2], first_[at - 1] != 0);
+        double spent = 0;
+        best_limits({&all, 1}, allowed * size_, limits_, spent);
+        expected_ = spent / size_;
         return;
     }
     double most = -1;
     for (size_t feature = 0; feature < ranked_.size(); ++feature) {
         Limits limits;
         double spent = 0;
-        const double successes = best_limits(feature, allowed * size_, limits, spent);
+        const double successes = best_limits(histograms_[feature], allowed * size_, limits, spent);
         if (successes <= most) continue;
         most = successes;
         limits_ = limits;
@@ -121,14 +130,15 @@ void SearchCosts::choose(double allowed) {
 
 // Find the limits by bin that give most successes for a budget, as a fractional knapsack: of each bin, the limits on the
 // upper convex hull of successes by cost. Return the successes to expect.
-double SearchCosts::best_limits(size_t feature, double budget, Limits& limits, double& spent) const {
+double SearchCosts::best_limits(std::span<const CostHistogram> histograms, double budget, Limits& limits,
+                                double& spent) const {
     CostHistogram all;
-    for (const CostHistogram& histogram : histograms_[feature]) all.add(histogram, 1);
+    for (const CostHistogram& histogram : histograms) all.add(histogram, 1);
     std::vector<Raise> raises;
     double successes = 0;
     spent = 0;
-    for (size_t bin = 0; bin < bins; ++bin) {
-        const CostHistogram& own = histograms_[feature][bin];
+    for (size_t bin = 0; bin < histograms.size(); ++bin) {
+        const CostHistogram& own = histograms[bin];
         CostHistogram likely = own;
         likely.add(all, others / static_cast<float>(size_));
         double many = 0, own_many = 0;
@@ -144,14 +154,8 @@ double SearchCosts::best_limits(size_t feature, double budget, Limits& limits, d
             left -= likely.searches[step];
             cost += likely.cost[step];
             found += likely.successes[step];
-            const double total = cost + std::max(left, 0.0) * static_cast<double>(CostHistogram::edge(step));
-            if (step == 0) {
-                successes += scale * found;
-                spent += scale * total;
-                before_cost = total;
-                before_found = found;
-                continue;
-            }
+            // A search that is given up has looked at one row more than its limit.
+            const double total = cost + std::max(left, 0.0) * static_cast<double>(CostHistogram::edge(step) + 1);
             Raise raise{total - before_cost, found - before_found, bin, step};
             // A raise that pays more than the one before it is taken together with it.
             while (raises.size() > begin &&
@@ -169,7 +173,8 @@ double SearchCosts::best_limits(size_t feature, double budget, Limits& limits, d
             raises[k].successes *= scale;
         }
     }
-    limits.low.fill(0);
+    limits = {};
+    limits.low.fill(no_search);
     std::ranges::stable_sort(
         raises, [](const Raise& a, const Raise& b) { return a.successes * b.cost > b.successes * a.cost; });
     for (const Raise& raise : raises) {
@@ -203,7 +208,7 @@ void SearchCosts::fields(auto& self, Archive& archive) {
     archive.within(0, static_cast<int64_t>(std::max<size_t>(self.ranked_.size(), 1)), self.chosen_);
     archive.within(0, static_cast<int64_t>(bins), self.limits_.bin);
     archive.within(0, most_count, self.limits_.high);
-    for (auto& low : self.limits_.low) archive.within(0, most_count, low);
+    for (auto& low : self.limits_.low) archive.within(no_search, most_count, low);
     archive.items(self.first_);
     for (size_t feature = 0; feature < self.ranked_.size(); ++feature) {
         archive.items(self.bounds_[feature]);

@@ -33,14 +33,16 @@ public:
     static constexpr size_t no_value = bins - 1;
     static constexpr int64_t endless = int64_t{1} << 20;  // more than any search may cost
 
+    static constexpr int64_t no_search = -1;
+
     // Begin with features, which are `ranked` or else have at most 16 values; the first one is taken until more is known.
     explicit SearchCosts(std::vector<bool> ranked = {});
     // Note a search that was not limited. `keys`: by feature, the value of the event; NEVER: none.
     void add(std::span<const int64_t> keys, int64_t cost, bool success);
     // Choose a feature, and the limit of each of its bins, so that a search costs `allowed` on average.
     void choose(double allowed);
-    // Return how many rows a search may look at, for an event with this value of the chosen feature. `chance`: a random
-    // number in [0, 1).
+    // Return how many rows a search may look at, or `no_search`, for an event with this value of the chosen feature.
+    // `chance`: a random number in [0, 1).
     int64_t limit(int64_t key, double chance) const;
     size_t feature() const { return chosen_; }
     double size() const { return size_; }  // searches that are noted; older ones weigh less
@@ -54,7 +56,7 @@ public:
     int64_t bytes() const;
 
 private:
-    static constexpr size_t first_rows = 256;  // from which the bounds of bins are set
+    static constexpr size_t few_rows = 16, first_rows = 128;  // from which limits, and bins of features, are chosen
     static constexpr double most_size = 8192;  // from which on older searches weigh less
     static constexpr float others = 8;  // searches of all bins that each bin is taken to have had besides its own
     // Limits by bin: `low`, and in one bin `high` with some chance.
@@ -68,7 +70,7 @@ private:
     size_t bin_of(size_t feature, int64_t key) const;
     void note(std::span<const int64_t> keys, int64_t cost, bool success);
     void set_bounds();
-    double best_limits(size_t feature, double budget, Limits& limits, double& spent) const;
+    double best_limits(std::span<const CostHistogram> histograms, double budget, Limits& limits, double& spent) const;
 
     std::vector<bool> ranked_;
     std::vector<std::vector<int64_t>> bounds_;  // by feature that is ranked: the least values of its bins but the first
