@@ -26,6 +26,10 @@ LEAST = 0.25  # share of its budget that a stretch gets after any overdraft
 MARGIN = 0.9  # share of a batch's seconds that is planned; the rest is a reserve
 MATCHES = 0.5  # share of the time beside the events that matches may take, as their number is unknown in advance
 BESIDE = 1e-7  # seconds that a match takes outside the native core, until it is measured
+ENOUGH = 1e9  # touches per event, and matches, where nothing bounds them
+SLACK = 1 / 8  # share of a batch's seconds that may be used ahead
+FADE = 0.995  # of what an exact run costs, at each stretch that is no exact run
+PART = 1 / 8  # of the time of the events themselves that touches may take where that alone is more than the budget
 GROWTH = 3  # most touches or matches relative to the earlier maximum, if measured costs are used
 SMOOTH = 0.8  # weight of an old average after a new number
 
@@ -36,8 +40,10 @@ class Pace:
     whose ticks take ``tick`` seconds; ``latency`` is the time for a batch in seconds. The processor time of this thread
     is measured for ``cpu``, and wall time for ``latency``, both for the whole call and not only the native core.
 
-    The costs of events, touches and matches are unknown at first and assumed to be high. The first stretches are short,
-    so that they are soon measured.
+    While the budget suffices, nothing bounds the touches: with ``cpu`` as long as the balance is not negative, with
+    ``latency`` as long as the rest of the batch probably fits into the rest of its time. The costs of events, touches
+    and matches are unknown at first and assumed to be high. The first stretches are short, so that they are soon
+    measured.
 
     The order of calls for a batch is: ``begin``; ``rate`` and ``measured`` for each stretch of it; ``end``.
     """
@@ -56,6 +62,10 @@ class Pace:
     learning: float = 0.0  # average seconds in which a policy learns
     rates: list[float] = field(default_factory=list)  # touches per event of the stretches of this batch
     stretch: int = SHORTEST  # the most events of the next stretch
+    is_short: bool = False  # the processor time is used up, so that touches are bounded until some of it is left again
+    exact: float = 0.0  # average wall seconds per event while nothing bounds the touches
+    remark: str = ""  # why the budget cannot be kept, whatever is given up
+    shortage: list[float] = field(default_factory=lambda: [0.0, 0.0])  # while short: seconds used, and of the stream
 
     def begin(self, events: int, clock: int) -> None:
         """Begin a batch of ``events``, the first of them at time ``clock``."""
@@ -69,27 +79,44 @@ class Pace:
     def rate(self, events: int, clock: int, *, learns: bool) -> tuple[float, float]:
         """Return the budget of the next ``events`` of the batch, which end at time ``clock``: touches per event, and
         matches in all. ``learns``: a policy learns after them."""
-        found = matches = math.inf
+        touches = matches = ENOUGH
+        self._is_free = True
         if self.cpu is not None:
             assert self.clock is not None
             income, before = self.cpu * (clock - self.clock) * self.tick, self.balance
             self.balance = min(before + income, self.cpu * CARRIED)
             self.clock = clock
-            # An overdraft, for example from the learning of a policy, is paid back gradually: without any budget
-            # all partial matches would be lost. `_shared` sets aside the time outside the native core.
-            due = max(self.balance - before + before / (SPREAD if before > 0 else LONG), LEAST * income)
-            found, matches = self._shared(0, due, events, events)
+            self.is_short = self.balance < (self.cpu * FIRST if self.is_short else 0.0)
+            if self.balance < -self.cpu * CARRIED:
+                self._remark_cpu()
+            if self.is_short:
+                self.shortage[1] += income / self.cpu
+                # An overdraft, for example from the learning of a policy, is paid back gradually: without any budget
+                # all partial matches would be lost. `_shared` sets aside the time outside the native core.
+                due = max(self.balance - before + before / (SPREAD if before > 0 else LONG), LEAST * income)
+                touches, matches = self._shared(0, due, events, events)
+                self._is_free = False
         if self.latency is not None:
-            # The rest of the batch's time is divided equally among its remaining events.
             used = _clocks()[1] - self._began[1]
             rest = self.latency * MARGIN - used - (self.learning if learns else 0.0)
             rest -= self.around[1].match * self._matches
-            both = self._shared(1, rest, self._left, self._events)
-            found, matches = min(found, both[0]), min(matches, both[1])
+            if not self._is_exact_within(rest, used):
+                # The rest of the batch's time is divided equally among its remaining events.
+                both = self._shared(1, rest, self._left, self._events)
+                self._remark_latency()
+                touches, matches = min(touches, both[0]), min(matches, both[1])
+                self._is_free = False
         self._left = max(0, self._left - events)
-        self.rates.append(found)
+        self.rates.append(touches)
         self._started = _clocks()
-        return found, matches
+        return touches, matches
+
+    def _is_exact_within(self, rest: float, used: float) -> bool:
+        """Return whether the remaining events of the batch can probably be matched exactly in the ``rest`` of its
+        seconds, of which some were ``used``."""
+        if self.exact == 0:  # it is not known what they take
+            return used <= SLACK * (self.latency or 0.0)
+        return self.exact * self._left + self.around[1].event * self._events <= rest
 
     def _shared(self, clock: int, seconds: float, events: int, around: int) -> tuple[float, float]:
         """Return the touches per event, and the matches, that fit into ``seconds`` beside ``events`` in the native core
@@ -102,6 +129,8 @@ class Pace:
         likely = math.inf if self.made is None else self.made * each * events
         others = rest - min(likely, MATCHES * rest)
         touches = min(others / model.touch, max(GROWTH * self.most[0] * events, others / TOUCH))
+        # Where the events alone take more than there is, what costs little beside them is still done.
+        touches = max(touches, PART * (model.event + beside.event) * events / model.touch)
         matches = min(MATCHES * rest / each, max(GROWTH * self.most[1], MATCHES * rest / (MATCH + BESIDE)))
         return touches / max(events, 1), matches
 
@@ -116,9 +145,15 @@ class Pace:
             self.stretch = max(self.stretch // 2, STRETCH)
         elif 2 * spent[1] < short and events >= self.stretch:
             self.stretch = min(2 * self.stretch, LONGEST)
+        own = max(0.0, spent[1] - learning) / events
+        if self._is_free:
+            self.exact = own if self.exact == 0 else max(own, SMOOTH * self.exact + (1 - SMOOTH) * own)
+        else:
+            self.exact *= FADE
         if learning > 0:
             self.learning = learning if self.learning == 0 else SMOOTH * self.learning + (1 - SMOOTH) * learning
         self.balance -= spent[0]
+        self.shortage[0] += spent[0] if self.is_short else 0.0
         self.work.learn(events, touches, max(0.0, spent[0] - learning), matches=matches)
         self.wall.learn(events, touches, max(0.0, spent[1] - learning), matches=matches)
         self._matches += matches
@@ -136,14 +171,31 @@ class Pace:
             outside = max(0.0, (took if ready else min(took, since[k])) - self._inside[k])
             if k == 0:
                 self.balance -= outside
+                self.shortage[0] += outside if self.is_short else 0.0
             self.around[k].learn(self._events, 0, outside, SMOOTH, matches=self._matches)
         if self.cpu is not None:
             self.balance = max(self.balance, -self.cpu * CARRIED)
         self._events = 0
 
+    def _remark_cpu(self) -> None:
+        """Note that more of a core is used than there is, as far as that was measured."""
+        share = self.shortage[0] / self.shortage[1] if self.shortage[1] > 0 else 0.0
+        if share > (self.cpu or 0.0) and not self.remark:
+            self.remark = f"cpu={self.cpu:g} is not kept: {share:.2g} of a core is used even while work is shed"
+
+    def _remark_latency(self) -> None:
+        """Note that the events of the batch take more than its seconds, as far as their cost was measured."""
+        least = (self.wall.event + self.around[1].event) * self._events
+        if least > (self.latency or 0.0) and self.around[1].sums[0] > 0 and not self.remark:
+            self.remark = (
+                f"latency={self.latency:g} is not kept: a batch of {self._events:,} events takes {least:.2g} s even "
+                "where work is shed"
+            )
+
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data."""
-        numbers = {name: getattr(self, name) for name in ("balance", "clock", "learning", "made", "most")}
+        names = ("balance", "clock", "learning", "made", "most", "is_short", "exact")
+        numbers = {name: getattr(self, name) for name in names}
         models = {"work": self.work.state(), "wall": self.wall.state(), "around": [m.state() for m in self.around]}
         return models | numbers
 
@@ -155,9 +207,11 @@ class Pace:
         self.around = [CostModel.restore(processor), CostModel.restore(wall)]
         self.made = None if data["made"] is None else float(data["made"])
         self.balance, self.learning = float(data["balance"]), float(data["learning"])
+        # States of before have neither.
+        self.is_short, self.exact = data.get("is_short", True) is True, float(data.get("exact", 0.0))
         touches, matches = map(float, data["most"])
         self.most = [touches, matches]
-        numbers = (self.learning, self.made or 0.0, *self.most)
+        numbers = (self.learning, self.made or 0.0, self.exact, *self.most)
         if not math.isfinite(self.balance) or not all(math.isfinite(x) and x >= 0 for x in numbers):
             raise ValueError("pace")
 

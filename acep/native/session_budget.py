@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from acep.budget.pace import Pace
-from acep.errors import SnapshotError
+from acep.errors import DataWarning, SnapshotError, warn_caller
 from acep.events.batch import Batch
 from acep.events.pushed_rows import Pushed, rows_of
 from acep.matches.records import Counts
@@ -51,6 +51,7 @@ class SessionBudget:
     match_memory: int = 0  # the most bytes of matches in a stretch of events, before the state was taken
     starved: int = 0  # events for which there was not the time of one touch each, though more was needed: in no sample
     most_held: int = 0  # bytes after a call
+    is_warned: bool = False  # that the budget of time is not kept
 
     def __post_init__(self) -> None:
         self.choosing = {n: effort for n, effort in self.efforts.items() if isinstance(effort, SheddingController)}
@@ -66,6 +67,9 @@ class SessionBudget:
             self.pace.begin(len(batch), int(batch.ts[0]))
         before = self.encoder.arrived
         self._push(self.encoder.words(batch), 0, before)
+        if self.pace is not None and self.pace.remark and not self.is_warned:
+            self.is_warned = True
+            warn_caller(self.pace.remark, DataWarning)
 
     def revise(self, words: Pushed, again: int, fresh: int, removed: int) -> None:
         """Push events, the first ``again`` of which are of partitions that were reset; ``fresh`` of these come for the

@@ -101,8 +101,10 @@ void BudgetedSearchEngine::look() {
 void BudgetedSearchEngine::begin_short() {
     short_ = true;
     switching_.drop_nodes();
-    share_ = first_share;
-    plan_after_ = first_plan;
+    if (costs_.size() < few) {
+        share_ = first_share;
+        plan_after_ = first_plan;
+    }
     planned_ = looked_ = arrived;
     ends_ = 0;
     costs_.choose(allowance_.rate);
