@@ -16,7 +16,7 @@ from acep.errors import QueryError
 __all__ = ["Pace", "pace_of"]
 
 # Events between two readings of the clock: at first, while costs are unknown; normally; and at most, if they are fast.
-SHORTEST, STRETCH, LONGEST = 256, 4096, 65_536
+SHORTEST, STRETCH, LONGEST = 32, 4096, 65_536
 SHORT = 2e-3  # seconds that may pass between two readings,
 PARTS = 16  # and at most one part in so many of a batch's seconds
 CARRIED = 10.0  # the most seconds of the stream whose unused budget is carried over
@@ -26,8 +26,8 @@ LEAST = 0.25  # share of its budget that a stretch gets after any overdraft
 MARGIN = 0.9  # share of a batch's seconds that is planned; the rest is a reserve
 MATCHES = 0.5  # share of the time beside the events that matches may take, as their number is unknown in advance
 BESIDE = 1e-7  # seconds that a match takes outside the native core, until it is measured
-ENOUGH = 1e9  # touches per event, and matches, where nothing bounds them
 SLACK = 1 / 8  # share of a batch's seconds that may be used ahead
+UNSURE = 1 / 4  # share of all the time there is that is planned for what has unknown costs
 FADE = 0.995  # of what an exact run costs, at each stretch that is no exact run
 PART = 1 / 8  # of the time of the events themselves that touches may take where that alone is more than the budget
 GROWTH = 3  # most touches or matches relative to the earlier maximum, if measured costs are used
@@ -40,10 +40,10 @@ class Pace:
     whose ticks take ``tick`` seconds; ``latency`` is the time for a batch in seconds. The processor time of this thread
     is measured for ``cpu``, and wall time for ``latency``, both for the whole call and not only the native core.
 
-    While the budget suffices, nothing bounds the touches: with ``cpu`` as long as the balance is not negative, with
-    ``latency`` as long as the rest of the batch probably fits into the rest of its time. The costs of events, touches
-    and matches are unknown at first and assumed to be high. The first stretches are short, so that they are soon
-    measured.
+    While the budget suffices, nothing is given up: with ``cpu`` as long as the balance is not negative, with
+    ``latency`` as long as the rest of the batch probably fits into the rest of its time. Only what one stretch may take
+    is bounded, by all the time that is left. The costs of events, touches and matches are unknown at first and assumed
+    to be high. The first stretches are short, so that they are soon measured.
 
     The order of calls for a batch is: ``begin``; ``rate`` and ``measured`` for each stretch of it; ``end``.
     """
@@ -63,7 +63,7 @@ class Pace:
     rates: list[float] = field(default_factory=list)  # touches per event of the stretches of this batch
     stretch: int = SHORTEST  # the most events of the next stretch
     is_short: bool = False  # the processor time is used up, so that touches are bounded until some of it is left again
-    exact: float = 0.0  # average wall seconds per event while nothing bounds the touches
+    exact: float = 0.0  # average wall seconds per event while nothing is given up
     remark: str = ""  # why the budget cannot be kept, whatever is given up
     shortage: list[float] = field(default_factory=lambda: [0.0, 0.0])  # while short: seconds used, and of the stream
 
@@ -79,7 +79,7 @@ class Pace:
     def rate(self, events: int, clock: int, *, learns: bool) -> tuple[float, float]:
         """Return the budget of the next ``events`` of the batch, which end at time ``clock``: touches per event, and
         matches in all. ``learns``: a policy learns after them."""
-        touches = matches = ENOUGH
+        touches = matches = math.inf
         self._is_free = True
         if self.cpu is not None:
             assert self.clock is not None
@@ -89,7 +89,9 @@ class Pace:
             self.is_short = self.balance < (self.cpu * FIRST if self.is_short else 0.0)
             if self.balance < -self.cpu * CARRIED:
                 self._remark_cpu()
-            if self.is_short:
+            if not self.is_short:
+                touches, matches = self._most(0, self.balance + self.cpu * FIRST / 2, events)
+            else:
                 self.shortage[1] += income / self.cpu
                 # An overdraft, for example from the learning of a policy, is paid back gradually: without any budget
                 # all partial matches would be lost. `_shared` sets aside the time outside the native core.
@@ -100,7 +102,10 @@ class Pace:
             used = _clocks()[1] - self._began[1]
             rest = self.latency * MARGIN - used - (self.learning if learns else 0.0)
             rest -= self.around[1].match * self._matches
-            if not self._is_exact_within(rest, used):
+            if self._is_exact_within(rest, used):
+                both = self._most(1, max(0.0, rest), events)
+                touches, matches = min(touches, both[0]), min(matches, both[1])
+            else:
                 # The rest of the batch's time is divided equally among its remaining events.
                 both = self._shared(1, rest, self._left, self._events)
                 self._remark_latency()
@@ -110,6 +115,25 @@ class Pace:
         self.rates.append(touches)
         self._started = _clocks()
         return touches, matches
+
+    def _most(self, clock: int, seconds: float, events: int) -> tuple[float, float]:
+        """Return the touches per event, and the matches, of ``events`` that may take so many seconds, while the budget
+        suffices: as in :meth:`_shared`, but the time of the events themselves is not set aside."""
+        model, beside = (self.work, self.wall)[clock], self.around[clock]
+        each = model.match + beside.match
+        others = seconds - self._likely(seconds, each, events)
+        touches = max(
+            min(others / model.touch, GROWTH * self.most[0] * events),
+            UNSURE * others / max(model.touch, UNSURE * TOUCH),
+        )
+        rest = MATCHES * seconds
+        matches = max(min(rest / each, GROWTH * self.most[1]), UNSURE * rest / max(each, UNSURE * (MATCH + BESIDE)))
+        return touches / max(events, 1), matches
+
+    def _likely(self, seconds: float, each: float, events: int) -> float:
+        """Return the time that the matches of ``events`` will probably take, at ``each`` seconds, up to their part."""
+        likely = math.inf if self.made is None else self.made * each * events
+        return min(likely, MATCHES * seconds)
 
     def _is_exact_within(self, rest: float, used: float) -> bool:
         """Return whether the remaining events of the batch can probably be matched exactly in the ``rest`` of its
@@ -126,8 +150,7 @@ class Pace:
         model, beside = (self.work, self.wall)[clock], self.around[clock]
         rest = max(0.0, seconds - beside.event * around - model.event * events)
         each = model.match + beside.match
-        likely = math.inf if self.made is None else self.made * each * events
-        others = rest - min(likely, MATCHES * rest)
+        others = rest - self._likely(rest, each, events)
         touches = min(others / model.touch, max(GROWTH * self.most[0] * events, others / TOUCH))
         # Where the events alone take more than there is, what costs little beside them is still done.
         touches = max(touches, PART * (model.event + beside.event) * events / model.touch)

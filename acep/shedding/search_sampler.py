@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SearchSampler"]
 
+AHEAD = 4096
 CARRIED = 1 << 20  # events whose unused budget of work is carried over
-REST = 65_536  # events after which partitions without events are forgotten
+SWEEP = 65_536  # events after which partitions without events are forgotten
 KINDS = {Kind.FLOAT: 1, Kind.STRING: 2}
 """By kind of a column, how the native core tells its values apart; 0 for the others."""
 
@@ -30,12 +31,14 @@ KINDS = {Kind.FLOAT: 1, Kind.STRING: 2}
 @dataclass
 class SearchSampler:
     """The allowance of one plan: ``rate`` touches per event (``None``: set by :meth:`allow`), of which a share
-    ``sampling`` is for searches to the end. ``kinds``: those of the session's columns."""
+    ``sampling`` is for searches to the end. ``kinds``: those of the session's columns. The allowance of ``ahead``
+    events may be spent ahead, as what a search costs comes in bursts."""
 
     seed: int
     rate: float | None
     sampling: float
     kinds: tuple[Kind | None, ...] = ()
+    ahead: int = AHEAD
     number: int = field(init=False)
     last_rate: float | None = None
     events: int = 0  # number of events when partitions were last forgotten
@@ -45,7 +48,7 @@ class SearchSampler:
         self.number = number
         texts = sum(1 << k for k, text in enumerate(context.key_texts[:32]) if text)
         kinds = [0 if kind is None else KINDS.get(kind, 0) for kind in self.kinds]
-        core.start_search(number, self.seed % 2**64, kinds, texts, self.sampling)
+        core.start_search(number, self.seed % 2**64, kinds, texts, self.sampling, self.ahead)
         if self.rate is not None:
             core.allow(number, self.rate, self.rate * CARRIED)
 
@@ -68,7 +71,7 @@ class SearchSampler:
 
     def left(self, events: int) -> int:
         """Return how many events remain until partitions are forgotten."""
-        return self.events + REST - events
+        return self.events + SWEEP - events
 
     def due(self, events: int) -> bool:
         """Return whether partitions are to be forgotten after event number ``events``."""

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import acep
+from acep.budget import pace
 from acep.budget.policies import policy_of
 from acep.errors import PolicyError, QueryError
 from acep.learning.policies.baselines import Rule
@@ -103,8 +104,9 @@ def test_a_snapshot_of_another_policy_or_budget_is_another_state() -> None:
     matcher(budget=acep.Budget(work=1)).restore(data)
 
 
-def test_events_without_any_time_widen_the_interval() -> None:
+def test_events_without_any_time_widen_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream whose first stretches have no time at all, so that no sample has them."""
+    monkeypatch.setattr(pace, "PART", 0.0)
     rng = np.random.default_rng(2)
     rows = 60_000
     events = {"ts": np.arange(rows) * 400, "k": rng.integers(0, 20, rows), "type": rng.choice(["a", "b", "c"], rows)}

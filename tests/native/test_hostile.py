@@ -21,6 +21,7 @@ from acep.native.session import NativeSession
 from acep.plan.choice import alone
 from acep.plan.compile import Plan
 from acep.shedding.partition_sampler import PartitionSampler
+from acep.shedding.search_sampler import SearchSampler
 from acep.storage.snapshot import seal, unseal
 from tests.case_counts import CaseCounts
 from tests.native import harness
@@ -57,6 +58,7 @@ PLANS = (
     *(("dominance", RISING.format(f"b.k = a.k AND c.{last}")) for last in ("x > b.x", "x >= a.x", "y > b.y")),
     *(("search", RISING.format(f"b.k = a.k AND c.{last}")) for last in ("x > b.x", "x >= a.x", "y > b.y", "s = a.s")),
     ("search", RISING.format("abs(c.x - a.x) < 3 AND c.y > b.y")),
+    *(("units+search", RISING.format(f"b.k = a.k AND c.{last}")) for last in ("x > b.x", "y > b.y", "s = a.s")),
     ("windows+search", "PATTERN SEQ(A a, (B b | D d), C c) WHERE a.s = c.s AND b.x > a.x AND d.y > 2 * a.y WITHIN 12"),
     ("windows+nodes", "PATTERN SEQ({A a, B{2,} b[]}, C c) WHERE [k] AND a.x < c.x AND a.s = c.s WITHIN 9"),
     *((engine.replace("merged", kind), text) for engine, text in STEADY for kind in ("merged", "compressed")),
@@ -79,6 +81,13 @@ def stream(rng: Random, size: int, first: int = 0) -> Batch:
     }
     types: list[str | None] = [rng.choice("ABCD") for _ in ts]
     return batch_of_events(Events(ts, types, list(range(first, first + size)), columns), SCHEMA)
+
+
+def efforts_of(engine: str) -> dict[int, Any]:
+    """What keeps an engine to a small allowance, if it can."""
+    if engine == "units+search":
+        return {0: SearchSampler(0, 0.3, 0.1, ahead=0)}
+    return {0: PartitionSampler(0, 0.3)} if engine in UNITS else {}
 
 
 def empty(session: NativeSession) -> None:
@@ -108,8 +117,7 @@ def test_tables_that_make_no_sense_are_refused_or_run(engine: str, text: str, ca
 def test_states_that_make_no_sense_are_refused_or_run(engine: str, text: str, cases: CaseCounts) -> None:
     def attempt(rng: Random) -> None:
         one, lazy = plan(text, rng.randrange(3)), engine == "merged" and rng.random() < 0.5
-        efforts = {0: PartitionSampler(0, 0.3)} if engine in UNITS else {}
-        session, other = (session_of(one, engine, efforts=efforts) for _ in range(2))
+        session, other = (session_of(one, engine, efforts=efforts_of(engine)) for _ in range(2))
         if lazy:
             session._session.set_lazy(0, True)
         session.push(stream(rng, 40))

@@ -175,14 +175,15 @@ void start_units(const BoundSession& self, size_t engine, uint64_t seed, uint32_
 
 // `kinds`: by column of the session, how its values are told apart (BudgetedSearchEngine::ValueKind).
 void start_search(const BoundSession& self, size_t engine, uint64_t seed, const std::vector<int64_t>& kinds,
-                  uint32_t key_texts, double sampling) {
+                  uint32_t key_texts, double sampling, double ahead) {
     if (!(sampling >= 0 && sampling < 1)) throw std::invalid_argument("sampling");
+    if (!(ahead >= 0 && ahead <= 1e9)) throw std::invalid_argument("ahead");
     std::vector<BudgetedSearchEngine::ValueKind> own;
     for (const int64_t kind : kinds) {
         if (kind < 0 || kind > 2) throw std::invalid_argument("kinds of columns");
         own.push_back(static_cast<BudgetedSearchEngine::ValueKind>(kind));
     }
-    searches(self.engine(engine)).start(seed, own, key_texts, sampling);
+    searches(self.engine(engine)).start(seed, own, key_texts, sampling, ahead);
     self.session->rest_when_told();
 }
 
@@ -270,7 +271,8 @@ nb::dict shedding_counts(Engine& engine) {
 void bind_shedding(nb::class_<BoundSession>& session) {
     session.def("start_shedding", &start_shedding, "engine"_a, "seed"_a);
     session.def("start_units", &start_units, "engine"_a, "seed"_a, "key_texts"_a);
-    session.def("start_search", &start_search, "engine"_a, "seed"_a, "kinds"_a, "key_texts"_a, "sampling"_a);
+    session.def("start_search", &start_search, "engine"_a, "seed"_a, "kinds"_a, "key_texts"_a, "sampling"_a,
+                "ahead"_a);
     session.def("search_counts", of_engine(&search_counts), "engine"_a);
     session.def("set_shedding_table", of_engine(&set_shedding_table), "engine"_a, "orders"_a);
     session.def("shadow_sample", of_engine(&shadow_sample), "engine"_a, "share"_a);

@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t most_values = 6;  // columns by which searches are told apart
 constexpr uint64_t kinds_of_hash = 16;
+constexpr double most_ahead = 4096;  // events whose allowance must be left for an exact run
 
 // Return a word that is in the order of a double.
 int64_t ordered(int64_t word) { return word < 0 ? word ^ std::numeric_limits<int64_t>::max() : word; }
@@ -20,10 +21,11 @@ int64_t ordered(int64_t word) { return word < 0 ? word ^ std::numeric_limits<int
 }  // namespace
 
 void BudgetedSearchEngine::start(uint64_t seed, const std::vector<ValueKind>& kinds, uint32_t key_texts,
-                                 double sampling) {
+                                 double sampling, double ahead) {
     seed_ = mixed(seed);
     key_texts_ = key_texts;
     sampling_ = sampling;
+    ahead_ = ahead;
     features_ = {{Feature::recency, ValueKind::word, 0}};
     if (partitions_.width() > 0) features_.push_back({Feature::partition, ValueKind::text, 0});
     const auto& columns = plan().columns;
@@ -91,7 +93,7 @@ void BudgetedSearchEngine::look() {
     if (left > allowance_.most_carried) allowance_.granted -= left - allowance_.most_carried;
     if (!short_) {
         watching_ = left < -overdraft() / 2;
-    } else if (left >= std::min(allowance_.rate * ahead, nearly * allowance_.most_carried)) {
+    } else if (left >= std::min(allowance_.rate * most_ahead, nearly * allowance_.most_carried)) {
         short_ = watching_ = false;
     } else if (arrived - planned_ >= plan_after_) {
         choose();

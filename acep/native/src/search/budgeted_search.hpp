@@ -23,9 +23,10 @@ public:
           switching_(tables_, dominance, classifier, partitions),
           search_(switching_.search()) {}
 
-    // Set the seed, the kinds of the session's columns, the texts among the parts of the key (as bits), and the share of the
-    // allowance that searches to the end may cost beside the others; call it before any event.
-    void start(uint64_t seed, const std::vector<ValueKind>& kinds, uint32_t key_texts, double sampling);
+    // Set the seed, the kinds of the session's columns, the texts among the parts of the key (as bits), the share of the
+    // allowance that searches to the end may cost beside the others, and the number of events whose allowance may be spent
+    // ahead; call it before any event.
+    void start(uint64_t seed, const std::vector<ValueKind>& kinds, uint32_t key_texts, double sampling, double ahead);
     // Set the touches per event after `seen` events (negative: unlimited), and the most unused touches to carry over.
     void allow(double rate, double most_carried, int64_t seen);
 
@@ -67,8 +68,7 @@ private:
     static constexpr int64_t pace = 128;  // events between two looks at the allowance
     static constexpr int64_t plan_events = 4096;  // between two choices of limits,
     static constexpr int64_t first_plan = 256;  // at first
-    // Numbers of events: whose allowance may be spent ahead; over which touches that are left, or lacking, are spread.
-    static constexpr double ahead = 4096, spread = 8192;
+    static constexpr double spread = 8192;  // number of events over which touches that are left, or lacking, are spread
     static constexpr double nearly = 0.9;  // of what may be carried over: enough for an exact run
     static constexpr double first_share = 1.0 / 8, least_share = 1.0 / 256,
                             most_share = 1.0 / 2;  // of sampled searches
@@ -81,7 +81,7 @@ private:
 
     template <class Archive>
     static void fields(auto& self, Archive& archive);
-    double overdraft() const { return std::min(allowance_.rate * ahead, allowance_.most_carried); }
+    double overdraft() const { return std::min(allowance_.rate * ahead_, allowance_.most_carried); }
     int64_t key_of(const Feature& feature, uint32_t partition, int64_t now);
     void look();
     void begin_short();
@@ -101,7 +101,7 @@ private:
     std::vector<int64_t> keys_;
     uint64_t seed_ = 0, drawn_ = 0;
     uint32_t key_texts_ = 0;
-    double sampling_ = 0;
+    double sampling_ = 0, ahead_ = 0;
     bool watching_ = false;  // what searches cost is noted, as the allowance may not suffice
     bool short_ = false;  // the allowance does not suffice
     double share_ = first_share;
