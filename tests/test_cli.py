@@ -176,7 +176,7 @@ def test_what_is_printed_agrees_with_what_is_told_of_it(tied: bool, capsys: pyte
         out, err = capsys.readouterr()
         return out.splitlines(), err
 
-    for bound, exact in (("1000", True), ("0.5", False)):
+    for bound, exact in (("1000", True), ("0.05", False)):
         for option in ("--count", "--points", "--bundles", "--no-limit"):
             options = [] if option == "--no-limit" else [option]
             lines, err = told(*options, "--work", bound)

@@ -235,7 +235,7 @@ def test_what_a_stream_gives_agrees_with_its_report(name: str) -> None:
 def test_several_queries_have_a_report_each() -> None:
     asked = {name: QUERIES[name] for name in ("tied", "free", "with errors")}
     for output, counts in OUTPUTS:
-        for budget in (None, Budget(work=3)):
+        for budget in (None, Budget(work=0.02)):
             given, whole = reported(events(), asked, output=output, counts=counts, budget=budget)
             numbers = {name: int(one) if output == "count" else len(one) for name, one in given.items()}
             if output in ("matches", "count"):

@@ -201,12 +201,13 @@ def test_very_many_texts_of_which_old_ones_are_forgotten(test: str, budget: dict
         assert answer(query, output, shuffled(table, Random(5)), 500, **budget)[1] == expected
 
 
-@pytest.mark.parametrize("budget", [{}, {"budget": acep.Budget(work=4)}], ids=["exactly", "under a budget"])
+@pytest.mark.parametrize("budget", [{}, {"budget": acep.Budget(work=0.1)}], ids=["exactly", "under a budget"])
 def test_comparisons_do_not_depend_on_the_codes_of_texts(budget: dict[str, Any]) -> None:
     query = acep.parse(f"PATTERN SEQ(A a, B b, C c) WHERE {ANY}(a, b, c) {{ c.s = a.s AND b.x > a.x }} WITHIN 150")
     table = random_stream(3, 3_000, 50)
     engine, expected = answer(query, "points", table, table.num_rows, **budget)
-    assert engine == ("windows+dominance" if budget else "search")
-    assert expected[1][1] > 1_000
+    assert engine == ("units+search" if budget else "search")
+    assert expected[1][1] > 100
+    assert (expected[1][-1] > 0) == bool(budget), "some are shed"
     for seed in range(3):
         assert answer(query, "points", shuffled(table, Random(seed)), 1_000, **budget)[1] == expected
