@@ -271,6 +271,7 @@ recall-more: $(STAMP) native  ## by errors, window, rate and memory; ablation, d
 	for what in sketched ablation generalise drift proxy; do \
 		$(BIN)/python -m experiments.overload.$$what $(RECALL_ARGS) || exit 1; done
 	$(BIN)/python -m experiments.overload.overhead
+	$(BIN)/python -m experiments.overload.by_time
 	$(BIN)/python -m experiments.spark.units
 	$(BIN)/python -m experiments.spark.single_events
 

@@ -30,6 +30,7 @@ PAGES = {
     "ablation": ("experiments.overload.ablation",),
     "automata": ("experiments.automata",),
     "bench": ("experiments.bench",),
+    "by_time": ("experiments.overload.by_time",),
     "device": ("experiments.device", "acep.cli.follow"),
     "disorder": ("experiments.disorder",),
     "drift": ("experiments.overload.drift",),

@@ -19,7 +19,7 @@ from acep.sketches.match_map import MatchMap
 from acep.sketches.neighbour_map import NeighbourMap
 from acep.training.offline import Student, learn_offline
 from experiments import streams
-from experiments.overload import ablation, drift, generalise, overhead, proxy, sketched, sweeps
+from experiments.overload import ablation, by_time, drift, generalise, overhead, proxy, sketched, sweeps
 from experiments.overload.figure import Found, Spec, command, estimating, figure_of
 from experiments.overload.trial import Timed, Warm, exact, run, stream, warmed
 from experiments.overload.workload import Overload
@@ -220,3 +220,15 @@ def test_what_is_measured_is_what_a_user_gets_or_the_page_says_how_it_differs() 
     ours = {name: text for name, text in pages.items() if "python -m experiments.overload." in text}
     assert len(ours) >= 10
     assert all(sum(one in text for one in told) == 1 for text in ours.values())
+
+
+def test_what_is_found_in_how_much_time() -> None:
+    rows = list(by_time.measured(LETTERS, repeats=1))
+    ways = list(dict.fromkeys(row.way for row in rows))
+    assert ways == [by_time.SEARCH, by_time.HISTORY, *by_time.RULES, by_time.WINDOW]
+    assert all(0 <= row.points <= 1 and row.time > 0 for row in rows)
+    assert all(row.points == row.bundles == 1 for row in rows if row.way == by_time.SEARCH and row.share == 1.3)
+    assert by_time.find_best(rows, 1e9, "points") == 1
+    assert by_time.find_best(rows, 0, "points") is None
+    assert "| letters |" in by_time.body(rows)
+    assert by_time.picture(rows).count("<polyline") == 2 * len(ways)
