@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 from statistics import fmean
+from time import process_time
 from typing import Any
 
 import acep
@@ -103,9 +103,9 @@ def _timed(run: Callable[[], acep.Points], repeats: int) -> tuple[float, acep.Po
     """Return the least processor time of some runs, and what was found."""
     times, found = [], None
     for _ in range(repeats):
-        begin = time.process_time()
+        begin = process_time()
         found = run()
-        times.append(time.process_time() - begin)
+        times.append(process_time() - begin)
     assert found is not None
     return min(times), found
 
@@ -117,9 +117,12 @@ def _with_window(query: Query, part: float) -> Query:
 
 
 def _points_of(points: acep.Points) -> Found:
-    """Return the key and the time, in microseconds, of each match point."""
-    tick = timedelta(microseconds=1)
-    return frozenset((str(point.key), (point.point.replace(tzinfo=None) - EPOCH) // tick) for point in points)
+    """Return the key and the time, in ticks, of each match point."""
+    return frozenset((str(point.key), _ticks(point.point)) for point in points)
+
+
+def _ticks(time: int | datetime) -> int:
+    return time if isinstance(time, int) else (time.replace(tzinfo=None) - EPOCH) // timedelta(microseconds=1)
 
 
 def _bundles_of(points: acep.Points, span: int) -> list[Found]:
