@@ -15,6 +15,8 @@ constexpr size_t most_values = 6;  // columns by which searches are told apart
 constexpr uint64_t kinds_of_hash = 16;
 constexpr double most_ahead = 4096;  // events whose allowance must be left for an exact run
 
+constexpr std::array<int64_t, 2> to_the_end = {SwitchingEngine::most_of_search, SwitchingEngine::most_of_search};
+
 // Return a word that is in the order of a double.
 int64_t ordered(int64_t word) { return word < 0 ? word ^ std::numeric_limits<int64_t>::max() : word; }
 
@@ -37,7 +39,8 @@ void BudgetedSearchEngine::start(uint64_t seed, const std::vector<ValueKind>& ki
     for (const Feature& feature : features_) {
         ranked.push_back(feature.kind == Feature::value && feature.values != ValueKind::text);
     }
-    costs_ = SearchCosts(std::move(ranked));
+    costs_.fill(SearchCosts(ranked));
+    levels_ = plan().paths.back().error > 0 ? 2 : 1;
     keys_.resize(features_.size());
 }
 
@@ -103,30 +106,36 @@ void BudgetedSearchEngine::look() {
 void BudgetedSearchEngine::begin_short() {
     short_ = true;
     switching_.drop_nodes();
-    if (costs_.size() < few) {
+    if (costs_[0].size() < few) {
         share_ = first_share;
         plan_after_ = first_plan;
     }
     planned_ = looked_ = arrived;
-    ends_ = 0;
-    costs_.choose(allowance_.rate);
+    reached_ = {};
+    for (SearchCosts& costs : costs_) costs.choose(allowance_.rate);
 }
 
-// Choose limits for the next events: by what was allowed for those since the last choice, and what is left.
+// Choose limits for the next events: by what was allowed for those since the last choice, and what is left. Matches with
+// errors have what those without leave.
 void BudgetedSearchEngine::choose() {
     const auto events = static_cast<double>(arrived - planned_);
-    const auto many = static_cast<double>(std::max<int64_t>(ends_, 1));
+    const auto many = static_cast<double>(std::max<int64_t>(reached_[0], 1));
     const double each = std::max(allowance_.rate / 16, allowance_.rate + tokens() / spread) * events / many;
     const double for_samples = std::max(sampling_, 1.0 / 64) * each;
-    costs_.choose(each);
-    const double extra = costs_.mean() - costs_.expected();
-    if (costs_.size() >= few) {
+    double left = costs_[0].size() >= few ? each - for_samples : each, extra = 0;
+    for (size_t level = 0; level < levels_; ++level) {
+        SearchCosts& costs = costs_[level];
+        const double part = level == 0 ? 1 : std::max(static_cast<double>(reached_[level]) / many, 1e-3);
+        costs.choose(std::max(left, 0.0) / part);
+        left -= part * costs.expected();
+        extra += part * std::max(costs.mean() - costs.expected(), 0.0);
+    }
+    if (costs_[0].size() >= few) {
         share_ = std::clamp(extra > 0 ? for_samples / extra : most_share, least_share, most_share);
-        costs_.choose(std::max(0.0, each - share_ * std::max(extra, 0.0)));
     }
     planned_ = arrived;
     plan_after_ = std::min(2 * plan_after_, plan_events);
-    ends_ = 0;
+    reached_ = {};
 }
 
 // Process an event exactly, and note what its search costs.
@@ -135,10 +144,10 @@ void BudgetedSearchEngine::watch(uint32_t partition, const Event& event) {
     search_.again = again;
     if (!search_.begin(partition, event)) return;
     if (search_.may_end(partition)) {
-        const int64_t before = search_.work().touches;
-        const bool success = try_to_end(partition, event, SwitchingEngine::most_of_search);
-        note(partition, event, search_.work().touches - before, success);
-        if (search_.has_given_up()) {
+        take_keys(partition, event.ts);
+        const Outcome outcome = search_within(partition, event, to_the_end);
+        note(outcome);
+        if (outcome.given_up) {
             ++sums_.given_up;
             begin_short();
         }
@@ -146,24 +155,51 @@ void BudgetedSearchEngine::watch(uint32_t partition, const Event& event) {
     search_.keep(partition);
 }
 
-// Search within a limit, and give the match point. Return whether there is one.
-bool BudgetedSearchEngine::try_to_end(uint32_t partition, const Event& event, int64_t limit) {
+// Search within limits, and give the match point if there is one.
+BudgetedSearchEngine::Outcome BudgetedSearchEngine::search_within(uint32_t partition, const Event& event,
+                                                                  const Limits& limits) {
+    Outcome outcome;
     const Work before = search_.work();
-    search_.limit = limit;
     search_.hop_limit = SwitchingEngine::most_hops_of_search;
-    const int64_t error = search_.least_error(partition);
-    const bool success = !search_.has_given_up() && error <= tables_.budget;
-    if (success) search_.give(partition, event, error);
+    for (size_t level = 0; level < levels_ && !outcome.success && !outcome.given_up; ++level) {
+        outcome.given_up = limits[level] == SearchCosts::no_search;
+        if (outcome.given_up) break;
+        const int64_t touches = search_.work().touches;
+        search_.limit = limits[level];
+        const int64_t error = level == 0 ? search_.least_error(partition, 0, 0) : search_.least_error(partition, 1);
+        outcome.cost[level] = search_.work().touches - touches;
+        outcome.given_up = search_.has_given_up();
+        outcome.success = !outcome.given_up && error != SearchEngine::no_error;
+        ++outcome.reached;
+        if (!outcome.success) continue;
+        search_.give(partition, event, error);
+        if (last_points_.size() <= partition) last_points_.resize(size_t{partition} + 1, NEVER);
+        last_points_[partition] = event.ts;
+    }
     switching_.add(before);
-    return success;
+    return outcome;
 }
 
-void BudgetedSearchEngine::note(uint32_t partition, const Event& event, int64_t cost, bool success) {
-    for (size_t k = 0; k < features_.size(); ++k) keys_[k] = key_of(features_[k], partition, event.ts);
-    costs_.add(keys_, cost, success);
-    if (!success) return;
-    if (last_points_.size() <= partition) last_points_.resize(size_t{partition} + 1, NEVER);
-    last_points_[partition] = event.ts;
+void BudgetedSearchEngine::take_keys(uint32_t partition, int64_t now) {
+    for (size_t k = 0; k < features_.size(); ++k) keys_[k] = key_of(features_[k], partition, now);
+}
+
+// Note what a search to the end has cost, by the keys that the event had before it.
+void BudgetedSearchEngine::note(const Outcome& outcome) {
+    for (size_t level = 0; level < outcome.reached; ++level) {
+        costs_[level].add(keys_, outcome.cost[level], outcome.success && level + 1 == outcome.reached);
+    }
+}
+
+// Return the limits of a search from the current event.
+BudgetedSearchEngine::Limits BudgetedSearchEngine::limits_for(uint32_t partition, int64_t now) {
+    Limits limits;
+    for (size_t level = 0; level < most_levels; ++level) {
+        const double chance = random();
+        const int64_t limit = costs_[level].limit(key_of(features_[costs_[level].feature()], partition, now), chance);
+        limits[level] = std::min(limit, SwitchingEngine::most_of_search);
+    }
+    return limits;
 }
 
 // Process an event while the allowance does not suffice for all.
@@ -172,38 +208,33 @@ void BudgetedSearchEngine::decide(uint32_t partition, const Event& event) {
     search_.again = again;
     if (!search_.begin(partition, event)) return;
     if (search_.may_end(partition)) {
-        ++ends_;
-        int64_t limit = SearchCosts::no_search;
-        const double chance = random();
-        if (tokens() >= -overdraft()) {
-            limit = costs_.limit(key_of(features_[costs_.feature()], partition, event.ts), chance);
-            limit = std::min(limit, SwitchingEngine::most_of_search);
-        }
+        Limits limits = limits_for(partition, event.ts);
+        if (tokens() < -overdraft()) limits.fill(SearchCosts::no_search);
         const bool is_sampled = random() < share_;
         const double times = 1 / share_;
         ++sums_.limited;
         sums_.weights += times;
-        const int64_t before = search_.work().touches;
-        const bool is_searched = is_sampled || limit != SearchCosts::no_search;
-        const bool success =
-            is_searched && try_to_end(partition, event, is_sampled ? SwitchingEngine::most_of_search : limit);
-        const int64_t cost = search_.work().touches - before;
+        if (is_sampled) take_keys(partition, event.ts);
+        const Outcome outcome = search_within(partition, event, is_sampled ? to_the_end : limits);
+        for (size_t level = 0; level < outcome.reached; ++level) ++reached_[level];
+        if (outcome.reached == 0) ++reached_[0];
         if (is_sampled) {
             ++sums_.sampled;
-            if (search_.has_given_up()) {
+            bool is_within = true;
+            for (size_t level = 0; level < outcome.reached; ++level) {
+                is_within = is_within && outcome.cost[level] <= limits[level];
+            }
+            if (outcome.given_up) {
                 ++sums_.unknown;
                 sums_.unknown_missed += times;
-            } else if (success && cost > limit) {
+            } else if (outcome.success && !is_within) {
                 ++sums_.extra;
                 sums_.missed += times;
                 sums_.missed_variance += times * (times - 1);
             }
-            note(partition, event, cost, success);
-        } else if (success) {
-            if (last_points_.size() <= partition) last_points_.resize(size_t{partition} + 1, NEVER);
-            last_points_[partition] = event.ts;
+            note(outcome);
         }
-        if (!is_searched || search_.has_given_up()) ++sums_.given_up;
+        sums_.given_up += outcome.given_up ? 1 : 0;
     }
     search_.keep(partition);
 }
@@ -219,8 +250,9 @@ void BudgetedSearchEngine::fields(auto& self, Archive& archive) {
     Sums& sums = const_cast<Sums&>(self.sums_);
     archive.finite("allowance", a.rate, a.granted, a.most_carried, self.share_, sums.weights, sums.missed,
                    sums.missed_variance, sums.unknown_missed);
-    archive.within(0, most_positions, a.since, self.looked_, self.planned_, self.plan_after_, self.ends_, sums.given_up,
+    archive.within(0, most_positions, a.since, self.looked_, self.planned_, self.plan_after_, sums.given_up,
                    sums.limited, sums.sampled, sums.unknown, sums.extra);
+    for (auto& reached : self.reached_) archive.within(0, most_positions, reached);
     archive.words(self.drawn_, self.watching_, self.short_);
     archive.size(self.last_points_, static_cast<int64_t>(self.partitions_.size()) + 1);
     for (auto& last : self.last_points_) archive.words(last);
@@ -228,13 +260,13 @@ void BudgetedSearchEngine::fields(auto& self, Archive& archive) {
 
 void BudgetedSearchEngine::dump(Writer& out) const {
     switching_.dump(out);
-    costs_.dump(out);
+    for (const SearchCosts& costs : costs_) costs.dump(out);
     fields(*this, out);
 }
 
 void BudgetedSearchEngine::load(Reader& in) {
     switching_.load(in);
-    costs_.load(in);
+    for (SearchCosts& costs : costs_) costs.load(in);
     fields(*this, in);
     for (const double number : {allowance_.rate, allowance_.granted, allowance_.most_carried}) {
         if (std::abs(number) > 1e19) bad_state("allowance");

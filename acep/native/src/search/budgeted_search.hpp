@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -45,7 +46,7 @@ public:
     void used_ids(std::vector<int64_t>& ids) const override { switching_.used_ids(ids); }
     void dump(Writer& out) const override;
     void load(Reader& in) override;
-    int64_t bytes() const override { return switching_.bytes() + costs_.bytes() + heap_bytes(features_, last_points_); }
+    int64_t bytes() const override { return switching_.bytes() + costs_[0].bytes() + costs_[1].bytes() + heap_bytes(features_, last_points_); }
     int64_t partial_matches(int64_t clock) const override { return switching_.partial_matches(clock); }
 
     double tokens() const { return allowance_.up_to(arrived) - static_cast<double>(work().touches); }
@@ -79,6 +80,17 @@ private:
         size_t place;
     };
 
+    // A search has a level for matches without errors, and one for the others. The first one comes first, also where the
+    // allowance is chosen.
+    static constexpr size_t most_levels = 2;
+    using Limits = std::array<int64_t, most_levels>;
+    struct Outcome {
+        std::array<int64_t, most_levels> cost{};
+        size_t reached = 0;  // how many levels were searched
+        bool success = false;  // at the last level that was reached
+        bool given_up = false;
+    };
+
     template <class Archive>
     static void fields(auto& self, Archive& archive);
     double overdraft() const { return std::min(allowance_.rate * ahead_, allowance_.most_carried); }
@@ -88,14 +100,17 @@ private:
     void choose();
     void watch(uint32_t partition, const Event& event);
     void decide(uint32_t partition, const Event& event);
-    bool try_to_end(uint32_t partition, const Event& event, int64_t limit);
-    void note(uint32_t partition, const Event& event, int64_t cost, bool success);
+    Limits limits_for(uint32_t partition, int64_t now);
+    Outcome search_within(uint32_t partition, const Event& event, const Limits& limits);
+    void take_keys(uint32_t partition, int64_t now);
+    void note(const Outcome& outcome);
     double random();
 
     SwitchingEngine switching_;
     SearchEngine& search_;
     Allowance allowance_;
-    SearchCosts costs_;
+    std::array<SearchCosts, most_levels> costs_;
+    size_t levels_ = 1;
     std::vector<Feature> features_;
     std::vector<int64_t> last_points_;  // by partition: time of the last match point
     std::vector<int64_t> keys_;
@@ -107,7 +122,7 @@ private:
     double share_ = first_share;
     int64_t looked_ = 0, planned_ = 0,
             plan_after_ = first_plan;  // events at the last look and choice; until the next one
-    int64_t ends_ = 0;  // events that may end matches, since the last choice
+    std::array<int64_t, most_levels> reached_{};  // searches that reached each level since the last choice
     Sums sums_;
 };
 

@@ -67,7 +67,7 @@ void SearchEngine::event(uint32_t partition, const Event& event) {
     if (may_end(partition)) {
         const int64_t error = least_error(partition);
         if (given_up_) return;
-        if (error <= tables_.budget) give(partition, event, error);
+        if (error != no_error) give(partition, event, error);
     }
     keep(partition);
 }
@@ -97,7 +97,7 @@ void SearchEngine::keep_only(uint32_t partition, const Event& event) {
     if (begin(partition, event)) keep(partition);
 }
 
-int64_t SearchEngine::least_error(uint32_t partition) {
+int64_t SearchEngine::least_error(uint32_t partition, int64_t least, int64_t most) {
     const Part& part = parts_[partition];
     const uint32_t kinds = current_kinds();
     since_ = std::max(begin_, part.since);
@@ -106,13 +106,14 @@ int64_t SearchEngine::least_error(uint32_t partition) {
     most_hops_ = hop_limit == endless_work ? endless_work : hops + hop_limit;
     for (const SearchPath& path : plan_.paths) {
         if ((kinds >> path.last_kind & 1) == 0 || (path.levels > 1 && part.last_first < low_)) continue;
+        if (path.error < least || path.error > most) continue;
         path_ = &path;
         bound_[path.levels - 1] = current_.data();
         numbers_[path.levels - 1] = end_;
         if (search(0)) return path.error;
         if (given_up_) break;
     }
-    return tables_.budget + 1;
+    return no_error;
 }
 
 void SearchEngine::give(uint32_t partition, const Event& event, int64_t error) {

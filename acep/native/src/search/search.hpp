@@ -28,10 +28,11 @@ public:
     const SearchPlan& plan() const { return plan_; }
     void event(uint32_t partition, const Event& event) override;
     // The parts of `event`: read an event, and return whether a match may have it; return whether matches may end with it;
-    // search for them, and return the least error, or a greater one than the budget; keep the event.
+    // search for those with an error in a range, and return the least error, or `no_error`; keep the event.
     bool begin(uint32_t partition, const Event& event);
     bool may_end(uint32_t partition) const;
-    int64_t least_error(uint32_t partition);
+    static constexpr int64_t no_error = std::numeric_limits<int64_t>::max();
+    int64_t least_error(uint32_t partition, int64_t least = 0, int64_t most = no_error - 1);
     void keep(uint32_t partition);
     // Return a value of the event that was read; `place`: that of its column in the plan.
     std::optional<int64_t> value(size_t place) const {
