@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t most_values = 6;  // columns by which searches are told apart
 constexpr uint64_t kinds_of_hash = 16;
+constexpr double last_part = 0.75;  // of what may be spent ahead; the rest is for matches without errors
 constexpr double most_ahead = 4096;  // events whose allowance must be left for an exact run
 
 constexpr std::array<int64_t, 2> to_the_end = {SwitchingEngine::most_of_search, SwitchingEngine::most_of_search};
@@ -162,6 +163,7 @@ BudgetedSearchEngine::Outcome BudgetedSearchEngine::search_within(uint32_t parti
     const Work before = search_.work();
     search_.hop_limit = SwitchingEngine::most_hops_of_search;
     for (size_t level = 0; level < levels_ && !outcome.success && !outcome.given_up; ++level) {
+        ++outcome.reached;
         outcome.given_up = limits[level] == SearchCosts::no_search;
         if (outcome.given_up) break;
         const int64_t touches = search_.work().touches;
@@ -170,7 +172,7 @@ BudgetedSearchEngine::Outcome BudgetedSearchEngine::search_within(uint32_t parti
         outcome.cost[level] = search_.work().touches - touches;
         outcome.given_up = search_.has_given_up();
         outcome.success = !outcome.given_up && error != SearchEngine::no_error;
-        ++outcome.reached;
+        ++outcome.searched;
         if (!outcome.success) continue;
         search_.give(partition, event, error);
         if (last_points_.size() <= partition) last_points_.resize(size_t{partition} + 1, NEVER);
@@ -186,8 +188,8 @@ void BudgetedSearchEngine::take_keys(uint32_t partition, int64_t now) {
 
 // Note what a search to the end has cost, by the keys that the event had before it.
 void BudgetedSearchEngine::note(const Outcome& outcome) {
-    for (size_t level = 0; level < outcome.reached; ++level) {
-        costs_[level].add(keys_, outcome.cost[level], outcome.success && level + 1 == outcome.reached);
+    for (size_t level = 0; level < outcome.searched; ++level) {
+        costs_[level].add(keys_, outcome.cost[level], outcome.success && level + 1 == outcome.searched);
     }
 }
 
@@ -210,6 +212,7 @@ void BudgetedSearchEngine::decide(uint32_t partition, const Event& event) {
     if (search_.may_end(partition)) {
         Limits limits = limits_for(partition, event.ts);
         if (tokens() < -overdraft()) limits.fill(SearchCosts::no_search);
+        if (tokens() < -overdraft() * last_part) limits.back() = SearchCosts::no_search;
         const bool is_sampled = random() < share_;
         const double times = 1 / share_;
         ++sums_.limited;
@@ -217,11 +220,10 @@ void BudgetedSearchEngine::decide(uint32_t partition, const Event& event) {
         if (is_sampled) take_keys(partition, event.ts);
         const Outcome outcome = search_within(partition, event, is_sampled ? to_the_end : limits);
         for (size_t level = 0; level < outcome.reached; ++level) ++reached_[level];
-        if (outcome.reached == 0) ++reached_[0];
         if (is_sampled) {
             ++sums_.sampled;
             bool is_within = true;
-            for (size_t level = 0; level < outcome.reached; ++level) {
+            for (size_t level = 0; level < outcome.searched; ++level) {
                 is_within = is_within && outcome.cost[level] <= limits[level];
             }
             if (outcome.given_up) {

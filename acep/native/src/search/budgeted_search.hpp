@@ -46,7 +46,9 @@ public:
     void used_ids(std::vector<int64_t>& ids) const override { switching_.used_ids(ids); }
     void dump(Writer& out) const override;
     void load(Reader& in) override;
-    int64_t bytes() const override { return switching_.bytes() + costs_[0].bytes() + costs_[1].bytes() + heap_bytes(features_, last_points_); }
+    int64_t bytes() const override {
+        return switching_.bytes() + costs_[0].bytes() + costs_[1].bytes() + heap_bytes(features_, last_points_);
+    }
     int64_t partial_matches(int64_t clock) const override { return switching_.partial_matches(clock); }
 
     double tokens() const { return allowance_.up_to(arrived) - static_cast<double>(work().touches); }
@@ -86,8 +88,9 @@ private:
     using Limits = std::array<int64_t, most_levels>;
     struct Outcome {
         std::array<int64_t, most_levels> cost{};
-        size_t reached = 0;  // how many levels were searched
-        bool success = false;  // at the last level that was reached
+        size_t reached = 0;  // how many levels it came to, and how many of these were searched
+        size_t searched = 0;
+        bool success = false;  // at the last level that was searched
         bool given_up = false;
     };
 
