@@ -88,9 +88,9 @@ class SearchSampler:
         A search goes on to the end with a probability p, whatever else it would have found. So the match points that
         the limits miss are about the sum of 1 / p over those that only such searches have found, with the variance
         ``sum((1 - p) / p**2)`` (Horvitz and Thompson; Särndal, Swensson, Wretman, Model Assisted Survey Sampling, 1992,
-        section 2.8). That is unreliable where few were found, so the interval is widened as if all match points came in
-        groups of the mean of 1 / p. A search that even then was not ended counts as half a match point, and the
-        interval has both.
+        section 2.8). That sum is too small where few were found. So the variance is at least that of a number of match
+        points, and one more, each of which stands for the mean of 1 / p. A search that even then was not ended counts
+        as half a match point, and the interval has both.
         """
         sums: dict[str, Any] = core.search_counts(self.number)
         counts.shed = int(sums["given_up"])
@@ -103,14 +103,15 @@ class SearchSampler:
             return
         half = sums["unknown_missed"] / 2
         total = points - extra + sums["missed"] + half
+        weight = sums["weights"] / sums["limited"]
         counts.known = (
             Tally(
                 units=points - extra + float(sums["sampled"]),
                 x=total,
                 y=points,
                 half=half,
-                xx=sums["missed_variance"],
-                whole=total * sums["weights"] / sums["limited"],
+                xx=max(sums["missed_variance"], weight * (sums["missed"] + weight)),
+                whole=total * weight,
             ),
             None,
         )
