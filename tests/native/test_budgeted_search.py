@@ -75,6 +75,7 @@ def test_random_queries_lose_points_and_invent_none(cases: CaseCounts) -> None:
             if rng.random() < 0.2:
                 again.restart()
         again.finish()
+        assert shown(run.found) == shown(again.found), (text, seed)
         for trial in (run, again):
             report = Report.of(trial.session.counts(0))
             assert ends_of(trial.found) <= ends_of(exact.found), (text, seed)
@@ -110,7 +111,7 @@ def test_half_of_the_work_is_kept_to() -> None:
         low, high = found.report.interval
         assert 0.85 * share < found.report.work / exact.report.work < 1.05 * share + rate * AHEAD / exact.report.work
         assert low <= len(found) / len(exact) <= high
-        assert len(found) > share * len(exact)
+        assert len(found) > 0.5 * share * len(exact)
         assert {(point.point, point.best) for point in found} < {(point.point, point.best) for point in exact}
 
 

@@ -264,12 +264,14 @@ void BudgetedSearchEngine::fields(auto& self, Archive& archive) {
 
 void BudgetedSearchEngine::dump(Writer& out) const {
     switching_.dump(out);
+    search_.dump_notes(out);
     for (const SearchCosts& costs : costs_) costs.dump(out);
     fields(*this, out);
 }
 
 void BudgetedSearchEngine::load(Reader& in) {
     switching_.load(in);
+    search_.load_notes(in);
     for (SearchCosts& costs : costs_) costs.load(in);
     fields(*this, in);
     for (const double number : {allowance_.rate, allowance_.granted, allowance_.most_carried}) {

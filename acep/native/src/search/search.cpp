@@ -233,7 +233,7 @@ bool SearchEngine::search(size_t number) {
     const int64_t above = numbers_[step.above];
     const int64_t below = step.below < 0 ? since_ - 1 : numbers_[static_cast<size_t>(step.below)];
     if (step.follows) {
-        return search_chain(step, number, row(above)[first_link + step.index], above, below);
+        return search_chain(step, number, row(above)[first_link + step.index], 0, above, below);
     }
     return search_cells(step, number, 0, with(0, partition_of(current_.data())), above, below);
 }
@@ -243,7 +243,7 @@ bool SearchEngine::search_cells(const SearchStep& step, size_t number, size_t pa
                                 int64_t below) {
     if (part == step.links.size()) {
         const auto& heads = heads_[step.index];
-        return search_chain(step, number, heads[hash & (heads.size() - 1)], above, below);
+        return search_chain(step, number, heads[hash & (heads.size() - 1)], hash, above, below);
     }
     const SearchLink& link = step.links[part];
     const int64_t* const other = bound_[link.other.level];
@@ -257,8 +257,9 @@ bool SearchEngine::search_cells(const SearchStep& step, size_t number, size_t pa
     }
 }
 
-// Try the rows of a chain that lie between two others.
-bool SearchEngine::search_chain(const SearchStep& step, size_t number, int64_t from, int64_t above, int64_t below) {
+// Try the rows of a chain that lie between two others. `hash`: of the cells of bands, where the key has some.
+bool SearchEngine::search_chain(const SearchStep& step, size_t number, int64_t from, uint64_t hash, int64_t above,
+                                int64_t below) {
     const size_t link = first_link + step.index;
     const size_t ranked = step.order ? first_rank_ + step.order->place : link;
     for (int64_t at = from, next; at > below && at >= begin_; at = next) {
@@ -270,6 +271,11 @@ bool SearchEngine::search_chain(const SearchStep& step, size_t number, int64_t f
         if (words[time_word] < low_) {
             if (sorted_) return false;
             continue;
+        }
+        if (step.near) {
+            // A row of other cells is found with these, or not.
+            uint64_t own = 0;
+            if (!hash_of(plan_.indexes[step.index], words, own) || own != hash) continue;
         }
         if (step.order && partition_of(words) == partition_of(current_.data())) {
             bound_[step.level] = words;

@@ -53,6 +53,10 @@ public:
     void used_ids(std::vector<int64_t>&) const override {}
     void dump(Writer& out) const override;
     void load(Reader& in) override;
+    // Write or read the notes of needed rows, which the state of a search does without: they save work, and a budget of work
+    // must not depend on a restart.
+    void dump_notes(Writer& out) const;
+    void load_notes(Reader& in);
     int64_t bytes() const override;
     // Count the events that are kept and whose window is not over.
     int64_t partial_matches(int64_t clock) const override;
@@ -97,7 +101,7 @@ private:
     bool hash_of(const SearchIndex& index, const int64_t* row, uint64_t& hash) const;
     void free_before(int64_t low);
     bool search(size_t number);
-    bool search_chain(const SearchStep& step, size_t number, int64_t from, int64_t above, int64_t below);
+    bool search_chain(const SearchStep& step, size_t number, int64_t from, uint64_t hash, int64_t above, int64_t below);
     bool search_cells(const SearchStep& step, size_t number, size_t part, uint64_t hash, int64_t above, int64_t below);
     bool search_all(const SearchStep& step, size_t number, int64_t above, int64_t below);
     Tried try_row(const SearchStep& step, size_t number, int64_t at);

@@ -59,6 +59,7 @@ struct SearchStep {
     int32_t below;         // the next earlier one that is bound; -1: none
     uint32_t index;        // its rows are found through this index
     bool follows;          // the row of `above` has a link to the last row of the index before it
+    bool near;             // the key has a band
     bool greedy;           // if the search fails from a row, it fails from all earlier ones
     int32_t failures;      // where rows from which the search has failed are noted; -1: that depends on other rows
     std::vector<SearchLink> links;   // the key of the index

@@ -48,4 +48,24 @@ void SearchEngine::dump(Writer& out) const { fields(*this, out); }
 
 void SearchEngine::load(Reader& in) { fields(*this, in); }
 
+void SearchEngine::dump_notes(Writer& out) const {
+    std::vector<int64_t> notes;
+    for (int64_t number = begin_; number < end_; ++number) {
+        const int64_t* const words = row(number);
+        if (number < parts_[partition_of(words)].since) continue;
+        notes.insert(notes.end(), words + first_need_, words + first_value_);
+    }
+    out.items(notes);
+}
+
+void SearchEngine::load_notes(Reader& in) {
+    std::vector<int64_t> notes;
+    in.items(notes);
+    if (notes.size() != static_cast<size_t>(end_ - begin_) * plan_.needs) bad_state("notes of rows");
+    for (int64_t number = begin_; number < end_; ++number) {
+        std::copy_n(notes.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(number - begin_) * plan_.needs),
+                    plan_.needs, row(number) + first_need_);
+    }
+}
+
 }  // namespace acep
