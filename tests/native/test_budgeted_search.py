@@ -111,7 +111,7 @@ def test_half_of_the_work_is_kept_to() -> None:
         low, high = found.report.interval
         assert 0.85 * share < found.report.work / exact.report.work < 1.05 * share + rate * AHEAD / exact.report.work
         assert low <= len(found) / len(exact) <= high
-        assert len(found) > 0.5 * share * len(exact)
+        assert len(found) > share * len(exact)
         assert {(point.point, point.best) for point in found} < {(point.point, point.best) for point in exact}
 
 

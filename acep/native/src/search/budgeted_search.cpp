@@ -132,9 +132,9 @@ void BudgetedSearchEngine::choose() {
         extra += part * std::max(costs.mean() - costs.expected(), 0.0);
     }
     if (costs_[0].size() >= few) {
-        // It changes slowly, as a search of a small share stands for many of a time in which few were drawn.
+        // It rises slowly, as a search of a small share stands for many of a time in which few were drawn.
         const double wanted = std::clamp(extra > 0 ? for_samples / extra : most_share, least_share, most_share);
-        share_ += (wanted - share_) / 4;
+        share_ = wanted < share_ ? std::max(wanted, share_ / 4) : share_ + (wanted - share_) / 4;
     }
     planned_ = arrived;
     plan_after_ = std::min(2 * plan_after_, plan_events);
