@@ -36,6 +36,7 @@ PAGES = {
     "drift": ("experiments.overload.drift",),
     "exact": ("experiments.commits.__main__", "experiments/commits/"),
     "first_batch": ("experiments.spark.first_batch",),
+    "frames": ("experiments.frames",),
     "generalisation": ("experiments.overload.generalise",),
     "keys": ("experiments.spark.keys",),
     "long_run": ("experiments.spark.long_run",),
