@@ -115,6 +115,16 @@ def test_half_of_the_work_is_kept_to() -> None:
         assert {(point.point, point.best) for point in found} < {(point.point, point.best) for point in exact}
 
 
+def test_a_very_small_budget_is_exceeded_by_a_few_searches_at_most() -> None:
+    table, query = tied_stream(60_000), acep.parse(TIED)
+    exact = points(table, query)
+    each = exact.report.work / table.column("type").to_pylist().count("B")
+    found = points(table, query, budget=acep.Budget(work=0.01))
+    assert found.report.work <= 0.01 * (table.num_rows + AHEAD) + 8 * each
+    low, high = found.report.interval
+    assert low <= len(found) / len(exact) <= high
+
+
 def test_what_searches_bring_is_learned_by_an_attribute() -> None:
     """Only events with a small k end matches, and the others cost much; a tenth of the work finds most of them."""
     n = 60_000

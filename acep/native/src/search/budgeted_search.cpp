@@ -206,6 +206,13 @@ BudgetedSearchEngine::Limits BudgetedSearchEngine::limits_for(uint32_t partition
     return limits;
 }
 
+// Return the share of searches to the end. Where much more than may be spent ahead is lacking, it is less.
+double BudgetedSearchEngine::share_now() const {
+    const double lacking = -tokens(), most = 2 * overdraft() + allowance_.rate * pace;
+    const double part = lacking > most ? most / lacking : 1.0;
+    return std::max(share_ * part * part, least_share);
+}
+
 // Process an event while the allowance does not suffice for all.
 void BudgetedSearchEngine::decide(uint32_t partition, const Event& event) {
     search_.arrived = arrived;
@@ -215,8 +222,9 @@ void BudgetedSearchEngine::decide(uint32_t partition, const Event& event) {
         Limits limits = limits_for(partition, event.ts);
         if (tokens() < -overdraft()) limits.fill(SearchCosts::no_search);
         if (tokens() < -overdraft() * last_part) limits.back() = SearchCosts::no_search;
-        const bool is_sampled = random() < share_;
-        const double times = 1 / share_;
+        const double share = share_now();
+        const bool is_sampled = random() < share;
+        const double times = 1 / share;
         ++sums_.limited;
         sums_.weights += times;
         if (is_sampled) take_keys(partition, event.ts);

@@ -73,7 +73,7 @@ private:
     static constexpr int64_t first_plan = 256;  // at first
     static constexpr double spread = 8192;  // number of events over which touches that are left, or lacking, are spread
     static constexpr double nearly = 0.9;  // of what may be carried over: enough for an exact run
-    static constexpr double first_share = 1.0 / 8, least_share = 1.0 / 128,
+    static constexpr double first_share = 1.0 / 8, least_share = 0x1p-20,
                             most_share = 1.0 / 2;  // of sampled searches
     static constexpr double few = 64;  // searches to the end from which on their share is set by what they cost
     struct Feature {
@@ -105,6 +105,7 @@ private:
     void decide(uint32_t partition, const Event& event);
     Limits limits_for(uint32_t partition, int64_t now);
     Outcome search_within(uint32_t partition, const Event& event, const Limits& limits);
+    double share_now() const;
     void take_keys(uint32_t partition, int64_t now);
     void note(const Outcome& outcome);
     double random();
