@@ -56,6 +56,11 @@ class Pace:
     learning: float = 0.0  # average seconds in which a policy learns
     rates: list[float] = field(default_factory=list)  # touches per event of the stretches of this batch
     stretch: int = SHORTEST  # the most events of the next stretch
+    each: float = 0.0  # average wall seconds of an event in the native core, while nothing is shed
+    # What was measured while nothing is shed, until it is learned: events, touches, matches, both kinds of seconds; and
+    # around the native core: events, matches, both kinds of seconds.
+    pending: list[float] = field(default_factory=lambda: [0.0] * 5)
+    pending_around: list[float] = field(default_factory=lambda: [0.0] * 4)
 
     def begin(self, events: int, clock: int) -> None:
         """Begin a batch of ``events``, the first of them at time ``clock``."""
@@ -66,9 +71,10 @@ class Pace:
         self._began = _clocks()
         self.rates = []
 
-    def rate(self, events: int, clock: int, *, learns: bool) -> tuple[float, float]:
+    def rate(self, events: int, clock: int, *, learns: bool, is_resting: bool = False) -> tuple[float, float]:
         """Return the budget of the next ``events`` of the batch, which end at time ``clock``: touches per event, and
-        matches in all. ``learns``: a policy learns after them."""
+        matches in all. ``learns``: a policy learns after them. ``is_resting``: nothing has been shed of late; then they
+        may use all the time that is left, if it suffices for the rest of the batch at the speed so far."""
         found = matches = math.inf
         if self.cpu is not None:
             assert self.clock is not None
@@ -77,14 +83,16 @@ class Pace:
             self.clock = clock
             # An overdraft, for example from the learning of a policy, is paid back gradually: without any budget
             # all partial matches would be lost. `_shared` sets aside the time outside the native core.
-            due = max(self.balance - before + before / (SPREAD if before > 0 else LONG), LEAST * income)
+            spread = 1 if is_resting else SPREAD
+            due = max(self.balance - before + before / (spread if before > 0 else LONG), LEAST * income)
             found, matches = self._shared(0, due, events, events)
         if self.latency is not None:
             # The rest of the batch's time is divided equally among its remaining events.
             used = _clocks()[1] - self._began[1]
             rest = self.latency * MARGIN - used - (self.learning if learns else 0.0)
             rest -= self.around[1].match * self._matches
-            both = self._shared(1, rest, self._left, self._events)
+            alone = is_resting and self.each * self._left <= rest
+            both = self._shared(1, rest, events if alone else self._left, self._events)
             found, matches = min(found, both[0]), min(matches, both[1])
         self._left = max(0, self._left - events)
         self.rates.append(found)
@@ -105,8 +113,11 @@ class Pace:
         matches = min(MATCHES * rest / each, max(GROWTH * self.most[1], MATCHES * rest / (MATCH + BESIDE)))
         return touches / max(events, 1), matches
 
-    def measured(self, events: int, touches: float, learning: float, *, matches: int = 0) -> None:
-        """Record the end of a stretch; ``learning`` is the part of its seconds in which policies learned."""
+    def measured(
+        self, events: int, touches: float, learning: float, *, matches: int = 0, is_resting: bool = False
+    ) -> None:
+        """Record the end of a stretch; ``learning`` is the part of its seconds in which policies learned.
+        ``is_resting``: nothing was shed before it. Then the costs are learned from several short stretches together."""
         spent = [now - then for now, then in zip(_clocks(), self._started, strict=True)]
         self._inside = [a + b for a, b in zip(self._inside, spent, strict=True)]
         short = SHORT if self.latency is None else min(SHORT, self.latency / PARTS)
@@ -119,8 +130,16 @@ class Pace:
         if learning > 0:
             self.learning = learning if self.learning == 0 else SMOOTH * self.learning + (1 - SMOOTH) * learning
         self.balance -= spent[0]
-        self.work.learn(events, touches, max(0.0, spent[0] - learning), matches=matches)
-        self.wall.learn(events, touches, max(0.0, spent[1] - learning), matches=matches)
+        speed = spent[1] / events
+        self.each = speed if self.each == 0 else self.each + min(1.0, events / STRETCH) * (speed - self.each)
+        self._rests = is_resting
+        used = [max(0.0, seconds - learning) for seconds in spent]
+        self.pending = [a + b for a, b in zip(self.pending, (events, touches, matches, *used), strict=True)]
+        if not is_resting or self.pending[0] >= SHORTEST:
+            n_events, n_touches, n_matches, *seconds = self.pending
+            for model, took in zip((self.work, self.wall), seconds, strict=True):
+                model.learn(int(n_events), n_touches, took, matches=n_matches)
+            self.pending = [0.0] * 5
         self._matches += matches
         own = matches / events
         self.most = [max(self.most[0], touches / events), max(self.most[1], matches)]
@@ -136,7 +155,14 @@ class Pace:
             outside = max(0.0, (took if ready else min(took, since[k])) - self._inside[k])
             if k == 0:
                 self.balance -= outside
-            self.around[k].learn(self._events, 0, outside, SMOOTH, matches=self._matches)
+            self.pending_around[2 + k] += outside
+        self.pending_around[0] += self._events
+        self.pending_around[1] += self._matches
+        n_events, n_matches, *seconds = self.pending_around
+        if n_events >= SHORTEST or not getattr(self, "_rests", False) or self.around[0].sums[0] == 0:
+            for model, outside in zip(self.around, seconds, strict=True):
+                model.learn(int(n_events), 0, outside, SMOOTH, matches=n_matches)
+            self.pending_around = [0.0] * 4
         if self.cpu is not None:
             self.balance = max(self.balance, -self.cpu * CARRIED)
         self._events = 0

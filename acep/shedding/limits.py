@@ -21,6 +21,7 @@ from acep.storage.sizes import size_in_bytes
 
 __all__ = ["Limits", "checked_seed", "want_a_bound"]
 
+CREDIT = 64  # events whose budget of work is there before the first event
 MOST_MEMORY = 1 << 62  # bytes: larger bounds are lowered to this, to fit 64 bits
 
 
@@ -61,7 +62,9 @@ class Limits:
             )
         learned = known.serve(policy) if known else None
         work = None if self.budget.work is None else self.budget.work * (1 - self.budget.recover)
-        return SheddingController(policy, self.seed + number, work, learned, estimate=self.budget.estimate)
+        return SheddingController(
+            policy, self.seed + number, work, learned, estimate=self.budget.estimate, credit=CREDIT
+        )
 
     def share(self, plans: Sequence[Plan], number: int) -> Limits:
         """Return the limits on plan ``number`` if each of the plans keeps to a part of its own. Raises as :meth:`check`
