@@ -42,14 +42,15 @@ class Budget:
     contiguity (infinite: there may be none). Values given here replace those that ``acep.parse`` or ``acep.regex`` was
     given; ``None`` keeps them.
 
-    ``work`` is the average number of transition evaluations ("touches") per event: evaluated pairs of a partial match
-    and an arc, shedding decisions included. Unused ones are carried over, and the same stream always has the same
-    result. ``cpu`` is the share of a core, relative to the clock of the events; ``speed`` is the factor by which a
-    recorded stream is replayed faster than that clock. ``latency`` is the time for a batch in seconds. ``memory`` is in
-    bytes, a number or ``"64 MB"``; several queries over one stream share it (docs/explanation/best_effort.md says what
-    it counts). ``estimate`` is the share of this budget for estimating the recall (0: no estimate). ``recover``
-    restores all matches of match bundles of which one was found, for that share of the budget (``True``: a quarter);
-    matches are then given when their bundle has ended.
+    ``work`` is the average number of transition evaluations ("touches") per event: evaluated pairs of a partial
+    match and an arc, shedding decisions included. Those of 64 events are there before the first one, unused ones
+    are carried over, and the same stream, cut into the same pushes, always has the same result. ``cpu`` is the
+    share of a core, relative to the clock of the events; ``speed`` is the factor by which a recorded stream is
+    replayed faster than that clock. ``latency`` is the time for a batch in seconds. ``memory`` is in bytes, a
+    number or ``"64 MB"``; several queries over one stream share it (docs/explanation/best_effort.md says what it
+    counts). ``estimate`` is the share of this budget for estimating the recall (0: no estimate). ``recover``
+    restores all matches of match bundles of which one was found, for that share of the budget (``True``: a
+    quarter); matches are then given when their bundle has ended.
 
     Bounds below 1e-9 or above 1e9 are set to these limits.
     Raises :class:`QueryError` for an invalid number, for ``recover`` with a bound on memory or with no other bound, and

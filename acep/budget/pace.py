@@ -66,6 +66,10 @@ class Pace:
     exact: float = 0.0  # average wall seconds per event while nothing is given up
     remark: str = ""  # why the budget cannot be kept, whatever is given up
     shortage: list[float] = field(default_factory=lambda: [0.0, 0.0])  # while short: seconds used, and of the stream
+    # What was measured while nothing is shed, until it is learned: events, touches, matches, both kinds of seconds; and
+    # around the native core: events, matches, both kinds of seconds.
+    pending: list[float] = field(default_factory=lambda: [0.0] * 5)
+    pending_around: list[float] = field(default_factory=lambda: [0.0] * 4)
 
     def begin(self, events: int, clock: int) -> None:
         """Begin a batch of ``events``, the first of them at time ``clock``."""
@@ -158,7 +162,8 @@ class Pace:
         return touches / max(events, 1), matches
 
     def measured(self, events: int, touches: float, learning: float, *, matches: int = 0) -> None:
-        """Record the end of a stretch; ``learning`` is the part of its seconds in which policies learned."""
+        """Record the end of a stretch; ``learning`` is the part of its seconds in which policies learned. While nothing
+        is given up, the costs are learned from several short stretches together."""
         spent = [now - then for now, then in zip(_clocks(), self._started, strict=True)]
         self._inside = [a + b for a, b in zip(self._inside, spent, strict=True)]
         short = SHORT if self.latency is None else min(SHORT, self.latency / PARTS)
@@ -177,8 +182,13 @@ class Pace:
             self.learning = learning if self.learning == 0 else SMOOTH * self.learning + (1 - SMOOTH) * learning
         self.balance -= spent[0]
         self.shortage[0] += spent[0] if self.is_short else 0.0
-        self.work.learn(events, touches, max(0.0, spent[0] - learning), matches=matches)
-        self.wall.learn(events, touches, max(0.0, spent[1] - learning), matches=matches)
+        used = [max(0.0, seconds - learning) for seconds in spent]
+        self.pending = [a + b for a, b in zip(self.pending, (events, touches, matches, *used), strict=True)]
+        if not self._is_free or self.pending[0] >= SHORTEST:
+            n_events, n_touches, n_matches, *seconds = self.pending
+            for model, took in zip((self.work, self.wall), seconds, strict=True):
+                model.learn(int(n_events), n_touches, took, matches=n_matches)
+            self.pending = [0.0] * 5
         self._matches += matches
         own = matches / events
         self.most = [max(self.most[0], touches / events), max(self.most[1], matches)]
@@ -195,7 +205,14 @@ class Pace:
             if k == 0:
                 self.balance -= outside
                 self.shortage[0] += outside if self.is_short else 0.0
-            self.around[k].learn(self._events, 0, outside, SMOOTH, matches=self._matches)
+            self.pending_around[2 + k] += outside
+        self.pending_around[0] += self._events
+        self.pending_around[1] += self._matches
+        n_events, n_matches, *seconds = self.pending_around
+        if n_events >= SHORTEST or not self._is_free or self.around[0].sums[0] == 0:
+            for model, outside in zip(self.around, seconds, strict=True):
+                model.learn(int(n_events), 0, outside, SMOOTH, matches=n_matches)
+            self.pending_around = [0.0] * 4
         if self.cpu is not None:
             self.balance = max(self.balance, -self.cpu * CARRIED)
         self._events = 0

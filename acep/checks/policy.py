@@ -120,6 +120,7 @@ class Run:
         self.told.append(self.watched)
         self.effort = SheddingController(self.watched, self.seed, self.rate, learned=self.learned, length=self.length)
         self.session = NativeSession([self.case.plan], [self.case.engine], {0: self.effort})
+        self.session.ignore_future()  # so that batches make no difference
 
     def over(self, parts: Iterable[Batch]) -> Run:
         """Run the events, which come in these parts."""

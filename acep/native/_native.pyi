@@ -153,7 +153,9 @@ class Session:
         hold: bool = False,  # no time passes: the events may be older than earlier ones, of partitions that were reset
         again: int = 0,  # how many of the first rows are matched again
         last: bool = False,  # no event comes after the batch
-    ) -> int: ...  # the row to go on with: one before the last where so many matches wait to be taken
+        stop: int = 0,  # the row before which it ends, though later ones tell what comes; 0: at the end
+        alert: bool = False,  # end where a plan under a budget begins to watch its partial matches
+    ) -> int: ...  # the row to go on with: one before `stop` where so many matches wait to be taken, or where it ended
     def reset(  # the partitions of the first rows
         self,
         ts: Words,
@@ -180,7 +182,14 @@ class Session:
         self, engine: int, shedding_table: dict[str, Any]
     ) -> None: ...  # acep.learning.shedding_table.Orders.for_core
     def shadow_sample(self, engine: int, share: int) -> None: ...  # of 2**32 units
-    def allow(self, engine: int, rate: float, carried: float) -> None: ...  # touches an event; negative: no bound
+    # Touches an event (negative: no bound), the most unused ones to carry over, and more of them at once.
+    def allow(self, engine: int, rate: float, carried: float, credit: float = 0.0) -> None: ...
+    # Whether it has just woken, and by what it is judged whether the known future pays, which `dump` leaves out.
+    def watching_state(self, engine: int) -> bytes: ...
+    def load_watching_state(self, engine: int, state: bytes) -> None: ...
+    def rests(self, engine: int) -> bool: ...  # partial matches are not watched, as tokens suffice
+    def spent(self, engine: int) -> int: ...  # touches, shedding decisions included
+    def woke(self, engine: int) -> bool: ...  # whether it has begun to watch partial matches since the last call
     def allow_matches(self, engine: int, most: int) -> None: ...  # from now on, beside one for each match point
     def walked(self, engine: int) -> int: ...  # how many matches were made, before any choice among them
     def bound_memory(self, engine: int, most: int) -> None: ...

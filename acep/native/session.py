@@ -232,7 +232,7 @@ class NativeSession:
             ) from None
 
     def ignore_future(self) -> None:
-        """Make partial matches whatever later events of a batch say, as is done under a budget."""
+        """Make partial matches whatever later events of a batch say, so that the work does not depend on batches."""
         self._session.take_ways(WAYS[0], NEVER)
 
     def push(self, batch: Batch) -> None:
@@ -240,7 +240,7 @@ class NativeSession:
         if not len(batch):
             return
         if self.budget.efforts:
-            self.budget.push(batch)
+            self.budget.push(batch, last=self.is_last)
         else:
             self._session.push(*self._encoder.words(batch), last=self.is_last)
 

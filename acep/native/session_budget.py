@@ -23,6 +23,7 @@ from acep.shedding.search_sampler import SearchSampler
 
 __all__ = ["Effort", "SessionBudget"]
 
+BLOCK = 256  # events between two places where policies follow, wherever batches end
 BESIDE = 8  # texts and ids get one part in so many of the memory
 ROUNDS = 8  # attempts to shed partial matches to make room for texts
 MOST = 2**62  # matches
@@ -61,12 +62,13 @@ class SessionBudget:
         for number, recovery in self.recoveries.items():
             self.choosing[number].reconciliation = recovery.reconciliation
 
-    def push(self, batch: Batch) -> None:
-        """Push events in stretches, each up to the next time that a policy or a recovery has something to do."""
+    def push(self, batch: Batch, *, last: bool = False) -> None:
+        """Push events in stretches, each up to the next time that a policy or a recovery has something to do. ``last``:
+        no event comes after them."""
         if self.pace is not None:
             self.pace.begin(len(batch), int(batch.ts[0]))
         before = self.encoder.arrived
-        self._push(self.encoder.words(batch), 0, before)
+        self._push(self.encoder.words(batch), 0, before, last=last)
         if self.pace is not None and self.pace.remark and not self.is_warned:
             self.is_warned = True
             warn_caller(self.pace.remark, DataWarning)
@@ -127,40 +129,51 @@ class SessionBudget:
                 if effort.due(before):
                     effort.look(self.core, before)
 
-    def _push(self, words: Pushed, at: int, before: int) -> None:
-        """Push the rows from ``at`` on; ``before`` events have come before these."""
+    def _push(self, words: Pushed, at: int, before: int, *, last: bool = False) -> None:
+        """Push the rows from ``at`` on; ``before`` events have come before these. ``last``: none comes after."""
         many, before = len(words[0]), before - at
         cuts = [*self.efforts.values(), *self.recoveries.values()]
         while at < many:
             upto = min([many, *(at + one.left(before + at) for one in cuts)])
             upto = upto if self.pace is None else min(upto, at + self.pace.stretch)
-            self._stretch(words, slice(at, upto), before + upto)
+            upto = self._stretch(words, slice(at, upto), before, last=last)
             for number, recovery in self.recoveries.items():
                 self._recover(number, recovery, rows_of(words, slice(at, upto)), before + upto)
             at = upto
         if self.memory is not None:
             self._fit(self.memory)
 
-    def _stretch(self, words: Pushed, rows: slice, events: int) -> None:
-        """Push some rows of a batch, up to event number ``events``; policies whose epoch ends there learn."""
-        core, looks = self.core, [effort for effort in self.efforts.values() if effort.due(events)]
-        many = int(rows.stop - rows.start)
+    def _stretch(self, words: Pushed, rows: slice, before: int, *, last: bool) -> int:
+        """Push some rows of a batch, whose row 0 has ``before`` events before it; policies whose epoch ends there
+        learn. Return the row at which it ended, as policies follow where tokens run short."""
+        core, at = self.core, int(rows.start)
         if self.pace is None:
-            core.push(*rows_of(words, rows))
-            for effort in looks:
-                effort.look(core, events)
-            return
+            upto = core.push(*words, at, last=last, stop=rows.stop, alert=True)
+            self._look_after(upto + before)
+            return upto
+        many, events = int(rows.stop - rows.start), before + rows.stop
         learns = any(effort.ends(events) for effort in self.choosing.values())
-        rate, matches = self.pace.rate(many, int(words[0][rows.stop - 1]), learns=learns)
+        is_resting = self._rests
+        rate, matches = self.pace.rate(many, int(words[0][rows.stop - 1]), learns=learns and not is_resting)
         touches, walked = self._touches, self.walked
-        self.allow(rate, many, matches)
-        core.push(*rows_of(words, rows))
+        self.allow(rate, many, matches, ahead=is_resting)
+        upto = core.push(*words, at, last=last, stop=rows.stop, alert=True)
+        size = upto - at
         touches, walked, took = self._touches - touches, self.walked - walked, self.learning
-        if rate < 1 and touches >= USED * rate * many:
-            self.starved += many
-        for effort in looks:
-            effort.look(core, events)
-        self.pace.measured(many, touches, self.learning - took, matches=walked)
+        if rate < 1 and touches >= USED * rate * size:
+            self.starved += size
+        self._look_after(upto + before)
+        self.pace.measured(size, touches, self.learning - took, matches=walked)
+        return upto
+
+    def _look_after(self, events: int) -> None:
+        """Let policies look after ``events`` in all, if they are due, and follow where tokens have run short."""
+        for effort in self.efforts.values():
+            if effort.due(events):
+                effort.look(self.core, events)
+        if self.revisable or events % BLOCK == 0:
+            for effort in self.choosing.values():
+                effort.follow(self.core, events)
 
     def _recover(self, number: int, recovery: Recovery, rows: Pushed, events: int) -> None:
         """Pass the matches found in some rows, the last being event number ``events``, to the recovery of bundles."""
@@ -185,14 +198,23 @@ class SessionBudget:
             if effort.events < self.encoder.arrived:
                 effort.learn(self.core, self.encoder.arrived)
 
-    def allow(self, rate: float, events: int, matches: float) -> None:
-        """Allow all plans together ``rate`` touches for each of the next ``events``, and so many ``matches``."""
+    @property
+    def _rests(self) -> bool:
+        """Return whether no plan's partial matches are watched, as there is enough allowance."""
+        return all(isinstance(e, SheddingController) and e.rests(self.core) for e in self.efforts.values())
+
+    def allow(self, rate: float, events: int, matches: float, *, ahead: bool = False) -> None:
+        """Allow all plans together ``rate`` touches for each of the next ``events``, and so many ``matches``.
+        ``ahead``: half of the touches are there at once."""
         most = int(min(matches / len(self.efforts), MOST)) if self.efforts else 0
         for number, effort in self.efforts.items():
             own = rate / len(self.efforts)
             if number in self.recoveries:
                 own = self.recoveries[number].allow(own, events)
-            effort.allow(self.core, own, events)
+            if isinstance(effort, SheddingController):
+                effort.allow(self.core, own, events, ahead=ahead)
+            else:
+                effort.allow(self.core, own, events)
             self.core.allow_matches(number, most)
 
     @property
@@ -292,6 +314,7 @@ class SessionBudget:
             "efforts": {str(number): effort.dump() for number, effort in self.efforts.items()},
             "pace": None if self.pace is None else self.pace.dump(),
             "recoveries": {str(number): recovery.dump() for number, recovery in self.recoveries.items()},
+            "watching": {str(number): self.core.watching_state(number) for number in self.choosing},
             **({"again": [self.encoder.repeated, self.left_out]} if self.revisable else {}),
             # States of before have none of these.
             **({"starved": self.starved} if self.starved else {}),
@@ -314,6 +337,8 @@ class SessionBudget:
             effort.load(self.core, data["efforts"][str(number)])
         for number, recovery in self.recoveries.items():
             recovery.load(data["recoveries"][str(number)])
+        for number in self.choosing if "watching" in data else []:  # states of before have none
+            self.core.load_watching_state(number, data["watching"][str(number)])
         self.starved, self.match_memory = int(data.get("starved", 0)), int(data.get("match_memory", 0))
         if not 0 <= self.starved <= self.encoder.events or self.match_memory < 0:
             raise ValueError("starved")

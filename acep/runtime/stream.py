@@ -156,7 +156,7 @@ class Stream:
             self._session.is_last = True
 
     def ignore_future(self) -> None:
-        """Make partial matches whatever later events of a batch say, as is done under a budget."""
+        """Make partial matches whatever later events of a batch say, so that the work does not depend on batches."""
         if self._session is not None:
             self._session.ignore_future()
 

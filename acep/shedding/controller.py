@@ -34,7 +34,7 @@ LEARNED = 2  # factor on the length of all epochs of a policy that begins with a
 LOOK = 8192  # events between two checks of the yield
 EPOCH_AFTER_DRIFT = 4096  # length of the epoch after detected drift,
 SLOWLY = 4  # and each next one is longer by 1/SLOWLY
-CALM_EPOCH = 32_768  # while the budget is far from used up, and nothing is dropped or logged
+CALM_EPOCH = 32_768  # while tokens suffice, and nothing is dropped or logged
 LEAST_RATE = 0.01  # the least touches per event reported to a policy
 LEAST_POOL = 1 << 16  # bytes for partial matches
 CARRIED = 16_384  # the most events whose unused budget is carried over
@@ -70,6 +70,7 @@ class SheddingController:
     beside: int = 0  # bytes of the memory that texts take
     trajectories: int | None = None
     estimate: float = 0.0  # share of the budget for shadow samples that estimate the recall
+    credit: float = 0.0  # events whose budget is there before the first one
     context: PolicyContext = field(init=False)
     number: int = field(init=False)
     shedding_table: SheddingTable = field(init=False)
@@ -94,7 +95,8 @@ class SheddingController:
         self.number, self.context = number, context
         self.seen = SampledUnits(context.span, context.counted)
         core.start_shedding(number, self.seed % 2**64)
-        core.allow(number, -1.0 if self.rate is None else self.rate, (self.rate or 0.0) * CARRIED)
+        rate = self.rate or 0.0
+        core.allow(number, -1.0 if self.rate is None else rate, rate * CARRIED, rate * self.credit)
         with self._blaming_policy("begin"):
             shedding_table = self.policy.begin(context, self.seed)
             if self.learned is None:
@@ -154,14 +156,19 @@ class SheddingController:
                 code="option_invalid",
             ) from None
 
-    def allow(self, core: NativeCore, rate: float, events: int) -> None:
-        """Allow ``rate`` touches for each of the next ``events``, but no more than :attr:`rate`."""
+    def allow(self, core: NativeCore, rate: float, events: int, *, ahead: bool = False) -> None:
+        """Allow ``rate`` touches for each of the next ``events``, but no more than :attr:`rate`. ``ahead``: half of
+        what time permits is there at once."""
+        limit = rate
         rate, carried = allowance(self.rate, rate, events)
         if self.events == self.granted == 0 and self.shedding_table.prices:
             self._apply(core, self.shedding_table, rate)
             self.yield_monitor = YieldMonitor(self.shedding_table.found(rate))
         self.granted += rate * events
-        core.allow(self.number, rate, carried)
+        if ahead and rate == limit:
+            core.allow(self.number, rate / 2, rate * events, rate / 2 * events)
+        else:
+            core.allow(self.number, rate, carried)
 
     def lend(self, core: NativeCore, more: float) -> None:
         """Allow ``more`` touches per event beyond :attr:`rate` from now on."""
@@ -170,7 +177,11 @@ class SheddingController:
 
     def touches(self, core: NativeCore) -> int:
         """Return the touches spent so far, shedding decisions included."""
-        return int(core.shedding_counts(self.number)["spent"])
+        return core.spent(self.number)
+
+    def rests(self, core: NativeCore) -> bool:
+        """Return whether partial matches are not watched, as there is enough allowance."""
+        return core.rests(self.number)
 
     def short(self, core: NativeCore) -> bool:
         """Return whether the allowance is insufficient now, so that partial matches are shed."""
@@ -231,7 +242,7 @@ class SheddingController:
         points, clock = core.shadow_points(self.number), int(counts["clock"])
         rows = (points, clock) if self.reconciliation is None else self.reconciliation.release(clock)
         self.seen = self.seen.then(*rows)
-        if counts["calm"]:  # nothing was logged: there is nothing to learn
+        if counts["calm"] and not counts["logged"]:  # there is nothing to learn
             self._begin_epoch(events, counts)
             self.length = min(2 * self.length, CALM_EPOCH)
             self._bound(core)
@@ -258,6 +269,15 @@ class SheddingController:
             self._apply(core, self.policy.learn(epoch))
         self._bound(core)
         self.seconds += time.process_time() - began
+
+    def follow(self, core: NativeCore, events: int) -> None:
+        """Begin an epoch after ``events`` in all if tokens have run short, so that the policy soon learns."""
+        if not core.woke(self.number) or self.events == 0:
+            return
+        counts = core.shedding_counts(self.number)
+        self._begin_epoch(events, counts)
+        self.looked = int(counts["points"]), int(counts["spent"])  # nothing was counted before
+        self.length = min(self.length, self.longest, FIRST_EPOCH)
 
     def _begin_epoch(self, events: int, counts: Mapping[str, Any]) -> None:
         self.events, self.granted = events, 0.0

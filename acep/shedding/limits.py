@@ -22,6 +22,7 @@ from acep.storage.sizes import size_in_bytes
 
 __all__ = ["Limits", "checked_seed", "want_a_bound"]
 
+CREDIT = 64  # events whose budget of work is there before the first event
 MOST_MEMORY = 1 << 62  # bytes: larger bounds are lowered to this, to fit 64 bits
 
 
@@ -62,7 +63,9 @@ class Limits:
             )
         learned = known.serve(policy) if known else None
         work = None if self.budget.work is None else self.budget.work * (1 - self.budget.recover)
-        return SheddingController(policy, self.seed + number, work, learned, estimate=self.budget.estimate)
+        return SheddingController(
+            policy, self.seed + number, work, learned, estimate=self.budget.estimate, credit=CREDIT
+        )
 
     def searches(self, plan: Plan) -> bool:
         """Return whether match points may be searched for, as nothing that is asked is about partial matches."""

@@ -89,6 +89,7 @@ def learn_offline(
 def _session(plan: Plan, engine: str, effort: SheddingController) -> NativeSession:
     """Make a session for match points alone: there may be very many matches, so none is made."""
     session = NativeSession([plan], [engine], {0: effort})
+    session.ignore_future()  # what is learned serves streams in batches of any size
     if alone(engine) == "nodes":
         session.tally(0, "points")
     return session

@@ -234,7 +234,7 @@ def _stream(
     stream = TableStream(query, StreamOptions(**columns, **options))
     stream.prepare(table.schema, output)
     if stream.stream is not None:
-        stream.stream.ignore_future()  # as a run under a budget does, with whose work that of this one is compared
+        stream.stream.ignore_future()  # so that batches of any size need no more
     return stream
 
 

@@ -159,7 +159,7 @@ def run(held: Stream, engine: str, effort: SheddingController | None = None) -> 
 
 def _session(plan: Plan, engine: str, effort: SheddingController | None) -> NativeSession:
     session = NativeSession([plan], [engine], {} if effort is None else {0: effort})
-    session.ignore_future()  # an exact run does the work of a run under a budget
+    session.ignore_future()  # figures that do not depend on batches
     return session
 
 

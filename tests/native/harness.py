@@ -116,14 +116,19 @@ def controlled(
     rate: float | None,
     *,
     recovery: tuple[float, float] | None = None,
+    future: bool = False,
     **options: Any,
 ) -> NativeSession:
     """A session under an allowance of so many touches an event, and under one to recover bundles: a share, and so many
-    more touches. ``options`` are those of :class:`SheddingController`."""
+    more touches. ``options`` are those of :class:`SheddingController`.
+    ``future``: what a batch tells of later events is used where it pays, so that results depend on the batches."""
     chosen = POLICIES[policy]() if isinstance(policy, str) else policy
     controller = SheddingController(chosen, options.pop("seed", 0), rate, **options)
     recoveries = {} if recovery is None else {0: Recovery(*recovery)}
-    return session_of(plan, engine, efforts={0: controller}, recoveries=recoveries)
+    session = session_of(plan, engine, efforts={0: controller}, recoveries=recoveries)
+    if not future:
+        session.ignore_future()
+    return session
 
 
 def restarted(session: NativeSession, begin: Callable[[], NativeSession]) -> NativeSession:

@@ -52,7 +52,7 @@ class Known:
     @cached_property
     def exact(self) -> tuple[dict[Point, int], float]:
         session = session_of(self.plan, self.engine)
-        session._session.take_ways(0, 1)  # a run under a budget does not use what the rest of a batch tells
+        session.ignore_future()  # as the runs under a budget
         return run(session, self.batch), session.counts(0).touches / len(self.batch)
 
     @property
@@ -158,6 +158,7 @@ def census(case: Known, rate: float) -> tuple[NativeSession, dict[Point, int], A
     """A run with a census, what it found, and the rows of the census."""
     controller = Census(POLICIES["newest"](), 3, rate, estimate=0.5)
     session = session_of(case.plan, case.engine, efforts={0: controller})
+    session.ignore_future()
     return session, run(session, case.batch), controller.rows
 
 

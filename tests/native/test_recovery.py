@@ -16,6 +16,7 @@ import pytest
 
 import acep
 from acep.errors import QueryError, SnapshotError
+from acep.native.session import NEVER
 from tests.binomial import not_less
 from tests.case_counts import CaseCounts
 from tests.native import harness
@@ -83,7 +84,8 @@ def test_whole_bundles_are_found(share: float, policy: str) -> None:
         assert match(share, policy=policy, more={"recover": 0.3}, output=output) == wanted
 
 
-def test_a_matcher_that_recovers_bundles_is_restored() -> None:
+def test_a_matcher_that_recovers_bundles_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("acep.native.session.WAYS", (0, NEVER))  # what a batch tells depends on how the stream is cut
     query = {"q": QUERY, "other": acep.regex("AAB", within=9, by="k")}
     budget, table = acep.Budget(work=9, recover=0.3), stream()
     how: dict[str, Any] = {"budget": budget, "id": "name", "policy": "newest", "seed": 3}
@@ -226,6 +228,6 @@ def test_the_estimated_recall_includes_what_was_recovered(cases: CaseCounts) -> 
 
 
 def test_under_the_policy_clear_a_report_is_exact_only_if_all_is_found() -> None:
-    found = [match(share, policy="clear") for share in (1.05, 1.1, 1.2, 4.0)]
+    found = [match(share, policy="clear") for share in (0.8, 0.95, 1.2, 4.0)]
     assert [one.report.exact for one in found] == [one.count() == len(exact()) for one in found]
     assert [one.report.exact for one in found].count(False) >= 2

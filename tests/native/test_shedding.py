@@ -140,7 +140,7 @@ def rising(events: int, crowd: int) -> tuple[Plan, Batch, Batch]:
 def run(plan: Plan, batch: Batch, rate: float | None, policy: Asked | None) -> tuple[int, int, Counter[Any]]:
     """Touches, nodes, and what was found."""
     session = session_of(plan, "nodes") if policy is None else controlled(plan, "nodes", policy, rate)
-    session._session.take_ways(0, 1)  # a run under a budget does not use what the rest of a batch tells
+    session.ignore_future()
     session.push(batch)
     session.finish()
     nodes, touches, _ = session._session.work(0)

@@ -232,6 +232,13 @@ public:
         moved();
     }
 
+    // Remove the last slots of each node.
+    void narrow(uint32_t slots, uint32_t fewer) {
+        if (empty()) return release();
+        rebuild(slots, slots - fewer, capacity_);
+        moved();
+    }
+
     // Keep the nodes for which `wanted(index)` holds, and move them to the front of the buffer.
     template <class Wanted>
     void keep(uint32_t slots, Wanted&& wanted) {
@@ -274,18 +281,19 @@ private:
         each_column(slots, [=](auto* column) { std::copy_n(column + from, count, column + to); });
     }
     void resize(uint32_t slots, uint32_t wanted) { rebuild(slots, slots, wanted); }
-    void rebuild(uint32_t slots, uint32_t wider, uint32_t wanted) {
+    // Move the nodes to a buffer with room for `wanted` of them, with `others` slots in place of `slots`.
+    void rebuild(uint32_t slots, uint32_t others, uint32_t wanted) {
         NodeList larger;
         larger.capacity_ = wanted;
-        larger.bytes_.resize((3 + size_t{wider}) * wanted * sizeof(int64_t) + size_t{wider} * wanted);
+        larger.bytes_.resize((3 + size_t{others}) * wanted * sizeof(int64_t) + size_t{others} * wanted);
         if (end != 0) {
             std::memcpy(larger.starts(), starts(), end * sizeof(int64_t));
             std::memcpy(larger.positions(), positions(), end * sizeof(int64_t));
             std::memcpy(larger.cells(), cells(), end * sizeof(uint32_t));
             std::memcpy(larger.errors(), errors(), end * sizeof(int32_t));
-            for (uint32_t s = 0; s < slots; ++s) {
+            for (uint32_t s = 0; s < std::min(slots, others); ++s) {
                 std::memcpy(larger.slot(s), slot(s), end * sizeof(int64_t));
-                std::memcpy(larger.tags(s, wider), tags(s, slots), end);
+                std::memcpy(larger.tags(s, others), tags(s, slots), end);
             }
         }
         bytes_.swap(larger.bytes_);

@@ -409,6 +409,30 @@ bool KnownFuture::passes_cut(const Cut& cut, NodeList& list, uint32_t slots, uin
     return false;
 }
 
+template <class Archive>
+void KnownFuture::fields(auto& self, Archive& archive) {
+    constexpr int64_t most = int64_t{1} << 60;
+    auto size = static_cast<int64_t>(self.size_), stretch = static_cast<int64_t>(self.stretch_),
+         limit = static_cast<int64_t>(self.limit_);
+    archive.within(-1, most, self.stream_row_);
+    archive.within(0, int64_t{1} << 32, size, stretch, limit);
+    archive.within(0, most, self.resumes_, self.nodes_before_, self.row_before_, self.entered_, self.asked_,
+                   self.spared_);
+    archive.within(1, most_rests + 1, self.rests_);
+    for (auto& binding : self.bindings_) {
+        for (auto& cut : binding.cuts) Trial::fields(cut.trial, archive, Trial::size - 1);
+    }
+    if constexpr (Archive::reads) {
+        self.batch_ = nullptr;
+        self.size_ = static_cast<size_t>(size);
+        self.stretch_ = static_cast<size_t>(stretch);
+        self.from_ = self.limit_ = static_cast<size_t>(limit);
+    }
+}
+
+void KnownFuture::fields(Writer& out) const { fields(*this, out); }
+void KnownFuture::fields(Reader& in) { fields(*this, in); }
+
 int64_t KnownFuture::bytes() const {
     int64_t total = heap_bytes(ends_, words_, ahead_);
     for (const RowsAhead& rows : ahead_) total += rows.bytes();

@@ -13,6 +13,7 @@
 
 #include "chains/node_list.hpp"
 #include "common/columns.hpp"
+#include "common/state.hpp"
 #include "nodes/nodes_merging.hpp"
 #include "nodes/register_keys.hpp"
 #include "plan/event_classifier.hpp"
@@ -92,8 +93,13 @@ public:
     }
     void forget() { from_ = limit_ = 0; }
     int64_t bytes() const;
+    // Write or read by what it is judged whether it pays. No rows are known after reading.
+    void fields(Writer& out) const;
+    void fields(Reader& in);
 
 private:
+    template <class Archive>
+    static void fields(auto& self, Archive& archive);
     // How a register of a new partial match is set.
     struct Setting {
         enum Way : uint8_t { copied, read } way;

@@ -45,7 +45,7 @@ void NodeEngine::take_ways(Taking index, Taking future) {
 
 void NodeEngine::expect(const Batch& batch, size_t from, int64_t stream_row, bool last) {
     if (!future_) return;
-    if (stream_row < 0 || shed_ || resting_ || bounded()) return future_->forget();
+    if (stream_row < 0 || bounded()) return future_->forget();
     future_->look(batch, from, stream_row, last, work_.nodes);
 }
 
@@ -246,7 +246,9 @@ void NodeEngine::event(uint32_t partition, const Event& event) {
         if (!tables_.timed()) free_expired(event.ts);
         if (parts_.size() <= partition) parts_.resize(partition + 1);
         Part& part = parts_[partition];
-        if (!replaces_ || shed_ || resting_ || !replace(part, partition, event)) look(part, partition, event);
+        if (!replaces_ || !may_replace_all(part, partition, event) || !replace(part, partition, event)) {
+            look(part, partition, event);
+        }
         return;
     }
     make_way(event.ts);
@@ -261,6 +263,20 @@ void NodeEngine::event(uint32_t partition, const Event& event) {
     memory_.coming = memory_.coming_made = 0;
     if (bytes() + partitions_.bytes() > memory_.most) squeeze();
     memory_.peak = std::max(memory_.peak, bytes() + partitions_.bytes());
+}
+
+// Return whether the budget allows an event to replace all nodes of a partition.
+bool NodeEngine::may_replace_all(Part& part, uint32_t partition, const Event& event) {
+    if (!resting_) return !shed_;
+    admission_.nodes_before = work_.nodes;
+    resting_->arrive(partition, arrived, work_.touches, again);
+    if (resting_->changed()) look_at_allowance();
+    size_t touches = 0;
+    for (const Turn& turn : turns(event.pattern)) {
+        const size_t nodes = turn.state == 0 ? 1 : part.lists.empty() ? 0 : part.lists[turn.state].size();
+        touches += nodes * turn.arcs.size();
+    }
+    return suffices(touches);
 }
 
 // Note the event as the last one of its partition.
@@ -282,6 +298,7 @@ void NodeEngine::look(Part& part, uint32_t partition, const Event& event) {
     admission_.nodes_before = work_.nodes;
     memory_.given_before = output_.given();
     if (shedding() != nullptr) shedding()->arrive(partition, arrived, work_.touches, again);
+    if (shed_ && !bounded() && !again && shed_->calm()) rest(key(event));
     if (resting_) {
         if (resting_->changed()) look_at_allowance();
         if (!suffices(0)) wake(key(event));
@@ -453,7 +470,7 @@ void NodeEngine::forget(uint32_t partition) {
         if (bounded()) memory_.held = memory_.held - held(parts_[partition]);
         parts_[partition] = Part{};
     }
-    if (shed_) shed_->forget(partition);
+    if (shedding() != nullptr) shedding()->forget(partition);
     if (completion_) completion_->forget(partition);
 }
 

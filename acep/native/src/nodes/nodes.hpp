@@ -49,8 +49,8 @@ public:
     // Return those of all arcs that have such a comparison.
     std::vector<ArcKey> arc_keys() const;
     // Return whether it can ask what a batch tells of the events after one.
-    bool foresees() const { return future_ != nullptr && !shedding() && !bounded(); }
-    bool knows(const Event& event) const override { return future_ && !shed_ && future_->knows(event); }
+    bool foresees() const { return future_ != nullptr && !bounded(); }
+    bool knows(const Event& event) const override { return future_ && future_->knows(event); }
     int64_t bytes() const override;
     int64_t partial_matches(int64_t clock) const override { return partial_matches_in({}, clock); }
     // The same in some states only, or in all of them if none is given.
@@ -61,6 +61,8 @@ public:
     // Return the object that sheds. The first call makes it, and must come before any event.
     Shedding& shed(uint64_t seed = 0);
     void order(SheddingTable table);
+    // The known future, by which it is judged whether it pays; null where it can tell nothing.
+    KnownFuture* future() { return future_.get(); }
     int64_t clock() const { return clock_; }
     // Hold at most `bytes` from now on, including the partitions, and give up nodes for it (nodes_memory.cpp).
     // Throw std::invalid_argument if `bytes` is negative, or if complete runs wait, whose memory has no bound.
@@ -91,6 +93,9 @@ public:
     // Return the number of slots that shedding adds to each node now.
     uint32_t hidden() const { return admission_.hidden; }
     bool rests() const { return resting_ != nullptr; }
+    bool woke() const override { return admission_.woke; }
+    // Set whether it has woken and the policy was not told yet; return whether it was so before.
+    bool set_woke(bool woke) { return std::exchange(admission_.woke, woke); }
     // Keep the data for shedding with each node from now on, as nodes may have to be dropped.
     void rouse() {
         if (resting_) wake(clock_);
@@ -174,6 +179,7 @@ private:
     void add_arc(Arc arc);
     void compact(int64_t oldest = NEVER + 1);
     void free_expired(int64_t clock);
+    bool may_replace_all(Part& part, uint32_t partition, const Event& event);
     void meet(Part& part, const Event& event);
     void look(Part& part, uint32_t partition, const Event& event);
     // Return whether there is a bound on bytes. Then decisions depend on the bytes that the content may take, not on
@@ -347,6 +353,7 @@ private:
     double each_touch() const;
     static constexpr double most_room = 1e15;
     void wake(int64_t now);
+    void rest(int64_t now);
     void widen(NodeList& list, uint32_t state, int64_t low, int64_t now);
     void distinct(size_t first);
     void tell(NodeList& nodes, uint32_t row, uint32_t state);
@@ -394,7 +401,7 @@ private:
     MemoryBudget memory_;
     NodeAdmission admission_;
     std::unique_ptr<Shedding> shed_;  // if nodes may have to be dropped
-    std::unique_ptr<Shedding> resting_;  // the same while the budget is sufficient: nodes have no extra slots
+    std::unique_ptr<Shedding> resting_;  // the same while tokens are left: nodes have no extra slots
     std::unique_ptr<KnownFuture> future_;  // if it can tell anything
     std::unique_ptr<Dominance> dominance_;  // if only match points are asked for
     std::unique_ptr<Completion> completion_;  // if complete runs are not written directly

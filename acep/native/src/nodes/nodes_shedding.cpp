@@ -30,16 +30,17 @@ double NodeEngine::each_touch() const { return dominance_ ? 20 : 1; }
 
 // Update `admission_.sufficient`. While nothing else changes, the budget only grows, so this bound stays safe.
 void NodeEngine::look_at_allowance() {
-    const double room = resting_->tokens() / each_touch();
+    const double room = (resting_->tokens() - resting_->kept_for_learning()) / each_touch();
     admission_.sufficient =
-        resting_->calm() && room > 0 ? work_.touches + static_cast<int64_t>(std::min(room, most_room)) : -1;
+        resting_->may_rest() && room > 0 ? work_.touches + static_cast<int64_t>(std::min(room, most_room)) : -1;
 }
 
 bool NodeEngine::suffices_still(size_t touches) {
     resting_->touched(work_.touches);
     look_at_allowance();
     const auto made = static_cast<double>(work_.nodes - admission_.nodes_before);
-    return resting_->calm() && resting_->tokens() >= each_touch() * (static_cast<double>(touches) + made);
+    return resting_->may_rest() &&
+           resting_->tokens() - resting_->kept_for_learning() >= each_touch() * (static_cast<double>(touches) + made);
 }
 
 // Start shedding, as the budget may be insufficient: nodes get the extra slots. Existing ones get default values there.
@@ -47,6 +48,8 @@ void NodeEngine::wake(int64_t now) {
     shed_ = std::move(resting_);
     shed_->alert();
     admission_.hidden = Shedding::hidden;
+    admission_.woke = true;
+    for (uint32_t p = 0; p < parts_.size(); ++p) shed_->note_unwatched(p, tables_.counted ? parts_[p].last : now);
     for (uint32_t s = 1; s < tables_.states.size(); ++s) {
         for (Part& part : parts_) {
             if (!part.lists.empty())
@@ -56,6 +59,31 @@ void NodeEngine::wake(int64_t now) {
         tables_.states[s].slots += admission_.hidden;
         framed_[s].resize(tables_.states[s].slots, 0);
     }
+}
+
+// Stop shedding before an event at `now`, as the budget suffices again: nodes lose the extra slots.
+void NodeEngine::rest(int64_t now) {
+    for (uint32_t p = 0; p < parts_.size(); ++p) {
+        Part& part = parts_[p];
+        const int64_t last = tables_.counted ? part.last : now;
+        if (!part.shadow.empty()) stop_sparing(part, last);
+        shed_->lose(p, last);
+        for (uint32_t s = 0; s < part.lists.size(); ++s)
+            drop_expired(part.lists[s], s, earliest(last, tables_.span), last);
+    }
+    shed_->rest();
+    for (uint32_t s = 1; s < tables_.states.size(); ++s) {
+        const uint32_t slots = tables_.states[s].slots;
+        for (Part& part : parts_) {
+            if (!part.lists.empty()) part.lists[s].narrow(slots, admission_.hidden);
+        }
+        made_[s].nodes.narrow(slots, admission_.hidden);
+        tables_.states[s].slots -= admission_.hidden;
+        framed_[s].resize(tables_.states[s].slots);
+    }
+    admission_.hidden = 0;
+    resting_ = std::move(shed_);
+    look_at_allowance();
 }
 
 void NodeEngine::widen(NodeList& list, uint32_t state, int64_t low, int64_t now) {

@@ -11,6 +11,7 @@ namespace acep {
 struct NodeAdmission {
     int64_t nodes_before = 0;  // partial matches made before the current event
     int64_t sufficient = -1;  // the greatest sum of touches and new partial matches that the budget surely allows
+    bool woke = false;  // shedding has begun, and the policy was not told yet
     uint32_t hidden = 0;  // slots that shedding adds to each partial match now
     bool clears = false;  // the current event is a match point, which clears the partial matches before it
     Mark mark;  // of partial matches that begin with the current event

@@ -53,12 +53,12 @@ void NodeEngine::begin(const Turn& turn, const Event& event) {
 }
 
 // Remove what has expired, where it is cheap to find. Looking at all nodes of a list for it is paid for by what was spent
-// since on looking at some: only under a budget, whose decisions depend on it, it is done each time.
+// since on looking at some: only where nodes are shed, which depends on how many there are, it is done each time.
 NodeEngine::Living NodeEngine::find_living(NodeList& list, const Turn& turn, const Event& event, int64_t low) {
     bool all = expire(list, turn.state, low) || list.oldest >= low;
     if (!all) {
         list.unsure += step_costs;
-        if (shedding() != nullptr || bounded() || list.unsure >= list.size()) {
+        if (shed_ || bounded() || list.unsure >= list.size()) {
             const auto [many, first_start] = list.survey(low);
             if (2 * many <= list.size()) drop_expired(list, turn.state, low, low + tables_.span);
             all = many == list.size();
@@ -191,8 +191,7 @@ void NodeEngine::extend(const Turn& turn, size_t number, NodeList& list, const E
 // that the others need not move.
 void NodeEngine::end_blocked(NodeList& list, uint32_t state, const Event& event) {
     const bool few = moved_for * blocked_rows_.size() < list.size();
-    const bool marks =
-        few && dominance_ && !dominance_->states[state].front && tables_.timed() && !shedding() && !bounded();
+    const bool marks = few && dominance_ && !dominance_->states[state].front && tables_.timed() && !shed_ && !bounded();
     if (marks) {
         for (const uint32_t row : blocked_rows_) list.starts()[row] = NEVER;
         list.oldest = NEVER;
@@ -210,7 +209,7 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
     const Living living = find_living(list, turn, event, low);
     if (list.empty()) return;
     list.touched += static_cast<int64_t>(turn.arcs.size());
-    if (resting_ && !suffices(list.living(low) * turn.arcs.size())) {
+    if (resting_ && !suffices(list.size() * turn.arcs.size()) && !suffices(list.living(low) * turn.arcs.size())) {
         wake(key(event));
         return step(part, turn, event, low);
     }

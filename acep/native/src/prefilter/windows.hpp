@@ -51,6 +51,7 @@ public:
     bool fetches() const override { return engine_->fetches(); }
     void event(uint32_t partition, const Event& event) override;
     void take_ways(Taking index, Taking future) override { engine_->take_ways(index, future); }
+    bool woke() const override { return engine_->woke(); }
     void expect(const Batch& batch, size_t from, int64_t stream_row, bool last) override {
         engine_->expect(batch, from, stream_row, last);
     }

@@ -188,21 +188,28 @@ size_t add(BoundSession& self, const std::string& engine, const nb::dict& arrays
     return self.engines.size() - 1;
 }
 
-// Return the row to continue with; it is before the end of the batch if `enough` matches wait to be taken.
+// Push the rows from `from` to before `to` (0: all); the others only tell what comes. Return the row to continue with; it
+// is before `to` if `enough` matches wait to be taken, or if (`alert`) a plan under a budget has begun to watch its partial
+// matches.
 size_t push(BoundSession& self, const Words& ts, const nb::object& types, const nb::object& types_valid,
             const nb::object& ids, const nb::sequence& columns, size_t from, size_t enough, bool hold, size_t again,
-            bool last) {
+            bool last, size_t to, bool alert) {
     const GivenBatch given(self.columns, ts, types, types_valid, ids, columns);
     const Batch& batch = given.batch;
     if (enough != 0 && self.engines.size() != 1) throw std::invalid_argument("enough: there are several plans");
     if (enough == 0) enough = Engine::endless;
     size_t at = from;
-    while (at < batch.size) {
-        const size_t to = std::min(at + block_rows, batch.size);
-        at = unlocked([&] { return self.session->push(batch, at, to, enough, hold, again, last); });
+    to = to == 0 ? batch.size : std::min(to, batch.size);
+    while (at < to) {
+        const size_t stop = std::min(at + block_rows, to);
+        at = unlocked([&] { return self.session->push(batch, at, stop, enough, hold, again, last); });
         // Signals are checked between parts.
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
         if (enough != Engine::endless && self.engines[0]->output().size() >= enough) break;
+        if (alert && self.session->at_block_end() &&
+            std::ranges::any_of(self.engines, [](const Engine* engine) { return engine->woke(); })) {
+            break;
+        }
     }
     return at;
 }
@@ -321,7 +328,8 @@ void bind_session(nb::module_& m) {
     session.def("change", &change, "engine"_a, "programs"_a, "classes"_a, "columns"_a, "arrays"_a, "more"_a = false);
     session.def("renew", &renew, "engine"_a, "words"_a, "clock"_a);
     session.def("push", &push, "ts"_a.noconvert(), "types"_a.none(), "types_valid"_a.none(), "ids"_a.none(),
-                "columns"_a, "start"_a = 0, "enough"_a = 0, "hold"_a = false, "again"_a = 0, "last"_a = false);
+                "columns"_a, "start"_a = 0, "enough"_a = 0, "hold"_a = false, "again"_a = 0, "last"_a = false,
+                "stop"_a = 0, "alert"_a = false);
     session.def("begin_at", [](Self& self, int64_t events) { self.session->begin_at(events); }, "events"_a);
     session.def("set_lane", [](Self& self, uint32_t number, uint32_t lanes) {
         self.session->set_lane({number, lanes});

@@ -153,14 +153,14 @@ void shadow_sample(Engine& engine, int64_t share) {
     nodes(engine).shed().shadow_sample(static_cast<uint64_t>(share));
 }
 
-void allow(const BoundSession& self, size_t engine, double rate, double carried) {
-    if (!(rate == rate) || !(carried >= 0)) throw std::invalid_argument("allowance");
+void allow(const BoundSession& self, size_t engine, double rate, double carried, double credit) {
+    if (!(rate == rate) || !(carried >= 0) || !(credit >= 0)) throw std::invalid_argument("allowance");
     Engine& found = self.engine(engine);
     if (auto* given = dynamic_cast<SampledEngine*>(&found)) return given->allow(rate, carried, self.session->arrived());
     if (auto* search = dynamic_cast<BudgetedSearchEngine*>(&found)) {
         return search->allow(rate, carried, self.session->arrived());
     }
-    nodes(found).shed().allow(rate, carried, self.session->arrived());
+    nodes(found).shed().allow(rate, carried, self.session->arrived(), credit);
 }
 
 void start_shedding(const BoundSession& self, size_t engine, uint64_t seed) {
@@ -243,8 +243,39 @@ nb::object shadow_points(Engine& engine, size_t first) {
     return rows(points);
 }
 
+// Return what the state of a session lacks of a plan under a budget: whether it has just woken, and by what it is judged
+// whether the known future pays.
+nb::bytes watching_state(Engine& engine) {
+    Writer out;
+    out.words(engine.woke());
+    if (const KnownFuture* future = nodes(engine).future()) future->fields(out);
+    return nb::bytes(reinterpret_cast<const char*>(out.bytes.data()), out.bytes.size());
+}
+
+void load_watching_state(Engine& engine, const nb::bytes& bytes) {
+    Reader in({reinterpret_cast<const uint8_t*>(bytes.c_str()), bytes.size()});
+    bool woke = false;
+    in.words(woke);
+    nodes(engine).set_woke(woke);
+    if (KnownFuture* future = nodes(engine).future()) future->fields(in);
+    in.end();
+}
+
+bool rests(Engine& engine) { return nodes(engine).rests(); }
+
+// Return what sheds, with the work of the last event, which is not charged at once while it rests.
+Shedding& charged(Engine& engine) {
+    NodeEngine& own = nodes(engine);
+    if (own.rests()) own.shed().touched(own.work().touches);
+    return own.shed();
+}
+
+int64_t spent(Engine& engine) { return charged(engine).spent(); }
+
+bool take_woke(Engine& engine) { return nodes(engine).set_woke(false); }
+
 nb::dict shedding_counts(Engine& engine) {
-    const Shedding& shed = nodes(engine).shed();
+    const Shedding& shed = charged(engine);
     nb::dict found;
     found["spent"] = shed.spent();
     found["decided"] = shed.decided;
@@ -262,6 +293,7 @@ nb::dict shedding_counts(Engine& engine) {
     found["weighed"] = shed.weighed;
     found["clock"] = nodes(engine).clock();
     found["calm"] = nodes(engine).rests();
+    found["logged"] = !shed.trajectories.made.empty() || !shed.trajectories.points.empty();
     found["tokens"] = shed.limited() ? shed.tokens() : 0.0;
     return found;
 }
@@ -276,7 +308,7 @@ void bind_shedding(nb::class_<BoundSession>& session) {
     session.def("search_counts", of_engine(&search_counts), "engine"_a);
     session.def("set_shedding_table", of_engine(&set_shedding_table), "engine"_a, "orders"_a);
     session.def("shadow_sample", of_engine(&shadow_sample), "engine"_a, "share"_a);
-    session.def("allow", &allow, "engine"_a, "rate"_a, "carried"_a);
+    session.def("allow", &allow, "engine"_a, "rate"_a, "carried"_a, "credit"_a = 0.0);
     session.def("allow_matches", of_engine(&allow_matches), "engine"_a, "most"_a);
     session.def("walked", of_engine(&walked), "engine"_a);
     session.def("bound_memory", &bound_memory, "engine"_a, "most"_a);
@@ -284,6 +316,11 @@ void bind_shedding(nb::class_<BoundSession>& session) {
     session.def("take_trajectories", of_engine(&take_trajectories), "engine"_a);
     session.def("shadow_points", of_engine(&shadow_points), "engine"_a, "first"_a = 0);
     session.def("units_counts", of_engine(&units_counts), "engine"_a);
+    session.def("watching_state", of_engine(&watching_state), "engine"_a);
+    session.def("load_watching_state", of_engine(&load_watching_state), "engine"_a, "state"_a);
+    session.def("rests", of_engine(&rests), "engine"_a);
+    session.def("spent", of_engine(&spent), "engine"_a);
+    session.def("woke", of_engine(&take_woke), "engine"_a);
     session.def("shedding_counts", of_engine(&shedding_counts), "engine"_a);
 }
 

@@ -125,6 +125,8 @@ public:
     virtual void expect(const Batch&, size_t, int64_t, bool) {}
     // Set when an index over partial matches is used, and when the known future is.
     virtual void take_ways(Taking, Taking) {}
+    // Return whether it has begun to watch partial matches, as its budget runs short, since `woke` was last set to false.
+    virtual bool woke() const { return false; }
     // Return whether it knows what may follow an event.
     virtual bool knows(const Event&) const { return false; }
     // Under a bound on memory: return whether there is room for one more partition; count an event that was skipped for

@@ -75,6 +75,8 @@ public:
     // depend on how the stream is split into batches.
     void rest_when_told() { rests_when_told_ = true; }
     void rest() { sweep(latest_); }
+    // Return whether the events so far fill blocks, wherever batches end.
+    bool at_block_end() const { return static_cast<size_t>(seen_) % block_rows == 0; }
     // Return the events so far, each counted once; set how many of them were pushed more than once, after loading.
     int64_t arrived() const { return seen_ - repeated_; }
     void repeated(int64_t events) { repeated_ = events; }

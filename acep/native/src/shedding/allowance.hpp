@@ -27,7 +27,7 @@ struct ThresholdPace {
     double mean = 0;  // recent touches per event, without the shadow sample
     double lent_mean = 0;  // recent touches per event in the shadow sample
     int64_t denied = 0;  // touches denied since it was last updated
-    bool calm = false;  // much of the budget is unused
+    bool calm = false;  // nothing needs to be dropped for some time
 };
 
 }  // namespace acep

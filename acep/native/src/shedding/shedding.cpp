@@ -14,7 +14,9 @@ constexpr double passing = 0.25, fades = 0.125;
 // which touches beyond the reserve are spread.
 constexpr double mean_of = 2048, reserved = 2048, spread = 8192;
 constexpr double most_fall = 8;  // octaves
-constexpr double sufficient = 2;  // a budget of this many times the touches is sufficient
+// A rest ends before the tokens of as many events as these are spent at the rate of late, or three quarters of what may be
+// carried over; it begins again once those of `saved` events are left, and less than `restful` of the rate is spent.
+constexpr double lasting = 1024, most_kept = 0.25, saved = 512, restful = 0.9;
 
 }  // namespace
 
@@ -49,7 +51,7 @@ bool Shedding::affords_still(int64_t touches) {
     return most >= static_cast<double>(touches);
 }
 
-void Shedding::allow(double rate, double most_carried, int64_t arrived) {
+void Shedding::allow(double rate, double most_carried, int64_t arrived, double credit) {
     recount();
     Allowance& old = allowance_;
     const auto events = static_cast<double>(arrived - old.since);
@@ -60,8 +62,12 @@ void Shedding::allow(double rate, double most_carried, int64_t arrived) {
         const double octaves = std::min(std::log2(rate / std::max(pace_.mean, 1e-9)), most_fall);
         price = std::max(0.0, price - 2 * octaves * std::min(1.0, events / mean_of));
     }
-    allowance_ = {rate, static_cast<double>(spent()) + std::min(left, most_carried), most_carried, arrived};
-    if (arrived == 0) pace_.calm = rate >= 0;
+    allowance_ = {rate, static_cast<double>(spent()) + std::min(left + credit, most_carried), most_carried, arrived};
+}
+
+double Shedding::kept_for_learning() const {
+    const double excess = (pace_.mean - allowance_.rate) * lasting;
+    return excess <= 0 ? 0 : std::min(excess, most_kept * allowance_.most_carried);
 }
 
 // Update the utility threshold. A constant one is best, as touches spent where they find little are missing where they
@@ -92,6 +98,7 @@ void Shedding::adjust() {
     const auto lent = static_cast<double>(shadow_sampling - std::exchange(p.lent, shadow_sampling)) / events;
     p.lent_mean += std::min(1.0, events / spread) * (lent - p.lent_mean);
     p.mean += std::min(1.0, events / mean_of) * (std::max(0.0, used / events - lent) - p.mean);
+    if (rests_) return;
     if (p.denied > 0) {
         price += p.step;
         p.surge = std::min(p.surge + passing * p.step, most_price);
@@ -103,13 +110,15 @@ void Shedding::adjust() {
         price -= back;
         const double beyond = std::max(0.0, p.lent_mean - rate * share);  // beyond the part held back
         const double wanted = std::max(rate / 16, rate - beyond + (left - reserve()) / spread);
-        price += std::clamp(std::log2((p.mean + 1e-9) / wanted), -1.0, 1.0) * (events / pace);
+        // Where much is left, as after a crowd, it falls faster.
+        const double reserves = left / std::max(reserve(), 1e-9), most_down = reserves > 2 ? reserves * reserves : 1;
+        const double change = std::clamp(std::log2((p.mean + 1e-9) / wanted), -1.0, 1.0);
+        price += change * (change < 0 ? most_down : 1) * (events / pace);
     }
-    p.denied = 0;
     price = std::clamp(price, 0.0, most_price);
-    // A burst may spend more if at least half of the most that may be carried over is left.
-    const bool bears = sufficient * used / events <= rate || 2 * left >= most_carried;
-    p.calm = price <= 0 && sufficient * p.mean <= rate && left >= rate && bears;
+    const bool has_saved = left >= std::min(saved * rate, most_carried / 2);
+    p.calm = price <= 0 && p.denied == 0 && has_saved && p.mean <= restful * rate;
+    p.denied = 0;
 }
 
 double Shedding::reserve() const { return allowance_.reserve(reserved); }

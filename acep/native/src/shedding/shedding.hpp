@@ -47,8 +47,9 @@ public:
     void set(SheddingTable table);
     void shadow_sample(uint64_t share);  // set how many of 2^32 units are shadow-sampled
     const SheddingTable& table() const { return table_; }
-    // Set the touches per event from now on (negative: unlimited), and the most unused ones to carry over.
-    void allow(double rate, double most_carried, int64_t arrived);
+    // Set the touches per event from now on (negative: unlimited), and the most unused ones to carry over. `credit`: more of
+    // them at once.
+    void allow(double rate, double most_carried, int64_t arrived, double credit = 0);
     // Bound the bytes of the log; partial matches beyond it are not logged.
     void bound_log(int64_t bytes) {
         most_log_ = bytes;
@@ -80,9 +81,14 @@ public:
                                  tokens() - std::min(reserve(), granted()) * ShadowSample::untouched)
                       : tokens() - held();
     }
-    // Return whether nothing needs to be dropped, much of the budget is unused, and the shadow sample is small.
-    bool calm() const { return pace_.calm && price <= 0 && !bounded() && table_.shadow <= most_unseen; }
-    // Return whether, since the last call, `calm` may have changed or the budget shrunk for other reasons than touches.
+    // Return whether partial matches need not be observed while tokens suffice: nothing is dropped, and the shadow sample is
+    // small.
+    bool may_rest() const { return limited() && price <= 0 && !bounded() && table_.shadow <= most_unseen; }
+    // Return whether the allowance has become sufficient again.
+    bool calm() const { return pace_.calm && may_rest(); }
+    // Return the tokens that are left when a rest ends, so that there is something to learn from before they are spent.
+    double kept_for_learning() const;
+    // Return whether, since the last call, `may_rest` may have changed or the budget shrunk for other reasons than touches.
     bool changed() { return std::exchange(changed_, false); }
 
     // Admission ----------------------------------------------------------------------------------
@@ -144,7 +150,20 @@ public:
     }
     const ShadowSample& sample() const { return sample_; }
     // Start to watch partial matches, and note whether all events are watched.
-    void alert() { sample_.from_start = sample_.from_start && arrived_ <= 1; }
+    void alert() {
+        sample_.from_start = sample_.from_start && arrived_ <= 1;
+        rests_ = pace_.calm = false;
+    }
+    // Note that nothing of a partition was watched up to `now`.
+    void note_unwatched(uint32_t partition, int64_t now) {
+        if (partition < sample_.units.size()) sample_.units[partition].blind = now;
+    }
+    // Watch partial matches no longer: the log has the end of none of them.
+    void rest() {
+        rests_ = true;
+        open_.clear();
+        puts_off_ = false;
+    }
     // Forget a partition, as its number may be reused for another key.
     void forget(uint32_t partition) {
         if (partition < key_hashes_.size()) key_hashes_[partition] = 0;
@@ -337,6 +356,7 @@ private:
     int64_t hit_ = -1;  // the last event that completed a match
     int64_t sure_ = std::numeric_limits<int64_t>::min();  // the budget suffices while `spent` is at most this
     bool changed_ = true;
+    bool rests_ = true;  // partial matches are not watched
     SheddingTable table_;
     MatchVectors vectors_;
     Allowance allowance_;

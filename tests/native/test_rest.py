@@ -1,0 +1,158 @@
+"""A budget that suffices costs what no budget costs: while tokens are left, partial matches are not watched. They are
+watched where tokens run short, and no longer once they suffice again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import acep
+from acep.native.session import NEVER, NativeSession
+from acep.shedding.limits import CREDIT
+from tests.native.harness import ANY, controlled, pieces, plan_of, session_of, stream, take, whole
+
+pytest.importorskip("acep.native._native")
+
+EVENTS = 6_000
+SIZES = {1: 1_500, 20: 4_000, 2_000: 20_000, 40_000: 40_000}  # of batches, and how many events there are
+QUERIES = {
+    "any": f"PATTERN SEQ(A a, B b, C c) WHERE {ANY} {{ a.x < b.x AND b.x < c.x }} WITHIN 20",
+    "next": "PATTERN SEQ(A a, B b, C c) WHERE skip_till_next_match(a, b, c) { a.x < b.x AND c.k = a.k } WITHIN 60",
+    "contiguous": "PATTERN SEQ(A a, B+ b[], C c) WHERE strict_contiguity(a, b[], c) { b[i].x > a.x } WITHIN 60",
+    "positions": f"PATTERN SEQ(A a, B b, C c) WHERE {ANY} {{ [k] AND a.x < b.x AND b.x < c.x }} WITHIN 30 EVENTS",
+}
+
+
+FORESEEN = f"PATTERN SEQ(A a, B b, C c) WHERE {ANY} {{ a.x < b.x AND c.x > 90 AND c.k = a.k }} WITHIN 60"
+
+
+def table(events: int = EVENTS, seed: int = 3) -> pa.Table:
+    """Events of three types with a key and a number."""
+    return stream(events, seed, "ABC", k=8, x=100)
+
+
+def run(session: NativeSession, batch: Any, size: int) -> tuple[Counter[Any], tuple[int, int]]:
+    """What a session finds in batches of a size, and the partial matches and touches that it takes."""
+    parts = pieces(batch, size)
+    for part in parts:
+        session.is_last = part is parts[-1]
+        session.push(part)
+    session.finish()
+    nodes, touches, _ = session._session.work(0)
+    return Counter((one.key, one.trail) for one in take(session)), (nodes, touches)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("share", [1.3, 4.0])
+def test_a_budget_that_suffices_does_the_work_of_none(name: str, size: int, share: float) -> None:
+    events = SIZES[size]
+    plan = plan_of(QUERIES[name], table(events))
+    batch = whole(plan, table(events))
+    expected, work = run(session_of(plan, "nodes"), batch, size)
+    assert expected
+    bound = controlled(plan, "nodes", "history", share * work[1] / events, future=True, credit=CREDIT, estimate=1 / 32)
+    found, bound_work = run(bound, batch, size)
+    assert bound_work == work
+    is_same = found == expected
+    assert is_same
+    counts = bound.shed_counts(0)
+    assert counts["calm"]
+    assert not counts["logged"]
+    assert counts["decided"] == counts["watching"] == counts["weighed"] == counts["refused"] == counts["dropped"] == 0
+
+
+@pytest.mark.parametrize("bound", [{"work": 1e6}, {"latency": 60.0}, {"cpu": 1e3}, {"work": 1e6, "latency": 60.0}])
+@pytest.mark.parametrize("size", [20, 2_000, EVENTS])
+def test_a_matcher_under_a_budget_that_suffices_is_exact(bound: dict[str, float], size: int) -> None:
+    query, events = acep.parse(QUERIES["any"]), table()
+    exact, matcher = (acep.Matcher(query, unit="s", budget=b) for b in (None, acep.Budget(**bound)))
+    for at in range(0, EVENTS, size):
+        part = events.slice(at, size)
+        assert list(map(repr, matcher.push(part))) == list(map(repr, exact.push(part)))
+    assert list(map(repr, matcher.finish())) == list(map(repr, exact.finish()))
+    report = matcher.report
+    assert (report.exact, report.recall, report.shed, report.deciding) == (True, 1, 0, 0)
+    assert (report.work, report.made) == (exact.report.work, exact.report.made)
+
+
+def test_the_known_future_is_used_under_a_budget_that_does_not_suffice() -> None:
+    plan = plan_of(FORESEEN, table(20_000))
+    batch = whole(plan, table(20_000))
+    ignoring = session_of(plan, "nodes")
+    ignoring.ignore_future()
+    every, (_, touches) = run(ignoring, batch, len(batch))
+    found = []
+    for future in (False, True):
+        session = controlled(plan, "nodes", "newest", touches / len(batch) / 5, future=future)
+        session._session.take_ways(0, 2 if future else NEVER)
+        own, _ = run(session, batch, len(batch))
+        assert own <= every
+        assert session.shed_counts(0)["spent"] <= touches / 5
+        found.append(own.total())
+    assert found[0] < found[1]
+
+
+def phases(quiet: int, crowd: int) -> pa.Table:
+    """Quiet, crowded, and quiet events for long."""
+    step = np.concatenate([np.full(quiet, 10), np.full(crowd, 0), np.full(6 * quiet, 10)])
+    return stream(len(step), 5, "ABC", ts=np.cumsum(step) + np.arange(len(step)) // 40, k=8, x=100)
+
+
+def test_it_rests_again_once_the_allowance_suffices_again() -> None:
+    events = phases(3_000, 1_000)
+    text = f"PATTERN SEQ(A a, B b, C c) WHERE {ANY} {{ a.x < b.x AND b.x < c.x }} WITHIN 60"
+    plan = plan_of(text, events)
+    batch = whole(plan, events)
+    session, exact = controlled(plan, "nodes", "newest", 12.0, estimate=1 / 8), session_of(plan, "nodes")
+    rests, kept = [], []
+    for part in pieces(batch, 500):
+        for one in (session, exact):
+            one.push(part)
+        rests.append(session._session.rests(0))
+        expected, found = (Counter((m.key, m.trail) for m in take(one)) for one in (exact, session))
+        assert found <= expected
+        kept.append(found == expected)
+    assert rests[:5] == [True] * 5
+    assert not all(rests)
+    assert rests[-1]
+    again = len(rests) - rests[::-1].index(False)
+    assert all(kept[again + 1 :]), "all is found after it rests again"
+    assert not all(kept)
+    counts = session.shed_counts(0)
+    assert counts["spent"] <= 12 * len(batch)
+    assert session.counts(0).touches <= 12 * len(batch)
+
+
+@pytest.mark.parametrize("future", [False, True])
+def test_a_restart_makes_no_difference_whether_it_rests_or_not(future: bool) -> None:
+    events = phases(2_000, 400)
+    text = f"PATTERN SEQ(A a, B b, C c) WHERE {ANY} {{ a.x < b.x AND b.x < c.x AND c.k = a.k }} WITHIN 60"
+    plan = plan_of(text, events)
+
+    def begin() -> NativeSession:
+        return controlled(plan, "nodes", "history", 8.0, estimate=1 / 8, future=future, seed=3)
+
+    steady, stopped, states = begin(), begin(), set[bool]()
+    for number, part in enumerate(pieces(whole(plan, events), 700)):
+        for session in (steady, stopped):
+            session.push(part)
+        states.add(steady._session.rests(0))
+        assert list(map(repr, take(steady))) == list(map(repr, take(stopped)))
+        if number % 2:
+            state, stopped = stopped.dump(), begin()
+            stopped.load(state)
+        assert steady.shed_counts(0)["spent"] == stopped.shed_counts(0)["spent"]
+    assert states == {True, False}
+
+
+def test_the_credit_is_there_before_the_first_event() -> None:
+    query = acep.parse(f"PATTERN SEQ(A a, A b) WHERE {ANY} {{ a.x < b.x }} WITHIN 10")
+    events = stream(200, 1, "A", x=100)
+    bound = acep.match(events, query, budget=acep.Budget(work=0.5))
+    assert 0.5 * 200 < bound.report.work <= 0.5 * (200 + CREDIT)
+    assert not bound.exact
