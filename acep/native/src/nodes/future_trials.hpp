@@ -44,7 +44,7 @@ private:
     static int64_t spent(const Work& work) { return work.touches + to_make * work.nodes; }
 
     bool pays_ = false;
-    int64_t lost_ = 0;      // by trials in vain, less what others brought
+    int64_t lost_ = 0;  // by trials in vain, less what others brought
     int64_t rest_row_ = 0;  // since this row, the run without the future is measured
     int64_t rest_spent_ = 0;
     double without_ = 0;  // what a row cost then
