@@ -119,6 +119,9 @@ def push_ranges(
     columns: Sequence[Input],
     last: bool = False,
 ) -> None: ...
+def take_in_order(
+    lanes: Sequence[Session], threads: int, engine: int, ranks: NDArray[np.uint16]
+) -> dict[str, Any]: ...  # as Session.take, of all lanes
 def finish_lanes(lanes: Sequence[Session], threads: int) -> None: ...
 
 class Session:

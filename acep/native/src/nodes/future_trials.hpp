@@ -34,7 +34,7 @@ public:
 
 private:
     // Trials in vain cost at most one part in so many of the run, and the next one is one part in so many.
-    static constexpr int64_t part_lost = 64, part_tried = 8;
+    static constexpr int64_t part_lost = 64, part_tried = 4;
     // Rows without the future that count in full.
     static constexpr int64_t most_rest = 8192;
     // Stretches after which the cost without the future is measured anew, where only that tells what it brings.
