@@ -64,42 +64,55 @@ void LaneMatches::copy(const Output& from, size_t row, Output& result, size_t ma
     result.end[match] = from.end[row];
     result.error[match] = from.error[row];
     result.bundle[match] = from.bundle[row];
-    std::copy_n(from.keys.data() + row * width_, width_, result.keys.data() + match * width_);
-    std::copy_n(from.values.data() + row * values_, values_, result.values.data() + match * values_);
-    std::copy_n(from.valid.data() + row * values_, values_, result.valid.data() + match * values_);
+    // Loops, as most matches have few of each.
+    for (size_t i = 0; i < width_; ++i) result.keys[match * width_ + i] = from.keys[row * width_ + i];
+    for (size_t i = 0; i < values_; ++i) {
+        result.values[match * values_ + i] = from.values[row * values_ + i];
+        result.valid[match * values_ + i] = from.valid[row * values_ + i];
+    }
     const auto begin = static_cast<size_t>(from.offsets[row]),
                size = static_cast<size_t>(from.offsets[row + 1]) - begin;
-    std::copy_n(from.ids.data() + begin, size, result.ids.data() + event);
-    std::copy_n(from.vars.data() + begin, size, result.vars.data() + event);
+    for (size_t i = 0; i < size; ++i) {
+        result.ids[event + i] = from.ids[begin + i];
+        result.vars[event + i] = from.vars[begin + i];
+    }
     result.offsets[match + 1] = static_cast<int64_t>(event + size);
 }
 
 void LaneMatches::write(const Part& part, Output& result) const {
-    // A heap of lanes: the next match of the first one comes before those of the others.
+    // A heap of lanes: the next match of each comes before those of the two below it.
     struct Next {
         size_t lane, at, row;
     };
-    const auto later = [&](const Next& a, const Next& b) {
-        if (precedes(lanes_[b.lane].trails, b.row, lanes_[a.lane].trails, a.row)) return true;
-        return b.lane < a.lane && !precedes(lanes_[a.lane].trails, a.row, lanes_[b.lane].trails, b.row);
-    };
     std::vector<Next> heap;
+    const auto before = [&](const Next& a, const Next& b) {
+        const Trails &own = lanes_[a.lane].trails, &other = lanes_[b.lane].trails;
+        return a.lane < b.lane ? !precedes(other, b.row, own, a.row) : precedes(own, a.row, other, b.row);
+    };
+    const auto sink = [&](size_t at) {
+        for (size_t below = 2 * at + 1; below < heap.size(); below = 2 * at + 1) {
+            if (below + 1 < heap.size() && before(heap[below + 1], heap[below])) ++below;
+            if (before(heap[at], heap[below])) return;
+            std::swap(heap[at], heap[below]);
+            at = below;
+        }
+    };
     for (size_t k = 0; k < lanes_.size(); ++k) {
         if (part.from[k] < part.to[k]) heap.push_back({k, part.from[k], lanes_[k].row(part.from[k])});
     }
-    std::make_heap(heap.begin(), heap.end(), later);
+    for (size_t at = heap.size(); at-- > 0;) sink(at);
     for (size_t match = part.match, event = part.event; !heap.empty(); ++match) {
-        std::pop_heap(heap.begin(), heap.end(), later);
-        Next& next = heap.back();
+        Next& next = heap.front();
         const Sorted& lane = lanes_[next.lane];
         copy(*lane.output, next.row, result, match, event);
         event += lane.length(next.row);
         if (++next.at < part.to[next.lane]) {
             next.row = lane.row(next.at);
-            std::push_heap(heap.begin(), heap.end(), later);
         } else {
+            next = heap.back();
             heap.pop_back();
         }
+        sink(0);
     }
 }
 
