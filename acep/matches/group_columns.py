@@ -165,9 +165,9 @@ def _united_ties(groups: Groups, words: Sequence[Ints]) -> Groups:
     stays[rows[starts]] = True
     columns: dict[str, Any] = {}
     for name in ("last", "matches", "error"):
-        own, new = getattr(groups, name), getattr(united, name)
-        columns[name] = column = own.astype(new.dtype)  # a copy
-        column[rows[starts]] = new
+        before, after = getattr(groups, name), getattr(united, name)
+        columns[name] = column = before.astype(after.dtype)  # a copy
+        column[rows[starts]] = after
     return replace(groups, **columns).at(np.flatnonzero(stays))
 
 

@@ -5,7 +5,7 @@
 
 namespace acep {
 
-bool FutureTrials::allows(int64_t row, const Work& work, size_t ahead, size_t rows, double each) {
+bool FutureTrials::allows(int64_t row, const Work& work, size_t ahead, size_t rows, double each, bool sifted) {
     const int64_t rested = row - rest_row_, spent_since = spent(work) - rest_spent_;
     without_ = static_cast<double>(spent_since) / static_cast<double>(std::max(rested, int64_t{1}));
     if (rested > most_rest) {
@@ -13,7 +13,7 @@ bool FutureTrials::allows(int64_t row, const Work& work, size_t ahead, size_t ro
         rest_spent_ += spent_since / 2;
     }
     const double cost = each * static_cast<double>(ahead);
-    if (without_ * static_cast<double>(rows) < cost) return false;
+    if ((sifted ? 1 : most_each) * without_ * static_cast<double>(rows) < cost) return false;
     const auto total = static_cast<double>(to_pass * row + spent(work));
     return total >= static_cast<double>(part_lost * lost_) + static_cast<double>(part_tried) * cost;
 }

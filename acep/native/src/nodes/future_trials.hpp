@@ -20,9 +20,9 @@ public:
     // Return whether the last stretch brought more than it cost, so that the next one may follow at once.
     bool pays() const { return pays_; }
     // Return whether a trial may begin at a row of the stream that reads on to `ahead` rows, for `rows` of which the
-    // future is asked, where to enter a row costs `each`: the run without it costs more than that, and has cost so much
-    // that a trial in vain, and those before, hardly count. Call it before `begin`, while the future is not used.
-    bool allows(int64_t row, const Work& work, size_t ahead, size_t rows, double each);
+    // future is asked, where to enter a row costs `each`: the run without it costs about as much or more, and has cost so
+    // much that a trial in vain, and those before, hardly count. `sifted`: as below. Call it before `begin`, while the future is not used.
+    bool allows(int64_t row, const Work& work, size_t ahead, size_t rows, double each, bool sifted);
     // Return whether enough rows have come for `allows`.
     bool rested(int64_t row) const { return row - rest_row_ >= least_rest; }
     // A stretch begins.
@@ -33,8 +33,11 @@ public:
     void end(int64_t row, const Work& work, int64_t cost, int64_t spared, bool sifted);
 
 private:
-    // Trials in vain cost at most one part in so many of the run, and the next one is one part in so many.
+    // The run has cost so many times what trials in vain have, and so many times what the next one may.
     static constexpr int64_t part_lost = 64, part_tried = 4;
+    // How much more than a touch and `to_make` count an evaluation and a partial match may cost in the end: of what is
+    // not made nothing else is made, looked for, or removed.
+    static constexpr double most_each = 2;
     // Rows without the future that count in full.
     static constexpr int64_t most_rest = 8192;
     // Stretches after which the cost without the future is measured anew, where only that tells what it brings.

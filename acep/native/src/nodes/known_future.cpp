@@ -309,7 +309,7 @@ void KnownFuture::look(const Batch& batch, size_t from, int64_t stream_row, bool
     if (end == batch.size) limit = end;
     if (end - from > most_rows) return;
     if (tries && each_ == 0) measure_rows(batch, from);
-    if (tries && !trials_.allows(here, work, end - from, limit - from, each_row())) return;
+    if (tries && !trials_.allows(here, work, end - from, limit - from, each_row(), sifted)) return;
     trials_.begin(here, work);
     stretch_ = limit - from;
     rows_ = end - from;
