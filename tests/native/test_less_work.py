@@ -175,10 +175,11 @@ def test_the_future_is_not_tried_where_the_run_costs_less_than_to_know_it(monkey
     n = 40_000
     table = letters(["A" if i % 16 == 0 else "B" if i % 5 else "C" for i in range(n)], **spread(n))
     text = "PATTERN SEQ(A a, B b, C c) WHERE abs(b.x - a.x) < 1 AND abs(c.x - b.x) < 1 WITHIN 400"
-    usual, never, always = [], [], []
-    for number, counts in enumerate((usual, never, always)):
+    counts = []
+    for number in range(3):
         monkeypatch.setattr(native_session, "WAYS", (0, number))
-        counts += work(text, table)
+        counts.append(work(text, table))
+    usual, never, always = counts
     assert usual == never
     assert always[2] == never[2] > 0
     assert 2 * always[0] < never[0] < n // 8
