@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple, overload
 
@@ -127,11 +127,15 @@ def concatenated(parts: Sequence[Groups]) -> Groups:
 def merged(groups: Groups, *, apart: bool = False) -> Groups:
     """Unite groups with equal key and equal ``first``, and return them in the order of ``first``, those with an equal
     one in the order of their first rows. ``apart``: those of different errors stay apart."""
-    groups = _united_neighbours(groups, apart)
-    if (groups.first[1:] > groups.first[:-1]).all():
-        return groups
+    words = _words(groups, apart)
+    begins = _begins([groups.first, *words])
+    if not begins.all():  # as matches that end with one event stand beside each other
+        starts = np.flatnonzero(begins)
+        groups, words = _united(groups, slice(None), starts), [column[starts] for column in words]
+    if not (groups.first[1:] < groups.first[:-1]).any():
+        return _united_ties(groups, words)
     by_time = np.argsort(groups.first, kind="stable")
-    words = [column[by_time] for column in _words(groups, apart)]
+    words = [column[by_time] for column in words]
     order, edges = order_by_words(words, len(groups))
     begins = _begins([groups.first[by_time[order]]])
     begins[edges[:-1]] = True
@@ -141,10 +145,30 @@ def merged(groups: Groups, *, apart: bool = False) -> Groups:
     return _united(groups, by_time[order], starts).at(places[places >= 0])
 
 
-def _united_neighbours(groups: Groups, apart: bool) -> Groups:
-    """Unite groups that stand beside each other, as matches that end with one event do."""
-    begins = _begins([groups.first, *_words(groups, apart)])
-    return groups if begins.all() else _united(groups, slice(None), np.flatnonzero(begins))
+def _united_ties(groups: Groups, words: Sequence[Ints]) -> Groups:
+    """Unite groups whose ``first`` does not fall: only those with one that another has may have to be united."""
+    rises = groups.first[1:] > groups.first[:-1]
+    if rises.all():
+        return groups
+    is_tied = np.zeros(len(groups), bool)
+    is_tied[1:] = ~rises
+    is_tied[:-1] |= ~rises
+    rows = np.flatnonzero(is_tied)
+    times = np.append(0, np.cumsum(rises))[rows]  # numbered
+    order, edges = order_by_words([times, *(column[rows] for column in words)], len(rows))
+    starts = edges[:-1]
+    if len(starts) == len(rows):
+        return groups
+    rows = rows[order]
+    united = _united(groups, rows, starts)
+    stays = ~is_tied
+    stays[rows[starts]] = True
+    columns: dict[str, Any] = {}
+    for name in ("last", "matches", "error"):
+        before, after = getattr(groups, name), getattr(united, name)
+        columns[name] = column = before.astype(after.dtype)  # a copy
+        column[rows[starts]] = after
+    return replace(groups, **columns).at(np.flatnonzero(stays))
 
 
 def _words(groups: Groups, apart: bool) -> list[Ints]:

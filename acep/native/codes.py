@@ -92,14 +92,25 @@ class Codes:
         if kind is not Kind.STRING:
             return Column(kind, words, valid)
         if len(words) and (words == words[0]).all():
-            return Column(kind, np.zeros(len(words), np.int64), valid, [self._text(words[0])])
+            return Column(kind, np.zeros(len(words), np.int64), valid, self.texts.texts_of(words[:1]))
         begins = np.flatnonzero(np.append(True, words[1:] != words[:-1])[: len(words)])  # matches come key by key
-        codes, places = np.unique(words[begins], return_inverse=True)
-        places = np.repeat(places.astype(np.int64), np.diff(np.append(begins, len(words))))
-        return Column(kind, places, valid, [self._text(code) for code in codes])
+        codes, places = self._numbered(words[begins])
+        if len(begins) != len(words):
+            places = np.repeat(places, np.diff(np.append(begins, len(words))))
+        return Column(kind, places, valid, self.texts.texts_of(codes))
 
-    def _text(self, code: np.int64) -> str:
-        return self.texts.text(int(code)) if self.texts.known(int(code)) else ""
+    def _numbered(self, words: Ints) -> tuple[Ints, Ints]:
+        """Return the distinct words, rising, and the place of each word among them."""
+        capacity = self.texts.capacity
+        if capacity > 4 * len(words) or not len(words) or int(words.min()) < 0 or int(words.max()) >= capacity:
+            codes, places = np.unique(words, return_inverse=True)
+            return codes, places.astype(np.int64)
+        # Codes are numbers from 0 on, so that nothing has to be sorted.
+        places = np.zeros(capacity, np.int64)
+        places[words] = 1
+        codes = np.flatnonzero(places)
+        places[codes] = np.arange(len(codes))
+        return codes, places[words]
 
     @property
     def crowded(self) -> bool:

@@ -60,6 +60,10 @@ class Lanes:
         """Return the matches of a plan since the last call, those of each lane one after the other."""
         return _matches_together([core.take(plan) for core in self.cores])
 
+    def take_in_order(self, plan: int, ranks: npt.NDArray[np.uint16]) -> Rows:
+        """Return the same in output order; the matches bind events. ``ranks``: of each variable, by its name."""
+        return _native.take_in_order(self.cores, self.threads, plan, ranks)
+
     def take_counts(self, plan: int, last: bool) -> Rows:
         """Return the rows of counts of a plan since the last call."""
         return _counts_together([core.take_counts(plan, last) for core in self.cores])

@@ -14,7 +14,7 @@ from acep.errors import EngineError
 from acep.events.batch import Batch
 from acep.events.pushed_rows import Pushed, rows_of
 from acep.matches.counted import Counted
-from acep.matches.found_columns import FoundColumns, ordered
+from acep.matches.found_columns import FoundColumns, ordered, ranks_of
 from acep.matches.records import Counts
 from acep.native import _native
 from acep.native.codes import Codes, words_of
@@ -332,8 +332,13 @@ class NativeSession:
         found = self.budget.recoveries[plan].take() if plan in self.budget.recoveries else None
         if found is not None:
             return found
-        matches = self.columns(plan, self._session.take(plan))
-        return matches if self.lanes == 1 else replace(ordered(matches, _native.output_order), in_order=True)
+        if self._together is None:
+            return self.columns(plan, self._session.take(plan))
+        # Text ids have another order than their numbers; values may tell matches with the same events apart.
+        by_numbers = not self._encoder.names and self.plans[plan].query.graph is None
+        if by_numbers and alone(self._added[plan][0]) not in BY_POINTS:
+            return self.columns(plan, self._together.take_in_order(plan, ranks_of(self.plans[plan].variables)))
+        return replace(ordered(self.columns(plan, self._together.take(plan)), _native.output_order), in_order=True)
 
     def columns(self, plan: int, given: dict[str, Any]) -> FoundColumns:
         """Return the matches that the core gave for a plan."""

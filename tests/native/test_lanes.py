@@ -171,6 +171,32 @@ def difference(query: str, schema: pa.Schema, options: dict[str, Any], threads: 
     return "" if not is_exact or work(one.report) == work(several.report) else "other work"
 
 
+MANY = {
+    "of one shape": "PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) { [k] } WITHIN 60",
+    "of several lengths": "PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_any_match(a, b[], c) { [k] } WITHIN 40",
+    "with values": "PATTERN SEQ(A a, B b) WHERE skip_till_any_match(a, b) { [k] AND b.x > a.x } WITHIN 60"
+    " RETURN a.s AS first, b.y - a.y AS more",
+    "without variables": "PATTERN SEQ(A a, D? d, C c) WHERE skip_till_any_match(a, d, c) { [k, s] } WITHIN 400",
+}
+
+
+@pytest.mark.parametrize("ids", ["numbers", "texts"])
+@pytest.mark.parametrize("text", MANY.values(), ids=MANY.keys())
+def test_many_matches_are_put_together_in_parts(text: str, ids: str) -> None:
+    """Several end at one time, in lanes of their own, and each thread makes a part of the result."""
+    table = events(20_000, step=7)
+    options: dict[str, Any] = {}
+    if ids == "texts":
+        table = table.append_column("id", pa.array([f"e{n * 7919 % 20_000}" for n in range(20_000)]))
+        options["id"] = "id"
+    one = acep.match(table, text, engine="native", **options)
+    assert len(one) > 2 * 4096
+    for threads in (2, 3, 7):
+        several = acep.match(table, text, engine="native", threads=threads, **options)
+        assert several.report.threads == threads
+        assert plain(several) == plain(one)
+
+
 def test_queries_without_partitions_are_dealt_out() -> None:
     table, queries = (
         events(5000),

@@ -165,3 +165,21 @@ def test_rare_takings_leave_the_other_partial_matches_where_they_are() -> None:
     expected = [(p.point, p.best) for p in acep.match(table, text, engine="reference", output="points")]
     assert [(p.point, p.best) for p in acep.match(table, text, output="points")] == expected
     assert len(expected) == 100
+
+
+# Where the known future pays
+
+
+def test_the_future_is_not_tried_where_the_run_costs_less_than_to_know_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A partial match is made for each tenth event, which takes less time than to enter all rows of the batch."""
+    n = 40_000
+    table = letters(["A" if i % 16 == 0 else "B" if i % 5 else "C" for i in range(n)], **spread(n))
+    text = "PATTERN SEQ(A a, B b, C c) WHERE abs(b.x - a.x) < 1 AND abs(c.x - b.x) < 1 WITHIN 400"
+    counts = []
+    for number in range(3):
+        monkeypatch.setattr(native_session, "WAYS", (0, number))
+        counts.append(work(text, table))
+    usual, never, always = counts
+    assert usual == never
+    assert always[2] == never[2] > 0
+    assert 2 * always[0] < never[0] < n // 8

@@ -128,6 +128,43 @@ class Asked(Rule):
         return super().learn(epoch).watching(sample=1.0, shadow=0.05)
 
 
+@dataclass
+class Costs(Rule):
+    """Logs all partial matches; counts how often those that have ended were evaluated, by the time that they ended."""
+
+    evaluated: int = 0
+    ended: int = 0
+
+    def begin(self, context: PolicyContext, seed: int) -> SheddingTable:
+        return super().begin(context, seed).watching(sample=1.0, shadow=0.1)
+
+    def learn(self, epoch: Epoch) -> SheddingTable:
+        ended = epoch.log.trajectories.ended
+        self.evaluated += int(np.sum(ended.touches))
+        self.ended += len(ended)
+        return super().learn(epoch).watching(sample=1.0, shadow=0.1)
+
+
+@pytest.mark.parametrize("ways", [(0, 0), (1, 0), (2, 0)])
+@pytest.mark.parametrize("condition", ["b.k = a.k", "abs(b.k - a.k) < 1", "b.k <= a.k AND b.k >= a.k"])
+def test_partial_matches_are_charged_with_the_evaluations_made(
+    condition: str, ways: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where an arc finds partial matches by their registers, it evaluates few of a list; then their costs are few."""
+    monkeypatch.setattr("acep.native.session.WAYS", ways)
+    n = 6_000
+    table = stream(n, 3, "ab", k=40)
+    plan = plan_of(f"PATTERN SEQ(a a, b b) WHERE skip_till_any_match(a, b) {{ {condition} }} WITHIN 200", table)
+    session = controlled(plan, "nodes", policy := Costs("random"), 1e9, length=50)
+    session.push(whole(plan, table))
+    session.finish()
+    session.budget.learn()
+    begun = table.column("type").to_pylist().count("a")
+    evaluated = session._session.work(0)[1] - begun
+    assert policy.ended > 0.8 * begun, "nearly all are logged"
+    assert policy.evaluated == pytest.approx(evaluated, rel=0.15)
+
+
 def rising(events: int, crowd: int) -> tuple[Plan, Batch, Batch]:
     """A plan, a quiet stream, and the same with a crowded one after it."""
     times = np.concatenate([np.arange(0, 10 * events, 10), 10 * events + np.arange(events) * 10 // crowd])

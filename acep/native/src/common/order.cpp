@@ -25,20 +25,23 @@ uint16_t rank(const Trails& t, size_t at) {
     return t.ranks[t.vars[at]];
 }
 
-// Return a negative number, 0 or a positive one; the first `from` ids are known to be equal.
-int compare(const Trails& t, size_t i, size_t j, size_t from) {
-    const size_t a = length(t, i), b = length(t, j);
-    const auto x = static_cast<size_t>(t.offsets[i]), y = static_cast<size_t>(t.offsets[j]);
+// Return a negative number, 0 or a positive one for match i of some trails and match j of others; the first `from` ids
+// are known to be equal.
+int compare(const Trails& t, size_t i, const Trails& u, size_t j, size_t from) {
+    const size_t a = length(t, i), b = length(u, j);
+    const auto x = static_cast<size_t>(t.offsets[i]), y = static_cast<size_t>(u.offsets[j]);
     for (size_t p = from; p < std::min(a, b); ++p) {
-        if (t.ids[x + p] != t.ids[y + p]) return t.ids[x + p] < t.ids[y + p] ? -1 : 1;
+        if (t.ids[x + p] != u.ids[y + p]) return t.ids[x + p] < u.ids[y + p] ? -1 : 1;
     }
     if (a != b) return a < b ? -1 : 1;
     for (size_t p = 0; p < a; ++p) {
-        const int left = rank(t, x + p), right = rank(t, y + p);
+        const int left = rank(t, x + p), right = rank(u, y + p);
         if (left != right) return left - right;
     }
     return 0;
 }
+
+int compare(const Trails& t, size_t i, size_t j, size_t from) { return compare(t, i, t, j, from); }
 
 // Sorts the matches of each group, and reuses its memory for the next group.
 class Groups {
@@ -186,6 +189,11 @@ bool in_order(const Trails& t) {
         if (t.end[i - 1] == t.end[i] && compare(t, i - 1, i, 0) > 0) return false;
     }
     return true;
+}
+
+bool precedes(const Trails& some, size_t i, const Trails& others, size_t j) {
+    if (some.end[i] != others.end[j]) return some.end[i] < others.end[j];
+    return compare(some, i, others, j, 0) < 0;
 }
 
 std::vector<int64_t> output_order(const Trails& t) {

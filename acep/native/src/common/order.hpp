@@ -26,6 +26,10 @@ void check(const Trails& trails);
 // throw std::invalid_argument if they compare a variable that has no rank.
 bool in_order(const Trails& trails);
 
+// Return whether match i of some trails comes before match j of others in output order. All that `in_order` needs holds
+// of both.
+bool precedes(const Trails& some, size_t i, const Trails& others, size_t j);
+
 // Return the numbers of the matches in output order; equal matches keep their order.
 std::vector<int64_t> output_order(const Trails& trails);
 

@@ -15,10 +15,8 @@ constexpr size_t most_arcs_ahead = 64;
 constexpr uint32_t passed = NIL - 1;  // all rows of a key are over
 constexpr size_t first_stretch = 4096, most_stretch = 65536, tested_stretch = 16;  // rows
 constexpr size_t stretch_of_window = 2;  // the least length of a stretch, in windows
-constexpr int64_t most_rests = 16;  // stretches
 constexpr size_t most_rows = size_t{1} << 22;  // that are known ahead
-// Costs, in units of 8 ns: to enter a row, or to look for one while rows are entered; to ask for a partial match.
-constexpr int64_t to_enter = 4, to_ask = 4;
+constexpr size_t sampled_rows = 32;  // of which the cost is estimated before the first stretch
 
 }  // namespace
 
@@ -114,6 +112,12 @@ KnownFuture::KnownFuture(const Tables& tables, EventClassifier& classifier, std:
         }
     }
     for (uint32_t k = 0; k < ahead_.size(); ++k) bindings_[ahead_[k].arc].entered.push_back(k);
+    for (Binding& binding : bindings_) {
+        binding.steps = static_cast<uint32_t>(binding.entered.size());
+        for (const Cut& cut : binding.cuts) {
+            if (cut.asks_rows) binding.steps += static_cast<uint32_t>(cut.followers.size());
+        }
+    }
 }
 
 // Find the cuts between an arc and the ends of runs: the arcs of its target, those that bind a variable which each run
@@ -241,45 +245,52 @@ uint32_t KnownFuture::rows_ahead(uint32_t arc, std::vector<RegisterKey::Part> pa
     return static_cast<uint32_t>(ahead_.size() - 1);
 }
 
-// Judge the last stretch: where the future spared less than it cost, it rests.
-void KnownFuture::judge() {
-    const int64_t cost = entered_ * to_enter + asked_ * to_ask, gain = spared_;
-    if (entered_ + asked_ == 0) return;
-    if (cost > gain) {
-        const int64_t rows = static_cast<int64_t>(std::max(stretch_, first_stretch));
-        resumes_ = stream_row_ + static_cast<int64_t>(limit_) + rests_ * rows;
-        rests_ = std::min(2 * rests_, most_rests);
-        stretch_ = 0;
-    } else {
-        rests_ = 1;
+// Look at some rows, to estimate what it costs to enter rows.
+void KnownFuture::measure_rows(const Batch& batch, size_t from) {
+    uint32_t pattern[sampled_rows];
+    const size_t rows = std::min(sampled_rows, batch.size - from);
+    classifier_.classify(batch, from, rows, pattern);
+    for (size_t i = 0; i < rows; ++i) {
+        if (pattern[i] == 0) continue;
+        for (const Binding& binding : bindings_) {
+            if (classifier_.has(pattern[i], binding.event_class)) steps_ += binding.steps;
+        }
     }
+    sampled_ += rows;
+}
+
+// Return what it costs to enter a row: as the last stretch, or at most as the rows that were sampled.
+double KnownFuture::each_row() const {
+    if (each_ != 0) return each_;
+    return static_cast<double>(FutureTrials::to_enter * steps_) / static_cast<double>(std::max(sampled_, size_t{1}));
+}
+
+// Judge the last stretch, which ended before a row of the stream.
+void KnownFuture::judge(int64_t row, const Work& work, bool sifted) {
+    if (rows_ == 0) return;
+    const int64_t entering = entered_ * FutureTrials::to_enter;
+    each_ = std::max(1.0, static_cast<double>(entering) / static_cast<double>(rows_));
+    trials_.end(row, work, entering + asked_ * FutureTrials::to_ask, spared_, sifted);
+    if (!trials_.pays()) stretch_ = 0;
+    rows_ = 0;
     entered_ = asked_ = spared_ = 0;
 }
 
-void KnownFuture::look(const Batch& batch, size_t from, int64_t stream_row, bool last, int64_t nodes) {
+void KnownFuture::look(const Batch& batch, size_t from, int64_t stream_row, bool last, const Work& work, bool sifted) {
+    const int64_t here = stream_row + static_cast<int64_t>(from);
     if (stream_row != stream_row_ || batch.size != size_) {  // another batch
-        judge();
         stream_row_ = stream_row;
         size_ = batch.size;
         from_ = limit_ = 0;
     }
     batch_ = &batch;
     if (from >= from_ && from < limit_) return;
-    if (limit_ != 0) judge();
+    judge(here, work, sifted);
     from_ = limit_ = 0;
     if (batch.ts[batch.size - 1] == FAR) return;  // this time stands for none
     if (taking == Taking::never || (tables_.span < 0 && !last)) return;
-    const bool always = taking == Taking::always;
-    const int64_t here = stream_row + static_cast<int64_t>(from), rows = here - row_before_;
-    if (here < resumes_ && !always) return;
-    // At first, see how many partial matches are made.
-    if (stretch_ == 0 && !always) {
-        if (rows < 512) return;
-        const int64_t made = nodes - nodes_before_;
-        row_before_ = here;
-        nodes_before_ = nodes;
-        if (made * to_make < rows * to_enter) return;
-    }
+    const bool always = taking == Taking::always, tries = !always && !trials_.pays();
+    if (tries && !trials_.rested(here)) return;
     // The row behind the last one in the window of a row.
     const auto behind = [&](size_t row) {
         return static_cast<size_t>(std::upper_bound(batch.ts + row, batch.ts + batch.size, end_of(batch.ts[row])) -
@@ -297,7 +308,11 @@ void KnownFuture::look(const Batch& batch, size_t from, int64_t stream_row, bool
     }
     if (end == batch.size) limit = end;
     if (end - from > most_rows) return;
+    if (tries && each_ == 0) measure_rows(batch, from);
+    if (tries && !trials_.allows(here, work, end - from, limit - from, each_row(), sifted)) return;
+    trials_.begin(here, work);
     stretch_ = limit - from;
+    rows_ = end - from;
     open_ = end == batch.size && !last;
     from_ = from;
     limit_ = limit;
@@ -415,10 +430,11 @@ void KnownFuture::fields(auto& self, Archive& archive) {
     auto size = static_cast<int64_t>(self.size_), stretch = static_cast<int64_t>(self.stretch_),
          limit = static_cast<int64_t>(self.limit_);
     archive.within(-1, most, self.stream_row_);
-    archive.within(0, int64_t{1} << 32, size, stretch, limit);
-    archive.within(0, most, self.resumes_, self.nodes_before_, self.row_before_, self.entered_, self.asked_,
-                   self.spared_);
-    archive.within(1, most_rests + 1, self.rests_);
+    auto rows = static_cast<int64_t>(self.rows_), sampled = static_cast<int64_t>(self.sampled_);
+    archive.within(0, int64_t{1} << 32, size, stretch, limit, rows, sampled);
+    archive.within(0, most, self.steps_, self.entered_, self.asked_, self.spared_);
+    archive.finite("costs of the known future", self.each_);
+    FutureTrials::fields(self.trials_, archive);
     for (auto& binding : self.bindings_) {
         for (auto& cut : binding.cuts) Trial::fields(cut.trial, archive, Trial::size - 1);
     }
@@ -426,6 +442,8 @@ void KnownFuture::fields(auto& self, Archive& archive) {
         self.batch_ = nullptr;
         self.size_ = static_cast<size_t>(size);
         self.stretch_ = static_cast<size_t>(stretch);
+        self.rows_ = static_cast<size_t>(rows);
+        self.sampled_ = static_cast<size_t>(sampled);
         self.from_ = self.limit_ = static_cast<size_t>(limit);
     }
 }

@@ -14,6 +14,7 @@
 #include "chains/node_list.hpp"
 #include "common/columns.hpp"
 #include "common/state.hpp"
+#include "nodes/future_trials.hpp"
 #include "nodes/nodes_merging.hpp"
 #include "nodes/register_keys.hpp"
 #include "plan/event_classifier.hpp"
@@ -63,8 +64,8 @@ private:
 
 class KnownFuture {
 public:
-    // Costs, in units of 8 ns: to make a partial match; the most that is noted for looks at others.
-    static constexpr int64_t to_make = 20, most_spared = 1 << 12;
+    // The most that is noted for looks at other partial matches.
+    static constexpr int64_t most_spared = 1 << 12;
     Taking taking = Taking::where_it_pays;
 
     KnownFuture(const Tables& tables, EventClassifier& classifier, std::span<const uint32_t> keys);
@@ -72,8 +73,9 @@ public:
     static bool serves(const Tables& tables);
 
     // Prepare for rows from `from` on, where that seems worth it. `stream_row`: the number of row 0 in the stream.
-    // `last`: no event comes after the batch. `nodes`: partial matches made so far.
-    void look(const Batch& batch, size_t from, int64_t stream_row, bool last, int64_t nodes);
+    // `last`: no event comes after the batch. `work`: what the engine has done so far. `sifted`: match windows before
+    // the engine hold events back where the future is not known.
+    void look(const Batch& batch, size_t from, int64_t stream_row, bool last, const Work& work, bool sifted);
     // Return whether the future of an event is known.
     bool knows(const Event& event) const { return event.batch == batch_ && event.row >= from_ && event.row < limit_; }
     // Return the least start of a run that may end within its window after the arc has bound a row; FAR if there is none.
@@ -89,7 +91,7 @@ public:
                int64_t error);
     // Note what it has spared: a look at so many partial matches, or (`made`) also the making of one.
     void spare(size_t looks, bool made = false) {
-        spared_ += std::min(static_cast<int64_t>(looks), most_spared) + (made ? to_make : 0);
+        spared_ += std::min(static_cast<int64_t>(looks), most_spared) + (made ? FutureTrials::to_make : 0);
     }
     void forget() { from_ = limit_ = 0; }
     int64_t bytes() const;
@@ -125,6 +127,7 @@ private:
         bool ends = false;  // a run may end with it
         std::vector<Cut> cuts;
         std::vector<uint32_t> entered;  // numbers of the rows ahead that its rows enter
+        uint32_t steps = 0;  // the most that a row costs, in rows that are entered or looked for
     };
     // The states that are reached from one, and where their slots come from.
     struct Reach {
@@ -149,7 +152,9 @@ private:
                    : end;
     }
     int64_t earliest_end(const Batch& batch, const Binding& binding, uint32_t row);
-    void judge();
+    void measure_rows(const Batch& batch, size_t from);
+    double each_row() const;
+    void judge(int64_t row, const Work& work, bool sifted);
 
     const Tables& tables_;
     EventClassifier& classifier_;
@@ -163,13 +168,14 @@ private:
     // No row is missing before this time; with `open_`, later ones may come.
     int64_t horizon_ = 0;
     bool open_ = true;
-    // What it costs and brings (in units of some nanoseconds).
     int64_t stream_row_ = -1;
     size_t size_ = 0;
     size_t stretch_ = 0;  // rows for which it was prepared the last time
-    int64_t resumes_ = 0;  // row of the stream before which it is not tried again
-    int64_t rests_ = 1;  // stretches that it rests if it does not pay
-    int64_t nodes_before_ = 0, row_before_ = 0;
+    // What it costs and brings.
+    FutureTrials trials_;
+    size_t rows_ = 0, sampled_ = 0;  // entered for this stretch; looked at before the first one
+    int64_t steps_ = 0;  // of the rows sampled
+    double each_ = 0;  // what a row of the last stretch has cost
     int64_t entered_ = 0, asked_ = 0, spared_ = 0;
 };
 

@@ -46,7 +46,7 @@ void NodeEngine::take_ways(Taking index, Taking future) {
 void NodeEngine::expect(const Batch& batch, size_t from, int64_t stream_row, bool last) {
     if (!future_) return;
     if (stream_row < 0 || bounded()) return future_->forget();
-    future_->look(batch, from, stream_row, last, work_.nodes);
+    future_->look(batch, from, stream_row, last, work_, sifted);
 }
 
 // Find the slots that hold lists of frames, including copies; repeat until no new one is found.

@@ -2,6 +2,7 @@
 // these pass.
 #include <algorithm>
 
+#include "common/hash.hpp"
 #include "nodes/nodes.hpp"
 
 namespace acep {
@@ -13,6 +14,14 @@ constexpr uint64_t step_costs = 64;
 constexpr size_t look_up_costs = 16;
 // One node in so many has to end for the others to move.
 constexpr size_t moved_for = 8;
+
+// Return how many evaluations each node of a list is charged with where some of them were evaluated: all alike, as which
+// of them an index reaches is not kept. Less than one is charged as a whole one, as rarely as it must be; a hash of the
+// touches so far decides when, so that a stream that is resumed does the same.
+int64_t charge(uint64_t evaluated, uint64_t nodes, int64_t touches) {
+    const bool more = mixed(static_cast<uint64_t>(touches) + golden_step) % nodes < evaluated % nodes;
+    return static_cast<int64_t>(evaluated / nodes) + (more ? 1 : 0);
+}
 
 }  // namespace
 
@@ -153,6 +162,7 @@ void NodeEngine::extend(const Turn& turn, size_t number, NodeList& list, const E
     const Candidates all = candidates(equal, list, slots, event, living, least);
     if (least > living.low && equal.empty()) future->spare(list.size() - all.size);
     if (all.size == 0) return;
+    list.touched += charge(all.size, list.size(), work_.touches);
     work_.touches += static_cast<int64_t>(all.size);
     if (shed_) shed_->touched(work_.touches);
     const int64_t same = cost(arc, 0);  // for all rows where they are uniform
@@ -208,7 +218,6 @@ void NodeEngine::step(Part& part, const Turn& turn, const Event& event, int64_t 
     if (shed_) shed_->tend(list, turn.state, key(event), low, static_cast<int64_t>(turn.arcs.size()));
     const Living living = find_living(list, turn, event, low);
     if (list.empty()) return;
-    list.touched += static_cast<int64_t>(turn.arcs.size());
     if (resting_ && !suffices(list.size() * turn.arcs.size()) && !suffices(list.living(low) * turn.arcs.size())) {
         wake(key(event));
         return step(part, turn, event, low);

@@ -281,6 +281,7 @@ void WindowedEngine::go_on(Part& part, uint32_t partition, const Event& event, i
 
 void WindowedEngine::judge() {
     passing_ = tried_handed_ > trial - trial / 8;
+    sifts_ = !passing_;
     if (passing_) left_ = std::max(least_rest, rests * watched_);
     tried_ = tried_handed_ = watched_ = 0;
 }

@@ -53,6 +53,7 @@ public:
     void take_ways(Taking index, Taking future) override { engine_->take_ways(index, future); }
     bool woke() const override { return engine_->woke(); }
     void expect(const Batch& batch, size_t from, int64_t stream_row, bool last) override {
+        engine_->sifted = sifts_;
         engine_->expect(batch, from, stream_row, last);
     }
     void advance(int64_t clock) override;
@@ -134,6 +135,7 @@ private:
     int64_t came_ = 0;
     int64_t handed_ = 0;
     bool passing_ = false;
+    bool sifts_ = false;  // the last trial held enough events back
     enum class Stage : uint8_t { done, waiting, own };  // of an event that follows the waiting ones
     Stage stage_ = Stage::done;
     int64_t tried_ = 0;           // events of this trial, and those of them passed on

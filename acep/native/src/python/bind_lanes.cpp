@@ -6,13 +6,16 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "common/threads.hpp"
+#include "python/bind_output.hpp"
 #include "python/bind_session.hpp"
 #include "python/given_batch.hpp"
+#include "session/lane_matches.hpp"
 
 namespace nb = nanobind;
 using namespace nanobind::literals;
@@ -108,6 +111,28 @@ void finish_lanes(const nb::sequence& lanes, size_t threads) {
              [&](size_t lane, const std::atomic<bool>&, Signals&) { sessions[lane]->session->finish(); });
 }
 
+// Take the matches of an engine in all lanes since the last call, in output order. `ranks`: of each variable, by name.
+nb::dict take_in_order(const nb::sequence& lanes, size_t threads, size_t engine, const Values<uint16_t>& ranks) {
+    constexpr size_t few = 4096;  // matches that one thread puts together sooner than others are begun
+    std::vector<Output*> outputs;
+    size_t matches = 0;
+    for (BoundSession* session : sessions_of(lanes)) {
+        outputs.push_back(&session->engines.at(engine)->output());
+        matches += outputs.back()->size();
+    }
+    const auto filled = [](const Output* output) { return output->size() != 0; };
+    const auto first = std::ranges::find_if(outputs, filled);
+    if (first == outputs.end()) return taken(*outputs[0]);
+    if (std::none_of(first + 1, outputs.end(), filled)) return taken(**first);
+    const size_t used = matches < few ? 1 : threads;
+    LaneMatches all(outputs, {ranks.data(), ranks.shape(0)});
+    Output result = all.together(used, [&](size_t count, const std::function<void(size_t)>& task) {
+        in_lanes(count, used, [&](size_t number, const std::atomic<bool>&, Signals&) { task(number); });
+    });
+    for (Output* output : outputs) taken(*output);
+    return taken(result);
+}
+
 }  // namespace
 
 void bind_lanes(nb::module_& m) {
@@ -115,6 +140,7 @@ void bind_lanes(nb::module_& m) {
           "types_valid"_a.none(), "ids"_a.none(), "columns"_a, "last"_a = false);
     m.def("push_ranges", &push_ranges, "slices"_a, "threads"_a, "ranges"_a, "ts"_a.noconvert(), "types"_a.none(),
           "types_valid"_a.none(), "ids"_a.none(), "columns"_a, "last"_a = false);
+    m.def("take_in_order", &take_in_order, "lanes"_a, "threads"_a, "engine"_a, "ranks"_a.noconvert());
     m.def("finish_lanes", &finish_lanes, "lanes"_a, "threads"_a);
 }
 

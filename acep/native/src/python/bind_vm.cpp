@@ -99,6 +99,16 @@ nb::object intern_all(Texts& texts, const nb::sequence& all) {
     return array(std::move(codes));
 }
 
+// Return the texts of codes; empty ones for codes not in use.
+nb::list texts_of(const Texts& texts, const Words& codes) {
+    nb::list all;
+    for (size_t i = 0; i < codes.shape(0); ++i) {
+        const std::string_view text = texts.text(codes(i));
+        all.append(nb::str(text.data(), text.size()));
+    }
+    return all;
+}
+
 void release(Texts& texts, const Words& codes) {
     for (size_t i = 0; i < codes.shape(0); ++i) texts.release(codes(i));
 }
@@ -126,6 +136,7 @@ void bind_vm(nb::module_& m) {
     texts.def(nb::init<>());
     texts.def("intern", &Texts::intern, "text"_a);
     texts.def("intern_all", &intern_all, "texts"_a);
+    texts.def("texts_of", &texts_of, "codes"_a.noconvert());
     texts.def("release", &release, "codes"_a.noconvert());
     texts.def("text", &text, "code"_a);
     texts.def("known", &Texts::known, "code"_a);

@@ -99,6 +99,7 @@ public:
     virtual bool unfinished() const { return false; }
     int64_t arrived = 0;  // events of the stream so far, with the current one
     bool again = false;  // the current event is matched again: it may be older than others, and came before
+    bool sifted = false;  // match windows before it hold events back, if the future is not known
 
     // Load what an event of a partition will need into the processor's cache. Each hop follows the pointers that the one
     // before has loaded.
