@@ -116,9 +116,12 @@ RISING += "'{ b.x > a.x AND c.x > b.x AND d.x > 0.01 } WITHIN 400')\n"
 
 
 def test_blocks_under_a_budget_of_work_are_bounded() -> None:
-    """2.7 million matches, 500 MB of them where all are there at a time; and batches make no difference."""
+    """2.7 million matches, 500 MB of them where all are there at a time; and batches make no difference, where nothing
+    is known of the events behind them."""
     script = RISING.replace("EVENTS", "8000")
     script += """
+from acep.native import session
+session.WAYS = 0, session.NEVER
 budget = acep.Budget(work=8.3)
 before = peak()
 matcher = acep.Matcher(asked, budget=budget)
