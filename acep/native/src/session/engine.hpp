@@ -9,6 +9,7 @@
 #include "common/state.hpp"
 #include "plan/event_classifier.hpp"
 #include "plan/tables.hpp"
+#include "session/partial_matches.hpp"
 #include "session/partitions.hpp"
 
 namespace acep {
@@ -147,6 +148,11 @@ public:
     virtual int64_t bytes() const = 0;
     // Count the partial matches whose window is not over at `clock`. Those held as one, or counted together, are one.
     virtual int64_t partial_matches(int64_t clock) const = 0;
+    // Return the partial matches that may still become matches. Throw std::invalid_argument if the engine keeps none of
+    // them apart.
+    virtual ListedColumns list_partial_matches(const ListingRequest&) const {
+        throw std::invalid_argument("this engine keeps no partial matches with their events");
+    }
 
 protected:
     Tables tables_;
