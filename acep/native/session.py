@@ -43,6 +43,9 @@ WAYS = (0, 0)
 """When the core takes an index over partial matches, and the known future: 0 where it pays, 1 never, 2 always. All
 answers are the same; tests set it."""
 
+MOST = 1 << 40
+"""The greatest number of partial matches that is asked for."""
+
 NEVER = 1
 """Of ``WAYS``, the number of a way that is never taken."""
 
@@ -399,7 +402,7 @@ class NativeSession:
         Raises :class:`ValueError` for an engine that keeps none with their events.
         """
         clock = EARLIEST if self.clock is None else self.clock
-        listed = self._session.list_partial_matches(plan, most, apart, list(states), clock)
+        listed = self._session.list_partial_matches(plan, min(most, MOST), apart, list(states), clock)
         return sorted_columns(self._decoders[plan].partials(listed), most)
 
     @property

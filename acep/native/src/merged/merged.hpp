@@ -124,6 +124,7 @@ public:
     ListedColumns list_partial_matches(const ListingRequest& request) const override {
         return merger_.list_partial_matches(request, partitions_);
     }
+    std::unique_ptr<Engine> copy(int64_t events) const override;
     int64_t drop(uint32_t partition, int64_t ts) override { return merger_.drop(partition, ts); }
 
     // Set whether matches are enumerated only in `more` and `block`; until then they are kept as roots.

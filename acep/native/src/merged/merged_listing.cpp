@@ -9,12 +9,10 @@ ListedColumns Merger::list_partial_matches(const ListingRequest& request, const 
     PartialMatchList listed(request, arena_, partitions);
     for (uint32_t p = 0; p < parts_.size(); ++p) {
         const Part& part = parts_[p];
-        int64_t position = tables_.strict ? request.arrived - 1 : partitions.positions[p] - 1;  // of the last event
-        if (request.holds_back) position = part.last;
-        const bool broken = tables_.contiguous() && part.last != position;  // by events that no arc may bind
+        const int64_t last = request.last_position(tables_.strict, partitions.positions[p]);
+        const bool broken = tables_.contiguous() && part.last != last;  // by an event that no arc may bind
         int64_t low = part.low;
-        if (tables_.timed()) low = std::max(low, earliest(request.clock, tables_.span));
-        if (tables_.counted && !request.holds_back) low = std::max(low, earliest(position, tables_.span));
+        if (tables_.span >= 0) low = std::max(low, earliest(tables_.counted ? last : request.clock, tables_.span));
         for (const Live& live : part.live) {
             if (broken || live.chain.latest < low) continue;
             automaton_.each_place(live.state, [&](uint32_t state, int64_t error) {
@@ -24,6 +22,12 @@ ListedColumns Merger::list_partial_matches(const ListingRequest& request, const 
         }
     }
     return listed.columns();
+}
+
+std::unique_ptr<Engine> MergedEngine::copy(int64_t events) const {
+    auto other = std::make_unique<MergedEngine>(tables_, classifier_, partitions_);
+    copy_state(*this, *other, events);
+    return other;
 }
 
 }  // namespace acep

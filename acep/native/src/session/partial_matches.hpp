@@ -19,9 +19,11 @@ struct ListingRequest {
     std::vector<uint32_t> states;  // only those in these states; empty: in any
     int64_t clock;  // the latest time of the stream
     int64_t arrived;  // events of the stream so far
-    bool holds_back = false;  // match windows hold events back, so positions are those of the events passed on
 
     bool wants(uint32_t state) const;
+    // Return the position of the last event of a partition, in which the next one has position `next`; `strict`: of the
+    // last event of the stream.
+    int64_t last_position(bool strict, int64_t next) const { return (strict ? arrived : next) - 1; }
 };
 
 // A partial match that an engine keeps: a chain of bound events.

@@ -47,6 +47,7 @@ public:
     ListedColumns list_partial_matches(const ListingRequest& request) const override {
         return behind_->list_partial_matches(request);
     }
+    std::unique_ptr<Engine> copy(int64_t arrivals) const override { return behind_->copy(arrivals); }
 
     double tokens() const { return allowance_.up_to(arrived) - static_cast<double>(behind_->work().touches); }
     int64_t withheld() const { return behind_->walks.withheld; }  // match points with matches left out
