@@ -161,8 +161,8 @@ def partials_table(
     """Return a table with one row per partial match: ``like`` has the keys, times, errors and bound events of each. See
     :meth:`acep.matches.partial_matches.PartialMatches.to_arrow`. ``until`` are ticks."""
     schema, table = like.schema, matches_table(like)
-    tick, held = attribute_tick(schema), time_types(schema)[schema.ts]
-    ends = _as_times(pa.array(until, pa.int64()), held, tick if schema.instants else None)
+    tick = attribute_tick(schema) if schema.instants else None
+    ends = _as_times(pa.array(until, pa.int64()), time_types(schema)[schema.ts], tick)
     columns: dict[str, Any] = {name: pa.array(values, pa.string()) for name, values in texts.items()}
     columns |= {name: table.column(name) for name in ("key", "start", "end")}
     columns |= {"until": ends, "error": table.column("error"), "bindings": table.column("bindings")}

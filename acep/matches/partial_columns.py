@@ -64,10 +64,10 @@ class PartialColumns:
         return replace(self, records=[replace(record, key=record.key[:width]) for record in self.records])
 
 
-def sorted_columns(columns: PartialColumns, most: int) -> PartialColumns:
-    """Return the ``most`` last partial matches, in the order of their last events, first events, ids and states."""
+def sorted_columns(columns: PartialColumns, limit: int) -> PartialColumns:
+    """Return the ``limit`` last partial matches, in the order of their last events, first events, ids and states."""
     errors = [record.error for record in columns.records]
     ends = [(record.end, record.start, record.trail) for record in columns.records]
     keys: list[Any] = list(zip(ends, columns.states.tolist(), errors, strict=True))
     rows = sorted(range(len(keys)), key=keys.__getitem__)
-    return columns.take(np.array(rows[max(len(rows) - most, 0) :], np.intp))
+    return columns.take(np.array(rows[max(len(rows) - limit, 0) :], np.intp))

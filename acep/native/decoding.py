@@ -45,17 +45,17 @@ class Decoder:
             apart=self.plan.query.graph is not None,
         )
 
-    def partials(self, given: dict[str, Any]) -> PartialColumns:
+    def partials(self, listed: dict[str, Any]) -> PartialColumns:
         """Return partial matches that the core listed."""
         names = ("start", "end", "bundle", "error", "offsets", "vars")
         records = FoundColumns(
-            **{name: given[name] for name in names},
+            **{name: listed[name] for name in names},
             scale=self.plan.automaton.costs.scale,
-            keys=self._keys(given["keys"]),
-            ids=self.names.of(given["ids"]) if self.names else given["ids"],
+            keys=self._keys(listed["keys"]),
+            ids=self.names.of(listed["ids"]) if self.names else listed["ids"],
             variables=self.plan.variables,
         )
-        return PartialColumns(records, given["states"], given["sequences"], given["utility"], given["total"])
+        return PartialColumns(records, listed["states"], listed["sequences"], listed["utility"], listed["total"])
 
     def counted(self, given: dict[str, Any], matches: Any) -> Counted:
         """Return match points or bundles that the core gave, with the number of ``matches`` of each."""

@@ -98,9 +98,9 @@ class Lanes:
         """Return the number of a plan's partial matches whose window is not over."""
         return sum(core.partial_matches(plan, clock) for core in self.cores)
 
-    def list_partial_matches(self, plan: int, most: int, apart: bool, states: list[int], clock: int) -> Rows:
-        """Return partial matches of a plan, as many as ``most`` of each lane, lane by lane."""
-        parts = [core.list_partial_matches(plan, most, apart, states, clock) for core in self.cores]
+    def list_partial_matches(self, plan: int, limit: int, apart: bool, states: list[int], clock: int) -> Rows:
+        """Return partial matches of a plan, as many as ``limit`` of each lane, lane by lane."""
+        parts = [core.list_partial_matches(plan, limit, apart, states, clock) for core in self.cores]
         totals = [int(part["total"]) for part in parts]
         total = -1 if min(totals) < 0 else sum(totals)
         return _end_to_end(parts, (*COLUMNS, *LISTED)) | {"total": total}

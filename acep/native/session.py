@@ -43,7 +43,7 @@ WAYS = (0, 0)
 """When the core takes an index over partial matches, and the known future: 0 where it pays, 1 never, 2 always. All
 answers are the same; tests set it."""
 
-MOST = 1 << 40
+GREATEST = 1 << 40
 """The greatest number of partial matches that is asked for."""
 
 NEVER = 1
@@ -395,15 +395,15 @@ class NativeSession:
         """Return the number of partial matches, as :meth:`live` does, in some states of a plan that may change."""
         return 0 if self.clock is None or not states else self._session.partial_matches_in(plan, states, self.clock)
 
-    def partial_matches(self, plan: int, most: int, states: Sequence[int], *, apart: bool) -> PartialColumns:
-        """Return the ``most`` last of a plan's partial matches in some states; ``apart``: with a row for each
+    def partial_matches(self, plan: int, limit: int, states: Sequence[int], *, apart: bool) -> PartialColumns:
+        """Return the ``limit`` last of a plan's partial matches in some states; ``apart``: with a row for each
         sequence of bound events.
 
         Raises :class:`ValueError` for an engine that keeps none with their events.
         """
         clock = EARLIEST if self.clock is None else self.clock
-        listed = self._session.list_partial_matches(plan, min(most, MOST), apart, list(states), clock)
-        return sorted_columns(self._decoders[plan].partials(listed), most)
+        listed = self._session.list_partial_matches(plan, min(limit, GREATEST), apart, list(states), clock)
+        return sorted_columns(self._decoders[plan].partials(listed), limit)
 
     @property
     def bytes(self) -> int:

@@ -137,15 +137,15 @@ def match(
         )
     if limit is not None and output != "matches":
         raise QueryError("limit= is for matches", hint='output="matches"', code="option_invalid")
-    most = None if limit is None else whole_number(limit, "limit", "of matches")
+    number = None if limit is None else whole_number(limit, "limit", "of matches")
     with memory_errors():
         table, rows = given_table(
             events, tables.asked, **tables.columns, duplicates=tables.duplicates, threads=tables.threads
         )
         rows.first = tables.duplicates == "drop"
         tables.own_rows = rows
-        if most is not None:
-            return some_matches(tables, table, most)
+        if number is not None:
+            return some_matches(tables, table, number)
         return whole_result(tables, table, output, counts=counts)
 
 

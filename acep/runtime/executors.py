@@ -88,8 +88,8 @@ class Executor(Protocol):
     def live_in(self, states: Sequence[int]) -> int:
         """Return how many of the partial matches are in some states of the plan."""
 
-    def partial_matches(self, most: int, states: Sequence[int], *, apart: bool) -> PartialColumns:
-        """Return the ``most`` last of the partial matches in some states of the plan; ``apart``: with a row for each
+    def partial_matches(self, limit: int, states: Sequence[int], *, apart: bool) -> PartialColumns:
+        """Return the ``limit`` last of the partial matches in some states of the plan; ``apart``: with a row for each
         sequence of bound events. Raises :class:`EngineError` where none are kept."""
 
     def dump(self) -> Any:
@@ -370,9 +370,9 @@ class NativeExecutor:
     def live_in(self, states: Sequence[int]) -> int:
         return self.session.live_in(self.number, states)
 
-    def partial_matches(self, most: int, states: Sequence[int], *, apart: bool) -> PartialColumns:
+    def partial_matches(self, limit: int, states: Sequence[int], *, apart: bool) -> PartialColumns:
         check_lists(self.engine)
-        return self.session.partial_matches(self.number, most, states, apart=apart)
+        return self.session.partial_matches(self.number, limit, states, apart=apart)
 
     def dump(self) -> None:
         """Return nothing: the session has the state."""
@@ -427,8 +427,8 @@ class ReferenceExecutor:
     def live_in(self, states: Sequence[int]) -> int:
         return self.core.live_in(states)
 
-    def partial_matches(self, most: int, states: Sequence[int], *, apart: bool) -> PartialColumns:  # noqa: ARG002
-        return partials_of(self.core, most, states)
+    def partial_matches(self, limit: int, states: Sequence[int], *, apart: bool) -> PartialColumns:  # noqa: ARG002
+        return partials_of(self.core, limit, states)
 
     def dump(self) -> Any:
         return dump_runtime(self.core)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["listed_partials"]
 
 
-def listed_partials(tables: TableStream, number: int, most: int, *, apart: bool) -> PartialMatches:
-    """Return the ``most`` last partial matches of query ``number``; ``apart``: each sequence of bound events.
+def listed_partials(tables: TableStream, number: int, limit: int, *, apart: bool) -> PartialMatches:
+    """Return the ``limit`` last partial matches of query ``number``; ``apart``: each sequence of bound events.
 
     Raises :class:`EngineError` for an engine that keeps none with their events.
     """
@@ -25,7 +25,7 @@ def listed_partials(tables: TableStream, number: int, most: int, *, apart: bool)
         return PartialMatches(PartialColumns.of_rows((), 0), tables.matches(number, []), (), query=name)
     plan = source.plans[number]
     with naming_query(name):
-        columns = source.partial_matches(number, most, apart=apart)
+        columns = source.partial_matches(number, limit, apart=apart)
     matches = tables.matches(number, [])
     like = Matches((), matches.schema, keys=plan.keys, layout=matches.layout)
     span = None if plan.window.counted else plan.window.span

@@ -35,14 +35,14 @@ def check_lists(engine: str) -> None:
     )
 
 
-def partials_of(runtime: ReferenceRuntime, most: int, states: Sequence[int]) -> PartialColumns:
-    """Return the ``most`` last partial matches of a reference runtime in some states."""
+def partials_of(runtime: ReferenceRuntime, limit: int, states: Sequence[int]) -> PartialColumns:
+    """Return the ``limit`` last partial matches of a reference runtime in some states."""
     rows = []
     for key, node in runtime.live_nodes(frozenset(states)):
         position = runtime.position if runtime.plan.strict else runtime.partitions[key].position
         if not runtime.engine.is_left(node, position - 1):
             rows.append((_record(runtime, key, node), node.state))
-    return sorted_columns(PartialColumns.of_rows(rows, len(rows)), most)
+    return sorted_columns(PartialColumns.of_rows(rows, len(rows)), limit)
 
 
 def _record(runtime: ReferenceRuntime, key: Key, node: MatchNode) -> Found:

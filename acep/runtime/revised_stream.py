@@ -157,9 +157,9 @@ class RevisedStream:
             retracted=part.retracted,
         )
 
-    def partial_matches(self, number: int, most: int, *, apart: bool) -> PartialColumns:
-        """Return the ``most`` last partial matches of a plan, as of all events that have been matched."""
-        return self._parts[number].stream.partial_matches(0, most, apart=apart).with_keys(len(self.plans[number].keys))
+    def partial_matches(self, number: int, limit: int, *, apart: bool) -> PartialColumns:
+        """Return the ``limit`` last partial matches of a plan, as of all events that have been matched."""
+        return self._parts[number].stream.partial_matches(0, limit, apart=apart).with_keys(len(self.plans[number].keys))
 
     def took(self, processor: float, wall: float) -> None:
         """Record the seconds that the whole call took that pushed the last events; a budget of time counts them."""

@@ -314,8 +314,8 @@ class Stream:
         plan, core = self.plans[number], self._cores[number]
         return core.live_in(plan.current) if plan.parts else core.live()
 
-    def partial_matches(self, number: int, most: int, *, apart: bool) -> PartialColumns:
-        """Return the ``most`` last partial matches of a plan; of one that may change, those in states of its last
+    def partial_matches(self, number: int, limit: int, *, apart: bool) -> PartialColumns:
+        """Return the ``limit`` last partial matches of a plan; of one that may change, those in states of its last
         version. ``apart``: with a row for each sequence of bound events.
 
         Raises :class:`EngineError` for an engine that keeps none with their events.
@@ -325,7 +325,7 @@ class Stream:
             states = plan.current if plan.parts else range(1, len(plan.arcs.states))
             if self._finished or not states:
                 return PartialColumns.of_rows((), 0)
-            return self._cores[number].partial_matches(most, tuple(states), apart=apart)
+            return self._cores[number].partial_matches(limit, tuple(states), apart=apart)
 
     def epochs(self, events: int) -> int:
         """Return how many epochs of policies end within the next ``events``."""

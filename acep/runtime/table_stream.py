@@ -446,9 +446,9 @@ class TableStream:
             about |= {"layout": self._layout(number, plan), "rows": self.own_rows}
         return Matches(found, self.schema_of(number), report=report or self.report_of(number), **about)
 
-    def partial_matches(self, most: int, *, apart: bool) -> Any:
+    def partial_matches(self, limit: int, *, apart: bool) -> Any:
         """Return the live partial matches of the queries, in the form in which the queries were given."""
-        return self.asked.give([listed_partials(self, number, most, apart=apart) for number in range(len(self.first))])
+        return self.asked.give([listed_partials(self, number, limit, apart=apart) for number in range(len(self.first))])
 
     def schema_of(self, number: int) -> Schema:
         """Return the schema of the events of a query: those of a query with FROM are matches."""

@@ -226,6 +226,24 @@ def test_under_a_budget_the_hidden_slots_are_no_registers() -> None:
     assert lacking > 1_000
 
 
+def test_sampling_units_give_no_utility() -> None:
+    matcher = acep.Matcher("PATTERN SEQ(A a, B b, C c) WITHIN 20", budget=acep.Budget(work=0.5))
+    exact = acep.Matcher("PATTERN SEQ(A a, B b, C c) WITHIN 20")
+    events, seen, lacking = stream(3_000), 0, 0
+    for begin in range(0, 3_000, 100):
+        for one in (matcher, exact):
+            one.push(events.slice(begin, 100))
+        before = matcher.snapshot()
+        partials, all_partials = (one.partial_matches(ALL, apart=True) for one in (matcher, exact))
+        assert matcher.snapshot() == before
+        assert {partial.utility for partial in partials} <= {None}
+        shown = {str(partial.bindings) for partial in all_partials}
+        assert {str(partial.bindings) for partial in partials} <= shown
+        seen, lacking = seen + len(partials), lacking + len(all_partials) - len(partials)
+    assert matcher.report.shed > 0
+    assert min(seen, lacking) > 100
+
+
 def test_a_budget_that_suffices_gives_no_utility() -> None:
     query = f"PATTERN SEQ(A a, B b) WHERE {ANY} {{ b.x > a.x }} WITHIN 9"
     matcher = acep.Matcher(query, budget=acep.Budget(work=1e6))
