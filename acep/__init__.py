@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from acep.linting.report import DataFinding, Findings
     from acep.matches.answers import Bundle, Bundles, Count, Point, Points
     from acep.matches.matches import Match, Matches, Report
+    from acep.matches.partial_matches import PartialMatch, PartialMatches
     from acep.pattern.automata import Automaton, arc
     from acep.pattern.functions import Function, function
     from acep.pattern.letters import regex
@@ -58,6 +59,8 @@ __all__ = [
     "Match",
     "Matcher",
     "Matches",
+    "PartialMatch",
+    "PartialMatches",
     "Point",
     "Points",
     "PolicyError",
@@ -91,6 +94,7 @@ _NAMES = {
     "acep.linting.report": "DataFinding Findings",
     "acep.matches.answers": "Bundle Bundles Count Point Points",
     "acep.matches.matches": "Match Matches Report",
+    "acep.matches.partial_matches": "PartialMatch PartialMatches",
     "acep.pattern.automata": "Automaton arc",
     "acep.pattern.functions": "Function function",
     "acep.pattern.letters": "regex",

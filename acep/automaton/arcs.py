@@ -81,6 +81,11 @@ class State:
     accepts: tuple[Accept, ...]
     rest: int | None
 
+    @property
+    def name(self) -> str:
+        """Return the state as people read it: its number, and the variable that was bound last."""
+        return f"{self.number} ({self.var})" if self.number else "0, nothing bound"
+
 
 @dataclass(frozen=True)
 class Arcs:

@@ -157,10 +157,9 @@ def arcs_lines(arcs: Arcs, automaton: Thompson) -> list[str]:
 
 
 def _state(state: State, automaton: Thompson) -> str:
-    name = f"state {state.number} ({state.var})" if state.number else "state 0, nothing bound"
     opened = f", open {' '.join(state.open)}" if state.open else ""
     rest = "no way to an end" if state.rest is None else f"least rest {automaton.costs.unscaled(state.rest)}"
-    return f"{name}{opened}; {rest}"
+    return f"state {state.name}{opened}; {rest}"
 
 
 def _arc(arc: Arc, automaton: Thompson) -> str:

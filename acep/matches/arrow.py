@@ -25,7 +25,16 @@ from acep.matches.records import Found
 from acep.pattern.expressions import Value
 from acep.plan.schema import Kind, Schema
 
-__all__ = ["column_array", "groups_table", "id_type", "matches_table", "parts", "record_batch", "without_maps"]
+__all__ = [
+    "column_array",
+    "groups_table",
+    "id_type",
+    "matches_table",
+    "partials_table",
+    "parts",
+    "record_batch",
+    "without_maps",
+]
 
 PART = 1 << 22
 CACHED = 1 << 15  # matches
@@ -141,6 +150,23 @@ def record_batch(found: Sequence[Found], matches: Matches, fractional: bool) -> 
             columns["bundle"] = pa.nulls(len(found), columns["bundle"].type)
         columns |= {"op": pa.array(ops, pa.int64()), "id": pa.array(ids, pa.string())}
     return pa.RecordBatch.from_pydict(columns)
+
+
+def partials_table(
+    like: Matches,
+    texts: dict[str, list[str]],
+    until: Sequence[int | None],
+    numbers: dict[str, list[int | None]],
+) -> pa.Table:
+    """Return a table with one row per partial match: ``like`` has the keys, times, errors and bound events of each. See
+    :meth:`acep.matches.partial_matches.PartialMatches.to_arrow`. ``until`` are ticks."""
+    schema, table = like.schema, matches_table(like)
+    tick = attribute_tick(schema) if schema.instants else None
+    ends = _as_times(pa.array(until, pa.int64()), time_types(schema)[schema.ts], tick)
+    columns: dict[str, Any] = {name: pa.array(values, pa.string()) for name, values in texts.items()}
+    columns |= {name: table.column(name) for name in ("key", "start", "end")}
+    columns |= {"until": ends, "error": table.column("error"), "bindings": table.column("bindings")}
+    return pa.table(columns | {name: pa.array(values, pa.int64()) for name, values in numbers.items()})
 
 
 def without_maps(table: pa.Table) -> pa.Table:

@@ -15,9 +15,12 @@ from acep.matches.zoned_times import zoned_text
 if TYPE_CHECKING:
     from acep.matches.answers import Bundle, Bundles, Point, Points
     from acep.matches.matches import Match, Matches
+    from acep.matches.partial_matches import PartialMatch
     from acep.matches.report import Report
 
 __all__ = [
+    "PARTS",
+    "bound_text",
     "group_line",
     "group_page",
     "groups_page",
@@ -26,7 +29,9 @@ __all__ = [
     "match_page",
     "matches_page",
     "matches_text",
+    "named_texts",
     "report_page",
+    "told",
 ]
 
 PARTS = 20  # key attributes, variables or values in a line
@@ -48,7 +53,7 @@ def told(value: Any, name: str = "", zoned: Collection[str] = ()) -> str:
     return repr(value) if len(value) <= 80 else f"{value[:80]!r}... ({len(value):,} characters)"
 
 
-def _named(values: dict[str, Any], of: str, zoned: Collection[str]) -> list[str]:
+def named_texts(values: dict[str, Any], of: str, zoned: Collection[str]) -> list[str]:
     """Return names with their values, at most some of them. ``of``: whether they are those of a ``key``, or the
     ``values`` of RETURN."""
     first = islice(values.items(), PARTS)
@@ -62,7 +67,8 @@ def _ids(ids: Sequence[Any]) -> str:
     return f"{','.join(map(told, ids[: ROWS // 2]))},...,{told(ids[-1])} ({len(ids):,} events)"
 
 
-def _bound(match: Match) -> str:
+def bound_text(match: Match | PartialMatch) -> str:
+    """Return the variables with the ids of their events, at most some of them."""
     shown = [f"{clipped(var)}={_ids(ids)}" for var, ids in islice(match.bindings.items(), PARTS)]
     return " ".join(shown + ([f"... {len(match.bindings):,} variables"] if len(match.bindings) > PARTS else []))
 
@@ -74,9 +80,9 @@ def match_line(match: Match) -> str:
     """Return a match as one line: its key, the times of its first and last event, its events, error and values."""
     parts = ["taken back:"] if match.op < 0 else []
     start, end = (told(time, "start", match._zoned) for time in (match.start, match.end))
-    parts += [*_named(match.key, "key", match._zoned), f"{start}..{end}", _bound(match)]
+    parts += [*named_texts(match.key, "key", match._zoned), f"{start}..{end}", bound_text(match)]
     parts += [f"error={match.error}"] if match.error else []
-    return "  ".join([*parts, *_named(match.values, "values", match._zoned)])
+    return "  ".join([*parts, *named_texts(match.values, "values", match._zoned)])
 
 
 def match_page(match: Match) -> str:
@@ -121,7 +127,7 @@ def matches_page(matches: Matches) -> str:
             *(told(value, f"key.{name}", m._zoned) for name, value in m.key.items()),
             *(told(value, "start", m._zoned) for value in (m.start, m.end)),
             told(m.error),
-            _bound(m),
+            bound_text(m),
             told(getattr(m, last), "start", m._zoned),
             *(told(value, f"values.{name}", m._zoned) for name, value in m.values.items()),
         ]
@@ -140,10 +146,10 @@ def group_line(group: Bundle | Point) -> str:
         changed = [] if change is None else [f"change={change:+}"]
         point = told(group.point, "start", group._zoned)
         return "  ".join(
-            [*_named(group.key, "key", group._zoned), f"match point {point}", f"best={group.best}", *changed]
+            [*named_texts(group.key, "key", group._zoned), f"match point {point}", f"best={group.best}", *changed]
         )
     start, end = (told(time, "start", group._zoned) for time in (group.start, group.end))
-    parts = [*_named(group.key, "key", group._zoned), f"match points {start}..{end}"]
+    parts = [*named_texts(group.key, "key", group._zoned), f"match points {start}..{end}"]
     if group.matches is not None:
         parts.append(f"{group.matches:,} match{'es' if group.matches != 1 else ''}")
     return "  ".join([*parts, f"best={group.best}"])

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from acep.events.batch import Column
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns
+from acep.matches.partial_columns import PartialColumns
 from acep.native.codes import Codes
 from acep.native.id_dictionary import IdDictionary
 from acep.plan.compile import Plan
@@ -43,6 +44,18 @@ class Decoder:
             in_order=given["ordered"] and not self.names,
             apart=self.plan.query.graph is not None,
         )
+
+    def partials(self, listed: dict[str, Any]) -> PartialColumns:
+        """Return partial matches that the core listed."""
+        names = ("start", "end", "bundle", "error", "offsets", "vars")
+        records = FoundColumns(
+            **{name: listed[name] for name in names},
+            scale=self.plan.automaton.costs.scale,
+            keys=self._keys(listed["keys"]),
+            ids=self.names.of(listed["ids"]) if self.names else listed["ids"],
+            variables=self.plan.variables,
+        )
+        return PartialColumns(records, listed["states"], listed["sequences"], listed["utility"], listed["total"])
 
     def counted(self, given: dict[str, Any], matches: Any) -> Counted:
         """Return match points or bundles that the core gave, with the number of ``matches`` of each."""

@@ -19,6 +19,7 @@ FEW = 4096
 
 NUMBERS = ("start", "end", "error", "bundle")  # of matches, one each
 COLUMNS = (*NUMBERS, "keys", "ids", "vars", "values", "valid", "at")  # of matches, end to end
+LISTED = ("states", "sequences", "utility")  # of partial matches, one each besides those of matches
 COUNTS = ("first", "last", "bundle", "error", "count")  # of rows of counts, one each where there are any
 
 State = bytes
@@ -101,6 +102,13 @@ class Lanes:
         """Return the number of a plan's partial matches whose window is not over."""
         return sum(core.partial_matches(plan, clock) for core in self.cores)
 
+    def list_partial_matches(self, plan: int, limit: int, apart: bool, states: list[int], clock: int) -> Rows:
+        """Return partial matches of a plan, as many as ``limit`` of each lane, lane by lane."""
+        parts = [core.list_partial_matches(plan, limit, apart, states, clock) for core in self.cores]
+        totals = [int(part["total"]) for part in parts]
+        total = -1 if min(totals) < 0 else sum(totals)
+        return _end_to_end(parts, (*COLUMNS, *LISTED)) | {"total": total}
+
     @property
     def bytes(self) -> int:
         """Return the bytes that the lanes hold."""
@@ -145,10 +153,7 @@ def _matches_together(parts: Sequence[Rows]) -> Rows:
     parts = [part for part in parts if len(part["start"])] or [*parts[:1]]
     if len(parts) == 1:
         return parts[0]
-    matches: Rows = {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS}
-    bases = np.cumsum([0, *(part["offsets"][-1] for part in parts)])
-    offsets = [part["offsets"][1:] + base for part, base in zip(parts, bases[:-1], strict=True)]
-    matches["offsets"] = np.concatenate([np.zeros(1, np.int64), *offsets])
+    matches = _end_to_end(parts, COLUMNS)
     shapes = [part["shape"] for part in parts]
     alike = all(shape is not None and np.array_equal(shape, shapes[0]) for shape in shapes)
     matches["shape"] = shapes[0] if alike else None
@@ -157,6 +162,14 @@ def _matches_together(parts: Sequence[Rows]) -> Rows:
         order = np.argsort(matches["at"], kind="stable")
         matches |= {name: _rows(matches[name], order) for name in (*NUMBERS, "keys")}
     return matches
+
+
+def _end_to_end(parts: Sequence[Rows], columns: Sequence[str]) -> Rows:
+    """Return matches of all lanes one after the other."""
+    rows: Rows = {name: np.concatenate([part[name] for part in parts]) for name in columns}
+    bases = np.cumsum([0, *(part["offsets"][-1] for part in parts)])
+    offsets = [part["offsets"][1:] + base for part, base in zip(parts, bases[:-1], strict=True)]
+    return rows | {"offsets": np.concatenate([np.zeros(1, np.int64), *offsets])}
 
 
 def _counts_together(parts: Sequence[Rows]) -> Rows:

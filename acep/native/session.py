@@ -15,6 +15,7 @@ from acep.events.batch import Batch
 from acep.events.pushed_rows import Pushed, rows_of
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns, ordered, ranks_of
+from acep.matches.partial_columns import PartialColumns, sorted_columns
 from acep.matches.records import Counts
 from acep.native import _native
 from acep.native.codes import Codes, words_of
@@ -41,6 +42,9 @@ PART = 4096  # events between two reads of matches
 WAYS = (0, 0)
 """When the core takes an index over partial matches, and the known future: 0 where it pays, 1 never, 2 always. All
 answers are the same; tests set it."""
+
+GREATEST = 1 << 40
+"""The greatest number of partial matches that is asked for."""
 
 NEVER = 1
 """Of ``WAYS``, the number of a way that is never taken."""
@@ -395,6 +399,16 @@ class NativeSession:
     def live_in(self, plan: int, states: Sequence[int]) -> int:
         """Return the number of partial matches, as :meth:`live` does, in some states of a plan that may change."""
         return 0 if self.clock is None or not states else self._session.partial_matches_in(plan, states, self.clock)
+
+    def partial_matches(self, plan: int, limit: int, states: Sequence[int], *, apart: bool) -> PartialColumns:
+        """Return the ``limit`` last of a plan's partial matches in some states; ``apart``: with a row for each
+        sequence of bound events.
+
+        Raises :class:`ValueError` for an engine that keeps none with their events.
+        """
+        clock = EARLIEST if self.clock is None else self.clock
+        listed = self._session.list_partial_matches(plan, min(limit, GREATEST), apart, list(states), clock)
+        return sorted_columns(self._decoders[plan].partials(listed), limit)
 
     @property
     def bytes(self) -> int:

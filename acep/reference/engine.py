@@ -197,6 +197,12 @@ class ReferenceEngine:
             node.error + self.cost(m.arc, between) + self.rest(m.arc) <= self.budget for m in self.moves[node.state]
         )
 
+    def is_left(self, node: MatchNode, position: int) -> bool:
+        """Return whether contiguity leaves a partial match no way to go on behind the event at a position. Under strict
+        contiguity it is not fed events of other partitions, which break it."""
+        between = position - node.trail.event.position
+        return between > 0 and self.strategy.contiguous and not self.graph and not self._can_pay(node, between)
+
     def _ignores(self, node: MatchNode, event: Event) -> bool:
         """Return whether an ignorable arc lets the event pass."""
         arcs = self.ignoring[node.state] if self.ignoring else ()

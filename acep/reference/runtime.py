@@ -136,13 +136,16 @@ class ReferenceRuntime:
 
     def live_in(self, states: Collection[int]) -> int:
         """Return the number of partial matches in some states that have not expired."""
+        return sum(1 for _ in self.live_nodes(states))
+
+    def live_nodes(self, states: Collection[int]) -> Iterator[tuple[Key, MatchNode]]:
+        """Yield the partial matches in some states that have not expired, with their partition keys."""
         expired, strict = self.engine.expired, self.plan.strict
-        found = 0
-        for partition in self.partitions.values():
+        for key, partition in self.partitions.items():
             last = (self.position if strict else partition.position) - 1
-            nodes = [node for node in partition.nodes if node.state in states]
-            found += sum(not expired(node, last, self.clock or 0) for node in nodes)
-        return found
+            for node in partition.nodes:
+                if node.state in states and not expired(node, last, self.clock or 0):
+                    yield key, node
 
     def low(self) -> int | None:
         """Return the earliest match point that may still come out (``None``: any)."""

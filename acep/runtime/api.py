@@ -137,15 +137,15 @@ def match(
         )
     if limit is not None and output != "matches":
         raise QueryError("limit= is for matches", hint='output="matches"', code="option_invalid")
-    most = None if limit is None else _number(limit)
+    number = None if limit is None else whole_number(limit, "limit", "of matches")
     with memory_errors():
         table, rows = given_table(
             events, tables.asked, **tables.columns, duplicates=tables.duplicates, threads=tables.threads
         )
         rows.first = tables.duplicates == "drop"
         tables.own_rows = rows
-        if most is not None:
-            return some_matches(tables, table, most)
+        if number is not None:
+            return some_matches(tables, table, number)
         return whole_result(tables, table, output, counts=counts)
 
 
@@ -414,6 +414,31 @@ class Matcher(Generic[Result]):
         found: Result = self._tables.given(self._tables.end())
         return found
 
+    def partial_matches(self, most: int = 1000, *, apart: bool = False) -> Any:
+        """Return the partial matches that may still become matches: a :class:`PartialMatches`, or for a list or dict of
+        queries a list or dict of these. Nothing changes by it.
+
+        At most ``most`` of each query are listed, those that were extended last; ``total`` is the number of all. One
+        partial match of the native core may stand for many ``sequences`` of bound events, and is then listed with one
+        of those that began last. ``apart``: each sequence is listed (docs/howto/partial_matches.md).
+
+        Raises :class:`QueryError` for a ``most`` that is no number.
+
+        >>> import acep
+        >>> matcher = Matcher("PATTERN SEQ(A a, B b, C c) WITHIN 9")
+        >>> len(matcher.push({"ts": [1, 2, 3], "type": ["A", "A", "B"]}))
+        0
+        >>> matcher.partial_matches(apart=True)
+        4 partial matches
+          state 1 (a)  1..1  a=0  until=10
+          state 1 (a)  2..2  a=1  until=11
+          state 2 (b)  1..3  a=0 b=2  until=10
+          state 2 (b)  2..3  a=1 b=2  until=11
+        >>> matcher.partial_matches()[-1].sequences
+        2
+        """
+        return self._tables.partial_matches(whole_number(most, "most", "of partial matches"), apart=bool(apart))
+
     def snapshot(self) -> bytes:
         """Return the state so far, as bytes for :meth:`restore`."""
         return self._tables.snapshot()
@@ -426,9 +451,9 @@ class Matcher(Generic[Result]):
         self._tables = self._tables.restored(data)
 
 
-def _number(limit: Any) -> int:
-    if isinstance(limit, bool) or not isinstance(limit, Integral) or int(limit) < 0:
-        raise QueryError(
-            f"limit={limit!r} is not a number of matches", hint="a whole number, or None for all", code="option_invalid"
-        )
-    return int(limit)
+def whole_number(number: Any, name: str, what: str) -> int:
+    """Return an argument that is a number of results. Raises :class:`QueryError` for another one."""
+    if isinstance(number, bool) or not isinstance(number, Integral) or int(number) < 0:
+        hint = "a whole number, or None for all" if name == "limit" else "a whole number"
+        raise QueryError(f"{name}={number!r} is not a number {what}", hint=hint, code="option_invalid")
+    return int(number)

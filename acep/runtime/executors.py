@@ -12,6 +12,7 @@ from acep.events.batch import Batch
 from acep.events.records import Events
 from acep.matches.bundle_chain import BundleChain
 from acep.matches.counted import Counted
+from acep.matches.partial_columns import PartialColumns
 from acep.matches.records import Counts, Found, output_order
 from acep.native.compiled import chosen
 from acep.pattern.expressions import Value
@@ -33,6 +34,7 @@ from acep.plan.lanes import MOST_LANES, most_lanes, why_no_slices
 from acep.reference.runtime import ReferenceRuntime
 from acep.reference.state import dump_runtime, load_runtime
 from acep.runtime.finer_partitions import FinerExecutor, plain_record, record_of
+from acep.runtime.live_partials import check_lists, partials_of
 from acep.shedding.controller import SheddingController
 from acep.shedding.limits import Limits
 from acep.shedding.partition_sampler import PartitionSampler
@@ -85,6 +87,10 @@ class Executor(Protocol):
 
     def live_in(self, states: Sequence[int]) -> int:
         """Return how many of the partial matches are in some states of the plan."""
+
+    def partial_matches(self, limit: int, states: Sequence[int], *, apart: bool) -> PartialColumns:
+        """Return the ``limit`` last of the partial matches in some states of the plan; ``apart``: with a row for each
+        sequence of bound events. Raises :class:`EngineError` where none are kept."""
 
     def dump(self) -> Any:
         """Return the state, as :meth:`load` reads it."""
@@ -364,6 +370,10 @@ class NativeExecutor:
     def live_in(self, states: Sequence[int]) -> int:
         return self.session.live_in(self.number, states)
 
+    def partial_matches(self, limit: int, states: Sequence[int], *, apart: bool) -> PartialColumns:
+        check_lists(self.engine)
+        return self.session.partial_matches(self.number, limit, states, apart=apart)
+
     def dump(self) -> None:
         """Return nothing: the session has the state."""
 
@@ -416,6 +426,9 @@ class ReferenceExecutor:
 
     def live_in(self, states: Sequence[int]) -> int:
         return self.core.live_in(states)
+
+    def partial_matches(self, limit: int, states: Sequence[int], *, apart: bool) -> PartialColumns:  # noqa: ARG002
+        return partials_of(self.core, limit, states)
 
     def dump(self) -> Any:
         return dump_runtime(self.core)

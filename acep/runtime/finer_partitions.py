@@ -19,6 +19,7 @@ from acep.matches.bundle_chain import BundleChain
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns, concatenate
 from acep.matches.found_state import found_of, plain_of
+from acep.matches.partial_columns import PartialColumns
 from acep.matches.records import Counts, Found
 from acep.plan.choice import decides_at_once
 from acep.plan.compile import Plan
@@ -47,6 +48,7 @@ class FinerCore(Protocol):
     def all_counts(self) -> list[Counts]: ...
     def live(self) -> int: ...
     def live_in(self, states: Sequence[int]) -> int: ...
+    def partial_matches(self, limit: int, states: Sequence[int], *, apart: bool) -> PartialColumns: ...
     def dump(self) -> Any: ...
     def load(self, data: Any) -> None: ...
 
@@ -166,6 +168,10 @@ class FinerExecutor:
     def live_in(self, states: Sequence[int]) -> int:
         """Return how many of the partial matches are in some states of the plan."""
         return self.core.live_in(states)
+
+    def partial_matches(self, limit: int, states: Sequence[int], *, apart: bool) -> PartialColumns:
+        """Return partial matches, with the keys of the plan."""
+        return self.core.partial_matches(limit, states, apart=apart).with_keys(len(self.plan.keys))
 
     def revise(self, removed: Batch | None, batch: Batch, again: int) -> Sequence[Found]:
         """Raise: a stream that is revised runs no finer plan."""

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from acep.events.batch import Batch
 from acep.events.punctuations import Punctuations
 from acep.matches.bundle_chain import with_keys
+from acep.matches.partial_columns import PartialColumns
 from acep.matches.records import Counts, Found
 from acep.plan.compile import Plan
 from acep.reference.single_events import matches_one_event
@@ -155,6 +156,10 @@ class RevisedStream:
             matches=part.matches,
             retracted=part.retracted,
         )
+
+    def partial_matches(self, number: int, limit: int, *, apart: bool) -> PartialColumns:
+        """Return the ``limit`` last partial matches of a plan, as of all events that have been matched."""
+        return self._parts[number].stream.partial_matches(0, limit, apart=apart).with_keys(len(self.plans[number].keys))
 
     def took(self, processor: float, wall: float) -> None:
         """Record the seconds that the whole call took that pushed the last events; a budget of time counts them."""

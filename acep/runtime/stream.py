@@ -17,6 +17,7 @@ from acep.events.times import from_ticks, value_text
 from acep.matches.batches import ROWS
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns, concatenate, ordered
+from acep.matches.partial_columns import PartialColumns
 from acep.matches.records import Counts, Found, output_order
 from acep.native.compiled import native_sort
 from acep.plan.compile import Plan
@@ -312,6 +313,19 @@ class Stream:
             return 0
         plan, core = self.plans[number], self._cores[number]
         return core.live_in(plan.current) if plan.parts else core.live()
+
+    def partial_matches(self, number: int, limit: int, *, apart: bool) -> PartialColumns:
+        """Return the ``limit`` last partial matches of a plan; of one that may change, those in states of its last
+        version. ``apart``: with a row for each sequence of bound events.
+
+        Raises :class:`EngineError` for an engine that keeps none with their events.
+        """
+        with self._at_once():
+            plan = self.plans[number]
+            states = plan.current if plan.parts else range(1, len(plan.arcs.states))
+            if self._finished or not states:
+                return PartialColumns.of_rows((), 0)
+            return self._cores[number].partial_matches(limit, tuple(states), apart=apart)
 
     def epochs(self, events: int) -> int:
         """Return how many epochs of policies end within the next ``events``."""

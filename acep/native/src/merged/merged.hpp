@@ -51,6 +51,7 @@ public:
     int64_t drop(uint32_t partition, int64_t ts);
     // Return the number of chains in all partitions whose window is not over at `clock`.
     int64_t partial_matches(int64_t clock) const;
+    ListedColumns list_partial_matches(const ListingRequest& request, const Partitions& partitions) const;
     int64_t points() const { return points_; }  // match points, counted per partition
     // Write the state, or read that of a merger of the same tables. Throw std::invalid_argument if it is invalid.
     template <class Archive>
@@ -120,6 +121,10 @@ public:
     void load(Reader& in) override;
     int64_t bytes() const override;
     int64_t partial_matches(int64_t clock) const override { return merger_.partial_matches(clock); }
+    ListedColumns list_partial_matches(const ListingRequest& request) const override {
+        return merger_.list_partial_matches(request, partitions_);
+    }
+    std::unique_ptr<Engine> copy(int64_t events) const override;
     int64_t drop(uint32_t partition, int64_t ts) override { return merger_.drop(partition, ts); }
 
     // Set whether matches are enumerated only in `more` and `block`; until then they are kept as roots.

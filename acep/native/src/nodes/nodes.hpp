@@ -55,6 +55,8 @@ public:
     int64_t partial_matches(int64_t clock) const override { return partial_matches_in({}, clock); }
     // The same in some states only, or in all of them if none is given.
     int64_t partial_matches_in(const std::vector<uint32_t>& states, int64_t clock) const;
+    ListedColumns list_partial_matches(const ListingRequest& request) const override;
+    std::unique_ptr<Engine> copy(int64_t events) const override;
     void dump(Writer& out) const override;
     void load(Reader& in) override;
 
@@ -209,6 +211,8 @@ private:
     static void fields(auto& self, Archive& archive);
     int64_t key(const Event& event) const { return tables_.key(event); }
     int64_t cost(const Arc& arc, int64_t between) const;
+    void check_has_events() const;
+    bool may_go_on(NodeList& list, uint32_t row, uint32_t state, int64_t position) const;
     void step(Part& part, const Turn& turn, const Event& event, int64_t low);
     Living find_living(NodeList& list, const Turn& turn, const Event& event, int64_t low);
     Candidates candidates(const RegisterKey& key, NodeList& list, uint32_t slots, const Event& event,

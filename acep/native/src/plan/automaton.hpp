@@ -87,6 +87,11 @@ public:
         return found;
     }
 
+    // Call f(state, error) for the runs of a D-state: their states, each with its least error.
+    void each_place(uint32_t number, auto&& f) const {
+        for (const Place& place : states_[number]) f(place.state, place.error);
+    }
+
     // Write the D-states by the numbers that other parts of the state use, or read those of an automaton of the same
     // tables.
     void fields(Writer& out) const;

@@ -314,6 +314,38 @@ void WindowedEngine::hand_all(Part& part, uint32_t partition, int64_t low) {
     part.head = part.size = 0;
 }
 
+// The events that wait are passed on to a copy of the engine: no match ends with them, but partial matches begin.
+ListedColumns WindowedEngine::list_partial_matches(const ListingRequest& request) const {
+    struct Place {
+        int64_t ts;
+        uint32_t partition;
+        size_t row;  // of the ring
+    };
+    std::vector<Place> places;
+    for (uint32_t p = 0; p < parts_.size(); ++p) {
+        const Part& part = parts_[p];
+        const int64_t last = request.last_position(tables_.strict, partitions_.positions[p]);
+        const int64_t low = earliest(tables_.counted ? last : request.clock, tables_.span);
+        for (uint32_t i = 0; i < part.size; ++i) {
+            const size_t row = (part.head + i) & (part.ring.size() - 1);
+            if (tables_.key(part.ring[row]) >= low) places.push_back({part.ring[row].ts, p, row});
+        }
+    }
+    std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.ts < b.ts; });
+    const std::unique_ptr<Engine> copy = engine_->copy(request.arrived);
+    Batch batch = batch_;
+    for (const Place& place : places) {
+        const Part& part = parts_[place.partition];
+        batch.size = part.ring.size();
+        for (size_t u = 0; u < used_.size(); ++u) {
+            batch.columns[used_[u]] = {part.words.data() + u * batch.size, part.valid.data() + u * batch.size};
+        }
+        const Waiting& waiting = part.ring[place.row];
+        copy->event(place.partition, {waiting.ts, waiting.position, waiting.id, waiting.pattern, &batch, place.row});
+    }
+    return copy->list_partial_matches(request);
+}
+
 void WindowedEngine::wait(Part& part, const Event& event, int64_t low) {
     expire(part, low);
     if (part.size == part.ring.size()) grow(part);

@@ -64,6 +64,7 @@ public:
     void used_ids(std::vector<int64_t>& ids) const override;
     int64_t bytes() const override;
     int64_t partial_matches(int64_t clock) const override { return engine_->partial_matches(clock); }
+    ListedColumns list_partial_matches(const ListingRequest& request) const override;
     void dump(Writer& out) const override;
     void load(Reader& in) override;
 

@@ -387,6 +387,7 @@ void bind_session(nb::module_& m) {
     session.def("windowed", &windowed, "engine"_a);
     session.def_prop_ro("bytes", [](const Self& self) { return self.session->bytes(); });
     bind_counting(session);
+    bind_partial_matches(session);
     bind_shedding(session);
 }
 

@@ -46,6 +46,7 @@ auto of_engine(Result (*function)(Engine&, Args...)) {
 std::unique_ptr<Engine> counting_engine(const std::string& name, Tables& tables, EventClassifier& classifier,
                                         Partitions& partitions);
 void bind_counting(nanobind::class_<BoundSession>& session);
+void bind_partial_matches(nanobind::class_<BoundSession>& session);
 void bind_shedding(nanobind::class_<BoundSession>& session);
 
 }  // namespace acep

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 
 #include "common/columns.hpp"
 #include "common/output.hpp"
 #include "common/state.hpp"
 #include "plan/event_classifier.hpp"
 #include "plan/tables.hpp"
+#include "session/partial_matches.hpp"
 #include "session/partitions.hpp"
 
 namespace acep {
@@ -150,6 +152,16 @@ public:
     virtual int64_t bytes() const = 0;
     // Count the partial matches whose window is not over at `clock`. Those held as one, or counted together, are one.
     virtual int64_t partial_matches(int64_t clock) const = 0;
+    // Return the partial matches that may still become matches. Throw std::invalid_argument if the engine keeps none with
+    // their events.
+    virtual ListedColumns list_partial_matches(const ListingRequest&) const {
+        throw std::invalid_argument("this engine keeps no partial matches with their events");
+    }
+    // Return an engine with the same partial matches, after `events` of the stream. It shares the tables of partitions and
+    // of event patterns, and nothing else, so that this engine stays as it is. Throw like `list_partial_matches`.
+    virtual std::unique_ptr<Engine> copy(int64_t) const {
+        throw std::invalid_argument("this engine keeps no partial matches with their events");
+    }
 
 protected:
     Tables tables_;
@@ -181,5 +193,15 @@ private:
     }
     std::vector<uint8_t> wanted_;
 };
+
+// Load the state of an engine into a new one of the same kind, after `events` of the stream.
+inline void copy_state(const Engine& from, Engine& to, int64_t events) {
+    Writer out;
+    from.dump(out);
+    Reader in({out.bytes.data(), out.bytes.size()});
+    in.events = events;
+    to.load(in);
+    to.arrived = events;
+}
 
 }  // namespace acep

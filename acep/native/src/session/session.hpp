@@ -79,6 +79,8 @@ public:
     bool at_block_end() const { return static_cast<size_t>(seen_) % block_rows == 0; }
     // Return the events so far, each counted once; set how many of them were pushed more than once, after loading.
     int64_t arrived() const { return seen_ - repeated_; }
+    // Return the position in the stream of the next event: events that were pushed again count again.
+    int64_t positions() const { return seen_; }
     void repeated(int64_t events) { repeated_ = events; }
     // From now on, check for each row whether there is room for its key, as engines have a bound on bytes.
     void bound() { bounded_ = true; }

@@ -22,8 +22,7 @@ double Shedding::number(NodeList& list, uint32_t row, uint32_t slots, const Term
     });
 }
 
-uint8_t Shedding::worth(NodeList& list, uint32_t row, uint32_t state, uint32_t partition) {
-    ++weighed;
+uint8_t Shedding::worth(NodeList& list, uint32_t row, uint32_t state, uint32_t partition) const {
     double total = 0;
     for (const Term& term : table_.terms[state]) {
         if (!term.worth.empty())
@@ -32,12 +31,21 @@ uint8_t Shedding::worth(NodeList& list, uint32_t row, uint32_t state, uint32_t p
     return added(total);
 }
 
+int64_t Shedding::utility(NodeList& list, uint32_t row, uint32_t state, uint32_t partition, int64_t now) const {
+    if (table_.level.empty()) return -1;
+    Mark own = mark(list, row, state);
+    if (own.put_off) own.feature = worth(list, row, state, partition);
+    return level(state, list.errors()[row], list.starts()[row], made(list, row, state), own, now, list.births);
+}
+
 bool Shedding::weigh(NodeList& made, uint32_t row, uint32_t state, uint32_t partition, int64_t now, Mark own) {
     const bool free = price <= 0 || shadow;
     if (!table_.terms.empty()) {
         own.put_off = tells_[state] != 0 && free && !bounded();
         puts_off_ = puts_off_ || own.put_off;
-        own.feature = tells_[state] == 0 || own.put_off ? 128 : worth(made, row, state, partition);
+        const bool computes = tells_[state] != 0 && !own.put_off;
+        weighed += computes ? 1 : 0;
+        own.feature = computes ? worth(made, row, state, partition) : 128;
     }
     if (table_.noise > 0) own.chance = chance() >> 2;
     set_mark(made, row, state, own);

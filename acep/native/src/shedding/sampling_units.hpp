@@ -44,6 +44,10 @@ public:
     void load(Reader& in) override;
     int64_t bytes() const override { return behind_->bytes() + heap_bytes(units_); }
     int64_t partial_matches(int64_t clock) const override { return behind_->partial_matches(clock); }
+    ListedColumns list_partial_matches(const ListingRequest& request) const override {
+        return behind_->list_partial_matches(request);
+    }
+    std::unique_ptr<Engine> copy(int64_t arrivals) const override { return behind_->copy(arrivals); }
 
     double tokens() const { return allowance_.up_to(arrived) - static_cast<double>(behind_->work().touches); }
     int64_t withheld() const { return behind_->walks.withheld; }  // match points with matches left out

@@ -123,6 +123,9 @@ public:
     // bucket, less `decay` for each better one of the list; equal ones rank by `ties`.
     void score(NodeList& list, uint32_t state, int64_t now, std::vector<float>& scores);
     bool clears() const { return table_.clears && price > 0; }
+    // Return the utility bucket of a partial match at `now`, 0 if it has no utility; -1 before there is a table. Nothing is
+    // recorded, and no cost counted.
+    int64_t utility(NodeList& list, uint32_t row, uint32_t state, uint32_t partition, int64_t now) const;
 
     // The shadow sample --------------------------------------------------------------------------
 
@@ -284,12 +287,13 @@ private:
     }
     double number(NodeList& list, uint32_t row, uint32_t slots, const Term& term, uint32_t partition) const;
     static uint8_t added(double levels) { return static_cast<uint8_t>(std::clamp(levels, -127.0, 127.0) + 128.0); }
-    uint8_t worth(NodeList& list, uint32_t row, uint32_t state, uint32_t partition);
+    uint8_t worth(NodeList& list, uint32_t row, uint32_t state, uint32_t partition) const;
     // Return the mark of a partial match, and complete it if its utility was put off.
     Mark whole_mark(NodeList& list, uint32_t row, uint32_t state, uint32_t partition) {
         Mark own = mark(list, row, state);
         if (!own.put_off) return own;
         own.put_off = false;
+        ++weighed;
         own.feature = worth(list, row, state, partition);
         set_mark(list, row, state, own);
         return own;
