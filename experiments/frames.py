@@ -163,12 +163,13 @@ def body(rows: Sequence[Timed]) -> str:
     """Return the tables of the page."""
     parts = []
     for case in dict.fromkeys(row.case for row in rows):
-        own = [row for row in rows if row.case == case]
+        systems = [row for row in rows if row.case == case]
         lines = [
-            (row.system, short(1000 * row.wall), short(1000 * row.cpu), f"{row.wall / own[0].wall:.2f}") for row in own
+            (row.system, short(1000 * row.wall), short(1000 * row.cpu), f"{row.wall / systems[0].wall:.2f}")
+            for row in systems
         ]
         head = ("", "wall, ms", "processor, ms", "times")
-        parts.append(f"## {case[0].upper()}{case[1:]}\n\n{own[0].size:,} rows.\n\n{table(head, lines)}")
+        parts.append(f"## {case[0].upper()}{case[1:]}\n\n{systems[0].size:,} rows.\n\n{table(head, lines)}")
     return "\n\n".join(parts)
 
 

@@ -18,6 +18,7 @@ __all__ = ["Pace", "pace_of"]
 # Events between two readings of the clock: at first, while costs are unknown; normally; and at most, if they are fast.
 SHORTEST, STRETCH, LONGEST = 32, 4096, 65_536
 SHORT = 2e-3  # seconds that may pass between two readings,
+LONG_STRETCH = 0.05  # the same where there is enough time,
 PARTS = 16  # and at most one part in so many of a batch's seconds
 CARRIED = 10.0  # the most seconds of the stream whose unused budget is carried over
 FIRST = 1.0  # seconds of the stream whose budget is available before the first event
@@ -30,6 +31,7 @@ SLACK = 1 / 8  # share of a batch's seconds that may be used ahead
 UNSURE = 1 / 4  # share of all the time there is that is planned for what has unknown costs
 FADE = 0.995  # of what an exact run costs, at each stretch that is no exact run
 PART = 1 / 8  # of the time of the events themselves that touches may take where that alone is more than the budget
+SLOW_EVENT = 2e-5  # seconds that an event with its touches may take, until that is measured
 GROWTH = 3  # most touches or matches relative to the earlier maximum, if measured costs are used
 SMOOTH = 0.8  # weight of an old average after a new number
 
@@ -75,6 +77,9 @@ class Pace:
         """Begin a batch of ``events``, the first of them at time ``clock``."""
         if self.clock is None:
             self.clock, self.balance = clock, (self.cpu or 0.0) * FIRST
+        if not self.work.sums[0]:  # nothing was measured
+            seconds = min(math.inf if self.cpu is None else self.balance, self.latency or math.inf)
+            self.stretch = int(min(max(seconds / SLOW_EVENT, SHORTEST), STRETCH))
         self._events = self._left = events
         self._inside, self._matches = [0.0, 0.0], 0
         self._began = _clocks()
@@ -125,13 +130,16 @@ class Pace:
         suffices: as in :meth:`_shared`, but the time of the events themselves is not set aside."""
         model, beside = (self.work, self.wall)[clock], self.around[clock]
         each = model.match + beside.match
-        others = seconds - self._likely(seconds, each, events)
+        for_touches = seconds - self._likely(seconds, each, events)
         touches = max(
-            min(others / model.touch, GROWTH * self.most[0] * events),
-            UNSURE * others / max(model.touch, UNSURE * TOUCH),
+            min(for_touches / model.touch, GROWTH * self.most[0] * events),
+            UNSURE * for_touches / max(model.touch, UNSURE * TOUCH),
         )
-        rest = MATCHES * seconds
-        matches = max(min(rest / each, GROWTH * self.most[1]), UNSURE * rest / max(each, UNSURE * (MATCH + BESIDE)))
+        for_matches = MATCHES * seconds
+        matches = max(
+            min(for_matches / each, GROWTH * self.most[1]),
+            UNSURE * for_matches / max(each, UNSURE * (MATCH + BESIDE)),
+        )
         return touches / max(events, 1), matches
 
     def _likely(self, seconds: float, each: float, events: int) -> float:
@@ -166,7 +174,7 @@ class Pace:
         is given up, the costs are learned from several short stretches together."""
         spent = [now - then for now, then in zip(_clocks(), self._started, strict=True)]
         self._inside = [a + b for a, b in zip(self._inside, spent, strict=True)]
-        short = SHORT if self.latency is None else min(SHORT, self.latency / PARTS)
+        short = self._short
         if self.stretch < STRETCH:
             self.stretch *= 2
         elif spent[1] > short:
@@ -204,7 +212,7 @@ class Pace:
             outside = max(0.0, (took if ready else min(took, since[k])) - self._inside[k])
             if k == 0:
                 self.balance -= outside
-                self.shortage[0] += outside if self.is_short else 0.0
+            self.shortage[0] += outside if k == 0 and self.is_short else 0.0
             self.pending_around[2 + k] += outside
         self.pending_around[0] += self._events
         self.pending_around[1] += self._matches
@@ -217,6 +225,15 @@ class Pace:
             self.balance = max(self.balance, -self.cpu * CARRIED)
         self._events = 0
 
+    @property
+    def _short(self) -> float:
+        """Return the seconds that may pass between two readings of the clock: more where much time is left."""
+        if not self._is_free:
+            return SHORT if self.latency is None else min(SHORT, self.latency / PARTS)
+        bounds = [] if self.cpu is None else [max(SHORT, self.balance / PARTS)]
+        bounds += [] if self.latency is None else [self.latency / PARTS]
+        return min([LONG_STRETCH, *bounds])
+
     def _remark_cpu(self) -> None:
         """Note that more of a core is used than there is, as far as that was measured."""
         share = self.shortage[0] / self.shortage[1] if self.shortage[1] > 0 else 0.0
@@ -225,10 +242,10 @@ class Pace:
 
     def _remark_latency(self) -> None:
         """Note that the events of the batch take more than its seconds, as far as their cost was measured."""
-        least = (self.wall.event + self.around[1].event) * self._events
-        if least > (self.latency or 0.0) and self.around[1].sums[0] > 0 and not self.remark:
+        seconds = (self.wall.event + self.around[1].event) * self._events
+        if seconds > (self.latency or 0.0) and self.wall.sums[0] > 0 and not self.remark:
             self.remark = (
-                f"latency={self.latency:g} is not kept: a batch of {self._events:,} events takes {least:.2g} s even "
+                f"latency={self.latency:g} is not kept: a batch of {self._events:,} events takes {seconds:.2g} s even "
                 "where work is shed"
             )
 

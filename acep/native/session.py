@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,6 @@ from acep.events.batch import Batch
 from acep.events.pushed_rows import Pushed, rows_of
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns, ordered, ranks_of
-from acep.matches.partial_columns import PartialColumns, sorted_columns
 from acep.matches.records import Counts
 from acep.native import _native
 from acep.native.codes import Codes, words_of
@@ -32,6 +31,9 @@ from acep.shedding.controller import SheddingController
 from acep.shedding.policy_context import context_of
 from acep.shedding.recovery.bundles import KEPT, Recovery
 from acep.shedding.search_sampler import SearchSampler
+
+if TYPE_CHECKING:
+    from acep.matches.partial_columns import PartialColumns
 
 __all__ = ["NativeSession"]
 
@@ -408,6 +410,8 @@ class NativeSession:
         """
         clock = EARLIEST if self.clock is None else self.clock
         listed = self._session.list_partial_matches(plan, min(limit, GREATEST), apart, list(states), clock)
+        from acep.matches.partial_columns import sorted_columns  # few matchers are asked for them
+
         return sorted_columns(self._decoders[plan].partials(listed), limit)
 
     @property

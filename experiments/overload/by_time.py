@@ -40,7 +40,7 @@ policies keep partial matches by a rule. *{WINDOW}*: an exact run with a part of
 {", ".join(f"{part:g}" for part in WINDOWS)}; the best of {{}} runs by time. The tables give the highest recall in at
 most a share of the time; *none*: no run took so little."""
 
-Found = frozenset[tuple[str, int]]
+Points = frozenset[tuple[str, int]]
 
 
 @dataclass(frozen=True)
@@ -73,15 +73,15 @@ def measured(workload: Overload, seed: int = 0, repeats: int = REPEATS) -> Itera
     bundles = _bundles_of(exact, span)
 
     def point(way: str, share: float, timed: tuple[float, acep.Points]) -> Point:
-        found = _points_of(timed[1])
-        n_bundles = sum(not bundle.isdisjoint(found) for bundle in bundles)
+        points_found = _points_of(timed[1])
+        n_bundles = sum(not bundle.isdisjoint(points_found) for bundle in bundles)
         return Point(
             workload.name,
             way,
             seed,
             share,
             time=timed[0] / exact_time,
-            points=len(found & points) / max(1, len(points)),
+            points=len(points_found & points) / max(1, len(points)),
             bundles=n_bundles / max(1, len(bundles)),
             exact=exact_time,
             all_points=len(points),
@@ -101,13 +101,13 @@ def measured(workload: Overload, seed: int = 0, repeats: int = REPEATS) -> Itera
 
 def _timed(run: Callable[[], acep.Points], repeats: int) -> tuple[float, acep.Points]:
     """Return the least processor time of some runs, and what was found."""
-    times, found = [], None
+    times, answer = [], None
     for _ in range(repeats):
         begin = process_time()
-        found = run()
+        answer = run()
         times.append(process_time() - begin)
-    assert found is not None
-    return min(times), found
+    assert answer is not None
+    return min(times), answer
 
 
 def _with_window(query: Query, part: float) -> Query:
@@ -116,7 +116,7 @@ def _with_window(query: Query, part: float) -> Query:
     return replace(query, within=replace(query.within, amount=amount))
 
 
-def _points_of(points: acep.Points) -> Found:
+def _points_of(points: acep.Points) -> Points:
     """Return the key and the time, in ticks, of each match point."""
     return frozenset((str(point.key), _ticks(point.point)) for point in points)
 
@@ -125,7 +125,7 @@ def _ticks(time: int | datetime) -> int:
     return time if isinstance(time, int) else (time.replace(tzinfo=None) - EPOCH) // timedelta(microseconds=1)
 
 
-def _bundles_of(points: acep.Points, span: int) -> list[Found]:
+def _bundles_of(points: acep.Points, span: int) -> list[Points]:
     """Return the match points of each bundle: those of a partition that are within a window of the one before."""
     by_key: dict[str, list[int]] = {}
     for key, at in _points_of(points):
@@ -156,9 +156,9 @@ def _by_seed(rows: Sequence[Point], most: float, what: str) -> list[float | None
     return [find_best([row for row in rows if row.seed == seed], most, what) for seed in seeds]
 
 
-def _cell(found: Sequence[float | None]) -> str:
-    some = [recall for recall in found if recall is not None]
-    if len(some) < len(found) or not some:
+def _cell(recalls: Sequence[float | None]) -> str:
+    some = [recall for recall in recalls if recall is not None]
+    if len(some) < len(recalls) or not some:
         return "none"
     spread = f" ({min(some):.2f} to {max(some):.2f})" if max(some) - min(some) >= 0.005 else ""
     return f"{fmean(some):.2f}{spread}"
@@ -174,12 +174,12 @@ def body(rows: Sequence[Point]) -> str:
         for way in ways:
             means: list[str] = []
             for most in TIMES:
-                found = [
+                recalls = [
                     recall or 0.0
                     for name in workloads
                     for recall in _by_seed([r for r in rows if (r.way, r.workload) == (way, name)], most, what)
                 ]
-                means.append(f"{fmean(found):.3f}")
+                means.append(f"{fmean(recalls):.3f}")
             lines.append((way, *means))
         head = ("", *(f"{most:.0%} of the time" for most in TIMES))
         words = "Means over workloads; where no run took so little, nothing counts as found."
@@ -187,9 +187,9 @@ def body(rows: Sequence[Point]) -> str:
     for most in TIMES[1:]:
         lines = []
         for name in workloads:
-            own = [row for row in rows if row.workload == name]
-            cells = [_cell(_by_seed([row for row in own if row.way == way], most, "points")) for way in ways]
-            lines.append((name, f"{1000 * own[0].exact:.0f}", *cells))
+            points = [row for row in rows if row.workload == name]
+            cells = [_cell(_by_seed([row for row in points if row.way == way], most, "points")) for way in ways]
+            lines.append((name, f"{1000 * points[0].exact:.0f}", *cells))
         head = ("", "exact, ms", *ways)
         parts.append(f"## Match points by workload, in {most:.0%} of the time\n\n{table(head, lines)}")
     return "\n\n".join(parts)
@@ -206,7 +206,10 @@ def picture(rows: Sequence[Point]) -> str:
     def series(what: str) -> Mapping[str, Sequence[tuple[float, float]]]:
         return {
             way: [
-                (most, fmean(find_best(own, most, what) or 0.0 for (its, *_), own in groups.items() if its == way))
+                (
+                    most,
+                    fmean(find_best(points, most, what) or 0.0 for (its, *_), points in groups.items() if its == way),
+                )
                 for most in times
             ]
             for way in ways
@@ -233,10 +236,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for workload in workloads:
         for seed in range(options.seeds):
             rows += measured(workload, seed, options.repeats)
-        own = [row for row in rows if row.workload == workload.name]
+        points = [row for row in rows if row.workload == workload.name]
         cells = [
-            f"{way} {_cell(_by_seed([row for row in own if row.way == way], 0.5, 'points'))}"
-            for way in dict.fromkeys(row.way for row in own)
+            f"{way} {_cell(_by_seed([row for row in points if row.way == way], 0.5, 'points'))}"
+            for way in dict.fromkeys(row.way for row in points)
         ]
         print(f"{workload.name:24s} in half of the time: {', '.join(cells)}", flush=True)
         if folder:

@@ -153,7 +153,7 @@ def test_a_follower_keeps_to_a_budget_of_work_and_takes_back_what_it_gave(tmp_pa
     asked: dict[str, Any] = {"watermark": 5, "speculation": "inf", "op": "op", "id": "number", "max_files": 1}
     told: list[Any] = []
     asked |= {"state": tmp_path / "state", "into": tmp_path / "out", "once": True, "tell": told.append}
-    acep.follow(tmp_path / "in", query, **asked, budget=acep.Budget(work=1))
+    acep.follow(tmp_path / "in", query, **asked, budget=acep.Budget(work=0.5))
     found: list[Row] = []
     for file in sorted((tmp_path / "out").iterdir(), key=lambda one: int(one.name.split(".")[0])):
         found += map(json.loads, file.read_text().splitlines())

@@ -192,7 +192,7 @@ nb::dict search_counts(Engine& engine) {
     const BudgetedSearchEngine::Sums& sums = search.sums();
     nb::dict counts;
     counts["spent"] = search.work().touches;
-    counts["points"] = search.work().matches;
+    counts["points"] = sums.points;
     counts["short"] = search.is_short();
     counts["given_up"] = sums.given_up;
     counts["sampled"] = sums.sampled;

@@ -84,9 +84,18 @@ void BudgetedSearchEngine::event(uint32_t partition, const Event& event) {
     } else {
         switching_.arrived = arrived;
         switching_.again = again;
+        const size_t rows = output().size();
         switching_.event(partition, event);
+        if (output().size() > rows) note_point(partition, event.ts);
     }
     if (allowance_.rate >= 0 && tokens() < -overdraft()) begin_short();
+}
+
+// Note that a match ends in a partition.
+void BudgetedSearchEngine::note_point(uint32_t partition, int64_t now) {
+    if (last_points_.size() <= partition) last_points_.resize(size_t{partition} + 1, NEVER);
+    sums_.points += last_points_[partition] == now ? 0 : 1;
+    last_points_[partition] = now;
 }
 
 // Give up what is more than may be carried over; see whether the allowance suffices again, or may soon not do so.
@@ -177,8 +186,7 @@ BudgetedSearchEngine::Outcome BudgetedSearchEngine::search_within(uint32_t parti
         ++outcome.searched;
         if (!outcome.success) continue;
         search_.give(partition, event, error);
-        if (last_points_.size() <= partition) last_points_.resize(size_t{partition} + 1, NEVER);
-        last_points_[partition] = event.ts;
+        note_point(partition, event.ts);
     }
     switching_.add(before);
     return outcome;
@@ -213,47 +221,77 @@ double BudgetedSearchEngine::share_now() const {
     return std::max(share_ * part * part, least_share);
 }
 
+// Return what is known of the current time of a partition.
+BudgetedSearchEngine::Moment& BudgetedSearchEngine::moment(uint32_t partition, int64_t now) {
+    if (moments_.size() <= partition) moments_.resize(size_t{partition} + 1);
+    Moment& moment = moments_[partition];
+    if (moment.time == now) return moment;
+    const double share = share_now();
+    moment = {now, 1 / share, random() < share, false, false, false};
+    ++sums_.limited;
+    sums_.weights += moment.weight;
+    sums_.sampled += moment.is_sampled ? 1 : 0;
+    return moment;
+}
+
 // Process an event while the allowance does not suffice for all.
 void BudgetedSearchEngine::decide(uint32_t partition, const Event& event) {
     search_.arrived = arrived;
     search_.again = again;
     if (!search_.begin(partition, event)) return;
     if (search_.may_end(partition)) {
-        Limits limits = limits_for(partition, event.ts);
-        if (tokens() < -overdraft()) limits.fill(SearchCosts::no_search);
-        if (tokens() < -overdraft() * last_part) limits.back() = SearchCosts::no_search;
-        const double share = share_now();
-        const bool is_sampled = random() < share;
-        const double times = 1 / share;
-        ++sums_.limited;
-        sums_.weights += times;
-        if (is_sampled) take_keys(partition, event.ts);
-        const Outcome outcome = search_within(partition, event, is_sampled ? to_the_end : limits);
-        for (size_t level = 0; level < outcome.reached; ++level) ++reached_[level];
-        if (is_sampled) {
-            ++sums_.sampled;
-            bool is_within = true;
-            for (size_t level = 0; level < outcome.searched; ++level) {
-                is_within = is_within && outcome.cost[level] <= limits[level];
-            }
-            if (outcome.given_up) {
-                ++sums_.unknown;
-                sums_.unknown_missed += times;
-            } else if (outcome.success && !is_within) {
-                ++sums_.extra;
-                sums_.missed += times;
-                sums_.missed_variance += times * (times - 1);
-            }
-            note(outcome);
-        }
-        sums_.given_up += outcome.given_up ? 1 : 0;
+        const bool has_point = partition < last_points_.size() && last_points_[partition] == event.ts;
+        Moment& now = moment(partition, event.ts);
+        // A match point that is found needs no more searches, but where these tell whether limits would have sufficed, or
+        // may find a match with less errors.
+        if (!has_point || now.is_extra || levels_ > 1) search_one(partition, event, now);
     }
     search_.keep(partition);
+}
+
+// Search from an event within its limits, or to the end, and count what became of it.
+void BudgetedSearchEngine::search_one(uint32_t partition, const Event& event, Moment& now) {
+    Limits limits = limits_for(partition, event.ts);
+    if (tokens() < -overdraft()) limits.fill(SearchCosts::no_search);
+    if (tokens() < -overdraft() * last_part) limits.back() = SearchCosts::no_search;
+    const bool to_end = now.is_sampled && !now.is_extra;
+    if (to_end) take_keys(partition, event.ts);
+    const Outcome outcome = search_within(partition, event, to_end ? to_the_end : limits);
+    for (size_t level = 0; level < outcome.reached; ++level) ++reached_[level];
+    sums_.given_up += outcome.given_up ? 1 : 0;
+    bool is_within = true;
+    for (size_t level = 0; level < outcome.searched; ++level) {
+        is_within = is_within && outcome.cost[level] <= limits[level];
+    }
+    if (to_end) {
+        note(outcome);
+        if (outcome.given_up && !now.is_unknown) {
+            now.is_unknown = true;
+            ++sums_.unknown;
+            sums_.unknown_missed += now.weight;
+        }
+    }
+    if (!outcome.success) return;
+    const double variance = now.weight * (now.weight - 1);
+    if (is_within && now.is_extra) {
+        // The limits have found it after all, from another event.
+        now.is_extra = false;
+        --sums_.extra;
+        sums_.missed = std::max(0.0, sums_.missed - now.weight);
+        sums_.missed_variance = std::max(0.0, sums_.missed_variance - variance);
+    } else if (!is_within && !now.is_found) {
+        now.is_extra = true;
+        ++sums_.extra;
+        sums_.missed += now.weight;
+        sums_.missed_variance += variance;
+    }
+    now.is_found = now.is_found || is_within;
 }
 
 void BudgetedSearchEngine::forget(uint32_t partition) {
     switching_.forget(partition);
     if (partition < last_points_.size()) last_points_[partition] = NEVER;
+    if (partition < moments_.size()) moments_[partition] = {};
 }
 
 template <class Archive>
@@ -263,11 +301,16 @@ void BudgetedSearchEngine::fields(auto& self, Archive& archive) {
     archive.finite("allowance", a.rate, a.granted, a.most_carried, self.share_, sums.weights, sums.missed,
                    sums.missed_variance, sums.unknown_missed);
     archive.within(0, most_positions, a.since, self.looked_, self.planned_, self.plan_after_, sums.given_up,
-                   sums.limited, sums.sampled, sums.unknown, sums.extra);
+                   sums.points, sums.limited, sums.sampled, sums.unknown, sums.extra);
     for (auto& reached : self.reached_) archive.within(0, most_positions, reached);
     archive.words(self.drawn_, self.watching_, self.short_);
     archive.size(self.last_points_, static_cast<int64_t>(self.partitions_.size()) + 1);
     for (auto& last : self.last_points_) archive.words(last);
+    archive.size(self.moments_, static_cast<int64_t>(self.partitions_.size()) + 1);
+    for (auto& moment : self.moments_) {
+        archive.finite("weight of a search", moment.weight);
+        archive.words(moment.time, moment.is_sampled, moment.is_extra, moment.is_found, moment.is_unknown);
+    }
 }
 
 void BudgetedSearchEngine::dump(Writer& out) const {
@@ -284,6 +327,12 @@ void BudgetedSearchEngine::load(Reader& in) {
     fields(*this, in);
     for (const double number : {allowance_.rate, allowance_.granted, allowance_.most_carried}) {
         if (std::abs(number) > 1e19) bad_state("allowance");
+    }
+    for (const double number : {sums_.weights, sums_.missed, sums_.missed_variance, sums_.unknown_missed}) {
+        if (number < 0 || number > 1e19) bad_state("sums of searches");
+    }
+    for (const Moment& moment : moments_) {
+        if (moment.weight < 1 || moment.weight > 1 / least_share) bad_state("weight of a search");
     }
     if (!(share_ >= least_share && share_ <= most_share) || plan_after_ < 1) bad_state("share of searches");
 }

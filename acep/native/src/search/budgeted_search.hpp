@@ -47,20 +47,23 @@ public:
     void dump(Writer& out) const override;
     void load(Reader& in) override;
     int64_t bytes() const override {
-        return switching_.bytes() + costs_[0].bytes() + costs_[1].bytes() + heap_bytes(features_, last_points_);
+        return switching_.bytes() + costs_[0].bytes() + costs_[1].bytes() +
+               heap_bytes(features_, last_points_, moments_);
     }
     int64_t partial_matches(int64_t clock) const override { return switching_.partial_matches(clock); }
 
     double tokens() const { return allowance_.up_to(arrived) - static_cast<double>(work().touches); }
     bool is_short() const { return short_; }
 
-    // What became of the events that may end matches.
+    // What became of the match points. All events of a partition with one time are one match point, if any of them ends a
+    // match; they are searched from to the end together, or each within its limit until one is found to end a match.
     struct Sums {
+        int64_t points = 0;  // found
         int64_t given_up = 0;  // searches that were not ended
-        int64_t sampled = 0;  // searches to the end, drawn with some probability p
+        int64_t sampled = 0;  // times that are searched to the end, drawn with some probability p
         int64_t unknown = 0;  // those of them that were given up all the same
         int64_t extra = 0;  // match points that only these have found, as their limit was less than the cost
-        int64_t limited = 0;  // searches with a limit, of which some were sampled
+        int64_t limited = 0;  // times with limits, of which some were sampled
         double weights = 0;  // sum of 1 / p over them
         double missed = 0, missed_variance = 0;  // sums of 1 / p and (1 - p) / p^2 over the extra ones
         double unknown_missed = 0;  // sum of 1 / p over the unknown ones
@@ -94,6 +97,16 @@ private:
         bool given_up = false;
     };
 
+    // The last time of a partition with events that may end matches.
+    struct Moment {
+        int64_t time = NEVER;
+        double weight = 1;  // 1 / p
+        bool is_sampled = false;
+        bool is_extra = false;  // only a search to the end has found the match point
+        bool is_found = false;  // within the limits
+        bool is_unknown = false;
+    };
+
     template <class Archive>
     static void fields(auto& self, Archive& archive);
     double overdraft() const { return std::min(allowance_.rate * ahead_, allowance_.most_carried); }
@@ -103,9 +116,12 @@ private:
     void choose();
     void watch(uint32_t partition, const Event& event);
     void decide(uint32_t partition, const Event& event);
+    void search_one(uint32_t partition, const Event& event, Moment& now);
     Limits limits_for(uint32_t partition, int64_t now);
     Outcome search_within(uint32_t partition, const Event& event, const Limits& limits);
     double share_now() const;
+    Moment& moment(uint32_t partition, int64_t now);
+    void note_point(uint32_t partition, int64_t now);
     void take_keys(uint32_t partition, int64_t now);
     void note(const Outcome& outcome);
     double random();
@@ -117,6 +133,7 @@ private:
     size_t levels_ = 1;
     std::vector<Feature> features_;
     std::vector<int64_t> last_points_;  // by partition: time of the last match point
+    std::vector<Moment> moments_;  // by partition
     std::vector<int64_t> keys_;
     uint64_t seed_ = 0, drawn_ = 0;
     uint32_t key_texts_ = 0;
