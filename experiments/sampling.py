@@ -37,7 +37,7 @@ FUNCTIONS = {
 FILES = {
     "columns in": (
         *("columns", "texts", "tables", "bind_session", "session"),
-        *("given_batch", "bind_lanes", "lane_rows", "threads"),
+        *("given_batch", "bind_lanes", "lane_rows", "lane_matches", "threads"),
     ),
     "partitions": ("partitions", "hash"),
     "classes": ("event_classifier",),
@@ -60,6 +60,7 @@ FILES = {
         "register_keys",
         "register_index",
         "known_future",
+        "future_trials",
     ),
     "search": ("search", "search_plan", "search_state", "switching", "budgeted_search", "search_costs"),
     "shedding": (
@@ -91,9 +92,11 @@ APART = frozenset(
     {
         *("counting_state", "completion_state", "windows_state", "state", "ordered_rows", "gathering"),
         *("bind_revision", "module", "opcodes", "bind_big_integer"),
+        *("partial_matches", "bind_partial_matches", "nodes_listing", "merged_listing", "sequences"),
     }
 )
-"""Files that no workload spends time in: state as bytes, revisions, and what has no code of its own."""
+"""Files that no workload spends time in: state as bytes, revisions, lists of partial matches, and what has no code of
+its own."""
 LIBRARIES = {
     "kernel": ("[kernel", "[guest.kernel", "[vdso"),
     "memory": ("libc.so", "libc-", "libstdc++"),

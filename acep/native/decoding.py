@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +11,13 @@ import numpy.typing as npt
 from acep.events.batch import Column
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns
-from acep.matches.partial_columns import PartialColumns
 from acep.native.codes import Codes
 from acep.native.id_dictionary import IdDictionary
 from acep.plan.compile import Plan
 from acep.plan.schema import Kind
+
+if TYPE_CHECKING:
+    from acep.matches.partial_columns import PartialColumns
 
 __all__ = ["Decoder"]
 
@@ -55,6 +57,8 @@ class Decoder:
             ids=self.names.of(listed["ids"]) if self.names else listed["ids"],
             variables=self.plan.variables,
         )
+        from acep.matches.partial_columns import PartialColumns  # few matchers are asked for them
+
         return PartialColumns(records, listed["states"], listed["sequences"], listed["utility"], listed["total"])
 
     def counted(self, given: dict[str, Any], matches: Any) -> Counted:

@@ -21,19 +21,20 @@ from acep.native.codes import Codes, words_of
 from acep.native.decoding import Decoder
 from acep.native.encoding import Encoder
 from acep.native.lanes import Lanes
-from acep.native.session_budget import Effort, SessionBudget
+from acep.native.session_budget import SessionBudget
 from acep.native.slices import Slices
 from acep.plan.choice import BY_POINTS, WINDOWS, alone
 from acep.plan.compile import Plan
 from acep.plan.lower.tables import NotNativeError, PlanTables, SharedTables, lower
 from acep.plan.prefilter import necessary, reason_against
 from acep.shedding.controller import SheddingController
+from acep.shedding.partition_sampler import PartitionSampler
 from acep.shedding.policy_context import context_of
 from acep.shedding.recovery.bundles import KEPT, Recovery
-from acep.shedding.search_sampler import SearchSampler
 
 if TYPE_CHECKING:
     from acep.matches.partial_columns import PartialColumns
+    from acep.native.session_budget import Effort
 
 __all__ = ["NativeSession"]
 
@@ -130,7 +131,7 @@ class NativeSession:
         self.tallies = False  # whether matches of some plan are only counted
         efforts, recoveries = efforts or {}, recoveries or {}
         for number, effort in efforts.items():
-            if isinstance(effort, SearchSampler):
+            if not isinstance(effort, SheddingController | PartitionSampler):
                 effort.kinds = tuple(self.plans[number].schema.kind(name) for name in shared.columns)
             effort.start(self._session, number, context_of(self.plans[number], tables[number], len(classes)))
         needed: int | None = None  # how long texts and ids are needed beside those that the core refers to

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from acep.budget.pace import Pace
 from acep.errors import DataWarning, SnapshotError, warn_caller
@@ -19,9 +19,13 @@ from acep.shedding.partition_sampler import PartitionSampler
 from acep.shedding.policy_context import no_recall
 from acep.shedding.recovery.bundles import Recovery
 from acep.shedding.recovery.rematch import SHED
-from acep.shedding.search_sampler import SearchSampler
 
-__all__ = ["Effort", "SessionBudget"]
+if TYPE_CHECKING:
+    from acep.shedding.search_sampler import SearchSampler
+
+    Effort = SheddingController | PartitionSampler | SearchSampler
+
+__all__ = ["SessionBudget"]
 
 BLOCK = 256  # events between two places where policies follow, wherever batches end
 BESIDE = 8  # texts and ids get one part in so many of the memory
@@ -29,9 +33,6 @@ ROUNDS = 8  # attempts to shed partial matches to make room for texts
 MOST = 2**62  # matches
 USED = 0.9  # share of an allowance from which on it counts as used up
 NOT_ESTIMATED = "how many is not estimated where matches may be taken back"
-
-
-Effort = SheddingController | PartitionSampler | SearchSampler
 
 
 @dataclass
@@ -243,7 +244,7 @@ class SessionBudget:
     def count(self, plan: int, counts: Counts) -> None:
         """Set in the counts of a plan what was shed and recovered, and what is known of its recall."""
         effort = self.efforts.get(plan)
-        if isinstance(effort, PartitionSampler | SearchSampler):
+        if effort is not None and not isinstance(effort, SheddingController):
             effort.tell(self.core, counts)
         elif effort is not None:
             told = self.core.shedding_counts(plan)

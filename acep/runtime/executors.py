@@ -12,7 +12,6 @@ from acep.events.batch import Batch
 from acep.events.records import Events
 from acep.matches.bundle_chain import BundleChain
 from acep.matches.counted import Counted
-from acep.matches.partial_columns import PartialColumns
 from acep.matches.records import Counts, Found, output_order
 from acep.native.compiled import chosen
 from acep.pattern.expressions import Value
@@ -34,15 +33,15 @@ from acep.plan.lanes import MOST_LANES, most_lanes, why_no_slices
 from acep.reference.runtime import ReferenceRuntime
 from acep.reference.state import dump_runtime, load_runtime
 from acep.runtime.finer_partitions import FinerExecutor, plain_record, record_of
-from acep.runtime.live_partials import check_lists, partials_of
 from acep.shedding.controller import SheddingController
 from acep.shedding.limits import Limits
 from acep.shedding.partition_sampler import PartitionSampler
 from acep.shedding.recovery.bundles import Recovery
-from acep.shedding.search_sampler import SearchSampler
 
 if TYPE_CHECKING:
+    from acep.matches.partial_columns import PartialColumns
     from acep.native.session import NativeSession
+    from acep.shedding.search_sampler import SearchSampler
 
 __all__ = ["TALLIED", "Executor", "NativeExecutors", "bounded_engine"]
 
@@ -191,6 +190,8 @@ class NativeExecutors:
             choice = replace(choice, engine=choice.alone)
         engine = bounded_engine(choice, windows=not memory) if memory or recovery else with_allowance(choice)
         if choice.alone == "search":
+            from acep.shedding.search_sampler import SearchSampler  # only budgets of searches need it
+
             self.efforts[number] = SearchSampler(limits.seed + number, limits.budget.work, limits.budget.estimate)
         elif UNITS in engine:
             self.efforts[number] = PartitionSampler(limits.seed + number, limits.budget.work)
@@ -371,6 +372,8 @@ class NativeExecutor:
         return self.session.live_in(self.number, states)
 
     def partial_matches(self, limit: int, states: Sequence[int], *, apart: bool) -> PartialColumns:
+        from acep.runtime.live_partials import check_lists  # few matchers are asked for them
+
         check_lists(self.engine)
         return self.session.partial_matches(self.number, limit, states, apart=apart)
 
@@ -428,6 +431,8 @@ class ReferenceExecutor:
         return self.core.live_in(states)
 
     def partial_matches(self, limit: int, states: Sequence[int], *, apart: bool) -> PartialColumns:  # noqa: ARG002
+        from acep.runtime.live_partials import partials_of  # few matchers are asked for them
+
         return partials_of(self.core, limit, states)
 
     def dump(self) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -19,13 +19,15 @@ from acep.matches.bundle_chain import BundleChain
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns, concatenate
 from acep.matches.found_state import found_of, plain_of
-from acep.matches.partial_columns import PartialColumns
 from acep.matches.records import Counts, Found
 from acep.plan.choice import decides_at_once
 from acep.plan.compile import Plan
 from acep.reference.single_events import SingleEvents, matches_one_event
 from acep.reference.state import dump_runtime, load_runtime
 from acep.storage.plain_data import from_json, to_plain
+
+if TYPE_CHECKING:
+    from acep.matches.partial_columns import PartialColumns
 
 __all__ = ["FinerExecutor", "null_rows", "plain_record", "record_of"]
 

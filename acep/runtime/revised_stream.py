@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ import numpy.typing as npt
 from acep.events.batch import Batch
 from acep.events.punctuations import Punctuations
 from acep.matches.bundle_chain import with_keys
-from acep.matches.partial_columns import PartialColumns
 from acep.matches.records import Counts, Found
 from acep.plan.compile import Plan
 from acep.reference.single_events import matches_one_event
@@ -25,6 +24,9 @@ from acep.runtime.revised_plan import RevisedPlan
 from acep.runtime.stream import GIVEN_UP, SEVERAL
 from acep.shedding.limits import Limits
 from acep.storage.plain_data import from_json, to_plain
+
+if TYPE_CHECKING:
+    from acep.matches.partial_columns import PartialColumns
 
 __all__ = ["RevisedStream"]
 

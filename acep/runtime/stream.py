@@ -17,7 +17,6 @@ from acep.events.times import from_ticks, value_text
 from acep.matches.batches import ROWS
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns, concatenate, ordered
-from acep.matches.partial_columns import PartialColumns
 from acep.matches.records import Counts, Found, output_order
 from acep.native.compiled import native_sort
 from acep.plan.compile import Plan
@@ -28,6 +27,7 @@ from acep.shedding.limits import Limits
 from acep.storage.snapshot import seal, unseal
 
 if TYPE_CHECKING:
+    from acep.matches.partial_columns import PartialColumns
     from acep.native.session import NativeSession
 
 __all__ = ["EVENTS", "SEVERAL", "Stream", "together"]
@@ -324,6 +324,8 @@ class Stream:
             plan = self.plans[number]
             states = plan.current if plan.parts else range(1, len(plan.arcs.states))
             if self._finished or not states:
+                from acep.matches.partial_columns import PartialColumns  # few matchers are asked for them
+
                 return PartialColumns.of_rows((), 0)
             return self._cores[number].partial_matches(limit, tuple(states), apart=apart)
 

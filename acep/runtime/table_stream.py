@@ -40,7 +40,6 @@ from acep.plan.compile import Plan, compile_query
 from acep.plan.reactions import attributes_of_input, types_of_all
 from acep.plan.schema import Schema
 from acep.runtime.absent import Absent
-from acep.runtime.listed_partials import listed_partials
 from acep.runtime.options import StreamOptions, thread_count
 from acep.runtime.revised_stream import RevisedStream
 from acep.runtime.snapshot_origin import difference_of, difference_of_casts, origin_of
@@ -448,6 +447,8 @@ class TableStream:
 
     def partial_matches(self, limit: int, *, apart: bool) -> Any:
         """Return the live partial matches of the queries, in the form in which the queries were given."""
+        from acep.runtime.listed_partials import listed_partials  # few matchers are asked for them
+
         return self.asked.give([listed_partials(self, number, limit, apart=apart) for number in range(len(self.first))])
 
     def schema_of(self, number: int) -> Schema:

@@ -141,27 +141,27 @@ def _bundles_of(points: acep.Points, span: int) -> list[Points]:
     return [frozenset(bundle) for bundle in bundles]
 
 
-def find_best(rows: Iterable[Point], most: float, what: str) -> float | None:
+def find_best(rows: Iterable[Point], limit: float, what: str) -> float | None:
     """Return the highest recall of the rows that took at most a share of the time, with 5 % for the clock.
 
     >>> rows = [Point("w", "x", 0, s, time=s, points=s / 2, bundles=1, exact=1, all_points=5) for s in (1, 0.5)]
     >>> find_best(rows, 0.5, "points"), find_best(rows, 0.1, "points")
     (0.25, None)
     """
-    return max((getattr(row, what) for row in rows if row.time <= 1.05 * most), default=None)
+    return max((getattr(row, what) for row in rows if row.time <= 1.05 * limit), default=None)
 
 
-def _by_seed(rows: Sequence[Point], most: float, what: str) -> list[float | None]:
+def _by_seed(rows: Sequence[Point], limit: float, what: str) -> list[float | None]:
     seeds = sorted({row.seed for row in rows})
-    return [find_best([row for row in rows if row.seed == seed], most, what) for seed in seeds]
+    return [find_best([row for row in rows if row.seed == seed], limit, what) for seed in seeds]
 
 
 def _cell(recalls: Sequence[float | None]) -> str:
-    some = [recall for recall in recalls if recall is not None]
-    if len(some) < len(recalls) or not some:
+    shares = [recall for recall in recalls if recall is not None]
+    if len(shares) < len(recalls) or not shares:
         return "none"
-    spread = f" ({min(some):.2f} to {max(some):.2f})" if max(some) - min(some) >= 0.005 else ""
-    return f"{fmean(some):.2f}{spread}"
+    spread = f" ({min(shares):.2f} to {max(shares):.2f})" if max(shares) - min(shares) >= 0.005 else ""
+    return f"{fmean(shares):.2f}{spread}"
 
 
 def body(rows: Sequence[Point]) -> str:
@@ -173,25 +173,25 @@ def body(rows: Sequence[Point]) -> str:
         lines = []
         for way in ways:
             means: list[str] = []
-            for most in TIMES:
+            for limit in TIMES:
                 recalls = [
                     recall or 0.0
                     for name in workloads
-                    for recall in _by_seed([r for r in rows if (r.way, r.workload) == (way, name)], most, what)
+                    for recall in _by_seed([r for r in rows if (r.way, r.workload) == (way, name)], limit, what)
                 ]
                 means.append(f"{fmean(recalls):.3f}")
             lines.append((way, *means))
-        head = ("", *(f"{most:.0%} of the time" for most in TIMES))
+        head = ("", *(f"{limit:.0%} of the time" for limit in TIMES))
         words = "Means over workloads; where no run took so little, nothing counts as found."
         parts.append(f"## Match {what}\n\n{words}\n\n{table(head, lines)}")
-    for most in TIMES[1:]:
+    for limit in TIMES[1:]:
         lines = []
         for name in workloads:
             points = [row for row in rows if row.workload == name]
-            cells = [_cell(_by_seed([row for row in points if row.way == way], most, "points")) for way in ways]
+            cells = [_cell(_by_seed([row for row in points if row.way == way], limit, "points")) for way in ways]
             lines.append((name, f"{1000 * points[0].exact:.0f}", *cells))
         head = ("", "exact, ms", *ways)
-        parts.append(f"## Match points by workload, in {most:.0%} of the time\n\n{table(head, lines)}")
+        parts.append(f"## Match points by workload, in {limit:.0%} of the time\n\n{table(head, lines)}")
     return "\n\n".join(parts)
 
 
@@ -207,10 +207,10 @@ def picture(rows: Sequence[Point]) -> str:
         return {
             way: [
                 (
-                    most,
-                    fmean(find_best(points, most, what) or 0.0 for (its, *_), points in groups.items() if its == way),
+                    limit,
+                    fmean(find_best(points, limit, what) or 0.0 for (its, *_), points in groups.items() if its == way),
                 )
-                for most in times
+                for limit in times
             ]
             for way in ways
         }

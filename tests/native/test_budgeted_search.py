@@ -158,6 +158,21 @@ def test_intervals_hold_the_recall(cases: CaseCounts) -> None:
     assert not_less(inside, runs, 0.9), (inside, runs)
 
 
+@pytest.mark.parametrize("share", [0.5, 0.15])
+def test_events_of_one_time_are_one_match_point_in_the_estimate(share: float, cases: CaseCounts) -> None:
+    query = acep.parse("PATTERN SEQ(A a, A b, B c) WHERE a.x + b.x > c.x + 900 AND a.y + b.y < c.y WITHIN 100")
+    inside, runs = 0, cases(30)
+    for seed in range(runs):
+        table = tied_stream(12_000, seed)
+        table = table.set_column(0, "ts", pa.array([20 * (n // 20) for n in range(table.num_rows)]))
+        exact = points(table, query)
+        budget = acep.Budget(work=share * exact.report.work / table.num_rows, estimate=0.1)
+        found = points(table, query, budget=budget, seed=seed)
+        low, high = found.report.interval
+        inside += low <= len(found) / len(exact) <= high
+    assert not_less(inside, runs, 0.9), (inside, runs)
+
+
 def test_without_an_estimate_the_recall_is_unknown() -> None:
     table, query = tied_stream(20_000), acep.parse(TIED)
     found = points(table, query, budget=acep.Budget(work=0.5, estimate=0))
