@@ -213,7 +213,7 @@ def test_under_a_budget_the_hidden_slots_are_no_registers() -> None:
     """Partial matches have a utility bucket once the budget does not suffice. The ones listed are among all."""
     query = f"PATTERN SEQ(A a, B b, C c) WHERE {ANY} {{ b.x > a.x AND c.x < a.x }} WITHIN 100"
     events, seen, lacking = stream(3_000, x=float), 0, 0
-    matcher, exact = acep.Matcher(query, budget=acep.Budget(work=20)), acep.Matcher(query)
+    matcher, exact = acep.Matcher(query, budget=acep.Budget(work=12)), acep.Matcher(query)
     for begin in range(0, 3_000, 100):
         part = events.slice(begin, 100)
         matcher.push(part)
@@ -228,7 +228,7 @@ def test_under_a_budget_the_hidden_slots_are_no_registers() -> None:
             assert all(partial.utility is not None and 0 <= partial.utility <= 254 for partial in partials)
             lacking += len(all_partials) - len(partials)
             seen += len(partials)
-            other = acep.Matcher(query, budget=acep.Budget(work=20))
+            other = acep.Matcher(query, budget=acep.Budget(work=12))
             other.restore(before)
             assert other.partial_matches(ALL, apart=True) == partials
     assert seen > 1_000
