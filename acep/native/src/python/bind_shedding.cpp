@@ -303,8 +303,7 @@ nb::dict shedding_counts(Engine& engine) {
 void bind_shedding(nb::class_<BoundSession>& session) {
     session.def("start_shedding", &start_shedding, "engine"_a, "seed"_a);
     session.def("start_units", &start_units, "engine"_a, "seed"_a, "key_texts"_a);
-    session.def("start_search", &start_search, "engine"_a, "seed"_a, "kinds"_a, "key_texts"_a, "sampling"_a,
-                "ahead"_a);
+    session.def("start_search", &start_search, "engine"_a, "seed"_a, "kinds"_a, "key_texts"_a, "sampling"_a, "ahead"_a);
     session.def("search_counts", of_engine(&search_counts), "engine"_a);
     session.def("set_shedding_table", of_engine(&set_shedding_table), "engine"_a, "orders"_a);
     session.def("shadow_sample", of_engine(&shadow_sample), "engine"_a, "share"_a);
