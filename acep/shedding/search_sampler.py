@@ -93,7 +93,7 @@ class SearchSampler:
         as half a match point, and the interval has both.
         """
         sums: dict[str, Any] = core.search_counts(self.number)
-        counts.shed = int(sums["given_up"])
+        counts.shed = counts.skipped = int(sums["given_up"])  # events from which nothing is searched, or not to the end
         counts.unknown = "too few searches went on to the end to say how many"
         points, extra = float(sums["points"]), float(sums["extra"])
         if counts.shed == 0:

@@ -106,6 +106,7 @@ def phases(quiet: int, crowd: int) -> pa.Table:
     return stream(len(step), 5, "ABC", ts=np.cumsum(step) + np.arange(len(step)) // 40, k=8, x=100)
 
 
+@pytest.mark.long
 def test_it_rests_again_once_the_allowance_suffices_again() -> None:
     events = phases(3_000, 1_000)
     text = f"PATTERN SEQ(A a, B b, C c) WHERE {ANY} {{ a.x < b.x AND b.x < c.x }} WITHIN 60"

@@ -57,7 +57,8 @@ int64_t BudgetedSearchEngine::key_of(const Feature& feature, uint32_t partition,
         // How long ago a match ended in the partition, in halves of the window.
         const int64_t last = partition < last_points_.size() ? last_points_[partition] : NEVER;
         if (last == NEVER || last > now) return NEVER;
-        const auto since = static_cast<double>(now - last) / (static_cast<double>(tables_.span) + 1);
+        const double since =
+            (static_cast<double>(now) - static_cast<double>(last)) / (static_cast<double>(tables_.span) + 1);
         return std::clamp<int64_t>(15 + static_cast<int64_t>(std::floor(std::log2(since + 1e-9))), 0, 15);
     }
     if (feature.kind == Feature::partition) {
