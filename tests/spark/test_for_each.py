@@ -181,7 +181,7 @@ def test_events_that_no_query_can_use_stay_where_they_are(spark: Any, query: Any
 
 
 def test_under_a_budget_of_work_the_answer_is_that_of_every_route(spark: Any) -> None:
-    table, budget = events_table(400, types="abcdef"), acep.Budget(work=0.2)
+    table, budget = events_table(400, types="abcdef"), acep.Budget(work=0.05)
     stream, told, out = Folder(spark, table, 200), list[Progress](), list[dict[str, Any]]()
     run(stream, quiet(stream, lambda found, _: out.extend(as_dicts(found)), budget=budget, progress=told.append))
     whole = quiet_match(stream.frame(), QUERY, **OPTIONS, state=stream.path / "whole", budget=budget)
