@@ -137,6 +137,8 @@ class SessionBudget:
         while at < many:
             upto = min([many, *(at + one.left(before + at) for one in cuts)])
             upto = upto if self.pace is None else min(upto, at + self.pace.stretch)
+            if self.choosing and many - at < BLOCK:  # policies follow at the same events, however small the pushes are
+                upto = min(upto, at + BLOCK - (before + at) % BLOCK)
             upto = self._stretch(words, slice(at, upto), before, last=last)
             for number, recovery in self.recoveries.items():
                 self._recover(number, recovery, rows_of(words, slice(at, upto)), before + upto)
