@@ -137,7 +137,7 @@ class SessionBudget:
         while at < many:
             upto = min([many, *(at + one.left(before + at) for one in cuts)])
             upto = upto if self.pace is None else min(upto, at + self.pace.stretch)
-            if self.choosing and many - at < BLOCK:  # policies follow at the same events, however small the pushes are
+            if self.choosing and (many - at < BLOCK or not self._rests):  # policies follow wherever pushes end
                 upto = min(upto, at + BLOCK - (before + at) % BLOCK)
             upto = self._stretch(words, slice(at, upto), before, last=last)
             for number, recovery in self.recoveries.items():
