@@ -58,6 +58,11 @@ class PolicyContext:
         """Return whether there are partitions."""
         return bool(self.key_texts)
 
+    @property
+    def text_keys(self) -> int:
+        """Return a bit for each of the first 32 parts of the partition key that is a text."""
+        return sum(1 << k for k, is_text in enumerate(self.key_texts[:32]) if is_text)
+
     def grid(self, *, windows: int = 8, waits: int = 4, features: int = 1) -> Grid:
         """Return the grid of match vectors of the plan, with only one bin of each time if there is no window."""
         if self.span is None:

@@ -215,7 +215,7 @@ class SheddingTable:
             "level": np.ascontiguousarray(self.level, np.uint8),
             "later": np.ascontiguousarray(self.later, np.int8).ravel(),
             "decay": np.ascontiguousarray(self.decay, np.float64),
-            "key_texts": sum(1 << k for k, text in enumerate(context.key_texts[:32]) if text),
+            "key_texts": context.text_keys,
             "terms": [
                 [
                     (int(t.kind), t.a, t.b, t.floats, t.floats, t.bounds, np.ascontiguousarray(t.worth, np.float32))

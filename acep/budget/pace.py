@@ -68,7 +68,7 @@ class Pace:
     exact: float = 0.0  # average wall seconds per event while nothing is given up
     remark: str = ""  # why the budget cannot be kept, whatever is given up
     shortage: list[float] = field(default_factory=lambda: [0.0, 0.0])  # while short: seconds used, and of the stream
-    # What was measured while nothing is shed, until it is learned: events, touches, matches, both kinds of seconds; and
+    # Measurements while nothing is shed, until they are learned: events, touches, matches, both kinds of seconds; and
     # around the native core: events, matches, both kinds of seconds.
     pending: list[float] = field(default_factory=lambda: [0.0] * 5)
     pending_around: list[float] = field(default_factory=lambda: [0.0] * 4)
@@ -109,14 +109,14 @@ class Pace:
                 self._is_free = False
         if self.latency is not None:
             used = _clocks()[1] - self._began[1]
-            rest = self.latency * MARGIN - used - (self.learning if learns else 0.0)
-            rest -= self.around[1].match * self._matches
-            if self._is_exact_within(rest, used):
-                both = self._most(1, max(0.0, rest), events)
+            seconds_left = self.latency * MARGIN - used - (self.learning if learns else 0.0)
+            seconds_left -= self.around[1].match * self._matches
+            if self._is_exact_within(seconds_left, used):
+                both = self._most(1, max(0.0, seconds_left), events)
                 touches, matches = min(touches, both[0]), min(matches, both[1])
             else:
                 # The rest of the batch's time is divided equally among its remaining events.
-                both = self._shared(1, rest, self._left, self._events)
+                both = self._shared(1, seconds_left, self._left, self._events)
                 self._remark_latency()
                 touches, matches = min(touches, both[0]), min(matches, both[1])
                 self._is_free = False
@@ -147,12 +147,12 @@ class Pace:
         likely = math.inf if self.made is None else self.made * each * events
         return min(likely, MATCHES * seconds)
 
-    def _is_exact_within(self, rest: float, used: float) -> bool:
-        """Return whether the remaining events of the batch can probably be matched exactly in the ``rest`` of its
-        seconds, of which some were ``used``."""
+    def _is_exact_within(self, seconds_left: float, used: float) -> bool:
+        """Return whether the remaining events of the batch can probably be matched exactly in the ``seconds_left``
+        of it, where some were ``used``."""
         if self.exact == 0:  # it is not known what they take
             return used <= SLACK * (self.latency or 0.0)
-        return self.exact * self._left + self.around[1].event * self._events <= rest
+        return self.exact * self._left + self.around[1].event * self._events <= seconds_left
 
     def _shared(self, clock: int, seconds: float, events: int, around: int) -> tuple[float, float]:
         """Return the touches per event, and the matches, that fit into ``seconds`` beside ``events`` in the native core
@@ -160,13 +160,15 @@ class Pace:
         only their likely time is kept from the touches. The costs of more than the earlier maxima are unknown: up to
         :data:`GROWTH` times as many are planned at measured costs, and more only at the initial costs."""
         model, beside = (self.work, self.wall)[clock], self.around[clock]
-        rest = max(0.0, seconds - beside.event * around - model.event * events)
+        seconds_left = max(0.0, seconds - beside.event * around - model.event * events)
         each = model.match + beside.match
-        others = rest - self._likely(rest, each, events)
-        touches = min(others / model.touch, max(GROWTH * self.most[0] * events, others / TOUCH))
+        for_touches = seconds_left - self._likely(seconds_left, each, events)
+        touches = min(for_touches / model.touch, max(GROWTH * self.most[0] * events, for_touches / TOUCH))
         # Where the events alone take more than there is, what costs little beside them is still done.
         touches = max(touches, PART * (model.event + beside.event) * events / model.touch)
-        matches = min(MATCHES * rest / each, max(GROWTH * self.most[1], MATCHES * rest / (MATCH + BESIDE)))
+        matches = min(
+            MATCHES * seconds_left / each, max(GROWTH * self.most[1], MATCHES * seconds_left / (MATCH + BESIDE))
+        )
         return touches / max(events, 1), matches
 
     def measured(self, events: int, touches: float, learning: float, *, matches: int = 0) -> None:

@@ -17,45 +17,34 @@ from acep.shedding.controller import CARRIED, allowance
 if TYPE_CHECKING:
     from acep.shedding.native_protocol import NativeCore
 
-__all__ = ["PartitionSampler"]
+__all__ = ["PartitionSampler", "UnitSampler"]
 
 IDLE = 65_536  # events after which idle partitions are forgotten
 
 
 @dataclass
-class PartitionSampler:
-    """The allowance of one plan: ``rate`` touches per event (``None``: set by :meth:`allow`). A hash of the key,
-    the unit's number and the ``seed`` decides which units are skipped."""
+class UnitSampler:
+    """The allowance of one plan whose engine samples units of work by itself: ``rate`` touches per event (``None``: set
+    by :meth:`allow`). ``seed``: by it units are drawn."""
 
     seed: int
     rate: float | None
     number: int = field(init=False)
-    last: float | None = None  # the rate that was set last
-    events: int = 0  # number of events when idle partitions were last forgotten
-
-    def start(self, core: NativeCore, number: int, context: PolicyContext) -> None:
-        """Start before the first event, once the session has its plans."""
-        self.number = number
-        texts = sum(1 << k for k, text in enumerate(context.key_texts[:32]) if text)
-        core.start_units(number, self.seed % 2**64, texts)
-        core.allow(number, -1.0 if self.rate is None else self.rate, (self.rate or 0.0) * CARRIED)
+    last_rate: float | None = field(default=None, kw_only=True)
+    events: int = field(default=0, kw_only=True)  # number of events when idle partitions were last forgotten
 
     def allow(self, core: NativeCore, rate: float, events: int) -> None:
         """Allow ``rate`` touches for each of the next ``events``, but no more than ``work`` permits."""
-        self.last, carried = allowance(self.rate, rate, events)
-        core.allow(self.number, self.last, carried)
+        self.last_rate, carried = allowance(self.rate, rate, events)
+        core.allow(self.number, self.last_rate, carried)
 
     def touches(self, core: NativeCore) -> int:
         """Return the touches so far."""
-        return int(core.units_counts(self.number)["spent"])
-
-    def short(self, core: NativeCore) -> bool:
-        """Return whether the allowance was insufficient, so that units are skipped."""
-        return int(core.units_counts(self.number)["passed_over"]) > 0
+        return core.spent(self.number)
 
     def mean_rate(self, events: int) -> float | None:  # noqa: ARG002 - the rate is that of the last call
         """Return the touches allowed per event, ``None`` without a bound."""
-        return self.last if self.rate is None else self.rate
+        return self.last_rate if self.rate is None else self.rate
 
     def left(self, events: int) -> int:
         """Return how many events remain until idle partitions are forgotten."""
@@ -69,6 +58,32 @@ class PartitionSampler:
         """Forget idle partitions. This happens at fixed numbers of events, so that batch sizes make no difference."""
         core.rest()
         self.events = events
+
+    def dump(self) -> dict[str, Any]:
+        """Return the state as JSON-like data; the native core keeps the rest."""
+        return {"events": self.events}
+
+    def load(self, core: NativeCore, data: Any) -> None:  # noqa: ARG002
+        """Restore :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data."""
+        self.events = int(data["events"])
+        if self.events < 0:
+            raise ValueError("events")
+
+
+@dataclass
+class PartitionSampler(UnitSampler):
+    """The allowance of one plan whose units are windows of a partition. A hash of the key, the unit's number and the
+    ``seed`` decides which units are skipped."""
+
+    def start(self, core: NativeCore, number: int, context: PolicyContext) -> None:
+        """Start before the first event, once the session has its plans."""
+        self.number = number
+        core.start_units(number, self.seed % 2**64, context.text_keys)
+        core.allow(number, -1.0 if self.rate is None else self.rate, (self.rate or 0.0) * CARRIED)
+
+    def short(self, core: NativeCore) -> bool:
+        """Return whether the allowance was insufficient, so that units are skipped."""
+        return int(core.units_counts(self.number)["passed_over"]) > 0
 
     def tell(self, core: NativeCore, counts: Counts) -> None:
         """Set in ``counts`` what was shed and what is known of the recall of match points.
@@ -97,13 +112,3 @@ class PartitionSampler:
             whole=certain + per**2 * told["squares"],
         )
         counts.known = points, None
-
-    def dump(self) -> dict[str, Any]:
-        """Return the state as JSON-like data; the native core keeps the rest."""
-        return {"events": self.events}
-
-    def load(self, core: NativeCore, data: Any) -> None:  # noqa: ARG002
-        """Restore :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data."""
-        self.events = int(data["events"])
-        if self.events < 0:
-            raise ValueError("events")

@@ -7,80 +7,47 @@ by chance, go on to the end; they say what the others miss (docs/internals/searc
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from acep.learning.estimation.recall import Tally
 from acep.learning.policy_context import PolicyContext
 from acep.matches.records import Counts
 from acep.plan.schema import Kind
-from acep.shedding.controller import allowance
+from acep.shedding.partition_sampler import UnitSampler
 
 if TYPE_CHECKING:
     from acep.shedding.native_protocol import NativeCore
 
 __all__ = ["SearchSampler"]
 
-AHEAD = 4096
+AHEAD = 4096  # events
 CARRIED = 1 << 20  # events whose unused budget of work is carried over
-SWEEP = 65_536  # events after which partitions without events are forgotten
 KINDS = {Kind.FLOAT: 1, Kind.STRING: 2}
 """By kind of a column, how the native core tells its values apart; 0 for the others."""
 
 
 @dataclass
-class SearchSampler:
-    """The allowance of one plan: ``rate`` touches per event (``None``: set by :meth:`allow`), of which a share
-    ``sampling`` is for searches to the end. ``kinds``: those of the session's columns. The allowance of ``ahead``
-    events may be spent ahead, as what a search costs comes in bursts."""
+class SearchSampler(UnitSampler):
+    """The allowance of one plan whose units are searches, of which a share ``sampling`` is for those to the end.
+    ``kinds``: those of the session's columns. The allowance of ``ahead`` events may be spent ahead, as what a search
+    costs comes in bursts."""
 
-    seed: int
-    rate: float | None
     sampling: float
     kinds: tuple[Kind | None, ...] = ()
     ahead: int = AHEAD
-    number: int = field(init=False)
-    last_rate: float | None = None
-    events: int = 0  # number of events when partitions were last forgotten
 
     def start(self, core: NativeCore, number: int, context: PolicyContext) -> None:
         """Start before the first event, once the session has its plans."""
         self.number = number
-        texts = sum(1 << k for k, text in enumerate(context.key_texts[:32]) if text)
         kinds = [0 if kind is None else KINDS.get(kind, 0) for kind in self.kinds]
-        core.start_search(number, self.seed % 2**64, kinds, texts, self.sampling, self.ahead)
+        core.start_search(number, self.seed % 2**64, kinds, context.text_keys, self.sampling, self.ahead)
         if self.rate is not None:
             core.allow(number, self.rate, self.rate * CARRIED)
-
-    def allow(self, core: NativeCore, rate: float, events: int) -> None:
-        """Allow ``rate`` touches for each of the next ``events``, but no more than ``work`` permits."""
-        self.last_rate, carried = allowance(self.rate, rate, events)
-        core.allow(self.number, self.last_rate, carried)
-
-    def touches(self, core: NativeCore) -> int:
-        """Return the touches so far."""
-        return int(core.search_counts(self.number)["spent"])
 
     def short(self, core: NativeCore) -> bool:
         """Return whether the allowance is insufficient, so that searches are limited."""
         return bool(core.search_counts(self.number)["short"])
-
-    def mean_rate(self, events: int) -> float | None:  # noqa: ARG002 - the rate is that of the last call
-        """Return the touches allowed per event, ``None`` without a bound."""
-        return self.last_rate if self.rate is None else self.rate
-
-    def left(self, events: int) -> int:
-        """Return how many events remain until partitions are forgotten."""
-        return self.events + SWEEP - events
-
-    def due(self, events: int) -> bool:
-        """Return whether partitions are to be forgotten after event number ``events``."""
-        return self.left(events) == 0
-
-    def look(self, core: NativeCore, events: int) -> None:
-        """Forget idle partitions. This happens at fixed numbers of events, so that batch sizes make no difference."""
-        core.rest()
-        self.events = events
 
     def tell(self, core: NativeCore, counts: Counts) -> None:
         """Set in ``counts`` how many searches were given up, and what is known of the recall of match points.
@@ -115,13 +82,3 @@ class SearchSampler:
             ),
             None,
         )
-
-    def dump(self) -> dict[str, Any]:
-        """Return the state as JSON-like data; the native core keeps the rest."""
-        return {"events": self.events}
-
-    def load(self, core: NativeCore, data: Any) -> None:  # noqa: ARG002
-        """Restore :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for other data."""
-        self.events = int(data["events"])
-        if self.events < 0:
-            raise ValueError("events")

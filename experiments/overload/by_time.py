@@ -244,7 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{workload.name:24s} in half of the time: {', '.join(cells)}", flush=True)
         if folder:
             words = WORDS.format(options.repeats)
-            written(folder, Figure("by_time", "What is found in how much time", words, rows, body(rows), picture(rows)))
+            written(folder, Figure("by_time", "Recall by processor time", words, rows, body(rows), picture(rows)))
     return 0
 
 

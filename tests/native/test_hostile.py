@@ -84,7 +84,7 @@ def stream(rng: Random, size: int, first: int = 0) -> Batch:
 
 
 def efforts_of(engine: str) -> dict[int, Any]:
-    """What keeps an engine to a small allowance, if it can."""
+    """The allowance of an engine that can keep to one."""
     if engine == "units+search":
         return {0: SearchSampler(0, 0.3, 0.1, ahead=0)}
     return {0: PartitionSampler(0, 0.3)} if engine in UNITS else {}

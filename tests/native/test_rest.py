@@ -18,7 +18,7 @@ from tests.native.harness import ANY, controlled, pieces, plan_of, session_of, s
 pytest.importorskip("acep.native._native")
 
 EVENTS = 6_000
-SIZES = {1: 1_500, 20: 4_000, 2_000: 20_000, 40_000: 40_000}  # of batches, and how many events there are
+SIZES = {1: 1_000, 20: 3_000, 2_000: 12_000, 16_000: 16_000}  # of batches, and how many events there are
 QUERIES = {
     "any": f"PATTERN SEQ(A a, B b, C c) WHERE {ANY} {{ a.x < b.x AND b.x < c.x }} WITHIN 20",
     "next": "PATTERN SEQ(A a, B b, C c) WHERE skip_till_next_match(a, b, c) { a.x < b.x AND c.k = a.k } WITHIN 60",
@@ -36,7 +36,7 @@ def table(events: int = EVENTS, seed: int = 3) -> pa.Table:
 
 
 def run(session: NativeSession, batch: Any, size: int) -> tuple[Counter[Any], tuple[int, int]]:
-    """What a session finds in batches of a size, and the partial matches and touches that it takes."""
+    """The matches of a session in batches of a size, and the partial matches and touches that it takes."""
     parts = pieces(batch, size)
     for part in parts:
         session.is_last = part is parts[-1]

@@ -52,7 +52,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(autouse=True)
 def _without_a_known_future(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is known of later events depends on how a stream is cut, and with it the result under a budget."""
+    """The known future depends on how a stream is cut, and with it the result under a budget."""
     monkeypatch.setattr("acep.native.session.WAYS", (0, 1))
 
 

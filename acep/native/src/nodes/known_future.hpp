@@ -171,7 +171,7 @@ private:
     int64_t stream_row_ = -1;
     size_t size_ = 0;
     size_t stretch_ = 0;  // rows for which it was prepared the last time
-    // What it costs and brings.
+    // Its costs, and its gains.
     FutureTrials trials_;
     size_t rows_ = 0, sampled_ = 0;  // entered for this stretch; looked at before the first one
     int64_t steps_ = 0;  // of the rows sampled

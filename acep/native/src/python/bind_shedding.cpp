@@ -86,7 +86,6 @@ nb::dict units_counts(Engine& engine) {
     const SampledEngine& held = units(engine);
     const SampledEngine::Sums sums = held.sums();
     nb::dict found;
-    found["spent"] = held.work().touches;
     found["dropped"] = held.dropped();
     found["passed_over"] = held.skipped();
     found["withheld"] = held.withheld();
@@ -191,7 +190,6 @@ nb::dict search_counts(Engine& engine) {
     const BudgetedSearchEngine& search = searches(engine);
     const BudgetedSearchEngine::Sums& sums = search.sums();
     nb::dict counts;
-    counts["spent"] = search.work().touches;
     counts["points"] = sums.points;
     counts["short"] = search.is_short();
     counts["given_up"] = sums.given_up;
@@ -270,7 +268,9 @@ Shedding& charged(Engine& engine) {
     return own.shed();
 }
 
-int64_t spent(Engine& engine) { return charged(engine).spent(); }
+int64_t spent(Engine& engine) {
+    return dynamic_cast<NodeEngine*>(&engine) != nullptr ? charged(engine).spent() : engine.work().touches;
+}
 
 bool take_woke(Engine& engine) { return nodes(engine).set_woke(false); }
 

@@ -207,7 +207,8 @@ void BudgetedSearchEngine::note(const Outcome& outcome) {
 // Return the limits of a search from the current event.
 BudgetedSearchEngine::Limits BudgetedSearchEngine::limits_for(uint32_t partition, int64_t now) {
     Limits limits;
-    for (size_t level = 0; level < most_levels; ++level) {
+    limits.fill(SearchCosts::no_search);
+    for (size_t level = 0; level < levels_; ++level) {
         const double chance = random();
         const int64_t limit = costs_[level].limit(key_of(features_[costs_[level].feature()], partition, now), chance);
         limits[level] = std::min(limit, SwitchingEngine::most_of_search);
@@ -253,8 +254,9 @@ void BudgetedSearchEngine::decide(uint32_t partition, const Event& event) {
 // Search from an event within its limits, or to the end, and count what became of it.
 void BudgetedSearchEngine::search_one(uint32_t partition, const Event& event, Moment& now) {
     Limits limits = limits_for(partition, event.ts);
-    if (tokens() < -overdraft()) limits.fill(SearchCosts::no_search);
-    if (tokens() < -overdraft() * last_part) limits.back() = SearchCosts::no_search;
+    const double lacking = -tokens();
+    if (lacking > overdraft() * last_part) limits[1] = SearchCosts::no_search;
+    if (lacking > overdraft()) limits[0] = SearchCosts::no_search;
     const bool to_end = now.is_sampled && !now.is_extra;
     if (to_end) take_keys(partition, event.ts);
     const Outcome outcome = search_within(partition, event, to_end ? to_the_end : limits);
@@ -297,8 +299,8 @@ void BudgetedSearchEngine::forget(uint32_t partition) {
 
 template <class Archive>
 void BudgetedSearchEngine::fields(auto& self, Archive& archive) {
-    Allowance& a = const_cast<Allowance&>(self.allowance_);
-    Sums& sums = const_cast<Sums&>(self.sums_);
+    auto& a = self.allowance_;
+    auto& sums = self.sums_;
     archive.finite("allowance", a.rate, a.granted, a.most_carried, self.share_, sums.weights, sums.missed,
                    sums.missed_variance, sums.unknown_missed);
     archive.within(0, most_positions, a.since, self.looked_, self.planned_, self.plan_after_, sums.given_up,

@@ -55,8 +55,8 @@ public:
     double tokens() const { return allowance_.up_to(arrived) - static_cast<double>(work().touches); }
     bool is_short() const { return short_; }
 
-    // What became of the match points. All events of a partition with one time are one match point, if any of them ends a
-    // match; they are searched from to the end together, or each within its limit until one is found to end a match.
+    // Counts of match points and searches. All events of a partition with one time are one match point, if any of them ends
+    // a match. They are searched from to the end together, or each within its limit until one is found to end a match.
     struct Sums {
         int64_t points = 0;  // found
         int64_t given_up = 0;  // searches that were not ended

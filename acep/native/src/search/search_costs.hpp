@@ -1,5 +1,5 @@
-// What searches cost and find, by a feature of the event that they begin at; and the limits on the rows that a search may
-// look at with which searches find most match points for an allowance.
+// The costs and successes of searches, by a feature of the event that they begin at; and the limits on the rows that a search
+// may look at with which searches find most match points for an allowance.
 #pragma once
 
 #include <array>
