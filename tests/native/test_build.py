@@ -30,6 +30,18 @@ def test_the_core_is_built_with_the_sanitizers_asked_for() -> None:
     assert _native.sanitizers == os.environ.get("ACEP_SANITIZE", "")
 
 
+def test_every_bound_function_takes_types_of_python() -> None:
+    from acep.native import _native
+
+    # A caster that is not included shows as a C++ type; in a build of whole folders a neighbour may include it.
+    members = [
+        f for item in vars(_native).values() for f in (vars(item).values() if isinstance(item, type) else [item])
+    ]
+    signatures = [doc for member in members if isinstance(doc := getattr(member, "__doc__", None), str)]
+    assert len(signatures) > 50
+    assert [signature for signature in signatures if "std::" in signature] == []
+
+
 def test_a_missing_core_gives_the_reason() -> None:
     assert reason("sys.modules['acep.native._native'] = None").startswith("the native core is not installed")
 

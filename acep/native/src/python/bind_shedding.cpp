@@ -1,4 +1,6 @@
 // Python bindings of shedding tables and of logs of partial matches, as arrays (acep/native/_native.pyi).
+#include <nanobind/stl/vector.h>
+
 #include <cmath>
 #include <string>
 
