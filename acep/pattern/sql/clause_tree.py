@@ -1,0 +1,226 @@
+"""Define the tree of a MATCH_RECOGNIZE clause (ISO/IEC 19075-5), which knows no columns yet.
+
+Expressions are trees of sqlglot; all other parts are trees of ours, since sqlglot keeps them as text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from acep.pattern.expressions import Span
+
+__all__ = [
+    "FINAL",
+    "RUNNING",
+    "Alternation",
+    "Anchor",
+    "Clause",
+    "Concatenation",
+    "Definition",
+    "Empty",
+    "Exclusion",
+    "Measure",
+    "OrderKey",
+    "Permutation",
+    "Quantified",
+    "RowPattern",
+    "RowVariable",
+    "RowsMode",
+    "Skip",
+    "SkipMode",
+    "SqlExpression",
+    "Subset",
+    "Window",
+    "variables_of",
+]
+
+RUNNING = "$running"
+FINAL = "$final"
+"""The names of the calls that stand for the prefixes RUNNING and FINAL; their only argument is the call behind them."""
+
+
+@dataclass(frozen=True)
+class SqlExpression:
+    """An expression: sqlglot's tree, whose positions count from the start of ``span``, and its place in the text."""
+
+    tree: Any
+    span: Span
+
+
+@dataclass(frozen=True)
+class RowVariable:
+    """A primary pattern variable, which one row is mapped to. ``name`` is spelled as in the text."""
+
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class Empty:
+    """The empty pattern ``()``, which matches no row."""
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """``^`` (``is_start``) or ``$``: the start or the end of the partition."""
+
+    is_start: bool
+
+
+@dataclass(frozen=True)
+class Concatenation:
+    """``items`` one after another."""
+
+    items: tuple[RowPattern, ...]
+
+
+@dataclass(frozen=True)
+class Alternation:
+    """One of ``items``, the earlier preferred."""
+
+    items: tuple[RowPattern, ...]
+
+
+@dataclass(frozen=True)
+class Permutation:
+    """``PERMUTE``: all of ``items`` in any order; orders are preferred as the list has them, lexicographically."""
+
+    items: tuple[RowPattern, ...]
+
+
+@dataclass(frozen=True)
+class Quantified:
+    """``item`` at least ``low`` and at most ``high`` times (``None``: no limit); more are preferred, unless
+    ``is_reluctant``."""
+
+    item: RowPattern
+    low: int
+    high: int | None
+    is_reluctant: bool = False
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """``{- item -}``: its rows are matched, and left out of ALL ROWS PER MATCH."""
+
+    item: RowPattern
+
+
+RowPattern: TypeAlias = (
+    RowVariable | Empty | Anchor | Concatenation | Alternation | Permutation | Quantified | Exclusion
+)
+
+
+class RowsMode(Enum):
+    """Which rows are given for a match."""
+
+    ONE = "ONE ROW PER MATCH"
+    SHOW = "ALL ROWS PER MATCH SHOW EMPTY MATCHES"
+    OMIT = "ALL ROWS PER MATCH OMIT EMPTY MATCHES"
+    UNMATCHED = "ALL ROWS PER MATCH WITH UNMATCHED ROWS"
+
+
+class SkipMode(Enum):
+    """Where the search goes on after a match."""
+
+    PAST_LAST = "PAST LAST ROW"
+    TO_NEXT = "TO NEXT ROW"
+    TO_FIRST = "TO FIRST"
+    TO_LAST = "TO LAST"
+
+
+@dataclass(frozen=True)
+class Skip:
+    """AFTER MATCH SKIP; ``variable`` is that of TO FIRST and TO LAST."""
+
+    mode: SkipMode
+    variable: str | None = None
+    span: Span | None = None
+
+
+@dataclass(frozen=True)
+class OrderKey:
+    """A key of ORDER BY. ``nulls_first`` is ``None`` where the text does not say."""
+
+    expression: SqlExpression
+    is_descending: bool
+    nulls_first: bool | None
+
+
+@dataclass(frozen=True)
+class Measure:
+    """An expression of MEASURES with its name."""
+
+    expression: SqlExpression
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class Definition:
+    """The condition of a variable."""
+
+    variable: str
+    condition: SqlExpression
+    span: Span
+
+
+@dataclass(frozen=True)
+class Subset:
+    """A union variable, which stands for the rows of several ``variables``."""
+
+    name: str
+    variables: tuple[str, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class Window:
+    """WITHIN: the first and the last row of a match differ by at most this in the first key of ORDER BY: nanoseconds
+    of an interval, or a number of that column (``is_interval`` false)."""
+
+    amount: Fraction
+    is_interval: bool
+    span: Span
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A MATCH_RECOGNIZE clause as it is written."""
+
+    text: str
+    partition: tuple[SqlExpression, ...]
+    order: tuple[OrderKey, ...]
+    measures: tuple[Measure, ...]
+    rows: RowsMode
+    skip: Skip
+    pattern: RowPattern
+    window: Window | None
+    subsets: tuple[Subset, ...]
+    definitions: tuple[Definition, ...]
+
+
+def variables_of(pattern: RowPattern) -> tuple[RowVariable, ...]:
+    """Return the variables of a pattern in the order in which they are first named, each once whatever its case.
+
+    >>> a, b = RowVariable("A", Span(0, 1)), RowVariable("b", Span(2, 3))
+    >>> [v.name for v in variables_of(Concatenation((a, b, RowVariable("a", Span(4, 5)))))]
+    ['A', 'b']
+    """
+    variables: dict[str, RowVariable] = {}
+    pending: list[RowPattern] = [pattern]
+    while pending:
+        item = pending.pop()
+        match item:
+            case RowVariable(name=name):
+                variables.setdefault(name.casefold(), item)
+            case Concatenation(items=items) | Alternation(items=items) | Permutation(items=items):
+                pending.extend(reversed(items))
+            case Quantified(item=inner) | Exclusion(item=inner):
+                pending.append(inner)
+            case Empty() | Anchor():
+                pass
+    return tuple(variables.values())

@@ -1,0 +1,65 @@
+"""Parse expressions of MEASURES, DEFINE, PARTITION BY and ORDER BY with sqlglot, which has no RUNNING and FINAL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from acep.errors import QueryError
+from acep.pattern.expressions import Span, error_at
+from acep.pattern.sql.clause_tree import SqlExpression
+
+__all__ = ["parse_expression"]
+
+MOST_SIGNS = 20_000
+MOST_DEPTH = 120
+
+
+def parse_expression(text: str, span: Span) -> SqlExpression:
+    """Parse the expression that stands at ``span`` of a text.
+
+    Raises :class:`QueryError` where sqlglot finds none, or one that is nested too deep.
+
+    >>> parse_expression("x > FINAL LAST(y)", Span(4, 17)).tree.expression.name
+    '$final'
+    """
+    part = text[span.start : span.end]
+    if not part.strip():
+        raise error_at("an expression is missing", span, code="query_syntax")
+    _check_depth(part, span)
+    from sqlglot.errors import SqlglotError
+
+    from acep.pattern.sql.row_dialect import RowPatternDialect
+
+    try:
+        trees = RowPatternDialect().parse(part)
+    except SqlglotError as error:
+        raise _located(error, part, span) from None
+    except RecursionError:
+        raise error_at("this expression is nested too deep", span, code="query_size") from None
+    if len(trees) != 1 or trees[0] is None:
+        raise error_at("this is not one expression", span, code="query_syntax")
+    return SqlExpression(trees[0], span)
+
+
+def _check_depth(part: str, span: Span) -> None:
+    """Refuse an expression that a parser by recursion could not take."""
+    if len(part) > MOST_SIGNS:
+        raise error_at(f"an expression has at most {MOST_SIGNS} characters", span, code="query_size")
+    depth = 0
+    for sign in part:
+        depth += (sign in "([{") - (sign in ")]}")
+        if depth > MOST_DEPTH:
+            raise error_at(f"parentheses are nested deeper than {MOST_DEPTH}", span, code="query_size")
+
+
+def _located(error: Any, part: str, span: Span) -> QueryError:
+    details = getattr(error, "errors", None) or [{}]
+    marked = str(details[0].get("highlight") or "")
+    lines = part.split("\n")
+    line, column = details[0].get("line"), details[0].get("col")
+    place = span
+    if marked and line and column and line <= len(lines):
+        end = span.start + sum(len(before) + 1 for before in lines[: line - 1]) + column
+        start = max(span.start, end - len(marked))
+        place = Span(start, max(start + 1, min(end, span.end)))
+    return error_at("this is not an expression of SQL", place, code="query_syntax")

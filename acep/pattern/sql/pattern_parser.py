@@ -1,0 +1,189 @@
+"""Parse the pattern of a MATCH_RECOGNIZE clause: from tokens to a tree, without recursion that a text could exhaust."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from acep.errors import QueryError
+from acep.pattern.expressions import error_at
+from acep.pattern.sql.clause_tree import (
+    Alternation,
+    Anchor,
+    Concatenation,
+    Empty,
+    Exclusion,
+    Permutation,
+    Quantified,
+    RowPattern,
+    RowVariable,
+)
+from acep.pattern.sql.scanner import Token
+
+__all__ = ["MOST_DEPTH", "parse_pattern"]
+
+MOST_DEPTH = 200
+"""How deep groups may be nested."""
+
+MOST_TIMES = 1_000_000_000
+
+
+@dataclass
+class _Group:
+    """A group that has not ended yet. ``kind``: ``(``, ``{-`` or ``permute``; ``opening`` is its first token."""
+
+    kind: str
+    opening: Token
+    parts: list[list[RowPattern]] = field(default_factory=lambda: [[]])
+
+    def close(self) -> RowPattern:
+        """Return the pattern of the group, which ends."""
+        items = tuple(_concatenation(part) for part in self.parts)
+        if self.kind == "permute":
+            if len(items) < 2:
+                raise error_at("PERMUTE needs at least two patterns", self.opening.span, code="query_syntax")
+            if any(not part for part in self.parts):
+                raise error_at("a pattern is missing in PERMUTE", self.opening.span, code="query_syntax")
+            return Permutation(items)
+        if len(items) > 1 and any(not part for part in self.parts):
+            raise error_at(
+                "an alternative is missing", self.opening.span, "an empty one is written ()", code="query_syntax"
+            )
+        inner = items[0] if len(items) == 1 else Alternation(items)
+        if self.kind == "{-":
+            if not self.parts[0] and len(items) == 1:
+                raise error_at("an exclusion needs a pattern", self.opening.span, code="query_syntax")
+            return Exclusion(inner)
+        return inner
+
+
+def parse_pattern(tokens: Sequence[Token], start: int) -> tuple[RowPattern, int]:
+    """Parse the pattern whose opening parenthesis is ``tokens[start]``; return it and the place behind its end.
+
+    Raises :class:`QueryError` with the place of the first token that does not fit.
+
+    >>> from acep.pattern.sql.scanner import scan
+    >>> parse_pattern(scan("(A+? | ^)"), 0)[0].items[1]
+    Anchor(is_start=True)
+    """
+    groups = [_Group("(", tokens[start])]
+    place = start + 1
+    while groups:
+        token = tokens[place]
+        group = groups[-1]
+        place += 1
+        if len(groups) > MOST_DEPTH:
+            raise error_at(f"groups are nested deeper than {MOST_DEPTH}", token.span, code="query_size")
+        if token.is_sign("(") and tokens[place].is_sign(")"):
+            place = _quantify(Empty(), tokens, place + 1, group)
+        elif token.is_sign("("):
+            groups.append(_Group("(", token))
+        elif token.is_sign("{") and tokens[place].is_sign("-"):
+            groups.append(_Group("{-", token))
+            place += 1
+        elif token.is_word("PERMUTE") and tokens[place].is_sign("("):
+            groups.append(_Group("permute", token))
+            place += 1
+        elif token.kind in ("word", "name"):
+            place = _quantify(RowVariable(token.value, token.span), tokens, place, group)
+        elif token.is_sign("^", "$"):
+            group.parts[-1].append(Anchor(token.value == "^"))
+        elif _separates(token, group):
+            group.parts.append([])
+        elif _closes(token, tokens[place], group):
+            groups.pop()
+            place += token.is_sign("-")
+            closed = group.close()
+            if not groups:
+                return closed, place
+            place = _quantify(closed, tokens, place, groups[-1])
+        else:
+            raise _misplaced(token, group)
+    raise AssertionError  # the loop ends by closing the first group
+
+
+def _separates(token: Token, group: _Group) -> bool:
+    return token.is_sign("," if group.kind == "permute" else "|")
+
+
+def _closes(token: Token, following: Token, group: _Group) -> bool:
+    if group.kind == "{-":
+        return token.is_sign("-") and following.is_sign("}")
+    return token.is_sign(")")
+
+
+def _misplaced(token: Token, group: _Group) -> QueryError:
+    if token.kind == "end":
+        names = {"(": "`(`", "{-": "`{-`", "permute": "PERMUTE"}
+        return error_at(
+            f"the pattern does not end: {names[group.kind]} is open", group.opening.span, code="query_syntax"
+        )
+    hints = {
+        "*": "a quantifier follows a variable or a group",
+        "+": "a quantifier follows a variable or a group",
+        "?": "a quantifier follows a variable or a group",
+        "{": "a quantifier follows a variable or a group",
+        ",": "variables are separated by spaces, as in (A B+)",
+        "||": "an empty alternative is written ()",
+        ".": "a variable of a pattern is a plain name",
+    }
+    shown = token.value if len(token.value) <= 40 else token.value[:40] + "..."
+    return error_at(
+        f"`{shown}` cannot stand here in a pattern", token.span, hints.get(token.value), code="query_syntax"
+    )
+
+
+def _concatenation(items: list[RowPattern]) -> RowPattern:
+    if not items:
+        return Empty()
+    return items[0] if len(items) == 1 else Concatenation(tuple(items))
+
+
+def _quantify(item: RowPattern, tokens: Sequence[Token], place: int, group: _Group) -> int:
+    """Add an item with the quantifier behind it, if there is one, to the group; return the place behind both."""
+    token = tokens[place]
+    low: int
+    high: int | None
+    if token.is_sign("*", "+", "?"):
+        low, high = {"*": (0, None), "+": (1, None), "?": (0, 1)}[token.value]
+        place += 1
+    elif token.is_sign("{") and not tokens[place + 1].is_sign("-"):
+        low, high, place = _bounds(tokens, place)
+    else:
+        group.parts[-1].append(item)
+        return place
+    is_reluctant = tokens[place].is_sign("?")
+    group.parts[-1].append(Quantified(item, low, high, is_reluctant))
+    place += is_reluctant
+    again = tokens[place]
+    if again.is_sign("*", "+", "?") or (again.is_sign("{") and not tokens[place + 1].is_sign("-")):
+        hint = "put the pattern before it in parentheses"
+        raise error_at("a second quantifier follows the first", again.span, hint, code="query_syntax")
+    return place
+
+
+def _bounds(tokens: Sequence[Token], place: int) -> tuple[int, int | None, int]:
+    """Return the bounds of ``{n}``, ``{n,}``, ``{,m}`` or ``{n,m}``, and the place behind them."""
+    opening = tokens[place]
+    place += 1
+    bounds: list[int | None] = [None]
+    while not tokens[place].is_sign("}"):
+        token = tokens[place]
+        if token.kind == "number" and token.value.isdecimal() and bounds[-1] is None:
+            if int(token.value) > MOST_TIMES:
+                raise error_at(f"a quantifier is at most {MOST_TIMES}", token.span, code="query_size")
+            bounds[-1] = int(token.value)
+        elif token.is_sign(",") and len(bounds) == 1:
+            bounds.append(None)
+        else:
+            hint = "quantifiers are {n}, {n,}, {,m} and {n,m}"
+            raise error_at(f"`{token.value[:40]}` cannot stand in a quantifier", token.span, hint, code="query_syntax")
+        place += 1
+    low, high = bounds[0], bounds[-1]
+    if len(bounds) == 1 and low is None:
+        raise error_at("a quantifier needs a number", opening.span, "as in {2,3}", code="query_syntax")
+    if high is not None and high < (low or 0):
+        raise error_at(f"at least {low} and at most {high} is never so", opening.span, code="query_invalid")
+    if high == 0:
+        raise error_at("a quantifier allows at least one iteration", opening.span, code="query_invalid")
+    return low or 0, high, place + 1

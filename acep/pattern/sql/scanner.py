@@ -1,0 +1,72 @@
+"""Split the text of SQL into words, names, texts, numbers and signs, each with its place."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from acep.pattern.expressions import Span, error_at
+
+__all__ = ["Token", "scan"]
+
+_TOKEN = re.compile(
+    r"""(?P<blank>\s+|--[^\n]*|/\*.*?\*/)
+      | (?P<string>'(?:[^']|'')*')
+      | (?P<name>"(?:[^"]|"")+"|`(?:[^`]|``)+`)
+      | (?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)
+      | (?P<word>[^\W\d]\w*)
+      | (?P<sign><>|!=|<=|>=|\|\||::|.)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Token:
+    """A part of the text. ``kind``: ``word``, ``name`` (in quotes), ``string``, ``number``, ``sign`` or ``end``.
+
+    ``value`` is the text itself, of a name what stands between its quotes."""
+
+    kind: str
+    value: str
+    start: int
+    end: int
+
+    @property
+    def span(self) -> Span:
+        """Return its place."""
+        return Span(self.start, self.end)
+
+    def is_word(self, *words: str) -> bool:
+        """Return whether it is one of some keywords, in capitals or not."""
+        return self.kind == "word" and self.value.upper() in words
+
+    def is_sign(self, *signs: str) -> bool:
+        """Return whether it is one of some signs."""
+        return self.kind == "sign" and self.value in signs
+
+
+def scan(text: str) -> list[Token]:
+    """Return the tokens of a text, and one of kind ``end`` behind them; comments are left out.
+
+    Raises :class:`QueryError` for a text, a name in quotes or a comment that does not end.
+
+    >>> [(token.kind, token.value) for token in scan('"a b" >= 1 -- why')]
+    [('name', 'a b'), ('sign', '>='), ('number', '1'), ('end', '')]
+    """
+    tokens: list[Token] = []
+    place = 0
+    while place < len(text):
+        part = _TOKEN.match(text, place)
+        assert part is not None  # a sign is any character
+        kind, value = str(part.lastgroup), part.group()
+        if value in ("'", '"', "`") or (value == "/" and text.startswith("/*", place)):
+            names = {"'": "text", "/": "comment"}
+            raise error_at(
+                f"this {names.get(value, 'name')} does not end", Span(place, place + 1), None, code="query_syntax"
+            )
+        if kind == "name":
+            value = value[1:-1].replace(value[0] * 2, value[0])
+        if kind != "blank":
+            tokens.append(Token(kind, value, place, part.end()))
+        place = part.end()
+    return [*tokens, Token("end", "", len(text), len(text))]

@@ -1,0 +1,183 @@
+"""Take the MATCH_RECOGNIZE clauses out of a statement of SQL: what each reads, and the statement without them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from acep.errors import QueryError
+from acep.pattern.expressions import Span, error_at
+from acep.pattern.sql.scanner import Token, scan
+
+__all__ = ["ClauseInput", "Statement", "split_statement"]
+
+MOST_TEXT = 1_000_000
+_BEFORE_TABLE = ("FROM", "JOIN", "USING")
+_SET_WORDS = (*_BEFORE_TABLE, "ON", "WHERE", "SELECT", "AS", "LATERAL", "INNER", "CROSS", "LEFT", "RIGHT", "FULL")
+
+
+@dataclass(frozen=True)
+class ClauseInput:
+    """A clause of a statement. ``result``: the name that stands for its result; ``source``: the text of its input, a
+    name (``name``) or another table expression; ``clause``: its own text, which begins at ``start``."""
+
+    result: str
+    source: str
+    name: str | None
+    clause: str
+    start: int
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement. ``text`` has names in place of the ``clauses``; ``columns``: what it selects of the only clause
+    where nothing else stands around it, as (column or ``*``, name), else ``None``."""
+
+    text: str
+    clauses: tuple[ClauseInput, ...]
+    columns: tuple[tuple[str, str], ...] | None
+
+
+def split_statement(text: str) -> Statement:
+    """Split a statement.
+
+    Raises :class:`QueryError` if there is no clause, or none whose input can be told.
+
+    >>> statement = split_statement("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (a)) AS m WHERE n > 1")
+    >>> statement.text, statement.clauses[0].source, statement.columns
+    ('SELECT * FROM "acep match 1" AS m WHERE n > 1', 't', None)
+    """
+    if not isinstance(text, str):
+        raise QueryError(f"a statement is a text, not {type(text).__name__}", code="option_invalid")
+    if len(text) > MOST_TEXT:
+        raise QueryError(f"a statement has at most {MOST_TEXT} characters", code="query_size")
+    try:
+        return _split(text)
+    except QueryError as error:
+        error.located(text)
+        raise
+
+
+def _split(text: str) -> Statement:
+    clauses: list[ClauseInput] = []
+    removed = 0  # how many characters of the text as it was are gone before the next clause
+    original = text
+    while (place := _next_clause(tokens := scan(text))) is not None:
+        closing = _closing(tokens, place + 1)
+        first, last = _input_tokens(tokens, place)
+        result = f"acep match {len(clauses) + 1}"
+        source = text[tokens[first].start : tokens[last].end]
+        path = [t.value for t in tokens[first : last + 1] if not t.is_sign(".")]
+        is_name = all(t.kind in ("word", "name") or t.is_sign(".") for t in tokens[first : last + 1])
+        start = tokens[place + 1].start
+        clauses.append(
+            ClauseInput(result, source, ".".join(path) if is_name else None,
+                        text[start : tokens[closing].end], start + removed)
+        )  # fmt: skip
+        inserted = f'"{result}"'
+        text = text[: tokens[first].start] + inserted + text[tokens[closing].end :]
+        removed = len(original) - len(text)
+    if not clauses:
+        raise error_at("there is no MATCH_RECOGNIZE in this statement", Span(0, len(text)), None, code="query_syntax")
+    return Statement(text, tuple(clauses), _plain_columns(tokens, clauses))
+
+
+def _next_clause(tokens: list[Token]) -> int | None:
+    for place, token in enumerate(tokens[:-1]):
+        if token.is_word("MATCH_RECOGNIZE") and tokens[place + 1].is_sign("("):
+            return place
+    return None
+
+
+def _closing(tokens: list[Token], opening: int) -> int:
+    depth = 0
+    for place in range(opening, len(tokens)):
+        depth += tokens[place].is_sign("(") - tokens[place].is_sign(")")
+        if depth == 0:
+            return place
+    raise error_at("this parenthesis does not end", tokens[opening].span, code="query_syntax")
+
+
+def _opening(tokens: list[Token], closing: int) -> int:
+    depth = 0
+    for place in range(closing, -1, -1):
+        depth += tokens[place].is_sign(")") - tokens[place].is_sign("(")
+        if depth == 0:
+            return place
+    raise error_at("this parenthesis has no beginning", tokens[closing].span, code="query_syntax")
+
+
+def _input_tokens(tokens: list[Token], place: int) -> tuple[int, int]:
+    """Return the first and the last token of the input of the clause at ``place``, without an alias."""
+    last = place - 1
+    if last < 0:
+        raise error_at("MATCH_RECOGNIZE needs a table before it", tokens[place].span, code="query_syntax")
+    if _is_name(tokens[last]) and last and (tokens[last - 1].is_word("AS") or _ends_table(tokens[last - 1])):
+        last -= 2 if tokens[last - 1].is_word("AS") else 1
+    token = tokens[last]
+    if token.is_sign(")"):
+        first = _opening(tokens, last)
+        if first and _is_name(tokens[first - 1]):
+            first = _path_start(tokens, first - 1)  # a table function
+        return first, last
+    if not _is_name(token):
+        raise error_at("MATCH_RECOGNIZE needs a table before it", tokens[place].span, code="query_syntax")
+    return _path_start(tokens, last), last
+
+
+def _is_name(token: Token) -> bool:
+    return token.kind == "name" or (token.kind == "word" and not token.is_word(*_SET_WORDS))
+
+
+def _ends_table(token: Token) -> bool:
+    return _is_name(token) or token.is_sign(")")
+
+
+def _path_start(tokens: list[Token], last: int) -> int:
+    first = last
+    while first >= 2 and tokens[first - 1].is_sign(".") and _is_name(tokens[first - 2]):
+        first -= 2
+    return first
+
+
+def _plain_columns(tokens: list[Token], clauses: list[ClauseInput]) -> tuple[tuple[str, str], ...] | None:
+    """Return the columns that a statement selects of its only clause, if nothing else stands in it."""
+    words: list[Any] = tokens[:-1]
+    if words and words[-1].is_sign(";"):
+        words = words[:-1]
+    if len(clauses) != 1 or not words or not words[0].is_word("SELECT"):
+        return None
+    places = [i for i, token in enumerate(words) if token.is_word("FROM")]
+    if len(places) != 1 or len(words) <= places[0] + 1:
+        return None
+    source, alias = words[places[0] + 1], words[places[0] + 2 :]
+    if source.kind != "name" or source.value != clauses[0].result:
+        return None
+    if alias and alias[0].is_word("AS"):
+        alias = alias[1:]
+    if len(alias) > 1 or (alias and not _is_name(alias[0])):
+        return None
+    name = alias[0].value if alias else None
+    columns: list[tuple[str, str]] = []
+    for parts in _split_at_commas(words[1 : places[0]]):
+        is_prefixed = len(parts) > 2 and parts[1].is_sign(".") and name is not None
+        item = parts[2:] if is_prefixed and parts[0].value.casefold() == str(name).casefold() else parts
+        if len(item) == 1 and item[0].is_sign("*"):
+            columns.append(("*", "*"))
+        elif len(item) == 1 and _is_name(item[0]):
+            columns.append((item[0].value, item[0].value))
+        elif len(item) == 3 and _is_name(item[0]) and item[1].is_word("AS") and _is_name(item[2]):
+            columns.append((item[0].value, item[2].value))
+        else:
+            return None
+    return tuple(columns)
+
+
+def _split_at_commas(tokens: list[Any]) -> list[list[Any]]:
+    items: list[list[Any]] = [[]]
+    for token in tokens:
+        if token.is_sign(","):
+            items.append([])
+        else:
+            items[-1].append(token)
+    return items

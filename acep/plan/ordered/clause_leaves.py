@@ -1,0 +1,302 @@
+"""Resolve what the expressions of a clause refer to: columns of variables, navigation, aggregates, labels, numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from acep.errors import suggest
+from acep.pattern import expressions as ex
+from acep.pattern.expressions import Span, error_at
+from acep.pattern.sql.clause_tree import FINAL, RUNNING, SqlExpression
+from acep.plan.ordered.row_columns import ROW, RowColumns
+from acep.plan.ordered.row_references import LABEL, MatchNumber, Navigation, RowAggregate, RowReference
+from acep.plan.ordered.sql_expressions import SqlConverter, place_of, refuse_other_parts
+
+__all__ = ["ClauseLeaves", "convert_key", "reference_name"]
+
+# sqlglot's names of aggregates, and ours.
+_AGGREGATES = {
+    "Count": "count", "Sum": "sum", "Avg": "avg", "Min": "min", "Max": "max", "Stddev": "stddev",
+    "StddevSamp": "stddev", "StddevPop": "stddev_pop", "ArrayAgg": "array_agg", "GroupConcat": "string_agg",
+    "ArgMax": "max_by", "ArgMin": "min_by", "AnyValue": "any_value", "CountIf": "count_if", "LogicalOr": "bool_or",
+    "LogicalAnd": "bool_and", "Variance": "variance", "VariancePop": "variance_pop",
+}  # fmt: skip
+_IN_CONDITIONS = ("count", "sum", "avg", "min", "max")
+_NAVIGATION = ("FIRST", "LAST", "PREV", "NEXT")
+_CALLS = (*_NAVIGATION, "CLASSIFIER", "MATCH_NUMBER")
+MOST_OFFSET = 2**31 - 1
+
+
+def reference_name(number: int) -> str:
+    """Return the name of the attribute that stands for a reference.
+
+    >>> reference_name(3)
+    '#3'
+    """
+    return f"#{number}"
+
+
+def convert_key(source: SqlExpression, columns: RowColumns) -> str:
+    """Return the column of a key of PARTITION BY or ORDER BY, a computed one for an expression.
+
+    Raises :class:`QueryError` for a reference to the match."""
+
+    def leaf(node: Any) -> ex.Expr | None:
+        if type(node).__name__ == "Column":
+            name = _column_path(node, source)
+            return ex.Attribute(ROW, None, columns.column_name(name, place_of(node, source)))
+        if _call_name(node) is not None or type(node).__name__ in _AGGREGATES:
+            raise error_at("a key is an expression over the columns of a row", source.span, code="query_invalid")
+        return None
+
+    return columns.add(SqlConverter(source, leaf).convert())
+
+
+@dataclass
+class ClauseLeaves:
+    """The references of a clause, each once.
+
+    ``variables``: the primary variables by folded names, as they are spelled; ``unions``: the primary variables of each
+    SUBSET, by folded name."""
+
+    columns: RowColumns
+    variables: Mapping[str, str]
+    unions: Mapping[str, frozenset[str]]
+    references: list[RowReference] = field(default_factory=list)
+
+    def convert(self, source: SqlExpression, defined: str | None = None) -> ex.Expr:
+        """Return an expression of MEASURES, or of DEFINE for the variable ``defined``: attributes named by
+        :func:`reference_name` stand for references."""
+        return SqlConverter(source, _Leaf(self, source, defined).find).convert()
+
+    def add(self, reference: RowReference, span: Span) -> ex.Expr:
+        """Return the attribute of a reference, which is added."""
+        if reference not in self.references:
+            self.references.append(reference)
+        return ex.Attribute(ROW, None, reference_name(self.references.index(reference)), span)
+
+    def variable_set(self, name: str, span: Span | None) -> frozenset[str]:
+        """Return the primary variables that a name means.
+
+        Raises :class:`QueryError` for an unknown one."""
+        folded = name.casefold()
+        if folded in self.unions:
+            return self.unions[folded]
+        if folded in self.variables:
+            return frozenset((folded,))
+        hint = suggest(name, [*self.variables.values(), *self.unions])
+        raise error_at(f"`{name}` is not a variable of the pattern", span, hint, code="query_name")
+
+
+@dataclass
+class _Leaf:
+    clause: ClauseLeaves
+    source: SqlExpression
+    defined: str | None
+
+    def find(self, node: Any) -> ex.Expr | None:
+        """Return the attribute of a reference, or ``None`` if the node is no reference."""
+        kind, span = type(node).__name__, place_of(node, self.source)
+        if kind == "Column":
+            column, variables = self.column(node)
+            return self.navigation(Navigation(column, variables), span)
+        if kind in ("Window", "Filter", "WithinGroup", "IgnoreNulls", "RespectNulls", "Order"):
+            words = {"Window": "OVER", "Filter": "FILTER", "WithinGroup": "WITHIN GROUP", "Order": "ORDER BY"}
+            raise error_at(f"{words.get(kind, 'IGNORE NULLS')} is not supported in a row pattern", span, None,
+                           code="query_syntax")  # fmt: skip
+        if kind in _AGGREGATES:
+            return self.clause.add(self.aggregate(node, False), span)
+        name = _call_name(node)
+        if name is None:
+            return None
+        if name in (RUNNING, FINAL):
+            return self.prefixed(node, name == FINAL, span)
+        if name == "MATCH_NUMBER":
+            if node.expressions:
+                raise error_at("MATCH_NUMBER takes no arguments", span, code="query_syntax")
+            return self.clause.add(MatchNumber(), span)
+        if name == "CLASSIFIER":
+            return self.navigation(Navigation(LABEL, self.classified(node)), span)
+        return self.navigation(self.step(node, name, False), span)
+
+    def prefixed(self, node: Any, is_final: bool, span: Span) -> ex.Expr:
+        """Resolve RUNNING or FINAL before a call."""
+        if is_final and self.defined is not None:
+            raise error_at("FINAL is not possible in DEFINE: the match is not complete there", span, None,
+                           code="query_invalid")  # fmt: skip
+        (call,) = node.expressions
+        name = _call_name(call)
+        if type(call).__name__ in _AGGREGATES:
+            return self.clause.add(self.aggregate(call, is_final), span)
+        if name in ("FIRST", "LAST"):
+            return self.navigation(self.step(call, name, is_final), span)
+        word = "FINAL" if is_final else "RUNNING"
+        raise error_at(f"{word} stands before FIRST, LAST or an aggregate", span, code="query_invalid")
+
+    def navigation(self, reference: Navigation, span: Span) -> ex.Expr:
+        """Return the attribute of a navigation. In DEFINE the row that is tested is the last one of its variable."""
+        is_last = not reference.is_first and reference.offset == 0
+        if is_last and self.defined is not None and reference.variables and self.defined in reference.variables:
+            reference = replace(reference, variables=None)
+        return self.clause.add(reference, span)
+
+    def column(self, node: Any) -> tuple[str, frozenset[str] | None]:
+        """Return the column of a column reference, and the variables before its dot."""
+        clause, span = self.clause, place_of(node, self.source)
+        path = _column_path(node, self.source)
+        prefix, dot, name = path.partition(".")
+        folded = prefix.casefold()
+        if dot and (folded in clause.variables or folded in clause.unions):
+            return clause.columns.column_name(name, span), clause.variable_set(prefix, span)
+        if dot and not any(path.casefold() == column.casefold() for column in clause.columns.names):
+            if clause.columns.schema.kind(path) is None:
+                clause.variable_set(prefix, span)
+            return path, None
+        return clause.columns.column_name(path, span), None
+
+    def step(self, node: Any, name: str, is_final: bool) -> Navigation:
+        """Resolve FIRST, LAST, PREV or NEXT."""
+        span = place_of(node, self.source)
+        arguments = list(node.expressions)
+        if len(arguments) not in (1, 2):
+            raise error_at(f"{name} takes an expression, and an offset if needed", span, code="query_syntax")
+        default = 0 if name in ("FIRST", "LAST") else 1
+        offset = default if len(arguments) == 1 else self.offset(arguments[1], name)
+        if name in ("FIRST", "LAST"):
+            column, variables = self.argument(arguments[0], name)
+            return Navigation(column, variables, name == "FIRST", offset, 0, is_final)
+        shift = -offset if name == "PREV" else offset
+        inner, inner_final = arguments[0], False
+        if _call_name(inner) in (RUNNING, FINAL):
+            inner_final = _call_name(inner) == FINAL
+            if inner_final and self.defined is not None:
+                raise error_at("FINAL is not possible in DEFINE: the match is not complete there", span, None,
+                               code="query_invalid")  # fmt: skip
+            inner = inner.expressions[0]
+            if _call_name(inner) not in ("FIRST", "LAST"):
+                raise error_at(f"{name} takes FIRST, LAST or an expression", span, code="query_invalid")
+        inner_name = _call_name(inner)
+        if inner_name in ("FIRST", "LAST"):
+            return replace(self.step(inner, inner_name, inner_final), shift=shift)
+        column, variables = self.argument(inner, name)
+        return Navigation(column, variables, shift=shift)
+
+    def offset(self, node: Any, name: str) -> int:
+        text = str(node.this) if type(node).__name__ == "Literal" and not node.args.get("is_string") else ""
+        if not text.isdecimal():
+            raise error_at(f"the offset of {name} is a whole number that is written there, from 0",
+                           place_of(node, self.source), code="query_invalid")  # fmt: skip
+        if int(text) > MOST_OFFSET:
+            raise error_at(f"the offset of {name} is at most {MOST_OFFSET}", self.source.span, code="query_size")
+        return int(text)
+
+    def classified(self, node: Any) -> frozenset[str] | None:
+        """Return the variables of CLASSIFIER; ``None`` for all."""
+        span = place_of(node, self.source)
+        arguments = node.expressions
+        if not arguments:
+            return None
+        if len(arguments) > 1 or type(arguments[0]).__name__ != "Column":
+            raise error_at("CLASSIFIER takes at most a variable", span, code="query_syntax")
+        return self.clause.variable_set(_column_path(arguments[0], self.source), span)
+
+    def argument(self, node: Any, called: str) -> tuple[str, frozenset[str] | None]:
+        """Resolve the argument of a navigation or an aggregate: an expression over one row. Return its column and the
+        variables that all of its columns name."""
+        prefixes: list[frozenset[str] | None] = []
+        labels: list[Any] = []
+
+        def leaf(part: Any) -> ex.Expr | None:
+            kind, name = type(part).__name__, _call_name(part)
+            if kind == "Column":
+                column, variables = self.column(part)
+                prefixes.append(variables)
+                return ex.Attribute(ROW, None, column, place_of(part, self.source))
+            if name == "CLASSIFIER":
+                prefixes.append(self.classified(part))
+                labels.append(part)
+                return ex.Attribute(ROW, None, LABEL, place_of(part, self.source))
+            if kind in _AGGREGATES or name is not None:
+                inner = name if name not in (None, RUNNING, FINAL) else "an aggregate"
+                raise error_at(f"{inner} cannot stand inside {called}", place_of(part, self.source), None,
+                               code="query_invalid")  # fmt: skip
+            return None
+
+        span = place_of(node, self.source)
+        expr = SqlConverter(self.source, leaf).convert(node)
+        if len(set(prefixes)) > 1:
+            raise error_at(f"all columns inside {called} belong to one variable", span, None, code="query_invalid")
+        if not prefixes:
+            if called in _NAVIGATION:
+                raise error_at(f"{called} needs a column or CLASSIFIER()", span, code="query_invalid")
+            prefixes.append(None)
+        if labels and not isinstance(expr, ex.Attribute):
+            raise error_at(f"CLASSIFIER stands alone inside {called}", span, code="query_syntax")
+        if isinstance(expr, ex.Attribute) and expr.name == LABEL:
+            return LABEL, prefixes[0]
+        return self.clause.columns.add(expr), prefixes[0]
+
+    def aggregate(self, node: Any, is_final: bool) -> RowAggregate:
+        """Resolve an aggregate."""
+        function, span = _AGGREGATES[type(node).__name__], place_of(node, self.source)
+        if self.defined is not None and function not in _IN_CONDITIONS:
+            raise error_at(f"{function} is not supported in DEFINE", span, f"there are {', '.join(_IN_CONDITIONS)}",
+                           code="query_syntax")  # fmt: skip
+        value, second = node.args.get("this"), node.args.get("expression")
+        names = ("this", "expression") if function in ("max_by", "min_by") else ("this",)
+        texts: tuple[str, ...] = ()
+        if function == "string_agg":
+            names = ("this", "separator")
+            texts = (self.constant_text(node.args.get("separator")),)
+        refuse_other_parts(node, names, self.source)
+        is_distinct = type(value).__name__ == "Distinct"
+        if is_distinct:
+            refuse_other_parts(value, ("expressions",), self.source)
+            if len(value.expressions) != 1:
+                raise error_at("DISTINCT takes one expression", span, code="query_syntax")
+            value = value.expressions[0]
+        if function == "count" and (value is None or type(value).__name__ == "Star"):
+            return RowAggregate("count", None, None, False, is_final)
+        if type(value).__name__ == "Column" and type(value.this).__name__ == "Star":
+            if function != "count" or is_distinct:
+                raise error_at(f"{function} of all columns has no meaning", span, code="query_invalid")
+            prefix = value.args["table"].this
+            return RowAggregate("count", None, self.clause.variable_set(prefix, span), False, is_final)
+        if value is None:
+            raise error_at(f"{function} needs an argument", span, code="query_syntax")
+        if type(value).__name__ in ("Order", "Limit", "HavingMax"):
+            raise error_at(f"ORDER BY inside {function} is not supported", span, code="query_syntax")
+        column, variables = self.argument(value, function)
+        arguments: tuple[str, ...] = ()
+        if function in ("max_by", "min_by"):
+            other, others = self.argument(second, function)
+            if others != variables:
+                raise error_at(f"all columns inside {function} belong to one variable", span, code="query_invalid")
+            arguments = (other,)
+        return RowAggregate(function, column, variables, is_distinct, is_final, arguments, texts)
+
+    def constant_text(self, node: Any) -> str:
+        if node is None:
+            return ","
+        if type(node).__name__ != "Literal" or not node.args.get("is_string"):
+            raise error_at("the separator is a constant text", place_of(node, self.source), code="query_syntax")
+        return str(node.this)
+
+
+def _call_name(node: Any) -> str | None:
+    """Return the name of a call of row patterns, or ``None``."""
+    if type(node).__name__ != "Anonymous":
+        return None
+    name = str(node.this)
+    return name if name in (RUNNING, FINAL) else name.upper() if name.upper() in _CALLS else None
+
+
+def _column_path(node: Any, source: SqlExpression) -> str:
+    """Return the names of a column reference, joined by dots."""
+    if type(node.this).__name__ == "Star":
+        raise error_at("`*` is only for count", place_of(node, source), code="query_syntax")
+    refuse_other_parts(node, ("this", "table", "db", "catalog"), source)
+    parts = [node.args.get(part) for part in ("catalog", "db", "table", "this")]
+    return ".".join(part.this for part in parts if part is not None)

@@ -1,0 +1,315 @@
+"""Make the plan of a MATCH_RECOGNIZE clause for given columns: all that an engine needs, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from acep.errors import QueryError, suggest
+from acep.pattern import expressions as ex
+from acep.pattern.expressions import error_at
+from acep.pattern.sql.clause_tree import Clause, RowsMode, SqlExpression, Window, variables_of
+from acep.pattern.walk import leaves_of
+from acep.plan.decimals import Typed
+from acep.plan.kinds import resolve
+from acep.plan.ordered.clause_leaves import ClauseLeaves, convert_key, reference_name
+from acep.plan.ordered.pattern_states import PatternStates, compile_pattern
+from acep.plan.ordered.row_columns import RowColumns
+from acep.plan.ordered.row_references import LABEL, MatchNumber, Navigation, RowAggregate, RowReference
+from acep.plan.schema import Kind, Schema
+
+__all__ = ["Condition", "OrderedPlan", "PlannedKey", "PlannedMeasure", "make_plan"]
+
+_AS_FLOAT = ("avg", "stddev", "stddev_pop", "variance", "variance_pop")
+OPAQUE = "opaque"
+"""The kind of a value that is given as it is, but not computed with."""
+
+
+@dataclass(frozen=True)
+class PlannedKey:
+    """A column to order by."""
+
+    column: str
+    is_descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True)
+class PlannedMeasure:
+    """A measure. ``reference``: the number of the reference whose value it is; else ``typed`` computes it."""
+
+    name: str
+    typed: Typed | None
+    reference: int | None
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A part of the condition of a variable (all parts must be true); ``references`` are those that it reads."""
+
+    variable: str
+    typed: Typed
+    references: tuple[int, ...]
+    is_local: bool
+
+
+@dataclass(frozen=True)
+class OrderedPlan:
+    """The plan of a clause.
+
+    ``names`` are the columns of the table, ``computed`` those that are computed of a row, with their expressions, in an
+    order in which each needs only ``names``. ``width``: the window in ticks, or in units of the first key of ORDER BY.
+    ``skip_to``: the variables of SKIP TO. ``spelled``: the variables by folded names, as CLASSIFIER gives them.
+    """
+
+    clause: Clause
+    names: tuple[str, ...]
+    schema: Schema
+    computed: tuple[tuple[str, Typed], ...]
+    partition: tuple[str, ...]
+    order: tuple[PlannedKey, ...]
+    states: PatternStates
+    conditions: tuple[Condition, ...]
+    references: tuple[RowReference, ...]
+    reference_types: tuple[Typed | None, ...]
+    measures: tuple[PlannedMeasure, ...]
+    spelled: tuple[tuple[str, str], ...]
+    skip_to: frozenset[str] | None
+    width: Window | None
+
+    @property
+    def rows(self) -> RowsMode:
+        """Return which rows are given."""
+        return self.clause.rows
+
+    @cached_property
+    def output_names(self) -> tuple[str, ...]:
+        """Return the columns of the result: of one row a match the keys of partitions and the measures; of all rows the
+        keys of partitions and of the order, the measures, and the other columns of the table."""
+        measures = [measure.name for measure in self.measures]
+        if self.rows is RowsMode.ONE:
+            return (*dict.fromkeys(self.partition), *measures)
+        keys = dict.fromkeys((*self.partition, *(key.column for key in self.order if key.column in self.names)))
+        return (*keys, *measures, *(name for name in self.names if name not in keys))
+
+
+def make_plan(clause: Clause, names: tuple[str, ...], schema: Schema) -> OrderedPlan:
+    """Make the plan of a clause over columns ``names`` of a schema whose times are instants.
+
+    Raises :class:`QueryError` with the place of the first part that does not fit.
+    """
+    try:
+        return _plan(clause, names, schema)
+    except QueryError as error:
+        error.located(clause.text)
+        raise
+    except RecursionError:
+        raise QueryError("the clause is nested too deep", code="query_size") from None
+
+
+def _plan(clause: Clause, names: tuple[str, ...], schema: Schema) -> OrderedPlan:
+    columns = RowColumns(names, schema)
+    variables, unions = _named_variables(clause)
+    leaves = ClauseLeaves(columns, variables, unions)
+    partition = tuple(convert_key(key, columns) for key in clause.partition)
+    order = tuple(
+        PlannedKey(convert_key(key.expression, columns), key.is_descending, bool(key.nulls_first))
+        for key in clause.order
+    )  # fmt: skip
+    for key, source in zip(order, clause.order, strict=True):
+        _check_orderable(columns.typed(key.column), source.expression)
+    converted = [(d.variable.casefold(), leaves.convert(d.condition, d.variable.casefold()), d.condition)
+                 for d in clause.definitions]  # fmt: skip
+    expressions = [leaves.convert(measure.expression) for measure in clause.measures]
+    types = tuple(_type_of(reference, columns, variables) for reference in leaves.references)
+    slots = _slot_schema(types, schema)
+    conditions = tuple(
+        condition
+        for variable, expr, source in converted
+        for condition in _conditions(variable, expr, source, leaves.references, slots)
+    )
+    measures = tuple(
+        _measure(measure.name, expr, types, slots) for measure, expr in zip(clause.measures, expressions, strict=True)
+    )
+    skip_to = None
+    if clause.skip.variable is not None:
+        skip_to = leaves.variable_set(clause.skip.variable, clause.skip.span)
+    plan = OrderedPlan(
+        clause, names, schema, tuple(columns.computed.items()), partition, order, compile_pattern(clause.pattern),
+        conditions, tuple(leaves.references), types, measures, tuple(variables.items()), skip_to,
+        _checked_window(clause, order, columns),
+    )  # fmt: skip
+    _check_output(plan)
+    return plan
+
+
+def _named_variables(clause: Clause) -> tuple[dict[str, str], dict[str, frozenset[str]]]:
+    """Return the primary variables by folded names, and the union variables."""
+    variables = {v.name.casefold(): v.name for v in variables_of(clause.pattern)}
+    unions: dict[str, frozenset[str]] = {}
+    for subset in clause.subsets:
+        name = subset.name.casefold()
+        if name in variables or name in unions:
+            raise error_at(f"`{subset.name}` is the name of another variable", subset.span, code="query_name")
+        for member in subset.variables:
+            if member.casefold() not in variables:
+                hint = suggest(member, [*variables.values()])
+                raise error_at(f"`{member}` is not a variable of the pattern", subset.span, hint, code="query_name")
+        unions[name] = frozenset(member.casefold() for member in subset.variables)
+    defined: set[str] = set()
+    for definition in clause.definitions:
+        name = definition.variable.casefold()
+        if name not in variables:
+            hint = "a union variable has no condition" if name in unions else suggest(
+                definition.variable, [*variables.values()])  # fmt: skip
+            raise error_at(f"`{definition.variable}` is not a variable of the pattern", definition.span, hint,
+                           code="query_name")  # fmt: skip
+        if name in defined:
+            raise error_at(f"`{definition.variable}` is defined twice", definition.span, code="query_name")
+        defined.add(name)
+    return variables, unions
+
+
+def _check_orderable(typed: Typed, source: SqlExpression) -> None:
+    if typed.kind == OPAQUE:
+        raise error_at("a key needs values that can be compared", source.span, code="query_type")
+
+
+def _type_of(reference: RowReference, columns: RowColumns, variables: dict[str, str]) -> Typed | None:
+    """Return the type of the value of a reference; ``None`` for one that is given as it is, but not computed with."""
+    del variables
+    if isinstance(reference, MatchNumber):
+        return Typed(ex.Literal(0), "int")
+    if isinstance(reference, Navigation) or reference.function in ("min", "max", "any_value", "max_by", "min_by"):
+        if reference.column == LABEL:
+            return Typed(ex.Literal(""), "string")
+        return _column_type(reference, columns)
+    function = reference.function
+    if function == "count":
+        return Typed(ex.Literal(0), "int")
+    if function == "count_if":
+        _need_kind(reference, columns, ("bool", "null"))
+        return Typed(ex.Literal(0), "int")
+    if function in ("bool_or", "bool_and"):
+        _need_kind(reference, columns, ("bool", "null"))
+        return Typed(ex.Literal(True), "bool")
+    if function == "array_agg":
+        return None
+    if function == "string_agg":
+        if reference.column != LABEL:
+            _need_kind(reference, columns, ("string", "null"))
+        return Typed(ex.Literal(""), "string")
+    typed = _need_kind(reference, columns, ("int", "float", "decimal", "duration", "null"))
+    if function in _AS_FLOAT:
+        return Typed(ex.Literal(0.0), "duration" if typed.kind == "duration" else "float")
+    return Typed(ex.Literal(0), "int" if typed.kind == "null" else typed.kind, typed.scale)
+
+
+def _column_type(reference: Navigation | RowAggregate, columns: RowColumns) -> Typed | None:
+    assert reference.column is not None
+    try:
+        typed = columns.typed(reference.column)
+    except QueryError:
+        if isinstance(reference, Navigation) and reference.column in columns.names:
+            return None  # of a type that is not computed with
+        raise
+    if isinstance(reference, RowAggregate) and reference.function in ("min", "max") and typed.kind == "bool":
+        raise QueryError(f"{reference.function} needs values with an order, not truth values", code="query_type")
+    return typed
+
+
+def _need_kind(reference: RowAggregate, columns: RowColumns, kinds: tuple[str, ...]) -> Typed:
+    assert reference.column is not None
+    if reference.column == LABEL:
+        raise QueryError(f"{reference.function} of CLASSIFIER has no meaning", code="query_type")
+    typed = columns.typed(reference.column)
+    if typed.kind not in kinds:
+        words = {"bool": "a condition", "string": "text"}
+        needed = words.get(kinds[0], "a number")
+        raise QueryError(f"{reference.function} needs {needed}, and `{reference.column}` is {typed.named}",
+                         code="query_type")  # fmt: skip
+    return typed
+
+
+def _slot_schema(types: tuple[Typed | None, ...], schema: Schema) -> Schema:
+    """Return the schema of the values of references, as columns."""
+    kinds, scales, durations, unusable = [], [], [], []
+    for number, typed in enumerate(types):
+        name = reference_name(number)
+        if typed is None:
+            unusable.append((name, "holds values that are not computed with; give it as a measure of its own"))
+        elif typed.kind == "decimal":
+            kinds.append((name, Kind.INT))
+            scales.append((name, typed.scale))
+        elif typed.kind == "duration":
+            kinds.append((name, Kind.INT))
+            durations.append(name)
+        else:
+            kinds.append((name, Kind(typed.kind)))
+    return Schema(
+        tuple(kinds), ts=" ", type=None, tick_ns=schema.tick_ns, instants=True, scales=tuple(scales),
+        unusable=tuple(unusable), durations=tuple(durations),
+    )  # fmt: skip
+
+
+def _conditions(
+    variable: str, expr: ex.Expr, source: SqlExpression, references: list[RowReference], slots: Schema
+) -> list[Condition]:
+    """Return the parts of a condition that AND joins, those first that need only the row and its neighbours."""
+    pending, parts = [expr], []
+    while pending:
+        part = pending.pop()
+        if isinstance(part, ex.Binary) and part.op == "and":
+            pending += [part.right, part.left]
+        else:
+            parts.append(part)
+    conditions = []
+    for part in parts:
+        typed = resolve(part, slots, condition=True)
+        numbers = tuple(int(leaf.name[1:]) for leaf in leaves_of(typed.expr) if isinstance(leaf, ex.Attribute))
+        is_local = all(_is_local(references[number]) for number in numbers)
+        conditions.append(Condition(variable, typed, numbers, is_local))
+    del source
+    return sorted(conditions, key=lambda condition: not condition.is_local)
+
+
+def _is_local(reference: RowReference) -> bool:
+    """Return whether a reference of DEFINE is to the row that is tested, or to one at a fixed distance."""
+    return (
+        isinstance(reference, Navigation)
+        and reference.variables is None
+        and not reference.is_first
+        and reference.offset == 0
+        and reference.column != LABEL
+    )
+
+
+def _measure(name: str, expr: ex.Expr, types: tuple[Typed | None, ...], slots: Schema) -> PlannedMeasure:
+    if isinstance(expr, ex.Attribute):
+        number = int(expr.name[1:])
+        return PlannedMeasure(name, types[number], number)
+    return PlannedMeasure(name, resolve(expr, slots), None)
+
+
+def _checked_window(clause: Clause, order: tuple[PlannedKey, ...], columns: RowColumns) -> Window | None:
+    window = clause.window
+    if window is None:
+        return None
+    if not order or order[0].is_descending:
+        raise error_at("WITHIN needs ORDER BY with a first key that ascends", window.span, code="query_invalid")
+    kind = columns.typed(order[0].column).kind
+    if window.is_interval != (kind == "timestamp") or kind not in ("timestamp", "int"):
+        hint = "a number for a column of integers, an INTERVAL for times"
+        raise error_at(f"WITHIN does not fit the first key of ORDER BY, which is {kind}", window.span, hint,
+                       code="query_type")  # fmt: skip
+    return window
+
+
+def _check_output(plan: OrderedPlan) -> None:
+    seen: set[str] = set()
+    for name in plan.output_names:
+        if name.casefold() in seen:
+            spans = [m.span for m in plan.clause.measures if m.name.casefold() == name.casefold()]
+            raise error_at(f"two columns of the result are called `{name}`", spans[-1] if spans else None,
+                           "give the measure another name", code="query_name")  # fmt: skip
+        seen.add(name.casefold())

@@ -1,0 +1,229 @@
+"""Compile a row pattern to states: a Thompson automaton whose choices are ordered by preference.
+
+An iteration that maps no row may stand where the lower bound still needs it. Behind that it ends the loop, and the
+match goes on behind the loop (ISO/IEC 19075-5, section 7.2.8). So each part of a loop is compiled twice: for an
+iteration that has mapped no row yet, which leaves the loop at its end, and for one that has, which begins the next
+iteration. No way without rows leads in a circle then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from acep.errors import QueryError
+from acep.pattern.sql.clause_tree import (
+    Alternation,
+    Anchor,
+    Concatenation,
+    Empty,
+    Exclusion,
+    Permutation,
+    Quantified,
+    RowPattern,
+    RowVariable,
+    variables_of,
+)
+
+__all__ = ["MOST_STATES", "PatternStates", "StateKind", "compile_pattern"]
+
+MOST_STATES = 200_000
+
+
+class StateKind(IntEnum):
+    """What a state does; the numbers are those of the native core."""
+
+    ROW = 0
+    SPLIT = 1
+    JUMP = 2
+    START = 3
+    END = 4
+    ACCEPT = 5
+
+
+@dataclass(frozen=True)
+class PatternStates:
+    """The states of a pattern; the search starts at state 0.
+
+    ``states`` are (kind, next, other): a ROW maps a row to the label ``other`` and goes on at ``next``; a SPLIT prefers
+    ``next`` to ``other``; START and END go on at ``next`` at the ends of the partition. ``labels`` are (variable,
+    whether it is excluded); variables by their folded names.
+    """
+
+    states: tuple[tuple[int, int, int], ...]
+    labels: tuple[tuple[str, bool], ...]
+
+    def lines(self) -> list[str]:
+        """Return a readable listing, one state a line.
+
+        >>> a = RowVariable("A", None)
+        >>> for line in compile_pattern(Quantified(a, 0, None)).lines():
+        ...     print(line)
+        0: prefer 1, else 2
+        1: row a, then 0
+        2: accept
+        """
+        return [f"{number}: {self._text(*state)}" for number, state in enumerate(self.states)]
+
+    def _text(self, kind: int, following: int, other: int) -> str:
+        match StateKind(kind):
+            case StateKind.ROW:
+                name, is_excluded = self.labels[other]
+                return f"row {'{- ' + name + ' -}' if is_excluded else name}, then {following}"
+            case StateKind.SPLIT:
+                return f"prefer {following}, else {other}"
+            case StateKind.JUMP:
+                return f"go to {following}"
+            case StateKind.START:
+                return f"only at the start, then {following}"
+            case StateKind.END:
+                return f"only at the end, then {following}"
+            case StateKind.ACCEPT:
+                return "accept"
+
+
+def compile_pattern(pattern: RowPattern) -> PatternStates:
+    """Compile a pattern.
+
+    Raises :class:`QueryError` if it has more than :data:`MOST_STATES` states.
+    """
+    builder = _Builder()
+    accept = builder.add(StateKind.ACCEPT)
+    start = builder.build(pattern, accept, accept, False)
+    return _renumbered(builder.states, start, builder.labels)
+
+
+@dataclass
+class _Builder:
+    states: list[tuple[int, int, int]] = field(default_factory=list)
+    labels: dict[tuple[str, bool], int] = field(default_factory=dict)
+    nullable: dict[int, bool] = field(default_factory=dict)
+    built: dict[tuple[int, int, int, bool], int] = field(default_factory=dict)
+    items: list[RowPattern] = field(default_factory=list)  # keeps the items whose ids are keys above
+
+    def add(self, kind: StateKind, following: int = 0, other: int = 0) -> int:
+        if len(self.states) >= MOST_STATES:
+            raise QueryError(
+                f"the pattern has more than {MOST_STATES} states",
+                hint="its quantifiers are too large",
+                code="query_size",
+            )
+        self.states.append((int(kind), following, other))
+        return len(self.states) - 1
+
+    def split(self, more: int, fewer: int, is_reluctant: bool) -> int:
+        return self.add(StateKind.SPLIT, fewer, more) if is_reluctant else self.add(StateKind.SPLIT, more, fewer)
+
+    def build(self, item: RowPattern, empty: int, full: int, is_excluded: bool) -> int:
+        """Return the state from which ``item`` is matched; it goes on at ``full`` if it has mapped a row, else at
+        ``empty``."""
+        key = (id(item), empty, full, is_excluded)
+        if key not in self.built:
+            self.items.append(item)
+            self.built[key] = self._build(item, empty, full, is_excluded)
+        return self.built[key]
+
+    def _build(self, item: RowPattern, empty: int, full: int, is_excluded: bool) -> int:
+        match item:
+            case RowVariable(name=name):
+                label = self.labels.setdefault((name.casefold(), is_excluded), len(self.labels))
+                return self.add(StateKind.ROW, full, label)
+            case Empty():
+                return empty
+            case Anchor(is_start=is_start):
+                return self.add(StateKind.START if is_start else StateKind.END, empty)
+            case Concatenation(items=items):
+                return self.build_row(items, empty, full, is_excluded)[0]
+            case Alternation(items=items):
+                ways = [self.build(way, empty, full, is_excluded) for way in items]
+                return self.prefer(ways)
+            case Permutation(items=items):
+                return self.build_permutation(items, empty, full, is_excluded)
+            case Exclusion(item=inner):
+                return self.build(inner, empty, full, True)
+            case Quantified():
+                return self.build_repeated(item, empty, full, is_excluded)
+
+    def prefer(self, ways: list[int]) -> int:
+        state = ways[-1]
+        for way in reversed(ways[:-1]):
+            state = self.add(StateKind.SPLIT, way, state)
+        return state
+
+    def build_row(self, items: Iterable[RowPattern], empty: int, full: int, is_excluded: bool) -> tuple[int, int]:
+        """Return the states from which the items are matched one after another: where no row has been mapped yet, and
+        where one has."""
+        for item in reversed(tuple(items)):
+            both = self.build(item, full, full, is_excluded)
+            empty = both if empty == full else self.build(item, empty, full, is_excluded)
+            full = both
+        return empty, full
+
+    def build_permutation(self, items: tuple[RowPattern, ...], empty: int, full: int, is_excluded: bool) -> int:
+        orders: dict[tuple[frozenset[int], int], int] = {}
+
+        def build_rest(remaining: frozenset[int], after: int) -> int:
+            """Return the state for the items left; ``after`` is where the match goes on if no row has been mapped."""
+            if not remaining:
+                return after
+            if (remaining, after) not in orders:
+                ways = []
+                for i in sorted(remaining):
+                    others = remaining - {i}
+                    ways.append(self.build(items[i], build_rest(others, after), build_rest(others, full), is_excluded))
+                orders[remaining, after] = self.prefer(ways)
+            return orders[remaining, after]
+
+        return build_rest(frozenset(range(len(items))), empty)
+
+    def build_repeated(self, item: Quantified, empty: int, full: int, is_excluded: bool) -> int:
+        body, is_reluctant, low, high = item.item, item.is_reluctant, item.low, item.high
+        if not variables_of(body):  # it maps no rows: a second iteration changes nothing
+            low, high = min(low, 1), 1
+        if high is None:
+            again = self.add(StateKind.SPLIT)  # where a row has been mapped before this iteration
+            more = self.build(body, full, again, is_excluded)
+            ways = (full, more) if is_reluctant else (more, full)
+            self.states[again] = (int(StateKind.SPLIT), *ways)
+            first = again
+            if empty != full:
+                first = self.split(self.build(body, empty, again, is_excluded), empty, is_reluctant)
+            empty, full = first, again
+        else:
+            end_empty, end_full = empty, full
+            for _ in range(high - low):
+                more_full = self.build(body, end_full, full, is_excluded)
+                more_empty = more_full if end_empty == end_full else self.build(body, end_empty, full, is_excluded)
+                following = self.split(more_full, end_full, is_reluctant)
+                empty = following if end_empty == end_full else self.split(more_empty, end_empty, is_reluctant)
+                full = following
+        for _ in range(low):
+            both = self.build(body, full, full, is_excluded)
+            empty = both if empty == full else self.build(body, empty, full, is_excluded)
+            full = both
+        return empty
+
+
+def _renumbered(
+    states: list[tuple[int, int, int]], start: int, labels: Mapping[tuple[str, bool], int]
+) -> PatternStates:
+    """Return the states that can be reached, numbered from the start on in the order of a walk by preference."""
+    numbers: dict[int, int] = {}
+    pending = [start]
+    while pending:
+        state = pending.pop()
+        if state in numbers:
+            continue
+        numbers[state] = len(numbers)
+        kind, following, other = states[state]
+        if kind == StateKind.SPLIT:
+            pending.append(other)
+        if kind != StateKind.ACCEPT:
+            pending.append(following)
+    moved = []
+    for state in numbers:
+        kind, following, other = states[state]
+        target = 0 if kind == StateKind.ACCEPT else numbers[following]
+        moved.append((kind, target, numbers[other] if kind == StateKind.SPLIT else other))
+    return PatternStates(tuple(moved), tuple(labels))

@@ -1,0 +1,60 @@
+"""Find the columns that the expressions of a clause name, and the columns that are computed of them beforehand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from acep.errors import suggest
+from acep.pattern import expressions as ex
+from acep.pattern.expressions import Span, error_at
+from acep.pattern.spelling import expression_text
+from acep.plan.decimals import Typed
+from acep.plan.kinds import resolve
+from acep.plan.schema import Schema
+
+__all__ = ["ROW", "RowColumns"]
+
+ROW = "row"
+"""The variable of the attributes of one row."""
+
+
+@dataclass
+class RowColumns:
+    """The columns of a table: ``names`` as it has them, and ``computed`` ones by the text of their expression.
+
+    Names are the same whatever their case, as they are in Spark and DuckDB."""
+
+    names: tuple[str, ...]
+    schema: Schema
+    computed: dict[str, Typed] = field(default_factory=dict)
+
+    def column_name(self, name: str, span: Span | None) -> str:
+        """Return the column that a name means.
+
+        Raises :class:`QueryError` if there is none, or more than one whose names differ in case alone."""
+        if name in self.names:
+            return name
+        alike = [column for column in self.names if column.casefold() == name.casefold()]
+        if len(alike) > 1:
+            raise error_at(f"`{name}` may be {alike[0]} or {alike[1]}", span, "write it as the table does",
+                           code="query_name")  # fmt: skip
+        if not alike:
+            raise error_at(f"unknown column `{name}`", span, suggest(name, self.names), code="query_name")
+        return alike[0]
+
+    def add(self, expr: ex.Expr) -> str:
+        """Return the name of the column of an expression over one row: that of the column if it is one, else that of a
+        computed one, which is added."""
+        if isinstance(expr, ex.Attribute):
+            return expr.name
+        name = f"({expression_text(expr)})"
+        if name not in self.computed:
+            self.computed[name] = resolve(expr, self.schema)
+        return name
+
+    def typed(self, name: str) -> Typed:
+        """Return a column with its type; it is an attribute of one row."""
+        if name in self.computed:
+            typed = self.computed[name]
+            return Typed(ex.Attribute(ROW, None, name), typed.kind, typed.scale)
+        return resolve(ex.Attribute(ROW, None, name), self.schema)

@@ -1,0 +1,52 @@
+"""Define what the expressions of a row pattern clause refer to: rows of the match, aggregates of them, labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+__all__ = ["LABEL", "MatchNumber", "Navigation", "RowAggregate", "RowReference"]
+
+LABEL = "classifier()"
+"""The name of the column of labels: that of CLASSIFIER."""
+
+
+@dataclass(frozen=True)
+class Navigation:
+    """The value of ``column`` at a row of the match, or beside it.
+
+    The row is the ``offset``-th first (``is_first``) or last of those that are mapped to ``variables`` (folded names;
+    ``None``: all rows of the match), then ``shift`` rows on in the partition. ``is_final``: of all rows of the match,
+    else of those up to the current row.
+    """
+
+    column: str
+    variables: frozenset[str] | None
+    is_first: bool = False
+    offset: int = 0
+    shift: int = 0
+    is_final: bool = False
+
+
+@dataclass(frozen=True)
+class RowAggregate:
+    """An aggregate over the rows that are mapped to ``variables`` (``None``: over all rows of the match).
+
+    ``column`` is ``None`` for a count of rows. ``arguments`` are further columns (``max_by``) and ``texts`` constants
+    (``string_agg``)."""
+
+    function: str
+    column: str | None
+    variables: frozenset[str] | None
+    is_distinct: bool = False
+    is_final: bool = False
+    arguments: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class MatchNumber:
+    """The number of the match in its partition, from 1."""
+
+
+RowReference: TypeAlias = Navigation | RowAggregate | MatchNumber

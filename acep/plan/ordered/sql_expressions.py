@@ -1,0 +1,335 @@
+"""Convert expressions of SQL, as sqlglot gives them, to expressions that all engines run.
+
+What is not understood is refused by its name and place; no part of a tree is ever ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from typing import Any
+
+from acep.errors import QueryError
+from acep.pattern import expressions as ex
+from acep.pattern.evaluation import CASE, FUNCTIONS
+from acep.pattern.expressions import Span, error_at
+from acep.pattern.sql.clause_tree import SqlExpression
+from acep.pattern.times import UNITS, ns_of
+
+__all__ = ["MOST_NODES", "SqlConverter", "place_of", "refuse_other_parts"]
+
+MOST_NODES = 5_000
+_COMPARISONS = {"EQ": "=", "NEQ": "!=", "GT": ">", "GTE": ">=", "LT": "<", "LTE": "<="}
+_ARITHMETIC = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "Mod": "%"}
+_JOINS = {"And": "and", "Or": "or"}
+# sqlglot's names of functions of one argument, and ours.
+_OF_ONE = {
+    "Abs": "abs", "Sqrt": "sqrt", "Floor": "floor", "Ceil": "ceil", "Exp": "exp", "Ln": "ln", "Sign": "sign",
+    "Lower": "lower", "Upper": "upper", "Length": "length", "Trim": "trim", "Year": "year", "Month": "month",
+    "Day": "day", "DayOfMonth": "day", "Hour": "hour", "Minute": "minute", "Second": "second",
+}  # fmt: skip
+_CASTS = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT", "MEDIUMINT"), "integer"),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), "float"),
+    **dict.fromkeys(("VARCHAR", "TEXT", "CHAR", "NVARCHAR", "NCHAR"), "text"),
+    "BOOLEAN": "boolean",
+}
+_MOMENTS = ("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "TIMESTAMPLTZ", "DATETIME")
+_FIXED_UNITS = {"WEEK": 7 * 24 * 3600 * 10**9}
+# Parts of sqlglot's nodes that say nothing about the meaning.
+_SILENT = {"big_int", "typed", "safe", "_type", "ignore_nulls", "coalesce", "copy"}
+
+
+@dataclass
+class SqlConverter:
+    """Convert one expression. ``leaf`` gives the attribute for a column, an aggregate or a call of row patterns, or
+    ``None`` for anything else."""
+
+    source: SqlExpression
+    leaf: Callable[[Any], ex.Expr | None]
+    nodes: int = 0
+
+    def convert(self, node: Any | None = None) -> ex.Expr:
+        """Return the expression of a node (by default of the whole tree).
+
+        Raises :class:`QueryError` with the place of what is not understood."""
+        node = self.source.tree if node is None else node
+        self.nodes += 1
+        if self.nodes > MOST_NODES:
+            raise error_at(f"an expression has at most {MOST_NODES} parts", self.source.span, code="query_size")
+        found = self.leaf(node)
+        return self._operation(node) if found is None else found
+
+    def span(self, node: Any) -> Span:
+        """Return the place of a node, as exactly as sqlglot tells it."""
+        return place_of(node, self.source)
+
+    def refuse(self, node: Any, what: str, hint: str | None = None) -> QueryError:
+        """Return the error for a node that is not understood."""
+        return error_at(f"{what} is not supported here", self.span(node), hint, code="query_syntax")
+
+    def parts(self, node: Any, *names: str) -> list[Any]:
+        """Return parts of a node by name, after a check that it has no others."""
+        refuse_other_parts(node, names, self.source)
+        return [node.args.get(name) for name in names]
+
+    def _operation(self, node: Any) -> ex.Expr:
+        kind, span = type(node).__name__, self.span(node)
+        if kind in _COMPARISONS or kind in _ARITHMETIC or kind in _JOINS:
+            left, right = self.parts(node, "this", "expression")
+            sign = _COMPARISONS.get(kind) or _ARITHMETIC.get(kind) or _JOINS[kind]
+            return ex.Binary(sign, self.convert(left), self.convert(right), span)
+        if kind in _OF_ONE:
+            (argument,) = self.parts(node, "this")
+            return ex.Call(_OF_ONE[kind], (self.convert(argument),), span)
+        method = getattr(self, f"_{kind.lower()}", None)
+        if method is None:
+            name = node.sql().split("(")[0][:40] if hasattr(node, "sql") else kind
+            raise self.refuse(node, f"`{name}`")
+        converted: ex.Expr = method(node, span)
+        return converted
+
+    # Constants ----------------------------------------------------------------------------------------
+
+    def _literal(self, node: Any, span: Span) -> ex.Expr:
+        text, is_text = self.parts(node, "this", "is_string")
+        if is_text:
+            return ex.Literal(text, span)
+        try:
+            number = Fraction(text)
+        except (ValueError, ZeroDivisionError):
+            raise self.refuse(node, f"`{text[:40]}`") from None
+        if text.isdecimal():
+            if number >= 2**63:
+                raise error_at(f"{text[:40]} does not fit in 64 bits", span, code="query_size")
+            return ex.Literal(int(text), span)
+        value = float(text)
+        return ex.Literal(value, span, None if Fraction(value) == number else number)
+
+    def _boolean(self, node: Any, span: Span) -> ex.Expr:
+        return ex.Literal(bool(self.parts(node, "this")[0]), span)
+
+    def _null(self, node: Any, span: Span) -> ex.Expr:  # noqa: ARG002 - one signature
+        return ex.Literal(None, span)
+
+    def _interval(self, node: Any, span: Span) -> ex.Expr:
+        amount, unit = self.parts(node, "this", "unit")
+        if type(amount).__name__ == "Neg":
+            amount = amount.args["this"]
+            return ex.Unary("-", self._length_of_time(amount, unit, node, span), span)
+        return self._length_of_time(amount, unit, node, span)
+
+    def _length_of_time(self, amount: Any, unit: Any, node: Any, span: Span) -> ex.Expr:
+        if type(amount).__name__ != "Literal" or type(unit).__name__ not in ("Var", "Identifier"):
+            raise self.refuse(node, "this INTERVAL", "a constant and a unit, as in INTERVAL '10' MINUTE")
+        name = str(unit.this).upper()
+        singular = name.removesuffix("S")
+        ns = _FIXED_UNITS.get(singular) or UNITS.get(singular.lower()) or UNITS.get(name.lower())
+        if ns is None:
+            raise self.refuse(node, f"INTERVAL in `{name[:40]}`", "a unit of fixed length, as in INTERVAL '30' DAY")
+        try:
+            return ex.Duration(Fraction(str(amount.this)) * ns, span)
+        except (ValueError, ZeroDivisionError):
+            raise self.refuse(node, f"INTERVAL '{str(amount.this)[:40]}'", "a number of one unit") from None
+
+    # Operations ---------------------------------------------------------------------------------------
+
+    def _paren(self, node: Any, span: Span) -> ex.Expr:  # noqa: ARG002 - one signature
+        return self.convert(self.parts(node, "this")[0])
+
+    def _neg(self, node: Any, span: Span) -> ex.Expr:
+        operand = self.convert(self.parts(node, "this")[0])
+        if isinstance(operand, ex.Literal) and isinstance(operand.value, int | float):
+            exact = None if operand.exact is None else -operand.exact
+            return ex.Literal(-operand.value, span, exact)
+        return ex.Unary("-", operand, span)
+
+    def _not(self, node: Any, span: Span) -> ex.Expr:
+        operand = self.convert(self.parts(node, "this")[0])
+        if isinstance(operand, ex.IsNull | ex.In | ex.Between | ex.Like) and not operand.negated:
+            kind = type(operand)
+            return kind(**{**operand.__dict__, "negated": True})
+        return ex.Unary("not", operand, span)
+
+    def _is(self, node: Any, span: Span) -> ex.Expr:
+        left, right = self.parts(node, "this", "expression")
+        operand = self.convert(left)
+        match type(right).__name__:
+            case "Null":
+                return ex.IsNull(operand, False, span)
+            case "Boolean":
+                same = ex.Binary("=", operand, ex.Literal(bool(right.this), span), span)
+                return ex.Call("coalesce", (same, ex.Literal(False, span)), span)
+        raise self.refuse(node, "this IS")
+
+    def _nullsafeeq(self, node: Any, span: Span) -> ex.Expr:
+        return self._same(node, span)
+
+    def _nullsafeneq(self, node: Any, span: Span) -> ex.Expr:
+        return ex.Unary("not", self._same(node, span), span)
+
+    def _same(self, node: Any, span: Span) -> ex.Expr:
+        left, right = (self.convert(part) for part in self.parts(node, "this", "expression"))
+        equal = ex.Call("coalesce", (ex.Binary("=", left, right, span), ex.Literal(False, span)), span)
+        nulls = ex.Binary("and", ex.IsNull(left, False, span), ex.IsNull(right, False, span), span)
+        return ex.Binary("or", equal, nulls, span)
+
+    def _between(self, node: Any, span: Span) -> ex.Expr:
+        operand, low, high = self.parts(node, "this", "low", "high")
+        return ex.Between(self.convert(operand), self.convert(low), self.convert(high), False, span)
+
+    def _in(self, node: Any, span: Span) -> ex.Expr:
+        operand, values = self.parts(node, "this", "expressions")
+        if not values:
+            raise self.refuse(node, "this IN", "a list of values, as in x IN (1, 2)")
+        return ex.In(self.convert(operand), tuple(self.convert(value) for value in values), False, span)
+
+    def _like(self, node: Any, span: Span) -> ex.Expr:
+        operand, pattern, negated = self.parts(node, "this", "expression", "negate")
+        return ex.Like(self.convert(operand), self._like_pattern(pattern, None), bool(negated), span)
+
+    def _escape(self, node: Any, span: Span) -> ex.Expr:
+        like, sign = self.parts(node, "this", "expression")
+        if type(like).__name__ != "Like" or type(sign).__name__ != "Literal" or len(str(sign.this)) != 1:
+            raise self.refuse(node, "this ESCAPE", "one character, as in x LIKE '10!%' ESCAPE '!'")
+        operand, pattern, negated = self.parts(like, "this", "expression", "negate")
+        return ex.Like(self.convert(operand), self._like_pattern(pattern, str(sign.this)), bool(negated), span)
+
+    def _like_pattern(self, node: Any, escape: str | None) -> str:
+        if type(node).__name__ != "Literal" or not node.args.get("is_string"):
+            raise self.refuse(node, "a pattern of LIKE that is no constant")
+        # Ours takes a backslash as the escape; in SQL there is none unless ESCAPE names it.
+        pattern: list[str] = []
+        signs = iter(str(node.this))
+        for sign in signs:
+            if sign == escape:
+                pattern.append("\\" + next(signs, ""))
+            else:
+                pattern.append("\\\\" if sign == "\\" else sign)
+        return "".join(pattern)
+
+    def _case(self, node: Any, span: Span) -> ex.Expr:
+        operand, ifs, default = self.parts(node, "this", "ifs", "default")
+        arguments: list[ex.Expr] = []
+        for way in ifs:
+            condition, value = self.parts(way, "this", "true")
+            test = self.convert(condition)
+            if operand is not None:
+                test = ex.Binary("=", self.convert(operand), test, span)
+            arguments += [test, self.convert(value)]
+        otherwise = ex.Literal(None, span) if default is None else self.convert(default)
+        return ex.Call(CASE, (*arguments, otherwise), span)
+
+    def _if(self, node: Any, span: Span) -> ex.Expr:
+        condition, value, default = self.parts(node, "this", "true", "false")
+        otherwise = ex.Literal(None, span) if default is None else self.convert(default)
+        return ex.Call(CASE, (self.convert(condition), self.convert(value), otherwise), span)
+
+    def _nullif(self, node: Any, span: Span) -> ex.Expr:
+        value, other = (self.convert(part) for part in self.parts(node, "this", "expression"))
+        return ex.Call(CASE, (ex.Binary("=", value, other, span), ex.Literal(None, span), value), span)
+
+    def _coalesce(self, node: Any, span: Span) -> ex.Expr:
+        return self._of_several(node, "coalesce", span)
+
+    def _least(self, node: Any, span: Span) -> ex.Expr:
+        return self._of_several(node, "least", span)
+
+    def _greatest(self, node: Any, span: Span) -> ex.Expr:
+        return self._of_several(node, "greatest", span)
+
+    def _of_several(self, node: Any, name: str, span: Span) -> ex.Expr:
+        first, others = self.parts(node, "this", "expressions")
+        return ex.Call(name, tuple(self.convert(part) for part in (first, *(others or ()))), span)
+
+    def _concat(self, node: Any, span: Span) -> ex.Expr:
+        (values,) = self.parts(node, "expressions")
+        return ex.Call("concat", tuple(self.convert(value) for value in values), span)
+
+    def _dpipe(self, node: Any, span: Span) -> ex.Expr:
+        left, right = self.parts(node, "this", "expression")
+        return ex.Call("concat", (self.convert(left), self.convert(right)), span)
+
+    def _round(self, node: Any, span: Span) -> ex.Expr:
+        value, places = self.parts(node, "this", "decimals")
+        return ex.Call("round", tuple(self.convert(part) for part in (value, places) if part is not None), span)
+
+    def _pow(self, node: Any, span: Span) -> ex.Expr:
+        return ex.Call("power", tuple(self.convert(part) for part in self.parts(node, "this", "expression")), span)
+
+    def _log(self, node: Any, span: Span) -> ex.Expr:
+        base, value = self.parts(node, "this", "expression")
+        if value is None or type(base).__name__ != "Literal" or base.this != "10":
+            raise self.refuse(node, "this LOG", "LN(x) and LOG10(x) are")
+        return ex.Call("log10", (self.convert(value),), span)
+
+    def _substring(self, node: Any, span: Span) -> ex.Expr:
+        parts = [part for part in self.parts(node, "this", "start", "length") if part is not None]
+        return ex.Call("substring", tuple(self.convert(part) for part in parts), span)
+
+    def _regexplike(self, node: Any, span: Span) -> ex.Expr:
+        parts = self.parts(node, "this", "expression")
+        return ex.Call("regexp_like", tuple(self.convert(part) for part in parts), span)
+
+    def _extract(self, node: Any, span: Span) -> ex.Expr:
+        part, moment = self.parts(node, "this", "expression")
+        name = str(part.this).lower()
+        if name not in FUNCTIONS:
+            raise self.refuse(node, f"EXTRACT of `{name[:40]}`")
+        return ex.Call(name, (self.convert(moment),), span)
+
+    def _cast(self, node: Any, span: Span) -> ex.Expr:
+        value, target = self.parts(node, "this", "to")
+        name = target.this.name if hasattr(target.this, "name") else str(target.this)
+        is_text = type(value).__name__ == "Literal" and bool(value.args.get("is_string"))
+        if name in _MOMENTS and is_text:
+            return ex.Timestamp(self._moment(str(value.this), node), span)
+        if name in _MOMENTS:
+            # A time stays one; that it is none is found when types are known.
+            raise self.refuse(node, f"CAST to {name}", "TIMESTAMP '2026-01-31 10:00:00' is a constant")
+        if name not in _CASTS or (target.args.get("expressions") and _CASTS.get(name) != "text"):
+            raise self.refuse(node, f"CAST to `{target.sql()[:40]}`")
+        return ex.Call(f"cast {_CASTS[name]}", (self.convert(value),), span)
+
+    def _trycast(self, node: Any, span: Span) -> ex.Expr:
+        return self._cast(node, span)
+
+    def _moment(self, text: str, node: Any) -> int:
+        text = text.strip()
+        zoned = text.removesuffix(" UTC").removesuffix("Z")
+        try:
+            return ns_of(datetime.fromisoformat(zoned + ("+00:00" if zoned != text else "")))
+        except ValueError:
+            hint = "write it as 2026-01-31 10:00:00"
+            raise error_at(f"`{text[:40]}` is not a time", self.span(node), hint, code="query_type") from None
+
+    def _anonymous(self, node: Any, span: Span) -> ex.Expr:
+        name, arguments = self.parts(node, "this", "expressions")
+        called = str(name).lower()
+        if called not in FUNCTIONS:
+            raise self.refuse(node, f"the function `{str(name)[:40]}`")
+        return ex.Call(called, tuple(self.convert(argument) for argument in arguments or ()), span)
+
+
+def refuse_other_parts(node: Any, names: tuple[str, ...], source: SqlExpression) -> None:
+    """Raise :class:`QueryError` if a node has a part that is not among ``names``."""
+    for name, value in node.args.items():
+        if name not in names and name not in _SILENT and value not in (None, False, []):
+            shown = node.sql()[:60] if hasattr(node, "sql") else type(node).__name__
+            raise error_at(f"a part of `{shown}` is not supported ({name})", place_of(node, source), None,
+                           code="query_syntax")  # fmt: skip
+
+
+def place_of(node: Any, source: SqlExpression) -> Span:
+    """Return the place of a node in the text of the clause: that of the names in it, or of the whole expression."""
+    starts, ends = [], []
+    for part in node.walk() if hasattr(node, "walk") else ():
+        meta = part.meta if hasattr(part, "meta") else {}
+        if "start" in meta and "end" in meta:
+            starts.append(meta["start"])
+            ends.append(meta["end"])
+    if not starts:
+        return source.span
+    return Span(source.span.start + min(starts), source.span.start + max(ends) + 1)

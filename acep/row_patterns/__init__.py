@@ -1,0 +1,1 @@
+"""Run row pattern clauses (MATCH_RECOGNIZE) over tables in one process."""

@@ -1,0 +1,180 @@
+"""Compute aggregates over segments of rows: of each match, or of each match up to a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acep.errors import DataError
+from acep.events.batch import Column, column_of_values
+from acep.plan.ordered.row_references import RowAggregate
+from acep.plan.schema import Kind
+from acep.row_patterns.sorted_rows import ranks_of
+
+__all__ = ["aggregate_values"]
+
+Ints = npt.NDArray[np.int64]
+Valid = npt.NDArray[np.uint8]
+
+_INT_LIMIT = 2.0**62
+
+
+def aggregate_values(reference: RowAggregate, columns: list[Column], lows: Ints, highs: Ints) -> Column:
+    """Return an aggregate of the values of ``columns`` in each segment ``[low, high)``; nulls are passed over.
+
+    Segments of one match begin at the same place, and matches follow one another. Raises :class:`DataError` for a sum
+    of integers beyond 64 bits.
+    """
+    column = columns[0]
+    function = reference.function
+    if reference.is_distinct or function not in (
+        "count",
+        "sum",
+        "avg",
+        "min",
+        "max",
+        "bool_or",
+        "bool_and",
+        "count_if",
+    ):
+        return _in_python(reference, columns, lows, highs)
+    valid = np.ones(len(column), np.uint8) if column.valid is None else column.valid
+    counts = _between(valid.astype(np.int64), lows, highs)
+    if function == "count":
+        return Column(Kind.INT, counts)
+    if function == "count_if":
+        return Column(Kind.INT, _between(column.values.astype(np.int64) * valid, lows, highs))
+    present = (counts > 0).astype(np.uint8)
+    if function in ("sum", "avg"):
+        sums = _sums(column, valid, lows, highs)
+        if function == "sum":
+            return Column(column.kind, np.where(present == 0, sums.dtype.type(0), sums), present)
+        means = sums.astype(np.float64) / np.maximum(counts, 1)
+        return Column(Kind.FLOAT, np.where(present == 0, 0.0, means), present)
+    is_least = function in ("min", "bool_and")
+    best = _extremes(column, valid, lows, highs, is_least)
+    return Column(column.kind, np.where(present == 0, best.dtype.type(0), best), present, column.texts)
+
+
+def _between(values: Ints, lows: Ints, highs: Ints) -> Ints:
+    """Return sums of integers over segments, by differences."""
+    totals = np.concatenate([[0], np.cumsum(values)]).astype(np.int64)
+    return totals[highs] - totals[lows]
+
+
+def _sums(column: Column, valid: Valid, lows: Ints, highs: Ints) -> Any:
+    values: Any = np.where(valid == 0, column.values.dtype.type(0), column.values)
+    if column.kind is Kind.FLOAT:
+        return _over_segments(values.astype(np.float64), lows, highs, np.add, 0.0)
+    values = values.astype(np.int64)
+    if float(np.abs(values.astype(np.float64)).sum()) >= _INT_LIMIT:
+        exact = [sum(values[low:high].tolist()) for low, high in zip(lows.tolist(), highs.tolist(), strict=True)]
+        if any(not -(2**63) <= total < 2**63 for total in exact):
+            raise DataError("a sum of integers does not fit in 64 bits", hint="cast the column to double",
+                            code="data_value")  # fmt: skip
+        return np.array(exact, np.int64)
+    return _between(values, lows, highs)
+
+
+def _extremes(column: Column, valid: Valid, lows: Ints, highs: Ints, is_least: bool) -> Any:
+    if column.kind is Kind.STRING:
+        ranks = ranks_of(column)
+        codes = dict(zip(ranks.tolist(), column.values.tolist(), strict=True))
+        best = _extremes(Column(Kind.INT, ranks), valid, lows, highs, is_least)
+        return np.array([codes.get(rank, 0) for rank in best.tolist()], np.int64)
+    if column.kind is Kind.FLOAT:
+        neutral: Any = np.inf if is_least else -np.inf
+    else:
+        neutral = np.int64(2**63 - 1) if is_least else np.int64(-(2**63))
+    values = np.where(valid == 0, neutral, column.values)
+    return _over_segments(values, lows, highs, np.minimum if is_least else np.maximum, neutral)
+
+
+def _over_segments(values: Any, lows: Ints, highs: Ints, operation: np.ufunc, neutral: Any) -> Any:
+    """Return an operation over each segment; ``neutral`` for an empty one."""
+    results = np.full(len(lows), neutral, values.dtype)
+    full = np.flatnonzero(highs > lows)
+    if not len(full):
+        return results
+    starts, ends = lows[full], highs[full]
+    if np.all(starts[1:] >= ends[:-1]):  # segments that do not overlap: one for each match
+        # Each index is followed by the end of its segment, whose own result is thrown away.
+        bounds = np.stack([starts, ends], axis=1).ravel()
+        padded = np.append(values, neutral)
+        results[full] = operation.reduceat(padded, bounds)[::2]
+        return results
+    groups = np.flatnonzero(np.append(True, starts[1:] != starts[:-1]))
+    for begin, end in zip(groups.tolist(), np.append(groups[1:], len(full)).tolist(), strict=True):
+        start = int(starts[begin])
+        running = operation.accumulate(values[start : int(ends[begin:end].max())])
+        results[full[begin:end]] = running[ends[begin:end] - start - 1]
+    return results
+
+
+def _in_python(reference: RowAggregate, columns: list[Column], lows: Ints, highs: Ints) -> Column:
+    """Return aggregates that NumPy has no operation for, segment by segment."""
+    function = _FUNCTIONS[reference.function]
+    values = [column.to_list() for column in columns]
+    results: list[Any] = []
+    for low, high in zip(lows.tolist(), highs.tolist(), strict=True):
+        segment = [column[low:high] for column in values]
+        results.append(function(_distinct(segment[0]) if reference.is_distinct else segment[0],
+                                segment[1:], reference.texts))  # fmt: skip
+    kind = columns[0].kind
+    if reference.function == "count":
+        kind = Kind.INT
+    elif reference.function in ("avg", "stddev", "stddev_pop", "variance", "variance_pop"):
+        kind = Kind.FLOAT
+    elif reference.function == "string_agg":
+        kind = Kind.STRING
+    return column_of_values(results, kind)
+
+
+def _distinct(values: list[Any]) -> list[Any]:
+    return [*dict.fromkeys(value for value in values if value is not None)]
+
+
+def _present(values: list[Any]) -> list[Any]:
+    return [value for value in values if value is not None]
+
+
+def _spread(values: list[Any], freedom: int, is_root: bool) -> float | None:
+    numbers = _present(values)
+    if len(numbers) <= freedom:
+        return None
+    spread = float(np.var(np.array(numbers, np.float64), ddof=freedom))
+    return spread**0.5 if is_root else spread
+
+
+def _best(values: list[Any], others: list[list[Any]], is_least: bool) -> Any:
+    pairs = [(other, -i, value) for i, (value, other) in enumerate(zip(values, others[0], strict=True))
+             if other is not None]  # fmt: skip
+    if not pairs:
+        return None
+    best = min(pairs, key=lambda pair: (pair[0], -pair[1])) if is_least else max(pairs, key=lambda pair: pair[:2])
+    return best[2]
+
+
+def _sum(values: list[Any]) -> Any:
+    numbers = _present(values)
+    return sum(numbers) if numbers else None
+
+
+_FUNCTIONS: dict[str, Callable[[list[Any], list[list[Any]], tuple[str, ...]], Any]] = {
+    "count": lambda values, others, texts: len(_present(values)),
+    "sum": lambda values, others, texts: _sum(values),
+    "avg": lambda values, others, texts: float(_sum(values)) / len(_present(values)) if _present(values) else None,
+    "min": lambda values, others, texts: min(_present(values), default=None),
+    "max": lambda values, others, texts: max(_present(values), default=None),
+    "any_value": lambda values, others, texts: next(iter(_present(values)), None),
+    "max_by": lambda values, others, texts: _best(values, others, False),
+    "min_by": lambda values, others, texts: _best(values, others, True),
+    "string_agg": lambda values, others, texts: texts[0].join(_present(values)) if _present(values) else None,
+    "stddev": lambda values, others, texts: _spread(values, 1, True),
+    "stddev_pop": lambda values, others, texts: _spread(values, 0, True),
+    "variance": lambda values, others, texts: _spread(values, 1, False),
+    "variance_pop": lambda values, others, texts: _spread(values, 0, False),
+}

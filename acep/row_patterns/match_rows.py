@@ -1,0 +1,161 @@
+"""Run a MATCH_RECOGNIZE clause over a table of any kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from acep.errors import DataError
+from acep.events.batch import Column
+from acep.events.columns import column_of
+from acep.events.fields import column_at
+from acep.events.frames import to_table
+from acep.events.tables import InputSchema, attribute_tick, schema_of
+from acep.pattern.sql.clause_parser import parse_clause
+from acep.pattern.sql.clause_tree import RowsMode
+from acep.plan.ordered.ordered_plan import OrderedPlan, make_plan
+from acep.plan.ordered.row_references import LABEL, Navigation, RowAggregate
+from acep.row_patterns.match_batch import MatchBatch
+from acep.row_patterns.references import ReferenceValues
+from acep.row_patterns.result_table import output_rows, result_table
+from acep.row_patterns.row_search import search_rows
+from acep.row_patterns.row_values import Evaluator
+from acep.row_patterns.sorted_rows import SortedRows, sort_rows
+
+__all__ = ["match_recognize", "match_tables", "plan_clause"]
+
+_TIME = " "  # a column of times that no table has: durations are exact, whatever columns there are
+
+
+def match_recognize(rows: Any, clause: str) -> Any:
+    """Find row patterns in a table: the clause MATCH_RECOGNIZE of SQL (ISO/IEC 19075-5) without the SQL around it.
+
+    ``rows`` is anything that :func:`acep.match` takes; the result is of the same kind (pandas, polars, a dict of
+    columns), else a ``pyarrow.Table``. ``clause`` is what stands between the parentheses of MATCH_RECOGNIZE. Names of
+    columns and variables are the same whatever their case. See docs/reference/sql.md.
+
+    Raises :class:`QueryError` for a clause that is wrong or not supported, with its place, and :class:`DataError` for
+    values that it cannot be answered for, such as a match after which AFTER MATCH SKIP leads nowhere.
+
+    >>> ticks = {"day": [1, 2, 3, 4, 5], "price": [10, 8, 7, 9, 11]}
+    >>> match_recognize(ticks, '''
+    ...     ORDER BY day
+    ...     MEASURES FIRST(day) AS start, LAST(DOWN.day) AS bottom, LAST(UP.day) AS stop
+    ...     PATTERN (STRT DOWN+ UP+)
+    ...     DEFINE DOWN AS price < PREV(price), UP AS price > PREV(price)
+    ... ''')
+    {'start': [1], 'bottom': [3], 'stop': [5]}
+    """
+    table = to_table(rows)
+    plan = plan_clause(table.schema, clause)
+    return as_given(rows, match_table(plan, table))
+
+
+def as_given(rows: Any, table: pa.Table) -> Any:
+    """Return a table in the form in which ``rows`` came."""
+    home = type(rows).__module__.partition(".")[0]
+    if home == "pandas":
+        return table.to_pandas()
+    if home == "polars":
+        import polars as pl
+
+        return pl.from_arrow(table)
+    return table.to_pydict() if isinstance(rows, dict) else table
+
+
+def plan_clause(schema: pa.Schema, clause: str) -> OrderedPlan:
+    """Return the plan of a clause for the columns of a table."""
+    if _TIME in schema.names:
+        raise DataError("a column has a blank as its name", hint="rename it", code="data_column")
+    whole = schema_of(schema.append(pa.field(_TIME, pa.timestamp("s"))), ts=_TIME, type=None)
+    return make_plan(parse_clause(clause), tuple(schema.names), whole)
+
+
+def match_table(plan: OrderedPlan, table: pa.Table) -> pa.Table:
+    """Return the result of a plan over a table."""
+    return pa.concat_tables(match_tables(plan, table))
+
+
+def match_tables(plan: OrderedPlan, table: pa.Table) -> Iterator[pa.Table]:
+    """Yield the result of a plan over a table, a part of the matches at a time; the last part may have no rows."""
+    evaluator = Evaluator(attribute_tick(plan.schema))
+    columns = _columns(plan, table, evaluator)
+    rows = sort_rows(table.num_rows, plan.partition, plan.order, columns)
+    is_ordered = not len(rows) or bool((rows.order[1:] > rows.order[:-1]).all())
+    ordered = columns if is_ordered else {name: column.at(rows.order) for name, column in columns.items()}
+    spelled = dict(plan.spelled)
+    names = [variable for variable, _ in plan.states.labels]
+    batches: Iterable[MatchBatch] = search_rows(plan, rows, ordered, evaluator) if len(rows) else ()
+    for batch, unmatched in _with_unmatched(plan, rows, batches):
+        values = ReferenceValues(batch, ordered, names, [spelled[name] for name in names])
+        output = output_rows(plan, batch, unmatched)
+        yield result_table(plan, table, rows.order, values, output, evaluator)
+
+
+def _with_unmatched(
+    plan: OrderedPlan, rows: SortedRows, batches: Iterable[MatchBatch]
+) -> Iterator[tuple[MatchBatch, Any]]:
+    """Yield each batch with the rows before its end that no match has; an empty batch last."""
+    none = np.zeros(0, np.int64)
+    covered = np.zeros(len(rows) if plan.rows is RowsMode.UNMATCHED else 0, bool)
+    begin = 0
+    previous: MatchBatch | None = None
+    for batch in batches:
+        if plan.rows is RowsMode.UNMATCHED:
+            covered[batch.rows] = True
+            covered[batch.first[np.diff(batch.offsets) == 0]] = True
+            if previous is not None:
+                end = int(batch.first[0])
+                yield previous, _uncovered(covered, begin, end)
+                begin = end
+            previous = batch
+        else:
+            yield batch, none
+    if previous is not None:
+        yield previous, _uncovered(covered, begin, len(rows))
+        begin = len(rows)
+    left = _uncovered(covered, begin, len(covered))
+    yield _no_matches(), left
+
+
+def _uncovered(covered: Any, begin: int, end: int) -> Any:
+    return np.flatnonzero(~covered[begin:end]).astype(np.int64) + begin
+
+
+def _no_matches() -> MatchBatch:
+    none = np.zeros(0, np.int64)
+    return MatchBatch(none, none, none, np.zeros(1, np.int64), np.zeros(0, np.uint16), none, none)
+
+
+def _columns(plan: OrderedPlan, table: pa.Table, evaluator: Evaluator) -> dict[str, Column]:
+    """Return the columns that keys, conditions and measures compute with, those of expressions too."""
+    assert isinstance(plan.schema, InputSchema)
+    names = [*plan.partition, *(key.column for key in plan.order)]
+    for reference in plan.references:
+        if isinstance(reference, Navigation):
+            names.append(reference.column)
+        elif isinstance(reference, RowAggregate) and reference.column is not None:
+            names += [reference.column, *reference.arguments]
+    computed = dict(plan.computed)
+    sources = [leaf.name for typed in computed.values() for leaf in _attributes(typed.expr)]
+    columns: dict[str, Column] = {}
+    for name in dict.fromkeys((*sources, *names)):
+        if name in computed or name == LABEL:
+            continue
+        kind = plan.schema.kind(name)
+        array = table.column(name) if name in table.schema.names else column_at(table, name)
+        if kind is not None and array is not None:
+            columns[name] = column_of(name, array, kind, evaluator.tick_ns or 1, plan.schema.scale(name))
+    for name, typed in computed.items():
+        columns[name] = evaluator.column(typed, columns, table.num_rows)
+    return columns
+
+
+def _attributes(expr: Any) -> Iterator[Any]:
+    from acep.pattern.expressions import Attribute
+    from acep.pattern.walk import leaves_of
+
+    return (leaf for leaf in leaves_of(expr) if isinstance(leaf, Attribute))

@@ -1,0 +1,98 @@
+"""Compute what measures refer to: values at rows of matches, aggregates over them, labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from acep.events.batch import Column
+from acep.plan.ordered.row_references import LABEL, MatchNumber, Navigation, RowAggregate, RowReference
+from acep.plan.schema import Kind
+from acep.row_patterns.aggregates import aggregate_values
+from acep.row_patterns.match_batch import MatchBatch, Points
+from acep.row_patterns.row_values import moved
+
+__all__ = ["ReferenceValues"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ReferenceValues:
+    """Values of references for a batch of matches. ``columns``: those of the sorted rows. ``names`` and ``spelled``:
+    the variable of each label, folded and as CLASSIFIER gives it."""
+
+    batch: MatchBatch
+    columns: Mapping[str, Column]
+    names: Sequence[str]
+    spelled: Sequence[str]
+
+    def column(self, reference: RowReference, points: Points) -> Column:
+        """Return the value of a reference at each point, of a kind that is computed with."""
+        if isinstance(reference, MatchNumber):
+            return Column(Kind.INT, self.batch.number[points.match])
+        if isinstance(reference, RowAggregate):
+            return self.aggregate(reference, points)
+        if reference.column == LABEL:
+            return self.labels(reference, points)
+        return moved(self.columns[reference.column], self.rows(reference, points))
+
+    def rows(self, reference: Navigation, points: Points) -> Ints:
+        """Return the sorted row that a navigation leads to at each point; -1 where there is none."""
+        batch = self.batch
+        places = self._places(reference, points)
+        rows = np.where(places < 0, -1, self._taken(batch.rows, places) + reference.shift)
+        inside = (places >= 0) & (rows >= batch.begins[points.match]) & (rows < batch.ends[points.match])
+        return np.where(inside, rows, -1)
+
+    def _places(self, reference: Navigation, points: Points) -> Ints:
+        """Return the mapped row that a navigation begins at; -1 where there is none."""
+        lows, highs, members = self.segments(reference.variables, points, reference.is_final)
+        steps = lows + reference.offset if reference.is_first else highs - 1 - reference.offset
+        inside = (steps >= lows) & (steps < highs)
+        return np.where(inside, self._taken(members, np.where(inside, steps, -1)), -1)
+
+    def segments(self, variables: frozenset[str] | None, points: Points, is_final: bool) -> tuple[Ints, Ints, Ints]:
+        """Return the mapped rows of variables, and for each point where its own begin and end among them."""
+        batch = self.batch
+        starts = batch.offsets[points.match]
+        ends = batch.offsets[points.match + 1] if is_final else points.end
+        if variables is None:
+            return starts, ends, np.arange(len(batch.labels))
+        wanted = np.array([name in variables for name in self.names], bool)
+        mapped = wanted[batch.labels] if len(self.names) else np.zeros(len(batch.labels), bool)
+        counts = np.concatenate([[0], np.cumsum(mapped)]).astype(np.int64)
+        return counts[starts], counts[ends], np.flatnonzero(mapped)
+
+    def labels(self, reference: Navigation, points: Points) -> Column:
+        """Return the variable that CLASSIFIER gives at each point; of rows beside the match there is none."""
+        batch = self.batch
+        places = self._places(reference, points)
+        moved_places = places + reference.shift
+        inside = (places >= 0) & (moved_places >= batch.offsets[points.match])
+        inside &= moved_places < batch.offsets[points.match + 1]
+        codes = self._taken(batch.labels.astype(np.int64), np.where(inside, moved_places, -1))
+        return Column(Kind.STRING, np.where(inside, codes, 0), inside.astype(np.uint8), list(self.spelled))
+
+    def aggregate(self, reference: RowAggregate, points: Points) -> Column:
+        """Return an aggregate at each point."""
+        lows, highs, members = self.segments(reference.variables, points, reference.is_final)
+        if reference.column is None:
+            return Column(Kind.INT, highs - lows)
+        columns = [self._member_values(name, members) for name in (reference.column, *reference.arguments)]
+        return aggregate_values(reference, columns, lows, highs)
+
+    def _member_values(self, name: str, members: Ints) -> Column:
+        if name == LABEL:
+            return Column(Kind.STRING, self.batch.labels[members].astype(np.int64), None, list(self.spelled))
+        return self.columns[name].at(self.batch.rows[members])
+
+    @staticmethod
+    def _taken(values: Ints, places: Ints) -> Ints:
+        """Return values at places; 0 where a place is negative."""
+        if not len(values):
+            return np.zeros(len(places), np.int64)
+        return np.where(places < 0, 0, values[np.where(places < 0, 0, places)])

@@ -1,0 +1,219 @@
+"""Put the result of a clause together: keys, measures and columns of the table, as an Arrow table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep.events.batch import Column
+from acep.events.durations import duration_type
+from acep.events.fixed import decimal_type
+from acep.events.times import time_type
+from acep.pattern.sql.clause_tree import RowsMode
+from acep.plan.decimals import Typed
+from acep.plan.ordered.clause_leaves import reference_name
+from acep.plan.ordered.ordered_plan import OrderedPlan, PlannedMeasure
+from acep.plan.ordered.row_references import LABEL, Navigation, RowAggregate
+from acep.plan.schema import Kind
+from acep.row_patterns.match_batch import MatchBatch, Points
+from acep.row_patterns.references import ReferenceValues
+from acep.row_patterns.row_values import Evaluator, kind_of_typed
+
+__all__ = ["OutputRows", "arrow_values", "output_rows", "result_table"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class OutputRows:
+    """The rows of the result: the sorted row that each shows, and the points at which its measures are computed
+    (``matched``; elsewhere measures are null)."""
+
+    rows: Ints
+    points: Points
+    matched: npt.NDArray[np.bool_]
+
+
+def output_rows(plan: OrderedPlan, batch: MatchBatch, unmatched: Ints) -> OutputRows:
+    """Return the rows of the result for a batch of matches. ``unmatched``: sorted rows that no match has."""
+    excluded = np.array([is_excluded for _, is_excluded in plan.states.labels], bool)
+    sizes = np.diff(batch.offsets)
+    if plan.rows is RowsMode.ONE:
+        points = Points(np.arange(len(batch)), batch.offsets[1:])
+        return OutputRows(batch.first, points, np.ones(len(batch), bool))
+    shown = ~excluded[batch.labels] if len(excluded) else np.ones(len(batch.labels), bool)
+    rows, match = batch.rows[shown], batch.match[shown]
+    ends = np.flatnonzero(shown) + 1
+    matched = np.ones(len(rows), bool)
+    if plan.rows is not RowsMode.OMIT:
+        empty = np.flatnonzero(sizes == 0)
+        rows = np.concatenate([rows, batch.first[empty]])
+        match = np.concatenate([match, empty])
+        ends = np.concatenate([ends, batch.offsets[empty]])
+        matched = np.ones(len(rows), bool)
+    order = np.lexsort((rows, match))
+    rows, match, ends = rows[order], match[order], ends[order]
+    if len(unmatched):
+        # A row without a match stands behind the matches that begin before it.
+        place = np.searchsorted(batch.first, unmatched, "right")
+        before = np.searchsorted(match, place, "left")
+        rows = np.insert(rows, before, unmatched)
+        matched = np.insert(matched, before, False)
+        match, ends = np.insert(match, before, 0), np.insert(ends, before, 0)
+    return OutputRows(rows, Points(match, ends), matched)
+
+
+def result_table(
+    plan: OrderedPlan,
+    table: pa.Table,
+    order: Ints,
+    values: ReferenceValues,
+    output: OutputRows,
+    evaluator: Evaluator,
+) -> pa.Table:
+    """Return the result for a batch of matches. ``table``: the rows as they came; ``order``: them, sorted."""
+    measures = {measure.name: measure for measure in plan.measures}
+    cache: dict[int, Column] = {}
+    places = np.flatnonzero(output.matched)
+    points = Points(output.points.match[places], output.points.end[places])
+    arrays: list[Any] = []
+    source = order[output.rows]
+    for name in plan.output_names:
+        if name in measures:
+            array = _measure(plan, measures[name], table, order, values, points, evaluator, cache)
+            arrays.append(array if len(places) == len(output.rows) else _spread(array, places, len(output.rows)))
+        elif name in plan.names:
+            arrays.append(table.column(name).take(pa.array(source)))
+        else:
+            typed = dict(plan.computed)[name]
+            arrays.append(arrow_values(values.columns[name].at(output.rows), typed, evaluator))
+    return pa.table(arrays, names=[*plan.output_names])
+
+
+def _spread(array: Any, places: Ints, size: int) -> Any:
+    """Return values at places of ``size`` rows, null elsewhere."""
+    index = np.full(size, -1, np.int64)
+    index[places] = np.arange(len(places))
+    return array.take(pa.array(index, mask=index < 0))
+
+
+def _measure(
+    plan: OrderedPlan,
+    measure: PlannedMeasure,
+    table: pa.Table,
+    order: Ints,
+    values: ReferenceValues,
+    points: Points,
+    evaluator: Evaluator,
+    cache: dict[int, Column],
+) -> Any:
+    def column(number: int) -> Column:
+        if number not in cache:
+            cache[number] = values.column(plan.references[number], points)
+        return cache[number]
+
+    if measure.reference is None:
+        assert measure.typed is not None
+        names = {reference_name(number): number for number in range(len(plan.references))}
+        columns = _Lazy(names, column)
+        return arrow_values(evaluator.column(measure.typed, columns, len(points)), measure.typed, evaluator)
+    reference = plan.references[measure.reference]
+    if isinstance(reference, Navigation) and reference.column in plan.names:
+        rows = values.rows(reference, points)
+        index = pa.array(np.where(rows < 0, 0, order[np.maximum(rows, 0)]), mask=rows < 0)
+        return table.column(reference.column).take(index)
+    if isinstance(reference, RowAggregate) and reference.function == "array_agg":
+        return _lists(plan, reference, table, order, values, points, evaluator)
+    typed = plan.reference_types[measure.reference]
+    assert typed is not None
+    return arrow_values(column(measure.reference), typed, evaluator)
+
+
+class _Lazy(Mapping[str, Column]):
+    """Columns of references by name, each computed when it is read."""
+
+    def __init__(self, names: Mapping[str, int], column: Any) -> None:
+        self.names, self.column = names, column
+
+    def __getitem__(self, name: str) -> Column:
+        column: Column = self.column(self.names[name])
+        return column
+
+    def __iter__(self) -> Any:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def _lists(
+    plan: OrderedPlan,
+    reference: RowAggregate,
+    table: pa.Table,
+    order: Ints,
+    values: ReferenceValues,
+    points: Points,
+    evaluator: Evaluator,
+) -> Any:
+    """Return array_agg: the values of a column in the rows of each point, nulls too; null where there is no row."""
+    lows, highs, members = values.segments(reference.variables, points, reference.is_final)
+    sizes = highs - lows
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    steps = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes) + np.repeat(lows, sizes)
+    flat = members[steps]
+    assert reference.column is not None
+    if reference.column == LABEL:
+        labels = values.batch.labels[flat].astype(np.int64)
+        inner: Any = pa.array([values.spelled[label] for label in labels.tolist()], pa.string())
+    elif reference.column in plan.names:
+        inner = table.column(reference.column).take(pa.array(order[values.batch.rows[flat]]))
+    else:
+        typed = dict(plan.computed)[reference.column]
+        inner = arrow_values(values.columns[reference.column].at(values.batch.rows[flat]), typed, evaluator)
+    inner = inner.combine_chunks() if isinstance(inner, pa.ChunkedArray) else inner
+    if reference.is_distinct:
+        lists = [[*dict.fromkeys(v for v in inner[a:b].to_pylist() if v is not None)]
+                 for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]  # fmt: skip
+        return pa.array([items or None for items in lists], pa.list_(inner.type))
+    return pa.LargeListArray.from_arrays(pa.array(offsets), inner, mask=pa.array(sizes == 0)).cast(
+        pa.list_(inner.type))  # fmt: skip
+
+
+def arrow_values(column: Column, typed: Typed, evaluator: Evaluator) -> pa.Array:
+    """Return a computed column as an Arrow array of the type that its kind has."""
+    null = None if column.valid is None else column.valid == 0
+    kind = kind_of_typed(typed)
+    if kind is Kind.NULL:
+        return pa.nulls(len(column))
+    if kind is Kind.STRING:
+        if not column.texts:
+            return pa.nulls(len(column), pa.string())
+        return pa.array(list(column.texts), pa.string()).take(pa.array(np.asarray(column.values, np.int64), mask=null))
+    if kind is Kind.BOOL:
+        return pa.array(column.values.astype(bool), pa.bool_(), mask=null)
+    if typed.kind == "decimal":
+        return _decimals(column, typed.scale, null)
+    if typed.kind in ("timestamp", "duration"):
+        assert evaluator.tick_ns is not None
+        ticks = column.values if column.kind is not Kind.FLOAT else np.rint(column.values)
+        whole = pa.array(ticks.astype(np.int64), mask=null)
+        held = time_type(evaluator.tick_ns) if typed.kind == "timestamp" else duration_type(evaluator.tick_ns)
+        return whole.cast(held)
+    if kind is Kind.FLOAT or column.kind is Kind.FLOAT:
+        return pa.array(column.values.astype(np.float64), mask=null)
+    return pa.array(column.values.astype(np.int64), mask=null)
+
+
+def _decimals(column: Column, scale: int, null: Any) -> pa.Array:
+    from decimal import Decimal
+
+    held = decimal_type(scale)
+    values = [Decimal(int(value)).scaleb(-scale) for value in column.values.tolist()]
+    if null is not None:
+        values = [None if is_null else value for value, is_null in zip(values, null.tolist(), strict=True)]  # type: ignore[misc]
+    return pa.array(values, held)

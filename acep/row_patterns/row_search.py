@@ -1,0 +1,139 @@
+"""Find the matches of a clause in sorted rows: conditions of rows as bits, then the search of an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acep.errors import DataError
+from acep.events.batch import Column
+from acep.pattern import expressions as ex
+from acep.pattern.evaluation import compile_expression
+from acep.plan.ordered.clause_leaves import reference_name
+from acep.plan.ordered.ordered_plan import Condition, OrderedPlan
+from acep.plan.ordered.row_references import LABEL, Navigation, RowAggregate
+from acep.reference.ordered_search import RowTest, SearchedRows, find_matches
+from acep.row_patterns.match_batch import MatchBatch
+from acep.row_patterns.row_values import Evaluator, moved, truths
+from acep.row_patterns.sorted_rows import SortedRows
+
+__all__ = ["local_bits", "search_rows", "window_of"]
+
+Ints = npt.NDArray[np.int64]
+Bits = npt.NDArray[np.uint8]
+BATCH_ROWS = 1 << 18
+
+
+def search_rows(
+    plan: OrderedPlan, rows: SortedRows, columns: Mapping[str, Column], evaluator: Evaluator
+) -> Iterator[MatchBatch]:
+    """Yield the matches, some at a time, in the order in which they start."""
+    bits = local_bits(plan, rows, columns, evaluator)
+    times, width = window_of(plan, columns, evaluator.tick_ns)
+    yield from _by_reference(plan, rows, columns, evaluator, bits, times, width)
+
+
+def local_bits(
+    plan: OrderedPlan, rows: SortedRows, columns: Mapping[str, Column], evaluator: Evaluator
+) -> dict[str, Bits]:
+    """Return for each variable with conditions on the row and its neighbours whether each row passes them."""
+    bits: dict[str, Bits] = {}
+    shifted: dict[int, Column] = {}
+    for condition in plan.conditions:
+        if not condition.is_local:
+            continue
+        for number in condition.references:
+            if number not in shifted:
+                reference = plan.references[number]
+                assert isinstance(reference, Navigation)
+                column = columns[reference.column]
+                shifted[number] = column if not reference.shift else moved(column, _neighbours(rows, reference.shift))
+        inputs = {reference_name(number): shifted[number] for number in condition.references}
+        passes = truths(evaluator.column(condition.typed, inputs, len(rows)))
+        bits[condition.variable] = passes & bits[condition.variable] if condition.variable in bits else passes
+    return bits
+
+
+def _neighbours(rows: SortedRows, shift: int) -> Ints:
+    """Return the row at a distance in the same partition; -1 where there is none."""
+    places = np.arange(len(rows), dtype=np.int64)
+    sizes = np.diff(rows.partitions)
+    begins, ends = np.repeat(rows.partitions[:-1], sizes), np.repeat(rows.partitions[1:], sizes)
+    targets = places + shift
+    return np.where((targets >= begins) & (targets < ends), targets, -1)
+
+
+def window_of(plan: OrderedPlan, columns: Mapping[str, Column], tick_ns: Fraction | None) -> tuple[Ints | None, int]:
+    """Return the times of the window and its width; ``None`` without one. Raises :class:`DataError` for a null time."""
+    window = plan.width
+    if window is None:
+        return None, 0
+    name = plan.order[0].column
+    column = columns[name]
+    if column.valid is not None and not column.valid.all():
+        raise DataError(f"WITHIN needs a time in every row, and `{name}` has nulls", code="data_null")
+    width = window.amount / tick_ns if window.is_interval and tick_ns is not None else window.amount
+    return np.asarray(column.values, np.int64), min(int(width), 2**62)
+
+
+def _test_of(plan: OrderedPlan, condition: Condition, evaluator: Evaluator) -> RowTest:
+    compiled = compile_expression(condition.typed.expr, evaluator.tick_ns)
+    numbers = [int(leaf.name[1:]) for leaf in compiled.leaves if isinstance(leaf, ex.Attribute)]
+    return RowTest(tuple(plan.references[number] for number in numbers), compiled.run)
+
+
+def _by_reference(
+    plan: OrderedPlan,
+    rows: SortedRows,
+    columns: Mapping[str, Column],
+    evaluator: Evaluator,
+    bits: Mapping[str, Bits],
+    times: Ints | None,
+    width: int,
+) -> Iterator[MatchBatch]:
+    names = [variable for variable, _ in plan.states.labels]
+    spelled = dict(plan.spelled)
+    tests = {name: [_test_of(plan, c, evaluator) for c in plan.conditions if c.variable == name and not c.is_local]
+             for name in names}  # fmt: skip
+    read = {r.column for tested in tests.values() for test in tested for r in test.references
+            if isinstance(r, Navigation | RowAggregate) and r.column not in (None, LABEL)}  # fmt: skip
+    searched = SearchedRows(
+        states=plan.states.states,
+        partitions=rows.partitions.tolist(),
+        local=[bits[name].tolist() if name in bits else None for name in names],
+        tests=[tests[name] for name in names],
+        columns={name: columns[name].to_list() for name in read if name is not None},
+        names=names,
+        spelled=[spelled[name] for name in names],
+        times=None if times is None else times.tolist(),
+        width=width,
+        skip=plan.clause.skip.mode.value,
+        skip_to=plan.skip_to,
+    )
+    pending: list[Any] = []
+    size = 0
+    for match in find_matches(searched):
+        pending.append(match)
+        size += len(match.labels) + 1
+        if size >= BATCH_ROWS:
+            yield _batch(pending, rows)
+            pending, size = [], 0
+    if pending:
+        yield _batch(pending, rows)
+
+
+def _batch(matches: list[Any], rows: SortedRows) -> MatchBatch:
+    partition = np.array([match.partition for match in matches], np.int64)
+    return MatchBatch(
+        partition=partition,
+        number=np.array([match.number for match in matches], np.int64),
+        first=np.array([match.first for match in matches], np.int64),
+        offsets=np.concatenate([[0], np.cumsum([len(match.labels) for match in matches])]).astype(np.int64),
+        labels=np.array([label for match in matches for label in match.labels], np.uint16),
+        begins=rows.partitions[partition],
+        ends=rows.partitions[partition + 1],
+    )

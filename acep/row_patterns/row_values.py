@@ -1,0 +1,97 @@
+"""Compute expressions over whole columns: keys, conditions and measures of a row pattern clause."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acep.events.batch import Column, column_of_values
+from acep.native import compiled
+from acep.pattern import expressions as ex
+from acep.pattern.evaluation import compile_expression
+from acep.pattern.walk import leaves_of
+from acep.plan.decimals import Typed
+from acep.plan.lower.bytecode import CannotLower, lower_expression
+from acep.plan.schema import Kind
+
+__all__ = ["Evaluator", "kind_of_typed", "moved", "truths"]
+
+Ints = npt.NDArray[np.int64]
+_KINDS = {"decimal": Kind.INT, "duration": Kind.INT}
+
+
+def kind_of_typed(typed: Typed) -> Kind:
+    """Return the kind of the column that holds the values of an expression."""
+    return _KINDS.get(typed.kind) or Kind(typed.kind)
+
+
+@dataclass
+class Evaluator:
+    """Compute expressions over columns by name; texts have one numbering. ``tick_ns``: the tick of times."""
+
+    tick_ns: Fraction | None
+    codes: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.codes = None
+        if compiled.native() is not None:
+            from acep.native.codes import Codes
+
+            self.codes = Codes()
+
+    def column(self, typed: Typed, columns: Mapping[str, Column], size: int) -> Column:
+        """Return the values of an expression over ``size`` rows of columns."""
+        expr = typed.expr
+        if isinstance(expr, ex.Attribute):
+            return columns[expr.name]
+        if self.codes is not None:
+            try:
+                return self._lowered(typed, columns, size)
+            except CannotLower:
+                pass
+        return self._interpreted(typed, columns, size)
+
+    def _lowered(self, typed: Typed, columns: Mapping[str, Column], size: int) -> Column:
+        from acep.native import _native
+
+        leaves = leaves_of(typed.expr)
+        inputs = [columns[leaf.name] for leaf in leaves if isinstance(leaf, ex.Attribute)]
+        program = lower_expression(
+            typed.expr, leaves, [column.kind for column in inputs], self.tick_ns, self.codes.constant
+        )
+        words = [self.codes.words(column, 0) for column in inputs]
+        block = _native.BlockProgram(np.array(program.code, np.int64), program.slots, program.leaves)
+        values, valid = block.value(size, words, self.codes.texts)
+        return self.codes.column(values, program.result, valid)  # type: ignore[no-any-return]
+
+    def _interpreted(self, typed: Typed, columns: Mapping[str, Column], size: int) -> Column:
+        run = compile_expression(typed.expr, self.tick_ns)
+        values = [columns[leaf.name].to_list() for leaf in run.leaves if isinstance(leaf, ex.Attribute)]
+        rows = zip(*values, strict=True) if values else iter([()] * size)
+        return column_of_values([run.run(row) for row in rows], kind_of_typed(typed))
+
+
+def moved(column: Column, rows: Ints) -> Column:
+    """Return the values of a column at rows; null where the row is negative."""
+    outside = rows < 0
+    if not len(column):
+        nothing: Any = np.zeros(len(rows), column.values.dtype)
+        return Column(column.kind, nothing, np.zeros(len(rows), np.uint8), column.texts)
+    inside = column.at(np.where(outside, 0, rows))
+    if not outside.any():
+        return inside
+    valid = (~outside).astype(np.uint8) if inside.valid is None else np.where(outside, np.uint8(0), inside.valid)
+    values: Any = inside.values.copy()
+    values[outside] = 0
+    return Column(column.kind, values, valid, column.texts)
+
+
+def truths(column: Column) -> npt.NDArray[np.uint8]:
+    """Return 1 where a condition is true, 0 where it is false or null."""
+    passes = (column.values != 0).astype(np.uint8) if column.kind is Kind.BOOL else np.zeros(len(column), np.uint8)
+    return passes if column.valid is None else passes & column.valid

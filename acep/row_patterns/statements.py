@@ -1,0 +1,169 @@
+"""Run statements of SQL with MATCH_RECOGNIZE over tables: acep runs the clauses, DuckDB what stands around them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from acep.errors import DataError, EngineError, QueryError, suggest
+from acep.events.files.reading import read_events
+from acep.events.frames import to_table
+from acep.pattern.sql.statement import ClauseInput, Statement, split_statement
+from acep.row_patterns.match_rows import as_given, match_table, plan_clause
+
+__all__ = ["sql"]
+
+
+def sql(statement: str, /, **tables: Any) -> Any:
+    """Run a statement of SQL with MATCH_RECOGNIZE clauses over tables, which are named by keywords.
+
+    Each table is anything that :func:`acep.match` takes, or the path of a file. The result is of the kind of the first
+    table: pandas, polars, a dict of columns, else a ``pyarrow.Table``. acep runs the clauses. DuckDB runs the rest of
+    the statement (``pip install acep[sql]``); it is not needed where only columns of one clause are selected.
+
+    Raises :class:`QueryError` for what is wrong or not supported, with its place.
+
+    >>> ticks = {"day": [1, 2, 3, 4], "price": [10, 8, 7, 9]}
+    >>> sql('''SELECT * FROM ticks MATCH_RECOGNIZE (
+    ...     ORDER BY day MEASURES FIRST(day) AS start, LAST(day) AS stop
+    ...     PATTERN (STRT DOWN+ UP+) DEFINE DOWN AS price < PREV(price), UP AS price > PREV(price)
+    ... )''', ticks=ticks)
+    {'start': [1], 'stop': [4]}
+    """
+    split = split_statement(statement)
+    result = _run(split, tables)
+    first = next(iter(tables.values()), None)
+    return as_given(first, result)
+
+
+@dataclass
+class _Database:
+    """Tables by name; a connection of DuckDB is opened when one is needed."""
+
+    tables: Mapping[str, Any]
+    converted: dict[str, pa.Table] = field(default_factory=dict)
+    connection: Any = None
+
+    def name_of(self, name: str) -> str | None:
+        alike = [table for table in self.tables if table.casefold() == name.casefold()]
+        return name if name in self.tables else alike[0] if alike else None
+
+    def table(self, name: str) -> pa.Table:
+        if name not in self.converted:
+            given_table = self.tables[name]
+            is_path = isinstance(given_table, str | Path)
+            self.converted[name] = read_events(given_table) if is_path else to_table(given_table)
+        return self.converted[name]
+
+    def add(self, name: str, table: pa.Table) -> None:
+        self.converted[name] = table
+        if self.connection is not None:
+            self.connection.register(name, table)
+
+    def query(self, text: str) -> pa.Table:
+        """Run a statement without clauses with DuckDB."""
+        if self.connection is None:
+            self.connection = _connect()
+            for name in self.tables:
+                self.table(name)
+            for name, table in self.converted.items():
+                self.connection.register(name, table)
+        try:
+            return self.connection.sql(text).fetch_arrow_table()
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] not in ("duckdb", "_duckdb"):
+                raise
+            message = f"DuckDB refuses what stands around MATCH_RECOGNIZE: {' '.join(str(error).split())}"
+            raise QueryError(message, code="query_invalid") from None
+
+
+def _connect() -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise EngineError(
+            "DuckDB runs the SQL around MATCH_RECOGNIZE, and it is not installed",
+            hint="pip install acep[sql]; SELECT * FROM one clause needs none",
+            code="engine_missing",
+        ) from None
+    return duckdb.connect(config={"enable_external_access": "false"})
+
+
+def _run(split: Statement, tables: Mapping[str, Any]) -> pa.Table:
+    database = _Database(tables)
+    for clause in split.clauses:
+        source = _source(split, clause, database)
+        database.add(clause.result, _clause_result(clause, source))
+    if split.columns is not None:
+        return _selected(database.converted[split.clauses[0].result], split.columns)
+    return database.query(split.text)
+
+
+def _clause_result(clause: ClauseInput, source: pa.Table) -> pa.Table:
+    return match_table(plan_clause(source.schema, clause.clause), source)
+
+
+def _source(split: Statement, clause: ClauseInput, database: _Database) -> pa.Table:
+    """Return the table that a clause reads."""
+    common = _common_tables(split.text, clause.result)
+    if clause.name is not None and not common:
+        name = database.name_of(clause.name)
+        if name is not None:
+            return database.table(name)
+        if "." not in clause.name:
+            hint = suggest(clause.name, [*database.tables]) or "name tables by keywords: acep.sql(text, ticks=frame)"
+            raise QueryError(f"unknown table `{clause.name}`", hint=hint, code="query_name")
+    return database.query(f"{common} SELECT * FROM {clause.source}")  # noqa: S608 - it is the user's own
+
+
+def _common_tables(text: str, result: str) -> str:
+    """Return the WITH clause of the common tables that can be seen where the result of a clause stands, or nothing."""
+    import sqlglot
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    if "WITH" not in text.upper():
+        return ""
+    try:
+        tree = sqlglot.parse_one(text, dialect="duckdb")
+    except SqlglotError:
+        return ""  # DuckDB says what is wrong with it
+    (place, *_) = [table for table in tree.find_all(exp.Table) if table.name == result]
+    visible: list[Any] = []
+    inside: Any = place
+    while inside is not None:
+        parent = inside.parent
+        if isinstance(parent, exp.With):
+            before = parent.expressions[: [id(e) for e in parent.expressions].index(id(inside))]
+            visible = [*before, *visible]
+        elif parent is not None and not isinstance(inside, exp.With):
+            with_clause = parent.args.get("with_") or parent.args.get("with")
+            if with_clause is not None and inside is not with_clause:
+                visible = [*with_clause.expressions, *visible]
+        inside = parent
+    if not visible:
+        return ""
+    return "WITH " + ", ".join(part.sql(dialect="duckdb") for part in visible)
+
+
+def _selected(table: pa.Table, columns: tuple[tuple[str, str], ...]) -> pa.Table:
+    """Return columns of a table under other names; ``*`` stands for all."""
+    arrays: list[Any] = []
+    names: list[str] = []
+    for column, name in columns:
+        if column == "*":
+            arrays += table.columns
+            names += table.column_names
+            continue
+        alike = [known for known in table.column_names if known.casefold() == column.casefold()]
+        if not alike:
+            raise QueryError(f"unknown column `{column}`", hint=suggest(column, table.column_names), code="query_name")
+        arrays.append(table.column(column if column in alike else alike[0]))
+        names.append(name if name != column else (column if column in alike else alike[0]))
+    if len(set(names)) < len(names):
+        raise DataError("two columns of the result have one name", hint="rename one with AS", code="data_column")
+    return pa.table(arrays, names=names)
