@@ -73,7 +73,7 @@ class _Database:
             for name, table in self.converted.items():
                 self.connection.register(name, table)
         try:
-            return self.connection.sql(text).fetch_arrow_table()
+            return self.connection.sql(text).to_arrow_table()
         except Exception as error:
             if type(error).__module__.partition(".")[0] not in ("duckdb", "_duckdb"):
                 raise
