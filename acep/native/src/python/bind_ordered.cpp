@@ -1,0 +1,239 @@
+// Python bindings of the search for preferred matches in sorted rows (acep/native/_native.pyi).
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <tuple>
+#include <vector>
+
+#include "common/texts.hpp"
+#include "expression/vm.hpp"
+#include "ordered/ordered_search.hpp"
+#include "python/bind_arrays.hpp"
+
+namespace nb = nanobind;
+using namespace nanobind::literals;
+
+namespace acep {
+
+namespace {
+
+using Triple = std::tuple<int64_t, int64_t, int64_t>;
+using Sextuple = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t>;
+using Lists = std::vector<std::vector<int64_t>>;
+
+// A search, with the arrays that it reads.
+struct BoundSearch {
+    explicit BoundSearch(OrderedPattern pattern) : search(std::move(pattern)) {}
+    OrderedSearch search;
+    std::vector<Words> words;
+    std::vector<Bytes> bytes;
+    nb::object texts;
+    bool busy = false;  // another thread is in `take`
+};
+
+// Return a number in [0, most].
+size_t in_range(int64_t number, size_t most, const char* what) {
+    if (number < 0 || static_cast<uint64_t>(number) > most) throw std::invalid_argument(what);
+    return static_cast<size_t>(number);
+}
+
+// Return the index of one of `size` things.
+size_t index_of(int64_t number, size_t size, const char* what) {
+    if (number < 0 || static_cast<uint64_t>(number) >= size) throw std::invalid_argument(what);
+    return static_cast<size_t>(number);
+}
+
+std::vector<PatternState> states_of(const std::vector<Triple>& numbers) {
+    constexpr size_t most = 0xFFFFFFFF;
+    std::vector<PatternState> states;
+    for (const auto& [op, a, b] : numbers) {
+        const auto kind = static_cast<PatternState::Op>(in_range(op, PatternState::accept, "states: an operation"));
+        const bool leads = kind != PatternState::accept, second = kind <= PatternState::split;
+        states.push_back({kind, static_cast<uint32_t>(leads ? in_range(a, most, "states: a state") : 0),
+                          static_cast<uint32_t>(second ? in_range(b, most, "states: a state or label") : 0)});
+    }
+    return states;
+}
+
+Reference reference_of(const Sextuple& numbers, size_t sets) {
+    constexpr int64_t farthest = int64_t{1} << 40;  // more rows than there are
+    constexpr size_t most = size_t{1} << 40;
+    const auto& [kind, set, offset, shift, column, type] = numbers;
+    Reference made{};
+    made.kind = static_cast<Reference::Kind>(in_range(kind, Reference::last_label, "references: a kind"));
+    made.shift = std::clamp(shift, -farthest, farthest);
+    made.offset = std::min(in_range(offset, size_t{int64_max}, "references: an offset"), most);
+    if (made.reads_set()) made.set = index_of(set, sets, "references: a set");
+    if (made.reads_column()) made.column = in_range(column, size_t{int64_max}, "references: a column");
+    made.type = static_cast<int64_t>(in_range(type, 2, "references: a type"));
+    return made;
+}
+
+std::vector<uint32_t> indices(const std::vector<int64_t>& numbers, size_t size, const char* what) {
+    std::vector<uint32_t> made;
+    for (const int64_t number : numbers) made.push_back(static_cast<uint32_t>(index_of(number, size, what)));
+    return made;
+}
+
+std::vector<RowCondition> conditions_of(const nb::sequence& all, size_t labels, size_t references) {
+    std::vector<RowCondition> conditions;
+    for (nb::handle one : all) {
+        const auto parts = nb::cast<nb::tuple>(one);
+        if (parts.size() != 3) throw std::invalid_argument("conditions: label, program and references");
+        RowCondition made{index_of(nb::cast<int64_t>(parts[0]), labels, "conditions: a label"),
+                          nb::cast<const BlockProgram&>(parts[1]),
+                          indices(nb::cast<std::vector<int64_t>>(parts[2]), references, "conditions: a reference")};
+        if (made.program.leaves() != made.references.size()) {
+            throw std::invalid_argument("conditions: a reference for each input of the program");
+        }
+        conditions.push_back(std::move(made));
+    }
+    return conditions;
+}
+
+void make_search(BoundSearch* self, const std::vector<Triple>& states, int64_t labels, const Lists& label_sets,
+                 const std::vector<Sextuple>& references, const nb::sequence& conditions, const Lists& live,
+                 int64_t skip, int64_t skip_set, int64_t memory) {
+    const size_t all_labels = in_range(labels, PatternGraph::most_labels, "labels: at most 65,535");
+    OrderedPattern pattern{PatternGraph(states_of(states), all_labels), {}, {}, {}, {}, Skip::past_last, 0, 0};
+    for (const auto& set : label_sets) pattern.sets.emplace_back(set, all_labels);
+    for (const Sextuple& numbers : references) {
+        pattern.references.push_back(reference_of(numbers, label_sets.size()));
+    }
+    pattern.conditions = conditions_of(conditions, all_labels, references.size());
+    for (const auto& list : live) pattern.live.push_back(indices(list, references.size(), "live: a reference"));
+    pattern.skip = static_cast<Skip>(in_range(skip, static_cast<size_t>(Skip::to_last), "skip: a kind"));
+    const bool to_set = pattern.skip == Skip::to_first || pattern.skip == Skip::to_last;
+    if (to_set) pattern.skip_set = index_of(skip_set, label_sets.size(), "skip: a set");
+    pattern.memory = in_range(memory, size_t{int64_max}, "memory: a number of bytes");
+    new (self) BoundSearch(std::move(pattern));
+}
+
+void check_idle(const BoundSearch& self) {
+    if (self.busy) throw std::runtime_error("the search is in use by another thread");
+}
+
+void start(BoundSearch& self, const nb::sequence& columns, const nb::sequence& local, const Words& partitions,
+           nb::object texts, const std::optional<Words>& times, int64_t width) {
+    check_idle(self);
+    std::vector<Words> words;
+    std::vector<Bytes> bytes;
+    OrderedInput input;
+    for (size_t p = 0; p < partitions.shape(0); ++p) {
+        input.offsets.push_back(in_range(partitions.data()[p], size_t{int64_max}, "partitions: an offset"));
+    }
+    const size_t rows = input.offsets.empty() ? 0 : input.offsets.back();
+    for (nb::handle column : columns) {
+        const auto parts = nb::cast<nb::tuple>(column);
+        if (parts.size() != 2) throw std::invalid_argument("columns: pairs of words and validity");
+        words.push_back(nb::cast<Words>(parts[0], false));
+        Column made{words.back().data(), nullptr};
+        if (!parts[1].is_none()) {
+            bytes.push_back(nb::cast<Bytes>(parts[1], false));
+            if (bytes.back().shape(0) != words.back().shape(0))
+                throw std::invalid_argument("columns: a validity a row");
+            made.valid = bytes.back().data();
+        }
+        input.view.columns.push_back(made);
+        input.view.lengths.push_back(words.back().shape(0));
+    }
+    for (nb::handle bits : local) {
+        input.local.push_back(nullptr);
+        if (bits.is_none()) continue;
+        bytes.push_back(nb::cast<Bytes>(bits, false));
+        if (bytes.back().shape(0) != rows) throw std::invalid_argument("local: a byte a row");
+        input.local.back() = bytes.back().data();
+    }
+    if (times) {
+        words.push_back(*times);
+        if (times->shape(0) != rows) throw std::invalid_argument("times: one a row");
+        input.times = times->data();
+    }
+    input.width = width;
+    input.view.rows = rows;
+    input.view.texts = nb::cast<const Texts*>(texts);
+    if (input.view.texts == nullptr) throw std::invalid_argument("texts: none");
+    self.search.start(std::move(input));
+    self.words = std::move(words);
+    self.bytes = std::move(bytes);
+    self.texts = std::move(texts);
+}
+
+// Return a polling that checks for signals each few milliseconds, while Python's lock is not held.
+Polling signal_polling() {
+    auto checked = std::chrono::steady_clock::now();
+    return Polling([checked]() mutable {
+        const auto now = std::chrono::steady_clock::now();
+        if (now - checked < std::chrono::milliseconds(10)) return false;
+        checked = now;
+        const nb::gil_scoped_acquire lock;
+        return PyErr_CheckSignals() != 0;
+    });
+}
+
+// Raise ValueError(kind, partition, first row of the match).
+[[noreturn]] void raise_skip(const SkipError& error) {
+    const nb::tuple content = nb::make_tuple(error.what(), error.partition, error.row);
+    PyErr_SetObject(PyExc_ValueError, content.ptr());
+    throw nb::python_error();
+}
+
+// Raise OverflowError with a text.
+[[noreturn]] void raise_overflow(const std::overflow_error& error) {
+    PyErr_SetString(PyExc_OverflowError, error.what());
+    throw nb::python_error();
+}
+
+nb::object take(BoundSearch& self, size_t rows) {
+    check_idle(self);
+    struct Busy {
+        explicit Busy(bool& of) : flag(of) { flag = true; }
+        ~Busy() { flag = false; }
+        bool& flag;
+    };
+    const Busy busy(self.busy);
+    Polling polling = signal_polling();
+    try {
+        auto matches = unlocked([&] { return self.search.take(rows, polling); });
+        if (!matches) return nb::none();
+        return nb::make_tuple(array(std::move(matches->partition)), array(std::move(matches->number)),
+                              array(std::move(matches->first)), array(std::move(matches->offsets)),
+                              array(std::move(matches->labels)));
+    } catch (const SkipError& error) {
+        raise_skip(error);
+    } catch (const std::overflow_error& error) {
+        raise_overflow(error);
+    } catch (const Interrupted&) {
+        throw nb::python_error();
+    }
+}
+
+nb::dict counts(const BoundSearch& self) {
+    check_idle(self);
+    const OrderedSearch::Counts all = self.search.counts();
+    nb::dict numbers;
+    numbers["steps"] = all.steps;
+    numbers["conditions"] = all.conditions;
+    numbers["failures"] = all.failures;
+    numbers["bytes"] = all.bytes;
+    return numbers;
+}
+
+}  // namespace
+
+void bind_ordered(nb::module_& m) {
+    nb::class_<BoundSearch>(m, "OrderedSearch")
+        .def("__init__", &make_search, "states"_a, "labels"_a, "label_sets"_a, "references"_a, "conditions"_a, "live"_a,
+             "skip"_a, "skip_set"_a, "memory"_a)
+        .def("start", &start, "columns"_a, "local"_a, "partitions"_a.noconvert(), "texts"_a, "times"_a.none(),
+             "width"_a)
+        .def("take", &take, "rows"_a)
+        .def("counts", &counts);
+}
+
+}  // namespace acep
