@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +14,7 @@ from acep.errors import DataError
 from acep.events.batch import Column
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import compile_expression
+from acep.plan.lower.bytecode import CannotLower
 from acep.plan.ordered.clause_leaves import reference_name
 from acep.plan.ordered.ordered_plan import Condition, OrderedPlan
 from acep.plan.ordered.row_references import LABEL, Navigation, RowAggregate
@@ -26,15 +28,25 @@ __all__ = ["local_bits", "search_rows", "window_of"]
 Ints = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.uint8]
 BATCH_ROWS = 1 << 18
+USE_NATIVE = True
+"""Tests turn the native core off."""
 
 
 def search_rows(
     plan: OrderedPlan, rows: SortedRows, columns: Mapping[str, Column], evaluator: Evaluator
 ) -> Iterator[MatchBatch]:
-    """Yield the matches, some at a time, in the order in which they start."""
+    """Yield the matches, some at a time, in the order in which they start.
+
+    The native core searches; without one, and for conditions that it cannot run, the reference engine does."""
     bits = local_bits(plan, rows, columns, evaluator)
     times, width = window_of(plan, columns, evaluator.tick_ns)
-    yield from _by_reference(plan, rows, columns, evaluator, bits, times, width)
+    if evaluator.codes is not None and USE_NATIVE:
+        from acep.row_patterns.native_search import lower_plan, search_natively
+
+        with suppress(CannotLower):
+            tables = lower_plan(plan, columns, evaluator)
+            return search_natively(tables, rows, bits, times, width, BATCH_ROWS)
+    return _by_reference(plan, rows, columns, evaluator, bits, times, width)
 
 
 def local_bits(
