@@ -107,7 +107,7 @@ class _Leaf:
             raise error_at(f"{words.get(kind, 'IGNORE NULLS')} is not supported in a row pattern", span, None,
                            code="query_syntax")  # fmt: skip
         if kind in _AGGREGATES:
-            return self.clause.add(self.aggregate(node, False), span)
+            return self.aggregated(node, False, span)
         name = _call_name(node)
         if name is None:
             return None
@@ -129,7 +129,7 @@ class _Leaf:
         (call,) = node.expressions
         name = _call_name(call)
         if type(call).__name__ in _AGGREGATES:
-            return self.clause.add(self.aggregate(call, is_final), span)
+            return self.aggregated(call, is_final, span)
         if name in ("FIRST", "LAST"):
             return self.navigation(self.step(call, name, is_final), span)
         word = "FINAL" if is_final else "RUNNING"
@@ -237,6 +237,14 @@ class _Leaf:
         if isinstance(expr, ex.Attribute) and expr.name == LABEL:
             return LABEL, prefixes[0]
         return self.clause.columns.add(expr), prefixes[0]
+
+    def aggregated(self, node: Any, is_final: bool, span: Span) -> ex.Expr:
+        """Return the expression of an aggregate; an average is a sum divided by a count."""
+        reference = self.aggregate(node, is_final)
+        if reference.function != "avg" or reference.is_distinct:
+            return self.clause.add(reference, span)
+        parts = [self.clause.add(replace(reference, function=function), span) for function in ("sum", "count")]
+        return ex.Binary("/", parts[0], parts[1], span)
 
     def aggregate(self, node: Any, is_final: bool) -> RowAggregate:
         """Resolve an aggregate."""
