@@ -23,7 +23,7 @@ _INT_LIMIT = 2.0**62
 
 
 def aggregate_values(reference: RowAggregate, columns: list[Column], lows: Ints, highs: Ints) -> Column:
-    """Return an aggregate of the values of ``columns`` in each segment ``[low, high)``; nulls are passed over.
+    """Return an aggregate of the values of ``columns`` in each segment ``[low, high)``; nulls are left out.
 
     Segments of one match begin at the same place, and matches follow one another. Raises :class:`DataError` for a sum
     of integers beyond 64 bits.
@@ -149,8 +149,8 @@ def _spread(values: list[Any], freedom: int, is_root: bool) -> float | None:
     return spread**0.5 if is_root else spread
 
 
-def _best(values: list[Any], others: list[list[Any]], is_least: bool) -> Any:
-    pairs = [(other, -i, value) for i, (value, other) in enumerate(zip(values, others[0], strict=True))
+def _best(values: list[Any], key_columns: list[list[Any]], is_least: bool) -> Any:
+    pairs = [(other, -i, value) for i, (value, other) in enumerate(zip(values, key_columns[0], strict=True))
              if other is not None]  # fmt: skip
     if not pairs:
         return None
@@ -164,17 +164,17 @@ def _sum(values: list[Any]) -> Any:
 
 
 _FUNCTIONS: dict[str, Callable[[list[Any], list[list[Any]], tuple[str, ...]], Any]] = {
-    "count": lambda values, others, texts: len(_present(values)),
-    "sum": lambda values, others, texts: _sum(values),
-    "avg": lambda values, others, texts: float(_sum(values)) / len(_present(values)) if _present(values) else None,
-    "min": lambda values, others, texts: min(_present(values), default=None),
-    "max": lambda values, others, texts: max(_present(values), default=None),
-    "any_value": lambda values, others, texts: next(iter(_present(values)), None),
-    "max_by": lambda values, others, texts: _best(values, others, False),
-    "min_by": lambda values, others, texts: _best(values, others, True),
-    "string_agg": lambda values, others, texts: texts[0].join(_present(values)) if _present(values) else None,
-    "stddev": lambda values, others, texts: _spread(values, 1, True),
-    "stddev_pop": lambda values, others, texts: _spread(values, 0, True),
-    "variance": lambda values, others, texts: _spread(values, 1, False),
-    "variance_pop": lambda values, others, texts: _spread(values, 0, False),
+    "count": lambda values, keys, texts: len(_present(values)),
+    "sum": lambda values, keys, texts: _sum(values),
+    "avg": lambda values, keys, texts: float(_sum(values)) / len(_present(values)) if _present(values) else None,
+    "min": lambda values, keys, texts: min(_present(values), default=None),
+    "max": lambda values, keys, texts: max(_present(values), default=None),
+    "any_value": lambda values, keys, texts: next(iter(_present(values)), None),
+    "max_by": lambda values, keys, texts: _best(values, keys, False),
+    "min_by": lambda values, keys, texts: _best(values, keys, True),
+    "string_agg": lambda values, keys, texts: texts[0].join(_present(values)) if _present(values) else None,
+    "stddev": lambda values, keys, texts: _spread(values, 1, True),
+    "stddev_pop": lambda values, keys, texts: _spread(values, 0, True),
+    "variance": lambda values, keys, texts: _spread(values, 1, False),
+    "variance_pop": lambda values, keys, texts: _spread(values, 0, False),
 }

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["MatchBatch", "Points"]
+__all__ = ["MatchBatch", "MeasurePoints"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -45,7 +45,7 @@ class MatchBatch:
 
 
 @dataclass(frozen=True)
-class Points:
+class MeasurePoints:
     """Places at which measures are computed: (p,) matches, and up to which mapped row (exclusive) each has come."""
 
     match: Ints

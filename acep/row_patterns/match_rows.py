@@ -23,7 +23,7 @@ from acep.row_patterns.references import ReferenceValues
 from acep.row_patterns.result_table import output_rows, result_table
 from acep.row_patterns.row_search import search_rows
 from acep.row_patterns.row_values import Evaluator
-from acep.row_patterns.sorted_rows import SortedRows, sort_rows
+from acep.row_patterns.sorted_rows import PartitionedRows, sort_rows
 
 __all__ = ["match_recognize", "match_tables", "plan_clause"]
 
@@ -70,8 +70,8 @@ def plan_clause(schema: pa.Schema, clause: str) -> OrderedPlan:
     """Return the plan of a clause for the columns of a table."""
     if _TIME in schema.names:
         raise DataError("a column has a blank as its name", hint="rename it", code="data_column")
-    whole = schema_of(schema.append(pa.field(_TIME, pa.timestamp("s"))), ts=_TIME, type=None)
-    return make_plan(parse_clause(clause), tuple(schema.names), whole)
+    schema_with_time = schema_of(schema.append(pa.field(_TIME, pa.timestamp("s"))), ts=_TIME, type=None)
+    return make_plan(parse_clause(clause), tuple(schema.names), schema_with_time)
 
 
 def match_table(plan: OrderedPlan, table: pa.Table) -> pa.Table:
@@ -96,7 +96,7 @@ def match_tables(plan: OrderedPlan, table: pa.Table) -> Iterator[pa.Table]:
 
 
 def _with_unmatched(
-    plan: OrderedPlan, rows: SortedRows, batches: Iterable[MatchBatch]
+    plan: OrderedPlan, rows: PartitionedRows, batches: Iterable[MatchBatch]
 ) -> Iterator[tuple[MatchBatch, Any]]:
     """Yield each batch with the rows before its end that no match has; an empty batch last."""
     none = np.zeros(0, np.int64)

@@ -21,7 +21,7 @@ from acep.plan.schema import Kind
 from acep.reference.ordered_search import skip_error
 from acep.row_patterns.match_batch import MatchBatch
 from acep.row_patterns.row_values import Evaluator, kind_of_typed
-from acep.row_patterns.sorted_rows import SortedRows
+from acep.row_patterns.sorted_rows import PartitionedRows
 
 __all__ = ["MEMORY", "NativeTables", "lower_plan", "search_natively"]
 
@@ -166,7 +166,7 @@ def live_references(states: Sequence[tuple[int, int, int]], read: Mapping[int, s
 
 def search_natively(
     tables: NativeTables,
-    rows: SortedRows,
+    rows: PartitionedRows,
     bits: Mapping[str, Bits],
     times: Ints | None,
     width: int,

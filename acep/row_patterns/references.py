@@ -12,7 +12,7 @@ from acep.events.batch import Column
 from acep.plan.ordered.row_references import LABEL, MatchNumber, Navigation, RowAggregate, RowReference
 from acep.plan.schema import Kind
 from acep.row_patterns.aggregates import aggregate_values
-from acep.row_patterns.match_batch import MatchBatch, Points
+from acep.row_patterns.match_batch import MatchBatch, MeasurePoints
 from acep.row_patterns.row_values import moved
 
 __all__ = ["ReferenceValues"]
@@ -30,7 +30,7 @@ class ReferenceValues:
     names: Sequence[str]
     spelled: Sequence[str]
 
-    def column(self, reference: RowReference, points: Points) -> Column:
+    def column(self, reference: RowReference, points: MeasurePoints) -> Column:
         """Return the value of a reference at each point, of a kind that is computed with."""
         if isinstance(reference, MatchNumber):
             return Column(Kind.INT, self.batch.number[points.match])
@@ -40,7 +40,7 @@ class ReferenceValues:
             return self.labels(reference, points)
         return moved(self.columns[reference.column], self.rows(reference, points))
 
-    def rows(self, reference: Navigation, points: Points) -> Ints:
+    def rows(self, reference: Navigation, points: MeasurePoints) -> Ints:
         """Return the sorted row that a navigation leads to at each point; -1 where there is none."""
         batch = self.batch
         places = self._places(reference, points)
@@ -48,14 +48,16 @@ class ReferenceValues:
         inside = (places >= 0) & (rows >= batch.begins[points.match]) & (rows < batch.ends[points.match])
         return np.where(inside, rows, -1)
 
-    def _places(self, reference: Navigation, points: Points) -> Ints:
+    def _places(self, reference: Navigation, points: MeasurePoints) -> Ints:
         """Return the mapped row that a navigation begins at; -1 where there is none."""
         lows, highs, members = self.segments(reference.variables, points, reference.is_final)
         steps = lows + reference.offset if reference.is_first else highs - 1 - reference.offset
         inside = (steps >= lows) & (steps < highs)
         return np.where(inside, self._taken(members, np.where(inside, steps, -1)), -1)
 
-    def segments(self, variables: frozenset[str] | None, points: Points, is_final: bool) -> tuple[Ints, Ints, Ints]:
+    def segments(
+        self, variables: frozenset[str] | None, points: MeasurePoints, is_final: bool
+    ) -> tuple[Ints, Ints, Ints]:
         """Return the mapped rows of variables, and for each point where its own begin and end among them."""
         batch = self.batch
         starts = batch.offsets[points.match]
@@ -67,7 +69,7 @@ class ReferenceValues:
         counts = np.concatenate([[0], np.cumsum(mapped)]).astype(np.int64)
         return counts[starts], counts[ends], np.flatnonzero(mapped)
 
-    def labels(self, reference: Navigation, points: Points) -> Column:
+    def labels(self, reference: Navigation, points: MeasurePoints) -> Column:
         """Return the variable that CLASSIFIER gives at each point; of rows beside the match there is none."""
         batch = self.batch
         places = self._places(reference, points)
@@ -77,7 +79,7 @@ class ReferenceValues:
         codes = self._taken(batch.labels.astype(np.int64), np.where(inside, moved_places, -1))
         return Column(Kind.STRING, np.where(inside, codes, 0), inside.astype(np.uint8), list(self.spelled))
 
-    def aggregate(self, reference: RowAggregate, points: Points) -> Column:
+    def aggregate(self, reference: RowAggregate, points: MeasurePoints) -> Column:
         """Return an aggregate at each point."""
         lows, highs, members = self.segments(reference.variables, points, reference.is_final)
         if reference.column is None:

@@ -20,7 +20,7 @@ from acep.plan.ordered.clause_leaves import reference_name
 from acep.plan.ordered.ordered_plan import OrderedPlan, PlannedMeasure
 from acep.plan.ordered.row_references import LABEL, Navigation, RowAggregate
 from acep.plan.schema import Kind
-from acep.row_patterns.match_batch import MatchBatch, Points
+from acep.row_patterns.match_batch import MatchBatch, MeasurePoints
 from acep.row_patterns.references import ReferenceValues
 from acep.row_patterns.row_values import Evaluator, kind_of_typed
 
@@ -35,7 +35,7 @@ class OutputRows:
     (``matched``; elsewhere measures are null)."""
 
     rows: Ints
-    points: Points
+    points: MeasurePoints
     matched: npt.NDArray[np.bool_]
 
 
@@ -43,8 +43,8 @@ def output_rows(plan: OrderedPlan, batch: MatchBatch, unmatched: Ints) -> Output
     """Return the rows of the result for a batch of matches. ``unmatched``: sorted rows that no match has."""
     excluded = np.array([is_excluded for _, is_excluded in plan.states.labels], bool)
     sizes = np.diff(batch.offsets)
-    if plan.rows is RowsMode.ONE:
-        points = Points(np.arange(len(batch)), batch.offsets[1:])
+    if plan.rows is RowsMode.ONE_ROW:
+        points = MeasurePoints(np.arange(len(batch)), batch.offsets[1:])
         return OutputRows(batch.first, points, np.ones(len(batch), bool))
     shown = ~excluded[batch.labels] if len(excluded) else np.ones(len(batch.labels), bool)
     rows, match = batch.rows[shown], batch.match[shown]
@@ -65,7 +65,7 @@ def output_rows(plan: OrderedPlan, batch: MatchBatch, unmatched: Ints) -> Output
         rows = np.insert(rows, before, unmatched)
         matched = np.insert(matched, before, False)
         match, ends = np.insert(match, before, 0), np.insert(ends, before, 0)
-    return OutputRows(rows, Points(match, ends), matched)
+    return OutputRows(rows, MeasurePoints(match, ends), matched)
 
 
 def result_table(
@@ -80,7 +80,7 @@ def result_table(
     measures = {measure.name: measure for measure in plan.measures}
     cache: dict[int, Column] = {}
     places = np.flatnonzero(output.matched)
-    points = Points(output.points.match[places], output.points.end[places])
+    points = MeasurePoints(output.points.match[places], output.points.end[places])
     arrays: list[Any] = []
     source = order[output.rows]
     for name in plan.output_names:
@@ -108,7 +108,7 @@ def _measure(
     table: pa.Table,
     order: Ints,
     values: ReferenceValues,
-    points: Points,
+    points: MeasurePoints,
     evaluator: Evaluator,
     cache: dict[int, Column],
 ) -> Any:
@@ -157,7 +157,7 @@ def _lists(
     table: pa.Table,
     order: Ints,
     values: ReferenceValues,
-    points: Points,
+    points: MeasurePoints,
     evaluator: Evaluator,
 ) -> Any:
     """Return array_agg: the values of a column in the rows of each point, nulls too; null where there is no row."""
@@ -201,9 +201,9 @@ def arrow_values(column: Column, typed: Typed, evaluator: Evaluator) -> pa.Array
     if typed.kind in ("timestamp", "duration"):
         assert evaluator.tick_ns is not None
         ticks = column.values if column.kind is not Kind.FLOAT else np.rint(column.values)
-        whole = pa.array(ticks.astype(np.int64), mask=null)
-        held = time_type(evaluator.tick_ns) if typed.kind == "timestamp" else duration_type(evaluator.tick_ns)
-        return whole.cast(held)
+        ticks_of_rows = pa.array(ticks.astype(np.int64), mask=null)
+        arrow_type = time_type(evaluator.tick_ns) if typed.kind == "timestamp" else duration_type(evaluator.tick_ns)
+        return ticks_of_rows.cast(arrow_type)
     if kind is Kind.FLOAT or column.kind is Kind.FLOAT:
         return pa.array(column.values.astype(np.float64), mask=null)
     return pa.array(column.values.astype(np.int64), mask=null)
@@ -212,8 +212,8 @@ def arrow_values(column: Column, typed: Typed, evaluator: Evaluator) -> pa.Array
 def _decimals(column: Column, scale: int, null: Any) -> pa.Array:
     from decimal import Decimal
 
-    held = decimal_type(scale)
+    arrow_type = decimal_type(scale)
     values = [Decimal(int(value)).scaleb(-scale) for value in column.values.tolist()]
     if null is not None:
         values = [None if is_null else value for value, is_null in zip(values, null.tolist(), strict=True)]  # type: ignore[misc]
-    return pa.array(values, held)
+    return pa.array(values, arrow_type)

@@ -21,7 +21,7 @@ from acep.plan.ordered.row_references import LABEL, Navigation, RowAggregate
 from acep.reference.ordered_search import RowTest, SearchedRows, find_matches
 from acep.row_patterns.match_batch import MatchBatch
 from acep.row_patterns.row_values import Evaluator, moved, truths
-from acep.row_patterns.sorted_rows import SortedRows
+from acep.row_patterns.sorted_rows import PartitionedRows
 
 __all__ = ["local_bits", "search_rows", "window_of"]
 
@@ -33,7 +33,7 @@ USE_NATIVE = True
 
 
 def search_rows(
-    plan: OrderedPlan, rows: SortedRows, columns: Mapping[str, Column], evaluator: Evaluator
+    plan: OrderedPlan, rows: PartitionedRows, columns: Mapping[str, Column], evaluator: Evaluator
 ) -> Iterator[MatchBatch]:
     """Yield the matches, some at a time, in the order in which they start.
 
@@ -50,7 +50,7 @@ def search_rows(
 
 
 def local_bits(
-    plan: OrderedPlan, rows: SortedRows, columns: Mapping[str, Column], evaluator: Evaluator
+    plan: OrderedPlan, rows: PartitionedRows, columns: Mapping[str, Column], evaluator: Evaluator
 ) -> dict[str, Bits]:
     """Return for each variable with conditions on the row and its neighbours whether each row passes them."""
     bits: dict[str, Bits] = {}
@@ -70,7 +70,7 @@ def local_bits(
     return bits
 
 
-def _neighbours(rows: SortedRows, shift: int) -> Ints:
+def _neighbours(rows: PartitionedRows, shift: int) -> Ints:
     """Return the row at a distance in the same partition; -1 where there is none."""
     places = np.arange(len(rows), dtype=np.int64)
     sizes = np.diff(rows.partitions)
@@ -100,7 +100,7 @@ def _test_of(plan: OrderedPlan, condition: Condition, evaluator: Evaluator) -> R
 
 def _by_reference(
     plan: OrderedPlan,
-    rows: SortedRows,
+    rows: PartitionedRows,
     columns: Mapping[str, Column],
     evaluator: Evaluator,
     bits: Mapping[str, Bits],
@@ -138,7 +138,7 @@ def _by_reference(
         yield _batch(pending, rows)
 
 
-def _batch(matches: list[Any], rows: SortedRows) -> MatchBatch:
+def _batch(matches: list[Any], rows: PartitionedRows) -> MatchBatch:
     partition = np.array([match.partition for match in matches], np.int64)
     return MatchBatch(
         partition=partition,

@@ -12,13 +12,13 @@ from acep.events.batch import Column
 from acep.plan.ordered.ordered_plan import PlannedKey
 from acep.plan.schema import Kind
 
-__all__ = ["SortedRows", "ranks_of", "sort_rows"]
+__all__ = ["PartitionedRows", "ranks_of", "sort_rows"]
 
 Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class SortedRows:
+class PartitionedRows:
     """``order``: for each place the row of the table that stands there. ``partitions``: the first place of each
     partition, and the end."""
 
@@ -54,7 +54,7 @@ def ranks_of(column: Column) -> Ints:
 
 def sort_rows(
     size: int, partition: Sequence[str], keys: Sequence[PlannedKey], columns: Mapping[str, Column]
-) -> SortedRows:
+) -> PartitionedRows:
     """Return the rows in order. Rows that no key tells apart stay in the order of the table.
 
     >>> x = Column(Kind.INT, np.array([3, 1, 0]), np.array([1, 1, 0], np.uint8))
@@ -80,7 +80,7 @@ def sort_rows(
         begins |= values[1:] != values[:-1]
     starts = np.flatnonzero(begins) + 1
     partitions = np.concatenate([[0], starts, [size]]) if size else np.zeros(1, np.int64)
-    return SortedRows(order, partitions.astype(np.int64))
+    return PartitionedRows(order, partitions.astype(np.int64))
 
 
 def _group_keys(column: Column) -> list[Ints]:

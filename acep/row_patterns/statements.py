@@ -159,7 +159,7 @@ def _selected(table: pa.Table, columns: tuple[tuple[str, str], ...]) -> pa.Table
             arrays += table.columns
             names += table.column_names
             continue
-        alike = [known for known in table.column_names if known.casefold() == column.casefold()]
+        alike = [label for label in table.column_names if label.casefold() == column.casefold()]
         if not alike:
             raise QueryError(f"unknown column `{column}`", hint=suggest(column, table.column_names), code="query_name")
         arrays.append(table.column(column if column in alike else alike[0]))

@@ -12,6 +12,7 @@ from acep.pattern.expressions import Span, error_at
 from acep.pattern.sql.clause_tree import (
     Clause,
     Definition,
+    MatchSpan,
     Measure,
     OrderKey,
     RowPattern,
@@ -20,11 +21,10 @@ from acep.pattern.sql.clause_tree import (
     SkipMode,
     SqlExpression,
     Subset,
-    Window,
 )
 from acep.pattern.sql.expression_parser import parse_expression
 from acep.pattern.sql.pattern_parser import parse_pattern
-from acep.pattern.sql.scanner import Token, scan
+from acep.pattern.sql.scanner import SqlToken, scan
 from acep.pattern.times import UNITS
 
 __all__ = ["MOST_TEXT", "parse_clause"]
@@ -76,13 +76,13 @@ def parse_clause(text: str) -> Clause:
 @dataclass
 class _ClauseParser:
     text: str
-    tokens: list[Token]
+    tokens: list[SqlToken]
     place: int = 0
 
     # Tokens -----------------------------------------------------------------------------------------
 
     @property
-    def token(self) -> Token:
+    def token(self) -> SqlToken:
         return self.tokens[self.place]
 
     def word(self, *words: str) -> bool:
@@ -104,7 +104,7 @@ class _ClauseParser:
             if not (self.word(word) or self.sign(word)):
                 raise self.unexpected(f"{' '.join(words)} is needed here", hint)
 
-    def name(self, what: str) -> Token:
+    def name(self, what: str) -> SqlToken:
         token = self.token
         if token.kind not in ("word", "name"):
             raise self.unexpected(f"{what} is needed here")
@@ -152,9 +152,9 @@ class _ClauseParser:
             if self.token.is_word("SHOW", "OMIT", "WITH"):
                 raise error_at(f"{self.token.value.upper()} is for ALL ROWS PER MATCH", self.token.span, None,
                                code="query_syntax")  # fmt: skip
-            return RowsMode.ONE
+            return RowsMode.ONE_ROW
         if not self.word("ALL"):
-            return RowsMode.ONE
+            return RowsMode.ONE_ROW
         self.need("ROWS", "PER", "MATCH")
         if self.word("WITH"):
             self.need("UNMATCHED", "ROWS")
@@ -203,7 +203,7 @@ class _ClauseParser:
         pattern, self.place = parse_pattern(self.tokens, self.place)
         return pattern
 
-    def window(self) -> Window | None:
+    def window(self) -> MatchSpan | None:
         start = self.token.start
         if not self.word("WITHIN"):
             return None
@@ -218,7 +218,7 @@ class _ClauseParser:
         factor = Fraction(1)
         if unit is not None:
             factor = _unit_ns(unit, Span(token.start, self.tokens[self.place - 1].end))
-        return Window(amount * factor, is_interval, Span(start, self.tokens[self.place - 1].end))
+        return MatchSpan(amount * factor, is_interval, Span(start, self.tokens[self.place - 1].end))
 
     def subset(self) -> Subset:
         token = self.name("the name of a union variable")
@@ -289,7 +289,7 @@ class _ClauseParser:
         return not following or after.is_word(*following) or after.is_sign(*following)
 
 
-def _interval(token: Token, is_interval: bool) -> tuple[Fraction, str | None]:
+def _interval(token: SqlToken, is_interval: bool) -> tuple[Fraction, str | None]:
     """Return the number of a constant, and the unit where the text of an interval has it, as in '10 minutes'."""
     text = token.value[1:-1].strip() if token.kind == "string" else token.value
     if token.kind == "string" and not is_interval:

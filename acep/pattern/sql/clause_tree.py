@@ -22,6 +22,7 @@ __all__ = [
     "Definition",
     "Empty",
     "Exclusion",
+    "MatchSpan",
     "Measure",
     "OrderKey",
     "Permutation",
@@ -33,7 +34,6 @@ __all__ = [
     "SkipMode",
     "SqlExpression",
     "Subset",
-    "Window",
     "variables_of",
 ]
 
@@ -117,7 +117,7 @@ RowPattern: TypeAlias = (
 class RowsMode(Enum):
     """Which rows are given for a match."""
 
-    ONE = "ONE ROW PER MATCH"
+    ONE_ROW = "ONE ROW PER MATCH"
     SHOW = "ALL ROWS PER MATCH SHOW EMPTY MATCHES"
     OMIT = "ALL ROWS PER MATCH OMIT EMPTY MATCHES"
     UNMATCHED = "ALL ROWS PER MATCH WITH UNMATCHED ROWS"
@@ -178,7 +178,7 @@ class Subset:
 
 
 @dataclass(frozen=True)
-class Window:
+class MatchSpan:
     """WITHIN: the first and the last row of a match differ by at most this in the first key of ORDER BY: nanoseconds
     of an interval, or a number of that column (``is_interval`` false)."""
 
@@ -198,7 +198,7 @@ class Clause:
     rows: RowsMode
     skip: Skip
     pattern: RowPattern
-    window: Window | None
+    window: MatchSpan | None
     subsets: tuple[Subset, ...]
     definitions: tuple[Definition, ...]
 

@@ -18,7 +18,7 @@ from acep.pattern.sql.clause_tree import (
     RowPattern,
     RowVariable,
 )
-from acep.pattern.sql.scanner import Token
+from acep.pattern.sql.scanner import SqlToken
 
 __all__ = ["MOST_DEPTH", "parse_pattern"]
 
@@ -33,7 +33,7 @@ class _Group:
     """A group that has not ended yet. ``kind``: ``(``, ``{-`` or ``permute``; ``opening`` is its first token."""
 
     kind: str
-    opening: Token
+    opening: SqlToken
     parts: list[list[RowPattern]] = field(default_factory=lambda: [[]])
 
     def close(self) -> RowPattern:
@@ -57,7 +57,7 @@ class _Group:
         return inner
 
 
-def parse_pattern(tokens: Sequence[Token], start: int) -> tuple[RowPattern, int]:
+def parse_pattern(tokens: Sequence[SqlToken], start: int) -> tuple[RowPattern, int]:
     """Parse the pattern whose opening parenthesis is ``tokens[start]``; return it and the place behind its end.
 
     Raises :class:`QueryError` with the place of the first token that does not fit.
@@ -102,17 +102,17 @@ def parse_pattern(tokens: Sequence[Token], start: int) -> tuple[RowPattern, int]
     raise AssertionError  # the loop ends by closing the first group
 
 
-def _separates(token: Token, group: _Group) -> bool:
+def _separates(token: SqlToken, group: _Group) -> bool:
     return token.is_sign("," if group.kind == "permute" else "|")
 
 
-def _closes(token: Token, following: Token, group: _Group) -> bool:
+def _closes(token: SqlToken, following: SqlToken, group: _Group) -> bool:
     if group.kind == "{-":
         return token.is_sign("-") and following.is_sign("}")
     return token.is_sign(")")
 
 
-def _misplaced(token: Token, group: _Group) -> QueryError:
+def _misplaced(token: SqlToken, group: _Group) -> QueryError:
     if token.kind == "end":
         names = {"(": "`(`", "{-": "`{-`", "permute": "PERMUTE"}
         return error_at(
@@ -139,7 +139,7 @@ def _concatenation(items: list[RowPattern]) -> RowPattern:
     return items[0] if len(items) == 1 else Concatenation(tuple(items))
 
 
-def _quantify(item: RowPattern, tokens: Sequence[Token], place: int, group: _Group) -> int:
+def _quantify(item: RowPattern, tokens: Sequence[SqlToken], place: int, group: _Group) -> int:
     """Add an item with the quantifier behind it, if there is one, to the group; return the place behind both."""
     token = tokens[place]
     low: int
@@ -162,7 +162,7 @@ def _quantify(item: RowPattern, tokens: Sequence[Token], place: int, group: _Gro
     return place
 
 
-def _bounds(tokens: Sequence[Token], place: int) -> tuple[int, int | None, int]:
+def _bounds(tokens: Sequence[SqlToken], place: int) -> tuple[int, int | None, int]:
     """Return the bounds of ``{n}``, ``{n,}``, ``{,m}`` or ``{n,m}``, and the place behind them."""
     opening = tokens[place]
     place += 1

@@ -18,29 +18,32 @@ __all__ = ["RowPatternDialect"]
 _AS_WRITTEN = ("FIRST", "LAST", "PREV", "NEXT", "CLASSIFIER", "MATCH_NUMBER")
 
 
+class RowPatternParser(parser.Parser):
+    """The general parser, which takes RUNNING and FINAL where a call follows them."""
+
+    FUNCTIONS: ClassVar[dict[str, Any]] = {
+        name: make for name, make in parser.Parser.FUNCTIONS.items() if name not in _AS_WRITTEN
+    }
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        name: make for name, make in parser.Parser.FUNCTION_PARSERS.items() if name not in _AS_WRITTEN
+    }
+
+    def _parse_unary(self) -> Any:
+        word = self._curr.text.upper() if self._curr is not None else ""
+        following = self._tokens[self._index + 1 : self._index + 3]
+        is_prefix = word in ("RUNNING", "FINAL") and len(following) == 2
+        if not is_prefix or following[1].token_type is not TokenType.L_PAREN:
+            return super()._parse_unary()
+        if following[0].token_type is TokenType.L_PAREN:
+            return super()._parse_unary()
+        self._advance()
+        call = self._parse_function()
+        if call is None:
+            self.raise_error("a call is needed behind RUNNING and FINAL")
+        return exp.Anonymous(this=RUNNING if word == "RUNNING" else FINAL, expressions=[call])
+
+
 class RowPatternDialect(Dialect):
     """The dialect, which sqlglot keeps by the name of its class."""
 
-    class Parser(parser.Parser):
-        """The general parser, which takes RUNNING and FINAL where a call follows them."""
-
-        FUNCTIONS: ClassVar[dict[str, Any]] = {
-            name: make for name, make in parser.Parser.FUNCTIONS.items() if name not in _AS_WRITTEN
-        }
-        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
-            name: make for name, make in parser.Parser.FUNCTION_PARSERS.items() if name not in _AS_WRITTEN
-        }
-
-        def _parse_unary(self) -> Any:
-            word = self._curr.text.upper() if self._curr is not None else ""
-            following = self._tokens[self._index + 1 : self._index + 3]
-            is_prefix = word in ("RUNNING", "FINAL") and len(following) == 2
-            if not is_prefix or following[1].token_type is not TokenType.L_PAREN:
-                return super()._parse_unary()
-            if following[0].token_type is TokenType.L_PAREN:
-                return super()._parse_unary()
-            self._advance()
-            call = self._parse_function()
-            if call is None:
-                self.raise_error("a call is needed behind RUNNING and FINAL")
-            return exp.Anonymous(this=RUNNING if word == "RUNNING" else FINAL, expressions=[call])
+    Parser = RowPatternParser

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from acep.pattern.expressions import Span, error_at
 
-__all__ = ["Token", "scan"]
+__all__ = ["SqlToken", "scan"]
 
 _TOKEN = re.compile(
     r"""(?P<blank>\s+|--[^\n]*|/\*.*?\*/)
@@ -21,7 +21,7 @@ _TOKEN = re.compile(
 
 
 @dataclass(frozen=True)
-class Token:
+class SqlToken:
     """A part of the text. ``kind``: ``word``, ``name`` (in quotes), ``string``, ``number``, ``sign`` or ``end``.
 
     ``value`` is the text itself, of a name what stands between its quotes."""
@@ -45,7 +45,7 @@ class Token:
         return self.kind == "sign" and self.value in signs
 
 
-def scan(text: str) -> list[Token]:
+def scan(text: str) -> list[SqlToken]:
     """Return the tokens of a text, and one of kind ``end`` behind them; comments are left out.
 
     Raises :class:`QueryError` for a text, a name in quotes or a comment that does not end.
@@ -53,7 +53,7 @@ def scan(text: str) -> list[Token]:
     >>> [(token.kind, token.value) for token in scan('"a b" >= 1 -- why')]
     [('name', 'a b'), ('sign', '>='), ('number', '1'), ('end', '')]
     """
-    tokens: list[Token] = []
+    tokens: list[SqlToken] = []
     place = 0
     while place < len(text):
         part = _TOKEN.match(text, place)
@@ -67,6 +67,6 @@ def scan(text: str) -> list[Token]:
         if kind == "name":
             value = value[1:-1].replace(value[0] * 2, value[0])
         if kind != "blank":
-            tokens.append(Token(kind, value, place, part.end()))
+            tokens.append(SqlToken(kind, value, place, part.end()))
         place = part.end()
-    return [*tokens, Token("end", "", len(text), len(text))]
+    return [*tokens, SqlToken("end", "", len(text), len(text))]

@@ -7,7 +7,7 @@ from typing import Any
 
 from acep.errors import QueryError
 from acep.pattern.expressions import Span, error_at
-from acep.pattern.sql.scanner import Token, scan
+from acep.pattern.sql.scanner import SqlToken, scan
 
 __all__ = ["ClauseInput", "Statement", "split_statement"]
 
@@ -82,14 +82,14 @@ def _split(text: str) -> Statement:
     return Statement(text, tuple(clauses), _plain_columns(tokens, clauses))
 
 
-def _next_clause(tokens: list[Token]) -> int | None:
+def _next_clause(tokens: list[SqlToken]) -> int | None:
     for place, token in enumerate(tokens[:-1]):
         if token.is_word("MATCH_RECOGNIZE") and tokens[place + 1].is_sign("("):
             return place
     return None
 
 
-def _closing(tokens: list[Token], opening: int) -> int:
+def _closing(tokens: list[SqlToken], opening: int) -> int:
     depth = 0
     for place in range(opening, len(tokens)):
         depth += tokens[place].is_sign("(") - tokens[place].is_sign(")")
@@ -98,7 +98,7 @@ def _closing(tokens: list[Token], opening: int) -> int:
     raise error_at("this parenthesis does not end", tokens[opening].span, code="query_syntax")
 
 
-def _opening(tokens: list[Token], closing: int) -> int:
+def _opening(tokens: list[SqlToken], closing: int) -> int:
     depth = 0
     for place in range(closing, -1, -1):
         depth += tokens[place].is_sign(")") - tokens[place].is_sign("(")
@@ -107,7 +107,7 @@ def _opening(tokens: list[Token], closing: int) -> int:
     raise error_at("this parenthesis has no beginning", tokens[closing].span, code="query_syntax")
 
 
-def _input_tokens(tokens: list[Token], place: int) -> tuple[int, int]:
+def _input_tokens(tokens: list[SqlToken], place: int) -> tuple[int, int]:
     """Return the first and the last token of the input of the clause at ``place``, without an alias."""
     last = place - 1
     if last < 0:
@@ -125,22 +125,22 @@ def _input_tokens(tokens: list[Token], place: int) -> tuple[int, int]:
     return _path_start(tokens, last), last
 
 
-def _is_name(token: Token) -> bool:
+def _is_name(token: SqlToken) -> bool:
     return token.kind == "name" or (token.kind == "word" and not token.is_word(*_SET_WORDS))
 
 
-def _ends_table(token: Token) -> bool:
+def _ends_table(token: SqlToken) -> bool:
     return _is_name(token) or token.is_sign(")")
 
 
-def _path_start(tokens: list[Token], last: int) -> int:
+def _path_start(tokens: list[SqlToken], last: int) -> int:
     first = last
     while first >= 2 and tokens[first - 1].is_sign(".") and _is_name(tokens[first - 2]):
         first -= 2
     return first
 
 
-def _plain_columns(tokens: list[Token], clauses: list[ClauseInput]) -> tuple[tuple[str, str], ...] | None:
+def _plain_columns(tokens: list[SqlToken], clauses: list[ClauseInput]) -> tuple[tuple[str, str], ...] | None:
     """Return the columns that a statement selects of its only clause, if nothing else stands in it."""
     words: list[Any] = tokens[:-1]
     if words and words[-1].is_sign(";"):

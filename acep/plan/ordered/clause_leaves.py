@@ -10,7 +10,7 @@ from acep.errors import suggest
 from acep.pattern import expressions as ex
 from acep.pattern.expressions import Span, error_at
 from acep.pattern.sql.clause_tree import FINAL, RUNNING, SqlExpression
-from acep.plan.ordered.row_columns import ROW, RowColumns
+from acep.plan.ordered.row_columns import ROW, ClauseColumns
 from acep.plan.ordered.row_references import LABEL, MatchNumber, Navigation, RowAggregate, RowReference
 from acep.plan.ordered.sql_expressions import SqlConverter, place_of, refuse_other_parts
 
@@ -38,7 +38,7 @@ def reference_name(number: int) -> str:
     return f"#{number}"
 
 
-def convert_key(source: SqlExpression, columns: RowColumns) -> str:
+def convert_key(source: SqlExpression, columns: ClauseColumns) -> str:
     """Return the column of a key of PARTITION BY or ORDER BY, a computed one for an expression.
 
     Raises :class:`QueryError` for a reference to the match."""
@@ -61,7 +61,7 @@ class ClauseLeaves:
     ``variables``: the primary variables by folded names, as they are spelled; ``unions``: the primary variables of each
     SUBSET, by folded name."""
 
-    columns: RowColumns
+    columns: ClauseColumns
     variables: Mapping[str, str]
     unions: Mapping[str, frozenset[str]]
     references: list[RowReference] = field(default_factory=list)
@@ -279,10 +279,10 @@ class _Leaf:
         column, variables = self.argument(value, function)
         arguments: tuple[str, ...] = ()
         if function in ("max_by", "min_by"):
-            other, others = self.argument(second, function)
-            if others != variables:
+            key_column, key_variables = self.argument(second, function)
+            if key_variables != variables:
                 raise error_at(f"all columns inside {function} belong to one variable", span, code="query_invalid")
-            arguments = (other,)
+            arguments = (key_column,)
         return RowAggregate(function, column, variables, is_distinct, is_final, arguments, texts)
 
     def constant_text(self, node: Any) -> str:

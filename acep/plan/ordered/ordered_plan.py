@@ -8,13 +8,13 @@ from functools import cached_property
 from acep.errors import QueryError, suggest
 from acep.pattern import expressions as ex
 from acep.pattern.expressions import error_at
-from acep.pattern.sql.clause_tree import Clause, RowsMode, SqlExpression, Window, variables_of
+from acep.pattern.sql.clause_tree import Clause, MatchSpan, RowsMode, SqlExpression, variables_of
 from acep.pattern.walk import leaves_of
 from acep.plan.decimals import Typed
 from acep.plan.kinds import resolve
 from acep.plan.ordered.clause_leaves import ClauseLeaves, convert_key, reference_name
 from acep.plan.ordered.pattern_states import PatternStates, compile_pattern
-from acep.plan.ordered.row_columns import RowColumns
+from acep.plan.ordered.row_columns import ClauseColumns
 from acep.plan.ordered.row_references import LABEL, MatchNumber, Navigation, RowAggregate, RowReference
 from acep.plan.schema import Kind, Schema
 
@@ -75,7 +75,7 @@ class OrderedPlan:
     measures: tuple[PlannedMeasure, ...]
     spelled: tuple[tuple[str, str], ...]
     skip_to: frozenset[str] | None
-    width: Window | None
+    width: MatchSpan | None
 
     @property
     def rows(self) -> RowsMode:
@@ -87,7 +87,7 @@ class OrderedPlan:
         """Return the columns of the result: of one row a match the keys of partitions and the measures; of all rows the
         keys of partitions and of the order, the measures, and the other columns of the table."""
         measures = [measure.name for measure in self.measures]
-        if self.rows is RowsMode.ONE:
+        if self.rows is RowsMode.ONE_ROW:
             return (*dict.fromkeys(self.partition), *measures)
         keys = dict.fromkeys((*self.partition, *(key.column for key in self.order if key.column in self.names)))
         return (*keys, *measures, *(name for name in self.names if name not in keys))
@@ -108,7 +108,7 @@ def make_plan(clause: Clause, names: tuple[str, ...], schema: Schema) -> Ordered
 
 
 def _plan(clause: Clause, names: tuple[str, ...], schema: Schema) -> OrderedPlan:
-    columns = RowColumns(names, schema)
+    columns = ClauseColumns(names, schema)
     variables, unions = _named_variables(clause)
     leaves = ClauseLeaves(columns, variables, unions)
     partition = tuple(convert_key(key, columns) for key in clause.partition)
@@ -175,7 +175,7 @@ def _check_orderable(typed: Typed, source: SqlExpression) -> None:
         raise error_at("a key needs values that can be compared", source.span, code="query_type")
 
 
-def _type_of(reference: RowReference, columns: RowColumns, variables: dict[str, str]) -> Typed | None:
+def _type_of(reference: RowReference, columns: ClauseColumns, variables: dict[str, str]) -> Typed | None:
     """Return the type of the value of a reference; ``None`` for one that is given as it is, but not computed with."""
     del variables
     if isinstance(reference, MatchNumber):
@@ -205,7 +205,7 @@ def _type_of(reference: RowReference, columns: RowColumns, variables: dict[str, 
     return Typed(ex.Literal(0), "int" if typed.kind == "null" else typed.kind, typed.scale)
 
 
-def _column_type(reference: Navigation | RowAggregate, columns: RowColumns) -> Typed | None:
+def _column_type(reference: Navigation | RowAggregate, columns: ClauseColumns) -> Typed | None:
     assert reference.column is not None
     try:
         typed = columns.typed(reference.column)
@@ -218,7 +218,7 @@ def _column_type(reference: Navigation | RowAggregate, columns: RowColumns) -> T
     return typed
 
 
-def _need_kind(reference: RowAggregate, columns: RowColumns, kinds: tuple[str, ...]) -> Typed:
+def _need_kind(reference: RowAggregate, columns: ClauseColumns, kinds: tuple[str, ...]) -> Typed:
     assert reference.column is not None
     if reference.column == LABEL:
         raise QueryError(f"{reference.function} of CLASSIFIER has no meaning", code="query_type")
@@ -291,7 +291,7 @@ def _measure(name: str, expr: ex.Expr, types: tuple[Typed | None, ...], slots: S
     return PlannedMeasure(name, resolve(expr, slots), None)
 
 
-def _checked_window(clause: Clause, order: tuple[PlannedKey, ...], columns: RowColumns) -> Window | None:
+def _checked_window(clause: Clause, order: tuple[PlannedKey, ...], columns: ClauseColumns) -> MatchSpan | None:
     window = clause.window
     if window is None:
         return None

@@ -88,14 +88,14 @@ def compile_pattern(pattern: RowPattern) -> PatternStates:
 
     Raises :class:`QueryError` if it has more than :data:`MOST_STATES` states.
     """
-    builder = _Builder()
+    builder = _StateBuilder()
     accept = builder.add(StateKind.ACCEPT)
     start = builder.build(pattern, accept, accept, False)
     return _renumbered(builder.states, start, builder.labels)
 
 
 @dataclass
-class _Builder:
+class _StateBuilder:
     states: list[tuple[int, int, int]] = field(default_factory=list)
     labels: dict[tuple[str, bool], int] = field(default_factory=dict)
     nullable: dict[int, bool] = field(default_factory=dict)
@@ -170,8 +170,8 @@ class _Builder:
             if (remaining, after) not in orders:
                 ways = []
                 for i in sorted(remaining):
-                    others = remaining - {i}
-                    ways.append(self.build(items[i], build_rest(others, after), build_rest(others, full), is_excluded))
+                    left = remaining - {i}
+                    ways.append(self.build(items[i], build_rest(left, after), build_rest(left, full), is_excluded))
                 orders[remaining, after] = self.prefer(ways)
             return orders[remaining, after]
 

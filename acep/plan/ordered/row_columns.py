@@ -12,14 +12,14 @@ from acep.plan.decimals import Typed
 from acep.plan.kinds import resolve
 from acep.plan.schema import Schema
 
-__all__ = ["ROW", "RowColumns"]
+__all__ = ["ROW", "ClauseColumns"]
 
 ROW = "row"
 """The variable of the attributes of one row."""
 
 
 @dataclass
-class RowColumns:
+class ClauseColumns:
     """The columns of a table: ``names`` as it has them, and ``computed`` ones by the text of their expression.
 
     Names are the same whatever their case, as they are in Spark and DuckDB."""

@@ -59,8 +59,8 @@ class SqlConverter:
         self.nodes += 1
         if self.nodes > MOST_NODES:
             raise error_at(f"an expression has at most {MOST_NODES} parts", self.source.span, code="query_size")
-        found = self.leaf(node)
-        return self._operation(node) if found is None else found
+        reference = self.leaf(node)
+        return self._operation(node) if reference is None else reference
 
     def span(self, node: Any) -> Span:
         """Return the place of a node, as exactly as sqlglot tells it."""
@@ -241,8 +241,8 @@ class SqlConverter:
         return self._of_several(node, "greatest", span)
 
     def _of_several(self, node: Any, name: str, span: Span) -> ex.Expr:
-        first, others = self.parts(node, "this", "expressions")
-        return ex.Call(name, tuple(self.convert(part) for part in (first, *(others or ()))), span)
+        first, following = self.parts(node, "this", "expressions")
+        return ex.Call(name, tuple(self.convert(part) for part in (first, *(following or ()))), span)
 
     def _concat(self, node: Any, span: Span) -> ex.Expr:
         (values,) = self.parts(node, "expressions")
