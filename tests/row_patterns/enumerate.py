@@ -89,10 +89,12 @@ class Answer:
         return [row for partition in self.partitions for row in partition.output]
 
 
-def recognize(clause: tree.Clause, rows: Sequence[Row], max_steps: int = MAX_STEPS) -> Answer:
-    """Return the output of a clause over the rows of a table."""
+def recognize(
+    clause: tree.Clause, rows: Sequence[Row], columns: Sequence[str] | None = None, max_steps: int = MAX_STEPS
+) -> Answer:
+    """Return the output of a clause over the rows of a table; ``columns`` are its names, if it may have no rows."""
     search = Search(clause, max_steps)
-    names = output_names(clause, tuple(rows[0]) if rows else ())
+    names = output_names(clause, tuple(rows[0] if columns is None else columns))
     partitions = partitions_of(clause, rows)
     for partition in partitions:
         recognize_partition(search, partition, names)

@@ -108,8 +108,8 @@ class ExpressionWriter:
             case x.Literal(value):
                 return self.literal(value)
             case x.Classifier(variable):
-                name = [] if variable is None else [self.variable_name(variable)]
-                return [*self.words("CLASSIFIER"), "(", *name, ")"]
+                names = [] if variable is None else [self.variable_name(variable)]
+                return [*self.words("CLASSIFIER"), "(", *names, ")"]
             case x.MatchNumber():
                 return [*self.words("MATCH_NUMBER"), "(", ")"]
             case x.Logical(function, argument, offset, semantics):
