@@ -90,7 +90,8 @@ class ExpressionSource:
 
     def semantics(self) -> str | None:
         """Draw RUNNING, FINAL or neither."""
-        return self.rng.choice((None, None, "RUNNING", *(("FINAL", "FINAL") if self.is_measure else ())))
+        choices: tuple[str | None, ...] = (None, None, "RUNNING")
+        return self.rng.choice((*choices, "FINAL", "FINAL") if self.is_measure else choices)
 
     def argument(self, kind: str, depth: int) -> Expression:
         """Draw what a navigation or an aggregate reads: all columns of one variable, and at least one."""
