@@ -30,7 +30,10 @@ OutputRow = tuple[Value, ...]
 
 
 class RowPatternError(Exception):
-    """An error of the run: ``kind`` is "unbound" (a variable to skip to has no row) or "first row" (it leads there)."""
+    """An error of the run: ``kind`` is "unbound" (a variable to skip to has no row) or "first row" (it leads there).
+
+    Where partitions end in different errors, ``kind`` has both, with "or" between them: any partition may come first.
+    """
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
@@ -96,8 +99,14 @@ def recognize(
     search = Search(clause, max_steps)
     names = output_names(clause, tuple(rows[0] if columns is None else columns))
     partitions = partitions_of(clause, rows)
+    kinds = set()
     for partition in partitions:
-        recognize_partition(search, partition, names)
+        try:
+            recognize_partition(search, partition, names)
+        except RowPatternError as error:
+            kinds.add(error.kind)
+    if kinds:
+        raise RowPatternError(" or ".join(sorted(kinds)))
     return Answer(names, partitions)
 
 

@@ -125,9 +125,10 @@ class ExpressionWriter:
         raise TypeError(type(expression).__name__)
 
     def navigation(self, function: str, argument: Expression, offset: int | None) -> list[str]:
-        """Return the tokens of FIRST, LAST, PREV or NEXT."""
-        tokens = [*self.words(function), "(", *self.expression(argument)]
-        return [*tokens, *([] if offset is None else [",", str(offset)]), ")"]
+        """Return the tokens of FIRST, LAST, PREV or NEXT; a navigation in another one stands in no parentheses."""
+        is_nested = isinstance(argument, x.Logical)
+        tokens = self.call(argument) if is_nested else self.expression(argument)
+        return [*self.words(function), "(", *tokens, *([] if offset is None else [",", str(offset)]), ")"]
 
     def aggregate(self, aggregate: x.Aggregate) -> list[str]:
         """Return the tokens of an aggregate."""

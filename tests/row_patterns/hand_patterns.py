@@ -31,7 +31,7 @@ from tests.row_patterns.short_forms import (
 )
 from tests.row_patterns.tree import Skip
 
-__all__ = ["PATTERN_CASES"]
+__all__ = ["PATTERN_CASES", "Matches", "letters"]
 
 Matches = list[tuple[int, str]]
 TRUE = x.Literal(True)

@@ -40,6 +40,10 @@ FALL_AND_RISE = (
     Definition("DOWN", compare("DOWN.v", "<", prev("DOWN.v"))),
     Definition("UP", compare("UP.v", ">", prev("UP.v"))),
 )
+B_FALLS_C_RISES = (
+    Definition("B", compare("v", "<", prev("B.v"))),
+    Definition("C", compare("v", ">", prev("C.v"))),
+)
 LETTERS = table("i s", (1, "a"), (2, "b"), (3, "a"), (4, "b"), (5, "c"))
 
 
@@ -135,6 +139,21 @@ ROW_CASES = [
                rows=tree.UNMATCHED),
         table("i s", (1, "b"), (2, "a"), (3, "a"), (4, "b")),
         ((1, 1, "b"), (2, 2, "a"), (3, 2, "a"), (4, None, "b")),
+    ),
+    HandCase(
+        "a fall and a rise of prices",
+        Clause(seq("A", plus("B"), plus("C")), B_FALLS_C_RISES,
+               measure(a=col("A.v"), b=last("B.v"), c=last("C.v"), u=agg("avg(U.v)")), (), BY_I,
+               subsets=(tree.Subset("U", ("A", "B", "C")),)),
+        numbered(PRICES),
+        ((60, 35, 45, 45.8), (45, 43, 70, 51.4)),
+    ),
+    HandCase(
+        "FIRST and LAST of a variable that stands in three places",
+        Clause(seq("A", "B", "A", "C", "A"), ANY_A,
+               measure(f=first("A.v", 1, "FINAL"), l=last("A.v", 2, "FINAL"), m=last("A.v", 3, "FINAL")), (), BY_I),
+        numbered((10, 20, 30, 40, 50)),
+        ((30, 10, None),),
     ),
     HandCase("rows left out count", PACKING, numbered((6, 5, 3, 4, 1)), ((1, 1, 1, 6), (3, 3, 2, 3), (5, 5, 3, 1))),
     HandCase(

@@ -98,7 +98,7 @@ def random_case(seed: int) -> Case:
 def share_of(answer: Answer | str) -> float:
     """Return which share of the cases with such an answer is worth trying."""
     if isinstance(answer, str):
-        return 0.8 if answer == "unbound" else 0.15
+        return 0.8 if "unbound" in answer else 0.15
     if any(match.bindings for partition in answer.partitions for match in partition.matches):
         return 1.0
     return 0.2 if any(partition.matches for partition in answer.partitions) else 0.08
@@ -245,7 +245,10 @@ def random_measures(source: ExpressionSource) -> Iterator[tree.Measure]:
             kind = rng.choice(
                 ("integer", "integer", "integer", "float", "float", "text", "text", "boolean", *source.kinds[4:])
             )
-            yield tree.Measure(source.draw(kind), f"m{i + 1}")
+            expression = source.draw(kind)
+            if expression == x.Literal(None):  # NULL alone has no type
+                expression = x.IsNull(x.Column(None, "x"))
+            yield tree.Measure(expression, f"m{i + 1}")
 
 
 def random_skip(rng: Random, readable: tuple[str, ...]) -> tree.Skip:

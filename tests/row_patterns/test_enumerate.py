@@ -7,12 +7,13 @@ import pytest
 from tests.row_patterns.enumerate import RowPatternError, TooManyStepsError, recognize
 from tests.row_patterns.expressions import Literal
 from tests.row_patterns.hand_patterns import PATTERN_CASES
+from tests.row_patterns.hand_quantifiers import QUANTIFIER_CASES
 from tests.row_patterns.hand_rows import ROW_CASES
 from tests.row_patterns.hand_values import VALUE_CASES
 from tests.row_patterns.short_forms import HandCase, plus, seq
 from tests.row_patterns.tree import Clause, Definition
 
-HAND_CASES = [*PATTERN_CASES, *VALUE_CASES, *ROW_CASES]
+HAND_CASES = [*PATTERN_CASES, *QUANTIFIER_CASES, *VALUE_CASES, *ROW_CASES]
 
 
 def test_there_are_enough_cases_each_with_a_name() -> None:
