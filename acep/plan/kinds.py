@@ -126,7 +126,7 @@ def _resolve(expr: ex.Expr, schema: Schema) -> Typed:
             wanted = ("bool",) if op == "not" else LENGTHS
             _need(x, wanted, "NOT" if op == "not" else "a minus sign")
             exact = None if x.exact is None else -x.exact
-            return Typed(replace(expr, operand=x.expr), x.kind, x.scale, exact)
+            return Typed(replace(expr, operand=x.expr), "bool" if op == "not" else x.kind, x.scale, exact)
         case ex.Binary():
             return _binary(expr, schema)
         case ex.Call():

@@ -17,7 +17,7 @@ from acep.events.tables import InputSchema, attribute_tick, schema_of
 from acep.pattern.sql.clause_parser import parse_clause
 from acep.pattern.sql.clause_tree import RowsMode
 from acep.plan.ordered.ordered_plan import OrderedPlan, make_plan
-from acep.plan.ordered.row_references import LABEL, Navigation, RowAggregate
+from acep.plan.ordered.row_references import LABEL, NUMBER, Navigation, RowAggregate
 from acep.row_patterns.match_batch import MatchBatch
 from acep.row_patterns.references import ReferenceValues
 from acep.row_patterns.result_table import output_rows, result_table
@@ -90,7 +90,7 @@ def match_tables(plan: OrderedPlan, table: pa.Table) -> Iterator[pa.Table]:
     names = [variable for variable, _ in plan.states.labels]
     batches: Iterable[MatchBatch] = search_rows(plan, rows, ordered, evaluator) if len(rows) else ()
     for batch, unmatched in _with_unmatched(plan, rows, batches):
-        values = ReferenceValues(batch, ordered, names, [spelled[name] for name in names])
+        values = ReferenceValues(batch, ordered, names, [spelled[name] for name in names], dict(plan.mapped), evaluator)
         output = output_rows(plan, batch, unmatched)
         yield result_table(plan, table, rows.order, values, output, evaluator)
 
@@ -140,10 +140,11 @@ def _columns(plan: OrderedPlan, table: pa.Table, evaluator: Evaluator) -> dict[s
         elif isinstance(reference, RowAggregate) and reference.column is not None:
             names += [reference.column, *reference.arguments]
     computed = dict(plan.computed)
-    sources = [leaf.name for typed in computed.values() for leaf in _attributes(typed.expr)]
+    mapped = dict(plan.mapped)
+    sources = [leaf.name for typed in (*computed.values(), *mapped.values()) for leaf in _attributes(typed.expr)]
     columns: dict[str, Column] = {}
     for name in dict.fromkeys((*sources, *names)):
-        if name in computed or name == LABEL:
+        if name in computed or name in mapped or name in (LABEL, NUMBER):
             continue
         kind = plan.schema.kind(name)
         array = table.column(name) if name in table.schema.names else column_at(table, name)

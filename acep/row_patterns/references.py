@@ -9,11 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from acep.events.batch import Column
-from acep.plan.ordered.row_references import LABEL, MatchNumber, Navigation, RowAggregate, RowReference
+from acep.pattern import expressions as ex
+from acep.pattern.walk import leaves_of
+from acep.plan.decimals import Typed
+from acep.plan.ordered.row_references import LABEL, NUMBER, MatchNumber, Navigation, RowAggregate, RowReference
 from acep.plan.schema import Kind
 from acep.row_patterns.aggregates import aggregate_values
 from acep.row_patterns.match_batch import MatchBatch, MeasurePoints
-from acep.row_patterns.row_values import moved
+from acep.row_patterns.row_values import Evaluator, moved
 
 __all__ = ["ReferenceValues"]
 
@@ -29,6 +32,8 @@ class ReferenceValues:
     columns: Mapping[str, Column]
     names: Sequence[str]
     spelled: Sequence[str]
+    mapped: Mapping[str, Typed]
+    evaluator: Evaluator
 
     def column(self, reference: RowReference, points: MeasurePoints) -> Column:
         """Return the value of a reference at each point, of a kind that is computed with."""
@@ -84,13 +89,22 @@ class ReferenceValues:
         lows, highs, members = self.segments(reference.variables, points, reference.is_final)
         if reference.column is None:
             return Column(Kind.INT, highs - lows)
-        columns = [self._member_values(name, members) for name in (reference.column, *reference.arguments)]
+        columns = [self.member_values(name, members) for name in (reference.column, *reference.arguments)]
         return aggregate_values(reference, columns, lows, highs)
 
-    def _member_values(self, name: str, members: Ints) -> Column:
+    def member_values(self, name: str, members: Ints) -> Column:
+        """Return a column of mapped rows."""
+        batch = self.batch
         if name == LABEL:
-            return Column(Kind.STRING, self.batch.labels[members].astype(np.int64), None, list(self.spelled))
-        return self.columns[name].at(self.batch.rows[members])
+            return Column(Kind.STRING, batch.labels[members].astype(np.int64), None, list(self.spelled))
+        if name == NUMBER:
+            return Column(Kind.INT, batch.number[batch.match[members]])
+        if name not in self.mapped:
+            return self.columns[name].at(batch.rows[members])
+        typed = self.mapped[name]
+        names = [leaf.name for leaf in leaves_of(typed.expr) if isinstance(leaf, ex.Attribute)]
+        columns = {name: self.member_values(name, members) for name in names}
+        return self.evaluator.column(typed, columns, len(members))
 
     @staticmethod
     def _taken(values: Ints, places: Ints) -> Ints:

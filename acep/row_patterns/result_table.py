@@ -11,14 +11,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep.events.batch import Column
+from acep.events.columns import plain_type
 from acep.events.durations import duration_type
 from acep.events.fixed import decimal_type
+from acep.events.tables import InputSchema
 from acep.events.times import time_type
+from acep.pattern import expressions as ex
 from acep.pattern.sql.clause_tree import RowsMode
+from acep.pattern.walk import leaves_of
 from acep.plan.decimals import Typed
 from acep.plan.ordered.clause_leaves import reference_name
 from acep.plan.ordered.ordered_plan import OrderedPlan, PlannedMeasure
-from acep.plan.ordered.row_references import LABEL, Navigation, RowAggregate
+from acep.plan.ordered.row_columns import ROW
+from acep.plan.ordered.row_references import LABEL, NUMBER, MatchNumber, Navigation, RowAggregate
 from acep.plan.schema import Kind
 from acep.row_patterns.match_batch import MatchBatch, MeasurePoints
 from acep.row_patterns.references import ReferenceValues
@@ -121,7 +126,8 @@ def _measure(
         assert measure.typed is not None
         names = {reference_name(number): number for number in range(len(plan.references))}
         columns = _Lazy(names, column)
-        return arrow_values(evaluator.column(measure.typed, columns, len(points)), measure.typed, evaluator)
+        computed = evaluator.column(measure.typed, columns, len(points))
+        return arrow_values(computed, measure.typed, evaluator, is_zoned=_is_zoned(plan, measure.typed))
     reference = plan.references[measure.reference]
     if isinstance(reference, Navigation) and reference.column in plan.names:
         rows = values.rows(reference, points)
@@ -131,7 +137,36 @@ def _measure(
         return _lists(plan, reference, table, order, values, points, evaluator)
     typed = plan.reference_types[measure.reference]
     assert typed is not None
-    return arrow_values(column(measure.reference), typed, evaluator)
+    value = Typed(ex.Attribute(ROW, None, reference_name(measure.reference)), typed.kind)
+    array = arrow_values(column(measure.reference), typed, evaluator, is_zoned=_is_zoned(plan, value))
+    if isinstance(reference, RowAggregate) and reference.function in _CHOOSING and reference.column in plan.names:
+        source_type = plain_type(table.schema.field(reference.column).type)
+        return array if pa.types.is_null(source_type) else array.cast(source_type)
+    return array
+
+
+def _is_zoned(plan: OrderedPlan, typed: Typed) -> bool:
+    """Return whether a time is computed of one with a zone."""
+    assert isinstance(plan.schema, InputSchema)
+    zoned = {name for name, value_type in plan.schema.times if getattr(value_type, "tz", None) is not None}
+    computed = {**dict(plan.computed), **dict(plan.mapped)}
+    pending = [leaf.name for leaf in leaves_of(typed.expr) if isinstance(leaf, ex.Attribute)]
+    while pending:
+        name = pending.pop()
+        if name in zoned:
+            return True
+        if name.startswith("#") and name not in plan.names:
+            reference = plan.references[int(name[1:])]
+            pending += [] if isinstance(reference, MatchNumber) or reference.column is None else [reference.column]
+        elif name in computed:
+            pending += [leaf.name for leaf in leaves_of(computed[name].expr) if isinstance(leaf, ex.Attribute)]
+    return False
+
+
+_CHOOSING = ("min", "max", "any_value", "min_by", "max_by")
+"""The aggregates that give one of the values, unchanged."""
+
+_OF_MATCH = {LABEL: Typed(ex.Literal(""), "string"), NUMBER: Typed(ex.Literal(0), "int")}
 
 
 class _Lazy(Mapping[str, Column]):
@@ -167,14 +202,11 @@ def _lists(
     steps = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes) + np.repeat(lows, sizes)
     flat = members[steps]
     assert reference.column is not None
-    if reference.column == LABEL:
-        labels = values.batch.labels[flat].astype(np.int64)
-        inner: Any = pa.array([values.spelled[label] for label in labels.tolist()], pa.string())
-    elif reference.column in plan.names:
-        inner = table.column(reference.column).take(pa.array(order[values.batch.rows[flat]]))
+    computed = {**dict(plan.computed), **dict(plan.mapped), **_OF_MATCH}
+    if reference.column in plan.names:
+        inner: Any = table.column(reference.column).take(pa.array(order[values.batch.rows[flat]]))
     else:
-        typed = dict(plan.computed)[reference.column]
-        inner = arrow_values(values.columns[reference.column].at(values.batch.rows[flat]), typed, evaluator)
+        inner = arrow_values(values.member_values(reference.column, flat), computed[reference.column], evaluator)
     inner = inner.combine_chunks() if isinstance(inner, pa.ChunkedArray) else inner
     if reference.is_distinct:
         lists = [[*dict.fromkeys(v for v in inner[a:b].to_pylist() if v is not None)]
@@ -184,8 +216,8 @@ def _lists(
         pa.list_(inner.type))  # fmt: skip
 
 
-def arrow_values(column: Column, typed: Typed, evaluator: Evaluator) -> pa.Array:
-    """Return a computed column as an Arrow array of the type that its kind has."""
+def arrow_values(column: Column, typed: Typed, evaluator: Evaluator, *, is_zoned: bool = False) -> pa.Array:
+    """Return a computed column as an Arrow array of the type that its kind has; times with a zone in UTC."""
     null = None if column.valid is None else column.valid == 0
     kind = kind_of_typed(typed)
     if kind is Kind.NULL:
@@ -201,9 +233,11 @@ def arrow_values(column: Column, typed: Typed, evaluator: Evaluator) -> pa.Array
     if typed.kind in ("timestamp", "duration"):
         assert evaluator.tick_ns is not None
         ticks = column.values if column.kind is not Kind.FLOAT else np.rint(column.values)
-        ticks_of_rows = pa.array(ticks.astype(np.int64), mask=null)
-        arrow_type = time_type(evaluator.tick_ns) if typed.kind == "timestamp" else duration_type(evaluator.tick_ns)
-        return ticks_of_rows.cast(arrow_type)
+        whole_ticks = pa.array(ticks.astype(np.int64), mask=null)
+        if typed.kind == "duration":
+            return whole_ticks.cast(duration_type(evaluator.tick_ns))
+        unit = time_type(evaluator.tick_ns).unit
+        return whole_ticks.cast(pa.timestamp(unit, "UTC" if is_zoned else None))
     if kind is Kind.FLOAT or column.kind is Kind.FLOAT:
         return pa.array(column.values.astype(np.float64), mask=null)
     return pa.array(column.values.astype(np.int64), mask=null)

@@ -34,27 +34,37 @@ class _Group:
 
     kind: str
     opening: SqlToken
-    parts: list[list[RowPattern]] = field(default_factory=lambda: [[]])
+    items: list[list[list[RowPattern]]] = field(default_factory=lambda: [[[]]])  # alternatives of each item of PERMUTE
+
+    def add(self, pattern: RowPattern) -> None:
+        """Add a pattern behind those that it follows."""
+        self.items[-1][-1].append(pattern)
+
+    def separate(self, token: SqlToken) -> bool:
+        """Begin the next alternative, or the next item of PERMUTE, if the token separates them."""
+        if token.is_sign("|"):
+            self.items[-1].append([])
+        elif token.is_sign(",") and self.kind == "permute":
+            self.items.append([[]])
+        else:
+            return False
+        return True
 
     def close(self) -> RowPattern:
         """Return the pattern of the group, which ends."""
-        items = tuple(_concatenation(part) for part in self.parts)
+        patterns = tuple(self.alternation(ways) for ways in self.items)
         if self.kind == "permute":
-            if len(items) < 2:
+            if len(patterns) < 2:
                 raise error_at("PERMUTE needs at least two patterns", self.opening.span, code="query_syntax")
-            if any(not part for part in self.parts):
-                raise error_at("a pattern is missing in PERMUTE", self.opening.span, code="query_syntax")
-            return Permutation(items)
-        if len(items) > 1 and any(not part for part in self.parts):
-            raise error_at(
-                "an alternative is missing", self.opening.span, "an empty one is written ()", code="query_syntax"
-            )
-        inner = items[0] if len(items) == 1 else Alternation(items)
-        if self.kind == "{-":
-            if not self.parts[0] and len(items) == 1:
-                raise error_at("an exclusion needs a pattern", self.opening.span, code="query_syntax")
-            return Exclusion(inner)
-        return inner
+            return Permutation(patterns)
+        return Exclusion(patterns[0]) if self.kind == "{-" else patterns[0]
+
+    def alternation(self, ways: list[list[RowPattern]]) -> RowPattern:
+        """Return the pattern of alternatives, none of which is missing."""
+        if any(not way for way in ways):
+            raise error_at("a pattern is missing", self.opening.span, "an empty one is written ()",
+                           code="query_syntax")  # fmt: skip
+        return _concatenation(ways[0]) if len(ways) == 1 else Alternation(tuple(map(_concatenation, ways)))
 
 
 def parse_pattern(tokens: Sequence[SqlToken], start: int) -> tuple[RowPattern, int]:
@@ -87,9 +97,9 @@ def parse_pattern(tokens: Sequence[SqlToken], start: int) -> tuple[RowPattern, i
         elif token.kind in ("word", "name"):
             place = _quantify(RowVariable(token.value, token.span), tokens, place, group)
         elif token.is_sign("^", "$"):
-            group.parts[-1].append(Anchor(token.value == "^"))
-        elif _separates(token, group):
-            group.parts.append([])
+            place = _quantify(Anchor(token.value == "^"), tokens, place, group)
+        elif group.separate(token):
+            continue
         elif _closes(token, tokens[place], group):
             groups.pop()
             place += token.is_sign("-")
@@ -100,10 +110,6 @@ def parse_pattern(tokens: Sequence[SqlToken], start: int) -> tuple[RowPattern, i
         else:
             raise _misplaced(token, group)
     raise AssertionError  # the loop ends by closing the first group
-
-
-def _separates(token: SqlToken, group: _Group) -> bool:
-    return token.is_sign("," if group.kind == "permute" else "|")
 
 
 def _closes(token: SqlToken, following: SqlToken, group: _Group) -> bool:
@@ -150,10 +156,10 @@ def _quantify(item: RowPattern, tokens: Sequence[SqlToken], place: int, group: _
     elif token.is_sign("{") and not tokens[place + 1].is_sign("-"):
         low, high, place = _bounds(tokens, place)
     else:
-        group.parts[-1].append(item)
+        group.add(item)
         return place
     is_reluctant = tokens[place].is_sign("?")
-    group.parts[-1].append(Quantified(item, low, high, is_reluctant))
+    group.add(Quantified(item, low, high, is_reluctant))
     place += is_reluctant
     again = tokens[place]
     if again.is_sign("*", "+", "?") or (again.is_sign("{") and not tokens[place + 1].is_sign("-")):

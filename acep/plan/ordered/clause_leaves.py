@@ -8,10 +8,12 @@ from typing import Any
 
 from acep.errors import suggest
 from acep.pattern import expressions as ex
+from acep.pattern.evaluation import CASE
 from acep.pattern.expressions import Span, error_at
 from acep.pattern.sql.clause_tree import FINAL, RUNNING, SqlExpression
+from acep.pattern.walk import children, leaves_of, with_children
 from acep.plan.ordered.row_columns import ROW, ClauseColumns
-from acep.plan.ordered.row_references import LABEL, MatchNumber, Navigation, RowAggregate, RowReference
+from acep.plan.ordered.row_references import LABEL, NUMBER, MatchNumber, Navigation, RowAggregate, RowReference
 from acep.plan.ordered.sql_expressions import SqlConverter, place_of, refuse_other_parts
 
 __all__ = ["ClauseLeaves", "convert_key", "reference_name"]
@@ -90,6 +92,21 @@ class ClauseLeaves:
         raise error_at(f"`{name}` is not a variable of the pattern", span, hint, code="query_name")
 
 
+@dataclass(frozen=True)
+class _Argument:
+    """What a navigation or an aggregate computes of a row, the variables that its columns name (``None``: the universal
+    one), and whether it has columns at all."""
+
+    expr: ex.Expr
+    variables: frozenset[str] | None
+    has_columns: bool
+
+    @property
+    def reads_match(self) -> bool:
+        """Return whether it reads labels or the number of the match."""
+        return any(isinstance(leaf, ex.Attribute) and leaf.name in (LABEL, NUMBER) for leaf in leaves_of(self.expr))
+
+
 @dataclass
 class _Leaf:
     clause: ClauseLeaves
@@ -119,7 +136,7 @@ class _Leaf:
             return self.clause.add(MatchNumber(), span)
         if name == "CLASSIFIER":
             return self.navigation(Navigation(LABEL, self.classified(node)), span)
-        return self.navigation(self.step(node, name, False), span)
+        return self.stepped(node, name, False, span)
 
     def prefixed(self, node: Any, is_final: bool, span: Span) -> ex.Expr:
         """Resolve RUNNING or FINAL before a call."""
@@ -131,7 +148,7 @@ class _Leaf:
         if type(call).__name__ in _AGGREGATES:
             return self.aggregated(call, is_final, span)
         if name in ("FIRST", "LAST"):
-            return self.navigation(self.step(call, name, is_final), span)
+            return self.stepped(call, name, is_final, span)
         word = "FINAL" if is_final else "RUNNING"
         raise error_at(f"{word} stands before FIRST, LAST or an aggregate", span, code="query_invalid")
 
@@ -156,8 +173,8 @@ class _Leaf:
             return path, None
         return clause.columns.column_name(path, span), None
 
-    def step(self, node: Any, name: str, is_final: bool) -> Navigation:
-        """Resolve FIRST, LAST, PREV or NEXT."""
+    def step(self, node: Any, name: str, is_final: bool) -> tuple[_Argument, Navigation]:
+        """Resolve FIRST, LAST, PREV or NEXT: the argument, and the way to the row that it is computed of."""
         span = place_of(node, self.source)
         arguments = list(node.expressions)
         if len(arguments) not in (1, 2):
@@ -165,8 +182,8 @@ class _Leaf:
         default = 0 if name in ("FIRST", "LAST") else 1
         offset = default if len(arguments) == 1 else self.offset(arguments[1], name)
         if name in ("FIRST", "LAST"):
-            column, variables = self.argument(arguments[0], name)
-            return Navigation(column, variables, name == "FIRST", offset, 0, is_final)
+            argument = self.argument(arguments[0], name)
+            return argument, Navigation("", argument.variables, name == "FIRST", offset, 0, is_final)
         shift = -offset if name == "PREV" else offset
         inner, inner_final = arguments[0], False
         if _call_name(inner) in (RUNNING, FINAL):
@@ -179,9 +196,28 @@ class _Leaf:
                 raise error_at(f"{name} takes FIRST, LAST or an expression", span, code="query_invalid")
         inner_name = _call_name(inner)
         if inner_name in ("FIRST", "LAST"):
-            return replace(self.step(inner, inner_name, inner_final), shift=shift)
-        column, variables = self.argument(inner, name)
-        return Navigation(column, variables, shift=shift)
+            argument, navigation = self.step(inner, inner_name, inner_final)
+            return argument, replace(navigation, shift=shift)
+        argument = self.argument(inner, name)
+        return argument, Navigation("", argument.variables, shift=shift)
+
+    def stepped(self, node: Any, name: str, is_final: bool, span: Span) -> ex.Expr:
+        """Return the expression of FIRST, LAST, PREV or NEXT."""
+        argument, navigation = self.step(node, name, is_final)
+        if isinstance(argument.expr, ex.Attribute):
+            return self.navigation(replace(navigation, column=argument.expr.name), span)
+        if not argument.reads_match:
+            return self.navigation(replace(navigation, column=self.clause.columns.add(argument.expr)), span)
+        # Labels are not known of rows beforehand: the expression is computed where it is needed, if there is the row.
+        marker = self.clause.columns.add(ex.Literal(True))
+        exists = ex.IsNull(self.navigation(replace(navigation, column=marker), span), True, span)
+
+        def move(expr: ex.Expr) -> ex.Expr:
+            if isinstance(expr, ex.Attribute):
+                return self.navigation(replace(navigation, column=expr.name), span)
+            return with_children(expr, [move(part) for part in children(expr)])
+
+        return ex.Call(CASE, (exists, move(argument.expr), ex.Literal(None, span)), span)
 
     def offset(self, node: Any, name: str) -> int:
         text = str(node.this) if type(node).__name__ == "Literal" and not node.args.get("is_string") else ""
@@ -202,41 +238,34 @@ class _Leaf:
             raise error_at("CLASSIFIER takes at most a variable", span, code="query_syntax")
         return self.clause.variable_set(_column_path(arguments[0], self.source), span)
 
-    def argument(self, node: Any, called: str) -> tuple[str, frozenset[str] | None]:
-        """Resolve the argument of a navigation or an aggregate: an expression over one row. Return its column and the
-        variables that all of its columns name."""
+    def argument(self, node: Any, called: str) -> _Argument:
+        """Resolve the argument of a navigation or an aggregate: an expression over one row, whose columns all belong to
+        the same variables."""
         prefixes: list[frozenset[str] | None] = []
-        labels: list[Any] = []
 
         def leaf(part: Any) -> ex.Expr | None:
-            kind, name = type(part).__name__, _call_name(part)
+            kind, name, span = type(part).__name__, _call_name(part), place_of(part, self.source)
             if kind == "Column":
                 column, variables = self.column(part)
                 prefixes.append(variables)
-                return ex.Attribute(ROW, None, column, place_of(part, self.source))
+                return ex.Attribute(ROW, None, column, span)
             if name == "CLASSIFIER":
                 prefixes.append(self.classified(part))
-                labels.append(part)
-                return ex.Attribute(ROW, None, LABEL, place_of(part, self.source))
+                return ex.Attribute(ROW, None, LABEL, span)
+            if name == "MATCH_NUMBER" and called not in _NAVIGATION:
+                return ex.Attribute(ROW, None, NUMBER, span)
             if kind in _AGGREGATES or name is not None:
                 inner = name if name not in (None, RUNNING, FINAL) else "an aggregate"
-                raise error_at(f"{inner} cannot stand inside {called}", place_of(part, self.source), None,
-                               code="query_invalid")  # fmt: skip
+                raise error_at(f"{inner} cannot stand inside {called}", span, None, code="query_invalid")
             return None
 
         span = place_of(node, self.source)
         expr = SqlConverter(self.source, leaf).convert(node)
         if len(set(prefixes)) > 1:
             raise error_at(f"all columns inside {called} belong to one variable", span, None, code="query_invalid")
-        if not prefixes:
-            if called in _NAVIGATION:
-                raise error_at(f"{called} needs a column or CLASSIFIER()", span, code="query_invalid")
-            prefixes.append(None)
-        if labels and not isinstance(expr, ex.Attribute):
-            raise error_at(f"CLASSIFIER stands alone inside {called}", span, code="query_syntax")
-        if isinstance(expr, ex.Attribute) and expr.name == LABEL:
-            return LABEL, prefixes[0]
-        return self.clause.columns.add(expr), prefixes[0]
+        if not prefixes and called in _NAVIGATION:
+            raise error_at(f"{called} needs a column or CLASSIFIER()", span, code="query_invalid")
+        return _Argument(expr, prefixes[0] if prefixes else None, bool(prefixes))
 
     def aggregated(self, node: Any, is_final: bool, span: Span) -> ex.Expr:
         """Return the expression of an aggregate; an average is a sum divided by a count."""
@@ -276,14 +305,24 @@ class _Leaf:
             raise error_at(f"{function} needs an argument", span, code="query_syntax")
         if type(value).__name__ in ("Order", "Limit", "HavingMax"):
             raise error_at(f"ORDER BY inside {function} is not supported", span, code="query_syntax")
-        column, variables = self.argument(value, function)
-        arguments: tuple[str, ...] = ()
+        parts = [self.argument(value, function)]
         if function in ("max_by", "min_by"):
-            key_column, key_variables = self.argument(second, function)
-            if key_variables != variables:
-                raise error_at(f"all columns inside {function} belong to one variable", span, code="query_invalid")
-            arguments = (key_column,)
-        return RowAggregate(function, column, variables, is_distinct, is_final, arguments, texts)
+            parts.append(self.argument(second, function))
+        named = [part.variables for part in parts if part.has_columns]  # constants belong to any variable
+        if len(set(named)) > 1:
+            raise error_at(f"all columns inside {function} belong to one variable", span, code="query_invalid")
+        columns = [self.aggregated_column(part, function, span) for part in parts]
+        variables = named[0] if named else None
+        return RowAggregate(function, columns[0], variables, is_distinct, is_final, tuple(columns[1:]), texts)
+
+    def aggregated_column(self, argument: _Argument, function: str, span: Span) -> str:
+        """Return the column that an aggregate reads."""
+        if not argument.reads_match:
+            return self.clause.columns.add(argument.expr)
+        if self.defined is not None and not isinstance(argument.expr, ex.Attribute):
+            raise error_at(f"CLASSIFIER and MATCH_NUMBER stand alone inside {function} in DEFINE", span, None,
+                           code="query_syntax")  # fmt: skip
+        return self.clause.columns.add_mapped(argument.expr)
 
     def constant_text(self, node: Any) -> str:
         if node is None:

@@ -57,8 +57,8 @@ class Condition:
 class OrderedPlan:
     """The plan of a clause.
 
-    ``names`` are the columns of the table, ``computed`` those that are computed of a row, with their expressions, in an
-    order in which each needs only ``names``. ``width``: the window in ticks, or in units of the first key of ORDER BY.
+    ``names`` are the columns of the table, ``computed`` those that are computed of a row, ``mapped`` those of a mapped
+    row and its label. ``width``: the window in ticks, or in units of the first key of ORDER BY.
     ``skip_to``: the variables of SKIP TO. ``spelled``: the variables by folded names, as CLASSIFIER gives them.
     """
 
@@ -66,6 +66,7 @@ class OrderedPlan:
     names: tuple[str, ...]
     schema: Schema
     computed: tuple[tuple[str, Typed], ...]
+    mapped: tuple[tuple[str, Typed], ...]
     partition: tuple[str, ...]
     order: tuple[PlannedKey, ...]
     states: PatternStates
@@ -135,7 +136,8 @@ def _plan(clause: Clause, names: tuple[str, ...], schema: Schema) -> OrderedPlan
     if clause.skip.variable is not None:
         skip_to = leaves.variable_set(clause.skip.variable, clause.skip.span)
     plan = OrderedPlan(
-        clause, names, schema, tuple(columns.computed.items()), partition, order, compile_pattern(clause.pattern),
+        clause, names, schema, tuple(columns.computed.items()), tuple(columns.mapped.items()), partition, order,
+        compile_pattern(clause.pattern),
         conditions, tuple(leaves.references), types, measures, tuple(variables.items()), skip_to,
         _checked_window(clause, order, columns),
     )  # fmt: skip

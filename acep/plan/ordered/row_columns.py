@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from acep.errors import suggest
 from acep.pattern import expressions as ex
@@ -10,7 +10,8 @@ from acep.pattern.expressions import Span, error_at
 from acep.pattern.spelling import expression_text
 from acep.plan.decimals import Typed
 from acep.plan.kinds import resolve
-from acep.plan.schema import Schema
+from acep.plan.ordered.row_references import LABEL, NUMBER
+from acep.plan.schema import Kind, Schema
 
 __all__ = ["ROW", "ClauseColumns"]
 
@@ -20,13 +21,15 @@ ROW = "row"
 
 @dataclass
 class ClauseColumns:
-    """The columns of a table: ``names`` as it has them, and ``computed`` ones by the text of their expression.
+    """The columns of a table: ``names`` as it has them, and ``computed`` ones by the text of their expression. Those of
+    ``mapped`` read labels or the number of the match too, so that they are known of mapped rows alone.
 
     Names are the same whatever their case, as they are in Spark and DuckDB."""
 
     names: tuple[str, ...]
     schema: Schema
     computed: dict[str, Typed] = field(default_factory=dict)
+    mapped: dict[str, Typed] = field(default_factory=dict)
 
     def column_name(self, name: str, span: Span | None) -> str:
         """Return the column that a name means.
@@ -52,9 +55,20 @@ class ClauseColumns:
             self.computed[name] = resolve(expr, self.schema)
         return name
 
+    def add_mapped(self, expr: ex.Expr) -> str:
+        """Return the name of the column of an expression over a mapped row, its label and the number of the match."""
+        if isinstance(expr, ex.Attribute):
+            return expr.name
+        name = f"({expression_text(expr)})"
+        kinds = (*self.schema.kinds, (LABEL, Kind.STRING), (NUMBER, Kind.INT))
+        self.mapped[name] = resolve(expr, replace(self.schema, kinds=kinds))
+        return name
+
     def typed(self, name: str) -> Typed:
         """Return a column with its type; it is an attribute of one row."""
-        if name in self.computed:
-            typed = self.computed[name]
+        if name == NUMBER:
+            return Typed(ex.Attribute(ROW, None, name), "int")
+        if name in self.computed or name in self.mapped:
+            typed = self.computed[name] if name in self.computed else self.mapped[name]
             return Typed(ex.Attribute(ROW, None, name), typed.kind, typed.scale)
         return resolve(ex.Attribute(ROW, None, name), self.schema)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = ["LABEL", "MatchNumber", "Navigation", "RowAggregate", "RowReference"]
+__all__ = ["LABEL", "NUMBER", "MatchNumber", "Navigation", "RowAggregate", "RowReference"]
 
 LABEL = "classifier()"
 """The name of the column of labels: that of CLASSIFIER."""
+
+NUMBER = "match_number()"
+"""The name of the column of the numbers of matches."""
 
 
 @dataclass(frozen=True)
