@@ -7,6 +7,7 @@ from typing import Any
 from acep.errors import QueryError
 from acep.pattern.expressions import Span, error_at
 from acep.pattern.sql.clause_tree import SqlExpression
+from acep.pattern.sql.scanner import scan
 
 __all__ = ["parse_expression"]
 
@@ -31,7 +32,7 @@ def parse_expression(text: str, span: Span) -> SqlExpression:
     from acep.pattern.sql.row_dialect import RowPatternDialect
 
     try:
-        trees = RowPatternDialect().parse(part)
+        trees = RowPatternDialect().parse(_with_apart_exponents(part))
     except SqlglotError as error:
         raise _located(error, part, span) from None
     except RecursionError:
@@ -39,6 +40,21 @@ def parse_expression(text: str, span: Span) -> SqlExpression:
     if len(trees) != 1 or trees[0] is None:
         raise error_at("this is not one expression", span, code="query_syntax")
     return SqlExpression(trees[0], span)
+
+
+def _with_apart_exponents(part: str) -> str:
+    """Return an expression with a blank behind each number with an exponent: sqlglot reads `1e0-1` as one number.
+
+    >>> _with_apart_exponents("1e0-x || '1e0-1'")
+    "1e0 -x || '1e0-1'"
+    """
+    pieces: list[str] = []
+    begin = 0
+    for token in scan(part) if "e" in part.lower() else ():
+        if token.kind == "number" and "e" in token.value.lower() and part[token.end : token.end + 1] in ("-", "+"):
+            pieces.append(part[begin : token.end])
+            begin = token.end
+    return " ".join([*pieces, part[begin:]])
 
 
 def _check_depth(part: str, span: Span) -> None:

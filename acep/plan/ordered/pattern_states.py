@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import permutations
 
 from acep.errors import QueryError
 from acep.pattern.sql.clause_tree import (
@@ -161,46 +162,36 @@ class _StateBuilder:
         return empty, full
 
     def build_permutation(self, items: tuple[RowPattern, ...], empty: int, full: int, is_excluded: bool) -> int:
-        orders: dict[tuple[frozenset[int], int], int] = {}
-
-        def build_rest(remaining: frozenset[int], after: int) -> int:
-            """Return the state for the items left; ``after`` is where the match goes on if no row has been mapped."""
-            if not remaining:
-                return after
-            if (remaining, after) not in orders:
-                ways = []
-                for i in sorted(remaining):
-                    left = remaining - {i}
-                    ways.append(self.build(items[i], build_rest(left, after), build_rest(left, full), is_excluded))
-                orders[remaining, after] = self.prefer(ways)
-            return orders[remaining, after]
-
-        return build_rest(frozenset(range(len(items))), empty)
+        """Return the state of the alternation of all orders; the orders share the states of their ends."""
+        return self.prefer([self.build_row(order, empty, full, is_excluded)[0] for order in permutations(items)])
 
     def build_repeated(self, item: Quantified, empty: int, full: int, is_excluded: bool) -> int:
         body, is_reluctant, low, high = item.item, item.is_reluctant, item.low, item.high
         if not variables_of(body):  # it maps no rows: a second iteration changes nothing
             low, high = min(low, 1), 1
+        end_empty, end_full = empty, full
         if high is None:
             again = self.add(StateKind.SPLIT)  # where a row has been mapped before this iteration
             more = self.build(body, full, again, is_excluded)
             ways = (full, more) if is_reluctant else (more, full)
             self.states[again] = (int(StateKind.SPLIT), *ways)
-            first = again
-            if empty != full:
-                first = self.split(self.build(body, empty, again, is_excluded), empty, is_reluctant)
-            empty, full = first, again
+            if low == 0 and empty != full:
+                empty = self.split(self.build(body, empty, again, is_excluded), empty, is_reluctant)
+            else:
+                empty = again
+            full = again
         else:
-            end_empty, end_full = empty, full
             for _ in range(high - low):
                 more_full = self.build(body, end_full, full, is_excluded)
                 more_empty = more_full if end_empty == end_full else self.build(body, end_empty, full, is_excluded)
                 following = self.split(more_full, end_full, is_reluctant)
                 empty = following if end_empty == end_full else self.split(more_empty, end_empty, is_reluctant)
                 full = following
-        for _ in range(low):
-            both = self.build(body, full, full, is_excluded)
-            empty = both if empty == full else self.build(body, empty, full, is_excluded)
+        for iteration in range(low):
+            # The iteration that reaches the lower bound ends the loop, too, if it maps no row.
+            after_empty, after_full = (end_empty, end_full) if iteration == 0 else (empty, full)
+            both = self.build(body, after_full, full, is_excluded)
+            empty = both if after_empty == after_full else self.build(body, after_empty, full, is_excluded)
             full = both
         return empty
 
