@@ -18,6 +18,7 @@ from typing import Any
 
 from acep.pattern import expressions as ex
 from acep.pattern.casts import CASTS, TIMESTAMP_TEXT
+from acep.pattern.text_functions import TEXT_CALLS
 from acep.pattern.walk import leaves_of
 from acep.regular_expressions import REGEXP_LIKE, regexp_like
 
@@ -320,4 +321,5 @@ EXACT: dict[str, tuple[int, int, Callable[..., Any], bool]] = {
     CASE: (3, 10**6, _case, False),
     "decimal ceil": (2, 2, lambda x, places: -(-x // 10**places), True),
     **CASTS,
+    **{name: (call.required, len(call.arguments), call.run, True) for name, call in TEXT_CALLS.items()},
 }

@@ -14,6 +14,7 @@ from acep.pattern.evaluation import CASE, EXACT, FUNCTIONS, SAME_FUNCTIONS, TEXT
 from acep.pattern.functions import Function
 from acep.pattern.list_parts import list_part, text_name
 from acep.pattern.operands import CAST_HINTS, TIME_ARITHMETIC
+from acep.pattern.text_functions import TEXT_CALLS
 from acep.pattern.times import ns_of
 from acep.pattern.walk import attributes
 from acep.plan import decimals
@@ -449,6 +450,11 @@ def _call(expr: ex.Call, schema: Schema) -> Typed:
             if schema.kind(text) is Kind.STRING:
                 return Typed(replace(operand, name=text), "string")
         return _cast(expr, target, _resolve(operand, schema))
+    if (text_call := TEXT_CALLS.get(expr.name)) is not None:
+        resolved = [_resolve(arg, schema) for arg in expr.args]
+        for arg, kind in zip(resolved, text_call.arguments, strict=False):
+            _need(arg, (kind,), expr.name.removeprefix("sql "))
+        return Typed(replace(expr, args=tuple(arg.expr for arg in resolved)), text_call.result)
     if expr.name in EXACT:  # in an expression that was resolved before
         return Typed(expr, _OF_EXACT.get(expr.name, "int"))
     low, high, _, _ = FUNCTIONS[expr.name]

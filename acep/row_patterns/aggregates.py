@@ -126,7 +126,7 @@ def _in_python(reference: RowAggregate, columns: list[Column], lows: Ints, highs
     kind = columns[0].kind
     if reference.function == "count":
         kind = Kind.INT
-    elif reference.function in ("avg", "stddev", "stddev_pop", "variance", "variance_pop"):
+    elif reference.function in ("avg", "median", "stddev", "stddev_pop", "variance", "variance_pop"):
         kind = Kind.FLOAT
     elif reference.function == "string_agg":
         kind = Kind.STRING
@@ -175,6 +175,7 @@ _FUNCTIONS: dict[str, Callable[[list[Any], list[list[Any]], tuple[str, ...]], An
     "string_agg": lambda values, keys, texts: texts[0].join(_present(values)) if _present(values) else None,
     "stddev": lambda values, keys, texts: _spread(values, 1, True),
     "stddev_pop": lambda values, keys, texts: _spread(values, 0, True),
+    "median": lambda values, keys, texts: float(np.median(_present(values))) if _present(values) else None,
     "variance": lambda values, keys, texts: _spread(values, 1, False),
     "variance_pop": lambda values, keys, texts: _spread(values, 0, False),
 }

@@ -12,20 +12,13 @@ from acep.pattern.evaluation import CASE
 from acep.pattern.expressions import Span, error_at
 from acep.pattern.sql.clause_tree import FINAL, RUNNING, SqlExpression
 from acep.pattern.walk import children, leaves_of, with_children
+from acep.plan.ordered.aggregate_calls import IN_CONDITIONS, is_aggregate, read_aggregate
 from acep.plan.ordered.row_columns import ROW, ClauseColumns
 from acep.plan.ordered.row_references import LABEL, NUMBER, MatchNumber, Navigation, RowAggregate, RowReference
 from acep.plan.ordered.sql_expressions import SqlConverter, place_of, refuse_other_parts
 
 __all__ = ["ClauseLeaves", "convert_key", "reference_name"]
 
-# sqlglot's names of aggregates, and ours.
-_AGGREGATES = {
-    "Count": "count", "Sum": "sum", "Avg": "avg", "Min": "min", "Max": "max", "Stddev": "stddev",
-    "StddevSamp": "stddev", "StddevPop": "stddev_pop", "ArrayAgg": "array_agg", "GroupConcat": "string_agg",
-    "ArgMax": "max_by", "ArgMin": "min_by", "AnyValue": "any_value", "CountIf": "count_if", "LogicalOr": "bool_or",
-    "LogicalAnd": "bool_and", "Variance": "variance", "VariancePop": "variance_pop",
-}  # fmt: skip
-_IN_CONDITIONS = ("count", "sum", "avg", "min", "max")
 _NAVIGATION = ("FIRST", "LAST", "PREV", "NEXT")
 _CALLS = (*_NAVIGATION, "CLASSIFIER", "MATCH_NUMBER")
 MOST_OFFSET = 2**31 - 1
@@ -49,7 +42,7 @@ def convert_key(source: SqlExpression, columns: ClauseColumns) -> str:
         if type(node).__name__ == "Column":
             name = _column_path(node, source)
             return ex.Attribute(ROW, None, columns.column_name(name, place_of(node, source)))
-        if _call_name(node) is not None or type(node).__name__ in _AGGREGATES:
+        if _call_name(node) is not None or is_aggregate(node):
             raise error_at("a key is an expression over the columns of a row", source.span, code="query_invalid")
         return None
 
@@ -119,11 +112,11 @@ class _Leaf:
         if kind == "Column":
             column, variables = self.column(node)
             return self.navigation(Navigation(column, variables), span)
-        if kind in ("Window", "Filter", "WithinGroup", "IgnoreNulls", "RespectNulls", "Order"):
-            words = {"Window": "OVER", "Filter": "FILTER", "WithinGroup": "WITHIN GROUP", "Order": "ORDER BY"}
+        if kind in ("Window", "WithinGroup", "IgnoreNulls", "RespectNulls", "Order"):
+            words = {"Window": "OVER", "WithinGroup": "WITHIN GROUP", "Order": "ORDER BY"}
             raise error_at(f"{words.get(kind, 'IGNORE NULLS')} is not supported in a row pattern", span, None,
                            code="query_syntax")  # fmt: skip
-        if kind in _AGGREGATES:
+        if is_aggregate(node):
             return self.aggregated(node, False, span)
         name = _call_name(node)
         if name is None:
@@ -145,7 +138,7 @@ class _Leaf:
                            code="query_invalid")  # fmt: skip
         (call,) = node.expressions
         name = _call_name(call)
-        if type(call).__name__ in _AGGREGATES:
+        if is_aggregate(call):
             return self.aggregated(call, is_final, span)
         if name in ("FIRST", "LAST"):
             return self.stepped(call, name, is_final, span)
@@ -254,7 +247,7 @@ class _Leaf:
                 return ex.Attribute(ROW, None, LABEL, span)
             if name == "MATCH_NUMBER" and called not in _NAVIGATION:
                 return ex.Attribute(ROW, None, NUMBER, span)
-            if kind in _AGGREGATES or name is not None:
+            if is_aggregate(part) or name is not None:
                 inner = name if name not in (None, RUNNING, FINAL) else "an aggregate"
                 raise error_at(f"{inner} cannot stand inside {called}", span, None, code="query_invalid")
             return None
@@ -277,43 +270,30 @@ class _Leaf:
 
     def aggregate(self, node: Any, is_final: bool) -> RowAggregate:
         """Resolve an aggregate."""
-        function, span = _AGGREGATES[type(node).__name__], place_of(node, self.source)
-        if self.defined is not None and function not in _IN_CONDITIONS:
-            raise error_at(f"{function} is not supported in DEFINE", span, f"there are {', '.join(_IN_CONDITIONS)}",
+        call, span = read_aggregate(node, self.source), place_of(node, self.source)
+        function = call.function
+        if self.defined is not None and function not in IN_CONDITIONS:
+            raise error_at(f"{function} is not supported in DEFINE", span, f"there are {', '.join(IN_CONDITIONS)}",
                            code="query_syntax")  # fmt: skip
-        value, second = node.args.get("this"), node.args.get("expression")
-        names = ("this", "expression") if function in ("max_by", "min_by") else ("this",)
-        texts: tuple[str, ...] = ()
-        if function == "string_agg":
-            names = ("this", "separator")
-            texts = (self.constant_text(node.args.get("separator")),)
-        refuse_other_parts(node, names, self.source)
-        is_distinct = type(value).__name__ == "Distinct"
-        if is_distinct:
-            refuse_other_parts(value, ("expressions",), self.source)
-            if len(value.expressions) != 1:
-                raise error_at("DISTINCT takes one expression", span, code="query_syntax")
-            value = value.expressions[0]
-        if function == "count" and (value is None or type(value).__name__ == "Star"):
-            return RowAggregate("count", None, None, False, is_final)
-        if type(value).__name__ == "Column" and type(value.this).__name__ == "Star":
-            if function != "count" or is_distinct:
-                raise error_at(f"{function} of all columns has no meaning", span, code="query_invalid")
-            prefix = value.args["table"].this
-            return RowAggregate("count", None, self.clause.variable_set(prefix, span), False, is_final)
-        if value is None:
-            raise error_at(f"{function} needs an argument", span, code="query_syntax")
-        if type(value).__name__ in ("Order", "Limit", "HavingMax"):
-            raise error_at(f"ORDER BY inside {function} is not supported", span, code="query_syntax")
-        parts = [self.argument(value, function)]
-        if function in ("max_by", "min_by"):
-            parts.append(self.argument(second, function))
+        if call.rows is not None and call.condition is None:
+            rows = self.clause.variable_set(call.rows, span) if call.rows else None
+            return RowAggregate("count", None, rows, False, is_final)
+        parts = [self.argument(part, function) for part in (call.value, call.key) if part is not None]
         named = [part.variables for part in parts if part.has_columns]  # constants belong to any variable
+        if call.rows is not None:
+            parts = [_Argument(ex.Literal(1), None, False)]
+            named = [self.clause.variable_set(call.rows, span)] if call.rows else []
+        if call.condition is not None:
+            # All these aggregates leave out nulls.
+            condition = self.argument(call.condition, function)
+            named += [condition.variables] if condition.has_columns else []
+            value = ex.Call(CASE, (condition.expr, parts[0].expr, ex.Literal(None)), span)
+            parts[0] = _Argument(value, None, True)
         if len(set(named)) > 1:
             raise error_at(f"all columns inside {function} belong to one variable", span, code="query_invalid")
         columns = [self.aggregated_column(part, function, span) for part in parts]
         variables = named[0] if named else None
-        return RowAggregate(function, columns[0], variables, is_distinct, is_final, tuple(columns[1:]), texts)
+        return RowAggregate(function, columns[0], variables, call.is_distinct, is_final, tuple(columns[1:]), call.texts)
 
     def aggregated_column(self, argument: _Argument, function: str, span: Span) -> str:
         """Return the column that an aggregate reads."""
@@ -323,13 +303,6 @@ class _Leaf:
             raise error_at(f"CLASSIFIER and MATCH_NUMBER stand alone inside {function} in DEFINE", span, None,
                            code="query_syntax")  # fmt: skip
         return self.clause.columns.add_mapped(argument.expr)
-
-    def constant_text(self, node: Any) -> str:
-        if node is None:
-            return ","
-        if type(node).__name__ != "Literal" or not node.args.get("is_string"):
-            raise error_at("the separator is a constant text", place_of(node, self.source), code="query_syntax")
-        return str(node.this)
 
 
 def _call_name(node: Any) -> str | None:

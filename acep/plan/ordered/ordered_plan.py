@@ -20,7 +20,7 @@ from acep.plan.schema import Kind, Schema
 
 __all__ = ["Condition", "OrderedPlan", "PlannedKey", "PlannedMeasure", "make_plan"]
 
-_AS_FLOAT = ("avg", "stddev", "stddev_pop", "variance", "variance_pop")
+_AS_FLOAT = ("avg", "median", "stddev", "stddev_pop", "variance", "variance_pop")
 OPAQUE = "opaque"
 """The kind of a value that is given as it is, but not computed with."""
 

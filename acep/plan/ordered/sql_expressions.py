@@ -27,7 +27,7 @@ _JOINS = {"And": "and", "Or": "or"}
 # sqlglot's names of functions of one argument, and ours.
 _OF_ONE = {
     "Abs": "abs", "Sqrt": "sqrt", "Floor": "floor", "Ceil": "ceil", "Exp": "exp", "Ln": "ln", "Sign": "sign",
-    "Lower": "lower", "Upper": "upper", "Length": "length", "Trim": "trim", "Year": "year", "Month": "month",
+    "Lower": "lower", "Upper": "upper", "Length": "length", "Year": "year", "Month": "month",
     "Day": "day", "DayOfMonth": "day", "Hour": "hour", "Minute": "minute", "Second": "second",
 }  # fmt: skip
 _CASTS = {
@@ -38,6 +38,14 @@ _CASTS = {
 }
 _MOMENTS = ("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "TIMESTAMPLTZ", "DATETIME")
 _FIXED_UNITS = {"WEEK": 7 * 24 * 3600 * 10**9}
+# sqlglot's names of functions of texts, ours, and the parts that are their arguments.
+_OF_TEXTS = {
+    "Contains": ("sql contains", ("this", "expression")), "EndsWith": ("sql ends_with", ("this", "expression")),
+    "Left": ("sql left", ("this", "expression")), "Right": ("sql right", ("this", "expression")),
+    "Repeat": ("sql repeat", ("this", "times")), "Replace": ("sql replace", ("this", "expression", "replacement")),
+    "Reverse": ("sql reverse", ("this",)), "StartsWith": ("sql starts_with", ("this", "expression")),
+    "StrPosition": ("sql strpos", ("this", "substr")),
+}  # fmt: skip
 # Parts of sqlglot's nodes that say nothing about the meaning.
 _SILENT = {"big_int", "typed", "safe", "_type", "ignore_nulls", "coalesce", "copy"}
 
@@ -84,6 +92,10 @@ class SqlConverter:
         if kind in _OF_ONE:
             (argument,) = self.parts(node, "this")
             return ex.Call(_OF_ONE[kind], (self.convert(argument),), span)
+        if kind in _OF_TEXTS:
+            name, parts = _OF_TEXTS[kind]
+            arguments = [part for part in self.parts(node, *parts) if part is not None]
+            return ex.Call(name, tuple(self.convert(argument) for argument in arguments), span)
         method = getattr(self, f"_{kind.lower()}", None)
         if method is None:
             name = node.sql().split("(")[0][:40] if hasattr(node, "sql") else kind
@@ -269,6 +281,36 @@ class SqlConverter:
         parts = [part for part in self.parts(node, "this", "start", "length") if part is not None]
         return ex.Call("substring", tuple(self.convert(part) for part in parts), span)
 
+    def _trim(self, node: Any, span: Span) -> ex.Expr:
+        text, side = self.parts(node, "this", "position")
+        names = {"LEADING": "sql ltrim", "TRAILING": "sql rtrim", None: "sql trim", "BOTH": "sql trim"}
+        return ex.Call(names[None if side is None else str(side).upper()], (self.convert(text),), span)
+
+    def _pad(self, node: Any, span: Span) -> ex.Expr:
+        parts = self.parts(node, "this", "expression", "fill_pattern", "is_left")
+        name = "sql lpad" if parts[3] else "sql rpad"
+        return ex.Call(name, tuple(self.convert(part) for part in parts[:3] if part is not None), span)
+
+    def _concatws(self, node: Any, span: Span) -> ex.Expr:
+        separator, *values = self.parts(node, "expressions")[0]
+        if not values:
+            raise self.refuse(node, "CONCAT_WS without values")
+        between = self.convert(separator)
+        nothing = ex.Literal("", span)
+        # Each value that is not null comes with a separator before it; the first one is cut off.
+        parts: list[ex.Expr] = []
+        for value in values:
+            text = self.convert(value)
+            with_separator = ex.Call("concat", (between, text), span)
+            parts.append(ex.Call(CASE, (ex.IsNull(text, True, span), with_separator, nothing), span))
+        size = ex.Binary("+", ex.Call("length", (between,), span), ex.Literal(1, span), span)
+        return ex.Call("substring", (ex.Call("concat", tuple(parts), span), size), span)
+
+    def _trunc(self, node: Any, span: Span) -> ex.Expr:
+        value = self.convert(self.parts(node, "this")[0])
+        is_below = ex.Binary("<", value, ex.Literal(0, span), span)
+        return ex.Call(CASE, (is_below, ex.Call("ceil", (value,), span), ex.Call("floor", (value,), span)), span)
+
     def _regexplike(self, node: Any, span: Span) -> ex.Expr:
         parts = self.parts(node, "this", "expression")
         return ex.Call("regexp_like", tuple(self.convert(part) for part in parts), span)
@@ -308,6 +350,8 @@ class SqlConverter:
     def _anonymous(self, node: Any, span: Span) -> ex.Expr:
         name, arguments = self.parts(node, "this", "expressions")
         called = str(name).lower()
+        if called == "iff" and len(arguments or ()) == 3:
+            return ex.Call(CASE, tuple(self.convert(argument) for argument in arguments), span)
         if called not in FUNCTIONS:
             raise self.refuse(node, f"the function `{str(name)[:40]}`")
         return ex.Call(called, tuple(self.convert(argument) for argument in arguments or ()), span)

@@ -1,0 +1,64 @@
+"""Define functions of texts that SQL has and queries in SASE+ have not (docs/reference/sql.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["TEXT_CALLS", "TextCall"]
+
+MOST_TEXT = 1 << 20
+
+
+@dataclass(frozen=True)
+class TextCall:
+    """A function: the kinds of its arguments, of which those from ``required`` on may be missing, and of its result.
+    The result is null if an argument is."""
+
+    arguments: tuple[str, ...]
+    required: int
+    result: str
+    run: Callable[..., Any]
+
+
+def _pad_left(text: str, size: int, fill: str = " ") -> str | None:
+    return _padded(text, size, fill, True)
+
+
+def _pad_right(text: str, size: int, fill: str = " ") -> str | None:
+    return _padded(text, size, fill, False)
+
+
+def _padded(text: str, size: int, fill: str, is_left: bool) -> str | None:
+    if size > MOST_TEXT or (size > len(text) and not fill):
+        return None
+    missing = max(size, 0) - len(text)
+    if missing <= 0:
+        return text[: max(size, 0)]
+    padding = (fill * (missing // len(fill) + 1))[:missing]
+    return padding + text if is_left else text + padding
+
+
+def _repeat(text: str, times: int) -> str | None:
+    return None if len(text) * times > MOST_TEXT else text * max(times, 0)
+
+
+# The names have a blank, so that no query of SASE+ can call them.
+TEXT_CALLS: dict[str, TextCall] = {
+    "sql contains": TextCall(("string", "string"), 2, "bool", lambda text, part: part in text),
+    "sql ends_with": TextCall(("string", "string"), 2, "bool", str.endswith),
+    "sql left": TextCall(("string", "int"), 2, "string", lambda text, size: text[:size] if size else ""),
+    "sql lpad": TextCall(("string", "int", "string"), 2, "string", _pad_left),
+    "sql ltrim": TextCall(("string",), 1, "string", lambda text: text.lstrip(" ")),
+    "sql repeat": TextCall(("string", "int"), 2, "string", _repeat),
+    "sql replace": TextCall(("string", "string", "string"), 3, "string", str.replace),
+    "sql reverse": TextCall(("string",), 1, "string", lambda text: text[::-1]),
+    "sql right": TextCall(("string", "int"), 2, "string", lambda text, size: text[-size:] if size else ""),
+    "sql rpad": TextCall(("string", "int", "string"), 2, "string", _pad_right),
+    "sql rtrim": TextCall(("string",), 1, "string", lambda text: text.rstrip(" ")),
+    "sql starts_with": TextCall(("string", "string"), 2, "bool", str.startswith),
+    "sql trim": TextCall(("string",), 1, "string", lambda text: text.strip(" ")),
+    "sql strpos": TextCall(("string", "string"), 2, "int", lambda text, part: text.find(part) + 1),
+}
+"""The functions by their names in expressions."""

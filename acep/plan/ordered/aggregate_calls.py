@@ -1,0 +1,112 @@
+"""Read the calls of aggregates in sqlglot's trees: the function, its arguments, DISTINCT and FILTER."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from acep.pattern.expressions import error_at
+from acep.pattern.sql.clause_tree import SqlExpression
+from acep.plan.ordered.sql_expressions import place_of, refuse_other_parts
+
+__all__ = ["IN_CONDITIONS", "AggregateCall", "is_aggregate", "read_aggregate"]
+
+# sqlglot's names of aggregates, and ours.
+_NODES = {
+    "Count": "count", "Sum": "sum", "Avg": "avg", "Min": "min", "Max": "max", "Stddev": "stddev",
+    "StddevSamp": "stddev", "StddevPop": "stddev_pop", "ArrayAgg": "array_agg", "GroupConcat": "string_agg",
+    "ArgMax": "max_by", "ArgMin": "min_by", "AnyValue": "any_value", "CountIf": "count_if", "LogicalOr": "bool_or",
+    "LogicalAnd": "bool_and", "Variance": "variance", "VariancePop": "variance_pop", "Median": "median",
+    "List": "array_agg",
+}  # fmt: skip
+# Names of functions that sqlglot does not know.
+_NAMES = {"ARBITRARY": "any_value", "EVERY": "bool_and", "LISTAGG": "string_agg"}
+IN_CONDITIONS = ("count", "sum", "avg", "min", "max")
+"""The aggregates that DEFINE may have."""
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """A call of an aggregate. ``value`` and ``key`` are its arguments (``key``: the second one of max_by and min_by);
+    ``rows`` instead of a value: the variable of ``count(A.*)``, or an empty text for ``count(*)``. ``condition``: that
+    of FILTER. ``texts``: constants."""
+
+    function: str
+    value: Any | None
+    key: Any | None = None
+    rows: str | None = None
+    is_distinct: bool = False
+    condition: Any | None = None
+    texts: tuple[str, ...] = ()
+
+
+def is_aggregate(node: Any) -> bool:
+    """Return whether a node is a call of an aggregate, with FILTER or without."""
+    if type(node).__name__ == "Filter":
+        return is_aggregate(node.this)
+    return _function_of(node) is not None
+
+
+def _function_of(node: Any) -> str | None:
+    kind = type(node).__name__
+    return _NAMES.get(str(node.this).upper()) if kind == "Anonymous" else _NODES.get(kind)
+
+
+def read_aggregate(node: Any, source: SqlExpression) -> AggregateCall:
+    """Read a call. Raises :class:`QueryError` for parts that are not supported."""
+    span = place_of(node, source)
+    if type(node).__name__ == "Filter":
+        refuse_other_parts(node, ("this", "expression"), source)
+        call = read_aggregate(node.this, source)
+        if call.function == "array_agg":
+            raise error_at("FILTER of array_agg is not supported", span, code="query_syntax")
+        return replace(call, condition=node.expression.this)
+    function = _function_of(node)
+    assert function is not None
+    values = _arguments(node, function, source)
+    value = values[0] if values else None
+    is_distinct = type(value).__name__ == "Distinct"
+    if is_distinct:
+        refuse_other_parts(value, ("expressions",), source)
+        if len(value.expressions) != 1:  # type: ignore[union-attr]
+            raise error_at("DISTINCT takes one expression", span, code="query_syntax")
+        value = value.expressions[0]  # type: ignore[union-attr]
+    if any(type(part).__name__ in ("Order", "Limit", "HavingMax", "IgnoreNulls") for part in (value, *values)):
+        raise error_at(f"ORDER BY and the like inside {function} are not supported", span, code="query_syntax")
+    texts: tuple[str, ...] = ()
+    if function == "string_agg":
+        texts = (_constant_text(values[1], source) if len(values) > 1 else ",",)
+        values = values[:1]
+    if len(values) > (2 if function in ("max_by", "min_by") else 1):
+        raise error_at(f"{function} has too many arguments", span, code="query_syntax")
+    if function == "count" and (value is None or type(value).__name__ == "Star"):
+        return AggregateCall(function, None, rows="")
+    if type(value).__name__ == "Column" and type(value.this).__name__ == "Star":  # type: ignore[union-attr]
+        if function != "count" or is_distinct:
+            raise error_at(f"{function} of all columns has no meaning", span, code="query_invalid")
+        return AggregateCall(function, None, rows=value.args["table"].this)  # type: ignore[union-attr]
+    if value is None or (function in ("max_by", "min_by") and len(values) < 2):
+        raise error_at(f"{function} needs {'two arguments' if value is not None else 'an argument'}", span, None,
+                       code="query_syntax")  # fmt: skip
+    return AggregateCall(function, value, values[1] if len(values) > 1 else None, None, is_distinct, None, texts)
+
+
+def _arguments(node: Any, function: str, source: SqlExpression) -> list[Any]:
+    kind = type(node).__name__
+    if kind in ("Anonymous", "List"):
+        names: tuple[str, ...] = ("this", "expressions") if kind == "Anonymous" else ("expressions",)
+        refuse_other_parts(node, names, source)
+        return list(node.expressions)
+    names = ("this",)
+    if function in ("max_by", "min_by"):
+        names = ("this", "expression")
+    elif function == "string_agg":
+        names = ("this", "separator")
+    refuse_other_parts(node, names, source)
+    return [part for name in names if (part := node.args.get(name)) is not None]
+
+
+def _constant_text(node: Any, source: SqlExpression) -> str:
+    if type(node).__name__ != "Literal" or not node.args.get("is_string"):
+        raise error_at("the separator is a constant text", place_of(node, source), code="query_syntax")
+    return str(node.this)
