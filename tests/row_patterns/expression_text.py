@@ -90,10 +90,14 @@ class ExpressionWriter:
         return [*tokens, ")"]
 
     def case(self, branches: Sequence[tuple[Expression, Expression]], default: Expression | None) -> list[str]:
-        """Return the tokens of CASE."""
+        """Return the tokens of CASE; where all conditions compare one value, that may stand before them."""
+        compared = compared_value(branches)
+        is_simple = compared is not None and self.chance(0.6)
         tokens = self.words("CASE")
+        tokens += self.expression(compared) if compared is not None and is_simple else []
         for condition, result in branches:
-            tokens += [*self.words("WHEN"), *self.expression(condition)]
+            shown = condition.right if is_simple and isinstance(condition, x.Comparison) else condition
+            tokens += [*self.words("WHEN"), *self.expression(shown)]
             tokens += [*self.words("THEN"), *self.expression(result)]
         if default is not None:
             tokens += [*self.words("ELSE"), *self.expression(default)]
@@ -148,3 +152,13 @@ class ExpressionWriter:
         if value is None or isinstance(value, bool):
             return self.words({None: "NULL", True: "TRUE", False: "FALSE"}[value])
         return [str(value)]
+
+
+def compared_value(branches: Sequence[tuple[Expression, Expression]]) -> Expression | None:
+    """Return the value that all conditions of CASE compare with others for equality, None if they do not."""
+    values = set()
+    for condition, _ in branches:
+        if not isinstance(condition, x.Comparison) or condition.operator != "=":
+            return None
+        values.add(condition.left)
+    return values.pop() if len(values) == 1 else None

@@ -36,10 +36,14 @@ __all__ = ["PATTERN_CASES", "Matches", "letters"]
 Matches = list[tuple[int, str]]
 TRUE = x.Literal(True)
 PAST_LAST, NEXT = Skip(), Skip(tree.TO_NEXT)
-A_OR_B = {
-    "A": x.In(x.Column(None, "s"), (text("a"), text("b"))),
-    "B": x.In(x.Column(None, "s"), (text("a"), text("b"))),
-}
+
+
+def is_one_of(*choices: str) -> Expression:
+    """Return the condition that the letter of a row is one of these."""
+    return x.In(x.Column(None, "s"), tuple(map(text, choices)))
+
+
+A_OR_B = {"A": is_one_of("a", "b"), "B": is_one_of("a", "b")}
 
 
 def letters(
@@ -116,7 +120,7 @@ PATTERN_CASES = [
         seq(times(alt("A", EMPTY, "B"), 1, 2), "C"),
         "bxc",
         [(1, "BAC")],
-        {"A": eq("s", text("x")), "C": x.In(x.Column(None, "s"), (text("x"), text("c")))},
+        {"A": eq("s", text("x")), "C": is_one_of("x", "c")},
     ),
     letters("twice or more, then another", seq(times(opt("A"), 2, None), "B"), "bab", [(1, "B"), (2, "AB")]),
     letters("anchor at the start", seq("^", "A"), "aa", [(1, "A")]),
@@ -130,6 +134,9 @@ PATTERN_CASES = [
     letters("permute", permute("A", "B", "C"), "cabbca", [(1, "CAB"), (4, "BCA")]),
     letters("permute prefers the order of its arguments", permute("B", "A"), "ab", [(1, "BA")], A_OR_B),
     letters("permute as in a dictionary", permute("A", "B", "C"), "xcx", [(1, "ACB")], {"A": TRUE, "B": TRUE}),
+    letters("permute prefers an order to longer loops", permute(plus("A"), "B", "C"), "axcb", [(1, "ABC")],
+            {"A": is_one_of("a", "x"), "B": is_one_of("x", "b")}),
+    letters("permute of alternatives", permute(alt("A", "B"), "C"), "cabc", [(1, "CA"), (3, "BC")]),
     letters("permute of patterns", permute(plus("A"), seq("B", "C")), "bcaabc", [(1, "BCAA")]),
     letters("permute of what may be nothing", permute(opt("A"), "B"), "bab", [(1, "B"), (2, "AB")]),
     letters("undefined variables hold on null", seq("A", plus("Z")), "a--", [(1, "AZZ")]),

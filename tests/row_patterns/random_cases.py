@@ -17,25 +17,16 @@ from tests.row_patterns.enumerate import Answer, RowPatternError, TooManyStepsEr
 from tests.row_patterns.evaluate import Row
 from tests.row_patterns.expressions import COLUMN_KINDS, Expression
 from tests.row_patterns.random_expressions import ExpressionSource
+from tests.row_patterns.random_patterns import Patterns
+from tests.row_patterns.random_tables import random_table
 from tests.row_patterns.text_of import text_of
 
 __all__ = ["Case", "random_case"]
 
-MAX_STEPS = 3_000
+MAX_STEPS, MAX_STEPS_OF_LONG_CASE = 3_000, 30_000
+N_ROWS = (0, 1, 2, 4, 6, 8, 10, 12, 14, 14)
+N_ROWS_OF_LONG_CASE = (200, 256, 257, 300, 520)
 NAMES = ("A", "B", "C", "D")
-SHORT_QUANTIFIERS = ((0, None), (1, None), (0, 1))
-QUANTIFIERS = (
-    *SHORT_QUANTIFIERS,
-    *SHORT_QUANTIFIERS,
-    (1, 1),
-    (2, 2),
-    (0, 2),
-    (1, 2),
-    (2, 3),
-    (0, 3),
-    (2, None),
-    (3, None),
-)
 ORDERS = (
     *((tree.OrderKey("ts"),) for _ in range(8)),
     (tree.OrderKey("ts"), tree.OrderKey("x", nulls_first=True)),
@@ -43,6 +34,7 @@ ORDERS = (
     (tree.OrderKey("ts", is_descending=True),),
     (tree.OrderKey("s", nulls_first=True), tree.OrderKey("ts", is_descending=True)),
     (tree.OrderKey("x"),),
+    (tree.OrderKey("k"), tree.OrderKey("ts")),
     (tree.OrderKey("y", is_descending=True),),
     (),
 )
@@ -76,17 +68,18 @@ class Case:
         return f"# seed {self.seed}\ntext = {self.text!r}\n{table}"
 
 
-def random_case(seed: int) -> Case:
-    """Return the case of a seed."""
+def random_case(seed: int, is_long: bool = False) -> Case:
+    """Return the case of a seed; a long one has hundreds of rows."""
+    max_steps = MAX_STEPS_OF_LONG_CASE if is_long else MAX_STEPS
     for attempt in count():
         rng = Random(f"{seed}/{attempt}")  # one of its own for each attempt
-        columns, rows = random_table(rng)
+        columns, rows = random_table(rng, rng.choice(N_ROWS_OF_LONG_CASE if is_long else N_ROWS))
         unit = rng.choice(("SECOND", "MINUTE")) if rng.random() < 0.15 else None
         clause = random_clause(rng, unit)
         answer: Answer | str
         try:
-            answer = recognize(clause, rows, columns, MAX_STEPS)
-        except TooManyStepsError:
+            answer = recognize(clause, rows, columns, max_steps)
+        except (TooManyStepsError, RecursionError):
             continue
         except RowPatternError as error:
             answer = error.kind
@@ -104,30 +97,6 @@ def share_of(answer: Answer | str) -> float:
     return 0.2 if any(partition.matches for partition in answer.partitions) else 0.08
 
 
-def random_table(rng: Random) -> tuple[tuple[str, ...], tuple[Row, ...]]:
-    """Return the names of a table's columns, and its rows."""
-    columns = tuple(rng.sample(list(COLUMN_KINDS), len(COLUMN_KINDS))) if rng.random() < 0.3 else tuple(COLUMN_KINDS)
-    n_rows, ts = rng.choice((0, 1, 2, 4, 6, 8, 10, 12, 14, 14)), rng.choice((0, 0, -3))
-    step = rng.choice(((0, 1, 1, 2), (0, 0, 1), (1, 2, 3), (1,)))
-    keys = rng.choice((("p", "q"), ("p", "p", None), ("p", "q", None)))
-    has_nulls = rng.random() < 0.7
-    nulls = (None,) if has_nulls else ()
-    rows = []
-    for _ in range(n_rows):
-        ts += rng.choice(step)
-        values = {
-            "k": rng.choice(keys),
-            "ts": ts,
-            "x": rng.choice((0, 1, 1, 2, 2, 3, *nulls)),
-            "y": rng.choice((0.0, 0.5, 0.5, 1.0, 1.5, *nulls)),
-            "s": rng.choice(("a", "a", "b", "b", "c", *nulls)),
-        }
-        rows.append({name: values[name] for name in columns})
-    if rng.random() < 0.3:
-        rng.shuffle(rows)
-    return columns, tuple(rows)
-
-
 def random_clause(rng: Random, unit: str | None) -> tree.Clause:
     """Return a clause over the columns of a random table; with a unit ``ts`` stands for times."""
     rows = rng.choice((tree.ONE_ROW, tree.ONE_ROW, tree.ONE_ROW, *tree.ALL_ROWS, *tree.ALL_ROWS))
@@ -136,66 +105,20 @@ def random_clause(rng: Random, unit: str | None) -> tree.Clause:
     variables = tree.variables_of(pattern)
     subsets = tuple(random_subsets(rng, variables))
     readable = (*variables, *(subset.name for subset in subsets))
-    order = rng.choice(ORDERS)
+    order, partition = rng.choice(ORDERS), rng.choice(PARTITIONS)
+    n_measures = rng.choice((1, 1, 2, 2, 2, 3, 3, 4, 4)) if rng.random() < 0.95 or not partition else 0
     may_limit = bool(order) and order[0] == tree.OrderKey("ts")
     return tree.Clause(
         pattern=pattern,
         definitions=tuple(random_definitions(ExpressionSource(rng, readable, False, unit is not None), variables)),
-        measures=tuple(random_measures(ExpressionSource(rng, readable, True, unit is not None))),
-        partition=rng.choice(PARTITIONS),
+        measures=tuple(random_measures(ExpressionSource(rng, readable, True, unit is not None), n_measures)),
+        partition=partition,
         order=order,
         rows=rows,
         skip=random_skip(rng, readable),
         subsets=subsets,
         within=tree.Within(rng.choice((0, 1, 2, 3, 4, 6)), unit) if may_limit and rng.random() < 0.2 else None,
     )
-
-
-@dataclass
-class Patterns:
-    """Draws patterns over variables."""
-
-    rng: Random
-    names: tuple[str, ...]
-    may_exclude: bool
-
-    def draw_all(self) -> tree.Pattern:
-        """Draw a pattern that has a variable."""
-        while True:
-            n_items = self.rng.choice((1, 2, 2, 3))
-            items = [self.draw(2) for _ in range(n_items)]
-            items = [tree.Anchor(True)] * (self.rng.random() < 0.05) + items
-            items += [tree.Anchor(False)] * (self.rng.random() < 0.05)
-            pattern = items[0] if len(items) == 1 else tree.Concatenation(tuple(items))
-            if tree.variables_of(pattern):
-                return pattern
-
-    def draw(self, depth: int) -> tree.Pattern:
-        """Draw a pattern of at most so many levels."""
-        draw = self.rng.random()
-        if depth == 0 or draw < 0.3:
-            return self.leaf()
-        if draw < 0.62:
-            low, high = self.rng.choice(QUANTIFIERS)
-            return tree.Quantified(self.draw(depth - 1), low, high, self.rng.random() < 0.3)
-        if draw < 0.72 and self.may_exclude:
-            self.may_exclude = False  # not one in another
-            item = self.draw(depth - 1)
-            self.may_exclude = True
-            return tree.Exclusion(item)
-        items = tuple(self.draw(depth - 1) for _ in range(self.rng.choice((2, 2, 3))))
-        if draw < 0.78:
-            return tree.Permute(items)
-        return tree.Alternation(items) if draw < 0.9 else tree.Concatenation(items)
-
-    def leaf(self) -> tree.Pattern:
-        """Draw a variable, or now and then the empty pattern or an anchor."""
-        draw = self.rng.random()
-        if draw < 0.05:
-            return tree.Empty()
-        if draw < 0.07:
-            return tree.Anchor(self.rng.random() < 0.5)
-        return tree.Variable(self.rng.choice(self.names))
 
 
 def random_subsets(rng: Random, variables: tuple[str, ...]) -> Iterator[tree.Subset]:
@@ -234,11 +157,11 @@ def random_definition(source: ExpressionSource, name: str) -> Expression:
     return condition
 
 
-def random_measures(source: ExpressionSource) -> Iterator[tree.Measure]:
-    """Yield one to four measures."""
+def random_measures(source: ExpressionSource, n_measures: int) -> Iterator[tree.Measure]:
+    """Yield so many measures."""
     rng = source.rng
     usual = (x.Classifier(), x.MatchNumber(), x.Aggregate("count", x.Rows()), x.Logical("FIRST", x.Column(None, "ts")))
-    for i in range(rng.choice((1, 2, 3, 4))):
+    for i in range(n_measures):
         if rng.random() < 0.25:
             yield tree.Measure(rng.choice(usual), f"m{i + 1}")
         else:

@@ -142,10 +142,22 @@ class ExpressionSource:
             if self.chance(0.2):
                 operands.insert(self.rng.randrange(3), x.Literal(None))
             return x.Coalesce(tuple(operands))
+        if self.chance(0.3):
+            return self.simple_case(kind, depth, scope)
         n_branches = self.rng.choice((1, 1, 2))
         branches = [(self.condition(depth - 1, scope), self.draw(kind, depth - 1, scope)) for _ in range(n_branches)]
         default = self.rng.choice((None, x.Literal(None), self.operand(kind, depth - 1, scope)))
         return x.Case(tuple(branches), default)
+
+    def simple_case(self, kind: str, depth: int, scope: Scope) -> Expression:
+        """Draw a CASE that compares one value with constants."""
+        compared_kind = self.rng.choice(KINDS)
+        compared = self.draw(compared_kind, depth - 1, scope)
+        constants = [x.Literal(self.rng.choice(LITERALS[compared_kind])) for _ in range(self.rng.choice((1, 2)))]
+        branches = [
+            (x.Comparison("=", compared, constant), self.draw(kind, depth - 1, scope)) for constant in constants
+        ]
+        return x.Case(tuple(branches), self.rng.choice((None, self.draw(kind, depth - 1, scope))))
 
     def operand(self, kind: str, depth: int, scope: Scope) -> Expression:
         """Draw a value that may stand beside one of a kind: a float beside integers, too."""
