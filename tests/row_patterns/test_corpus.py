@@ -83,8 +83,9 @@ def is_same_cell(cell: str, expected_cell: str) -> bool:
         return False
 
 
+@pytest.mark.usefixtures("engine")
 @params(GOOD)
-def test_result(case: Case, engine: str) -> None:
+def test_result(case: Case) -> None:
     compare(case, result_of(case))
 
 
@@ -112,16 +113,18 @@ def column_name(source: Any) -> str | None:
 SHUFFLED = [*shuffled_cases()]
 
 
+@pytest.mark.usefixtures("engine")
 @params(SHUFFLED)
-def test_result_of_shuffled_rows(case: Case, engine: str) -> None:
+def test_result_of_shuffled_rows(case: Case) -> None:
     """The order of the table does not matter where the keys decide."""
     places = [*range(case.table.num_rows)]
     for order in (places[::-1], random.Random(case.id).sample(places, len(places))):
         compare(case, result_of(case, {"t": case.table.take(pa.array(order, pa.int64()))}))
 
 
+@pytest.mark.usefixtures("engine")
 @params(SHORT)
-def test_one_row_per_match(case: Case, engine: str) -> None:
+def test_one_row_per_match(case: Case) -> None:
     """The matches are the same where each gives one row, which has its size, its start and its last variable."""
     assert case.pattern is not None
     measures = "MATCH_NUMBER() AS number, COUNT(*) AS size, FIRST(i) AS start, CLASSIFIER() AS variable"
@@ -139,8 +142,9 @@ def test_one_row_per_match(case: Case, engine: str) -> None:
     ]
 
 
+@pytest.mark.usefixtures("engine")
 @params(BAD)
-def test_refusal(case: Case, engine: str) -> None:
+def test_refusal(case: Case) -> None:
     expected = case.error
     assert expected is not None
     with pytest.raises(AcepError) as caught:

@@ -19,8 +19,8 @@ What is asked, one of:
 ``clause``, ``sql``
     The text. A statement finds its tables by their names; letters and values are called ``t`` there.
 ``pattern``
-    For letters and values alone: the pattern of a clause that is written by itself (:func:`short_clause`). A variable is
-    one capital letter. Over letters, each from A to W has the condition that the row has its letter; from X on a
+    For letters and values alone: the pattern of a clause that is written by itself (:func:`short_clause`). A variable
+    is one capital letter. Over letters, each from A to W has the condition that the row has its letter; from X on a
     variable takes any row, and so do all over values. ``define`` gives other conditions, ``subset``, ``skip`` and
     ``within`` the other parts.
 
@@ -53,9 +53,11 @@ __all__ = ["FOLDER", "Case", "CorpusError", "ExpectedError", "cell_text", "load_
 
 FOLDER = Path(__file__).parent
 
-CASE_KEYS = set(
-    "name ruling rows values table clause sql pattern define subset skip within matches expected error".split()
-)
+ROW_KEYS = {"rows", "values", "table"}
+TEXT_KEYS = {"clause", "sql", "pattern"}
+PART_KEYS = {"define", "subset", "skip", "within"}
+ANSWER_KEYS = {"matches", "expected", "error"}
+CASE_KEYS = {"name", "ruling"} | ROW_KEYS | TEXT_KEYS | PART_KEYS | ANSWER_KEYS
 ERROR_KEYS = {"message", "at", "code", "is_data"}
 KINDS = {
     "int": pa.int64(),
@@ -147,13 +149,12 @@ def _cases_of_file(path: Path, shared: Mapping[str, Any]) -> list[Case]:
 def _case(file: str, raw: dict[str, Any], tables: Mapping[str, Any]) -> Case:
     where = f"{file}:{raw.get('name', '?')}"
     _check_keys(where, raw, CASE_KEYS)
-    for names in (("name",), ("ruling",), ("rows", "values", "table"), ("clause", "sql", "pattern"),
-                  ("matches", "expected", "error")):  # fmt: skip
-        if len(set(names) & set(raw)) != 1:
-            raise CorpusError(f"{where}: one of {', '.join(names)} is needed")
+    for keys in ({"name"}, {"ruling"}, ROW_KEYS, TEXT_KEYS, ANSWER_KEYS):
+        if len(keys & set(raw)) != 1:
+            raise CorpusError(f"{where}: one of {', '.join(sorted(keys))} is needed")
     if "matches" in raw and "pattern" not in raw:
         raise CorpusError(f"{where}: `matches` belong to a `pattern`")
-    if "pattern" not in raw and {"define", "subset", "skip", "within"} & set(raw):
+    if "pattern" not in raw and PART_KEYS & set(raw):
         raise CorpusError(f"{where}: the parts of a clause stand in its text")
     text = raw.get("clause") or raw.get("sql") or short_clause(raw)
     return Case(
