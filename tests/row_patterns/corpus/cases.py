@@ -222,7 +222,8 @@ def _tables(where: str, raw: Mapping[str, Any], tables: Mapping[str, Any]) -> di
     if "rows" in raw:
         return {"t": _letters(raw["rows"])}
     if "values" in raw:
-        numbers = _column(where, "x", raw["values"].split(), None)
+        cells = raw["values"].split()
+        numbers = _column(where, "x", cells, "int" if set(cells) == {"-"} else None)
         return {"t": pa.table({"i": pa.array(range(1, len(numbers) + 1), pa.int64()), "x": numbers})}
     names = [raw["table"]] if isinstance(raw["table"], str) else raw["table"]
     if unknown := [name for name in names if name not in tables]:
