@@ -62,12 +62,12 @@ def contents(
     columns: Sequence[Words],
 ) -> Words: ...
 
-# The preferred matches of a row pattern in sorted rows, as MATCH_RECOGNIZE has them. States are (operation, a, b): 0 a row
-# of label b, then a; 1 a is preferred to b; 2 a; 3 a before the first row of a partition; 4 a after its last row; 5 accept.
-# References are (kind, set, offset, shift, column, type), of kind 0 the current row; 1 FIRST, 2 LAST; 3 the number of rows,
-# 4 of those that are not null; 5 sum, 6 least, 7 greatest; 8 the number of the match; 9 and 10 as 1 and 2, of a column with
-# a value for each label. `live`: by state, the references that conditions read from there on. `skip`: 0 past the last row, 1
-# to the next row, 2 to the first and 3 to the last row of a set.
+# The preferred matches of a row pattern in sorted rows, as MATCH_RECOGNIZE has them. States are (operation, a, b): 0 a
+# row of label b, then a; 1 a is preferred to b; 2 a; 3 a before the first row of a partition; 4 a after its last row; 5
+# accept. References are (kind, set, offset, shift, column, type), of kind 0 the current row; 1 FIRST, 2 LAST; 3 the
+# number of rows, 4 of those that are not null; 5 sum, 6 least, 7 greatest; 8 the number of the match; 9 and 10 as 1 and
+# 2, of a column with a value for each label. `live`: by state, the references that conditions read from there on.
+# `skip`: 0 past the last row, 1 to the next row, 2 to the first and 3 to the last row of a set.
 class OrderedSearch:
     def __init__(
         self,
@@ -91,8 +91,8 @@ class OrderedSearch:
         width: int,  # the longest time from the first row of a match to its last
     ) -> None: ...
     # The next matches of about so many rows, None after the last: partition, number in the partition from 1, first row,
-    # offsets into the labels, labels of the rows. ValueError("unbound" or "first row", partition, first row): there is no
-    # row to skip to. After an error, `start` must come first.
+    # offsets into the labels, labels of the rows. ValueError("unbound" or "first row", partition, first row): there is
+    # no row to skip to. After an error, `start` must come first.
     def take(self, rows: int) -> tuple[Words, Words, Words, Words, NDArray[np.uint16]] | None: ...
     def counts(self) -> dict[str, int]: ...  # steps (rows tried), conditions (evaluated), failures (remembered), bytes
 

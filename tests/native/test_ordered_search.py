@@ -37,5 +37,5 @@ def test_random_cases_as_the_slow_search(seed: int) -> None:
         texts = native.Texts()
         search = search_of(native, texts, native_case, rng.choice((0, 700, 1 << 24)))
         for _ in range(rng.choice((1, 1, 2))):
-            start(native, texts, search, native_case)
+            start(texts, search, native_case)
             assert native_matches(search, rng.choice((1, 3, 100))) == wanted, (seed, number, case)
