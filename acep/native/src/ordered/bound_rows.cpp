@@ -10,12 +10,9 @@ namespace acep {
 
 namespace {
 
-constexpr int64_t null_word = 0;
-constexpr uint8_t null_byte = 0;
-constexpr Leaf null_leaf{&null_word, &null_byte, 0};
 constexpr uint8_t valid_byte = 1;
 
-Leaf leaf_of(const Scratch::Cell& cell) { return {&cell.word, cell.valid ? &valid_byte : &null_byte, 0}; }
+Leaf leaf_of(const Scratch::Cell& cell) { return {&cell.word, cell.valid ? &valid_byte : null_leaf.valid, 0}; }
 
 int64_t signed_of(size_t number) { return static_cast<int64_t>(number); }
 

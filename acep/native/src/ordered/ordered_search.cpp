@@ -15,7 +15,8 @@ OrderedSearch::OrderedSearch(OrderedPattern pattern)
     : pattern_(std::move(pattern)),
       reachable_(pattern_.graph),
       bound_(pattern_.references, pattern_.sets, pattern_.graph.labels()),
-      conditions_(pattern_.conditions, pattern_.graph.labels()) {
+      conditions_(pattern_.conditions, pattern_.graph.labels()),
+      pass_(pattern_.graph, reachable_.masks(), pattern_.sets, conditions_, pattern_.references) {
     check();
     find_remembered();
 }
@@ -84,6 +85,8 @@ void OrderedSearch::enter_partition(Polling& polling) {
     rows_ = input_.offsets[partition_ + 1] - begin_;
     const size_t half = pattern_.memory / 2;
     reachable_.start(input_.local, begin_, rows_, half, polling);
+    passing_ = pass_.usable() && (pass_.conditional() || input_.times != nullptr) &&
+               pass_.enter(input_.view, input_.local, begin_, rows_, half);
     failures_.start(half);
     start_ = window_ = 0;
     number_ = 0;
@@ -117,7 +120,7 @@ bool OrderedSearch::next(Polling& polling) {
         start_ = reachable_.next_start(start_);
         if (start_ == rows_) return false;
         move_window();
-        if (search_from(start_, polling)) {
+        if (find(start_, polling)) {
             ++number_;
             if (numbered_) failures_.clear();
             failures_.forget_way();
@@ -145,8 +148,13 @@ void OrderedSearch::move_window() {
     while (window_ < rows_ && times[window_] <= last) ++window_;
 }
 
-bool OrderedSearch::search_from(size_t start, Polling& polling) {
+bool OrderedSearch::find(size_t start, Polling& polling) {
     bound_.begin(input_.view, begin_, begin_ + rows_, begin_ + start, number_ + 1);
+    if (!passing_) return search_from(start, polling);
+    return pass_.find(start, window_, reachable_, bound_, conditions_, polling);
+}
+
+bool OrderedSearch::search_from(size_t start, Polling& polling) {
     choices_.clear();
     failures_.go_back(0);
     size_t position = start;
@@ -224,9 +232,9 @@ size_t OrderedSearch::skipped() const {
 }
 
 OrderedSearch::Counts OrderedSearch::counts() const {
-    const size_t bytes = reachable_.bytes() + failures_.bytes() + bound_.bytes() +
+    const size_t bytes = reachable_.bytes() + failures_.bytes() + pass_.bytes() + bound_.bytes() +
                          choices_.capacity() * sizeof(Choice) + key_.capacity() * sizeof(int64_t);
-    return {steps_, conditions_.evaluated(), failures_.added(), bytes};
+    return {steps_ + pass_.rows_met(), conditions_.evaluated(), failures_.added(), bytes};
 }
 
 }  // namespace acep

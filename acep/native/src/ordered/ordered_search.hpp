@@ -16,6 +16,7 @@
 #include "ordered/polling.hpp"
 #include "ordered/reachable.hpp"
 #include "ordered/row_conditions.hpp"
+#include "ordered/start_pass.hpp"
 
 namespace acep {
 
@@ -64,6 +65,8 @@ public:
 
     // Throw std::invalid_argument for references and conditions that do not fit each other.
     explicit OrderedSearch(OrderedPattern pattern);
+    OrderedSearch(const OrderedSearch&) = delete;  // its parts refer to the pattern
+    OrderedSearch& operator=(const OrderedSearch&) = delete;
 
     const OrderedPattern& pattern() const { return pattern_; }
     // Begin with new rows. Throw std::invalid_argument if they do not fit the pattern.
@@ -87,6 +90,8 @@ private:
     void enter_partition(Polling& polling);
     // Find the next match of the partition; return false if there is none.
     bool next(Polling& polling);
+    // Bind the preferred match from a position on; return false if there is none.
+    bool find(size_t start, Polling& polling);
     bool search_from(size_t start, Polling& polling);
     // Take one step from a position and state; return false if none is possible.
     bool step(size_t& position, uint32_t& state);
@@ -99,6 +104,7 @@ private:
     Reachable reachable_;
     BoundRows bound_;
     RowConditions conditions_;
+    StartPass pass_;
     Failures failures_;
     // By state: whether the backward pass leaves conditions open; whether failures are remembered; the number of the
     // references that make its key.
@@ -112,6 +118,7 @@ private:
     size_t partition_ = 0;
     size_t begin_ = 0, rows_ = 0;  // of the partition
     bool entered_ = false;
+    bool passing_ = false;  // starts are searched from by pass_
     size_t start_ = 0;  // position of the start, or of the next one
     size_t window_ = 0;  // the position at which the window of the start ends
     int64_t number_ = 0;  // of matches of the partition
