@@ -57,6 +57,32 @@ struct OrderedMatches {
     std::vector<uint16_t> labels;
 };
 
+// Whether a search should remember what failed. Where that is of no use for long, it is left, as long as the moves of
+// starts that fail, or that take many more than the match before, are fewer than those that were remembered.
+class Remembering {
+public:
+    bool on() const { return on_; }
+    // Begin a start; return how many moves it may take.
+    size_t start();
+    // Note a configuration that was put in, or was in already.
+    void note(bool fresh);
+    // Note the end of a start: with a match of so many rows; without one, after so many moves.
+    void succeed(size_t rows) { rows_ = rows; }
+    void fail(size_t moves);
+    // Remember from now on.
+    void begin();
+
+private:
+    static constexpr size_t least = 4096;
+    size_t most_moves() const { return least / 2 + 8 * rows_; }
+
+    bool on_ = true;
+    bool useless_ = false;  // to be left with the next start
+    size_t rows_ = 0;  // of the last match
+    size_t fresh_ = 0, met_ = 0;  // configurations, since it was begun or this was last judged
+    size_t wasted_ = 0;  // moves of starts that failed, since it was left
+};
+
 class OrderedSearch {
 public:
     struct Counts {
@@ -93,6 +119,7 @@ private:
     // Bind the preferred match from a position on; return false if there is none.
     bool find(size_t start, Polling& polling);
     bool search_from(size_t start, Polling& polling);
+    bool search_from(size_t start, size_t most_moves, size_t& moves, Polling& polling);
     // Take one step from a position and state; return false if none is possible.
     bool step(size_t& position, uint32_t& state);
     bool remember(size_t position, uint32_t state);
@@ -106,6 +133,7 @@ private:
     RowConditions conditions_;
     StartPass pass_;
     Failures failures_;
+    Remembering remembering_;
     // By state: whether the backward pass leaves conditions open; whether failures are remembered; the number of the
     // references that make its key.
     std::vector<uint8_t> open_, remembered_;
