@@ -20,7 +20,7 @@ __all__ = [
     "Condition",
     "Match",
     "Ref",
-    "expected",
+    "expected", "long_case",
     "native_matches",
     "program",
     "random_case",
@@ -378,3 +378,33 @@ def random_case(rng: random.Random) -> Case:
         steps = [sorted(rng.randint(0, 6) for _ in range(size)) for size in sizes]
         case = replace(case, times=[t for part in steps for t in part], width=rng.randint(0, 4))
     return case
+
+
+def long_case(rng: random.Random, rows: int) -> Case:
+    """A pattern whose conditions compare a row with the first one, mostly, over many rows."""
+    labels = 4
+    writer = Writer()
+    after = writer.random(rng, labels, 1, 4)
+    states = writer.begin(writer.add(ROW, after, 0) if rng.random() < 0.8 else after)
+    bits = [[int(rng.random() < share) for _ in range(rows)] for share in (0.3, 0.9, 0.1, 0.5)]
+    local = [None if rng.random() < 0.2 else b for b in bits]
+    rising = np.cumsum([rng.randint(0, 2) for _ in range(rows)]).tolist()
+    whole = rising if rng.random() < 0.6 else [rng.randint(0, 50) for _ in range(rows)]
+    columns = [whole, [rng.random() * 10 for _ in range(rows)], [""] * rows]
+    if rng.random() < 0.3:
+        columns = [[None if rng.random() < 0.05 else value for value in column] for column in columns]
+    references = [
+        Ref(CURRENT),
+        Ref(FIRST_ROW, shift=rng.choice((0, 5, 60))),
+        Ref(CURRENT, shift=rng.choice((-1, 0, 2))),
+    ]
+    references += [Ref(CURRENT, column=1, type=DOUBLE), Ref(FIRST_ROW, column=1, type=DOUBLE)]
+    pairs = ((0, 1), (0, 1), (2, 1), (1, 0), (3, 4), (4, 3))
+    conditions = [
+        Condition(rng.choice((0, 1, 2, 2, 3)), rng.choice(("LT", "LE", "LE", "NE")), rng.choice(pairs))
+        for _ in range(rng.randint(1, 4))
+    ]
+    times = [t // 2 for t in rising] if rng.random() < 0.3 else None
+    offsets = [0, rows // 3, rows]
+    return Case(states, labels, offsets, local, columns, [[0]], references, conditions, times,
+                rng.choice((5, 40)), skip=rng.choice((0, 1, 1)))  # fmt: skip

@@ -113,6 +113,7 @@ void OrderedSearch::enter_partition(Polling& polling) {
     passing_ = pass_.usable() && (pass_.conditional() || input_.times != nullptr) &&
                pass_.enter(input_.view, input_.local, begin_, rows_, half);
     failures_.start(half);
+    if (input_.times != nullptr) ends_.start(pattern_.graph, input_.local, begin_, rows_, half / 2, polling);
     start_ = window_ = 0;
     number_ = 0;
     entered_ = true;
@@ -145,7 +146,9 @@ bool OrderedSearch::next(Polling& polling) {
         start_ = reachable_.next_start(start_);
         if (start_ == rows_) return false;
         move_window();
-        if (find(start_, polling)) {
+        const bool possible = input_.times == nullptr || ends_.before(start_, std::max(start_, window_));
+        polling.work(1);
+        if (possible && find(start_, polling)) {
             ++number_;
             if (numbered_) failures_.clear();
             failures_.forget_way();
@@ -279,7 +282,7 @@ size_t OrderedSearch::skipped() const {
 }
 
 OrderedSearch::Counts OrderedSearch::counts() const {
-    const size_t bytes = reachable_.bytes() + failures_.bytes() + pass_.bytes() + bound_.bytes() +
+    const size_t bytes = reachable_.bytes() + failures_.bytes() + pass_.bytes() + ends_.bytes() + bound_.bytes() +
                          choices_.capacity() * sizeof(Choice) + key_.capacity() * sizeof(int64_t);
     return {steps_ + pass_.rows_met(), conditions_.evaluated(), failures_.added(), bytes};
 }

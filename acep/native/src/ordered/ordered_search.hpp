@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ordered/bound_rows.hpp"
+#include "ordered/earliest_ends.hpp"
 #include "ordered/failures.hpp"
 #include "ordered/pattern_graph.hpp"
 #include "ordered/polling.hpp"
@@ -129,6 +130,7 @@ private:
 
     OrderedPattern pattern_;
     Reachable reachable_;
+    EarliestEnds ends_;
     BoundRows bound_;
     RowConditions conditions_;
     StartPass pass_;

@@ -10,7 +10,7 @@ namespace {
 constexpr size_t most_head = 16;
 constexpr size_t first_rows = 128;  // of the first passes
 constexpr size_t first_chunk = 4;
-constexpr size_t sparse = 4;  // rows of a label are gathered if there are fewer than one in so many
+constexpr size_t sparse = 2;  // rows of a label are gathered if there are fewer than one in so many
 constexpr size_t none = static_cast<size_t>(-1);
 
 // Return the slope of words, of which those of null rows do not count.
@@ -335,7 +335,7 @@ void StartPass::go_forward(Progress& at, size_t to, Reachable& reachable, RowCon
 void StartPass::begin_chunk(Progress& at) {
     const size_t rows = std::clamp(2 * (at.chunk_end - at.chunk), first_chunk, block_rows);
     at.chunk = at.position;
-    at.chunk_end = std::min(at.chunk + rows, at.stop);
+    at.chunk_end = std::min(at.chunk + rows, at.position < at.limit ? at.limit : at.stop);
     at.untested = conditional_;
     std::fill_n(hits_.begin(), at.chunk_end - at.chunk, uint64_t{0});
 }
