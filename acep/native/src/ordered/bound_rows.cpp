@@ -68,8 +68,7 @@ void BoundRows::begin(const OrderedRowsView& view, size_t begin, size_t end, siz
     }
 }
 
-void BoundRows::track(uint16_t label) {
-    const size_t row = next_row() - 1;
+void BoundRows::track(uint16_t label, size_t row) {
     for (size_t i = offsets_[label]; i < offsets_[label + size_t{1}]; ++i) {
         Track& track = tracks_[tracks_of_[i]];
         track.rows.push_back(row);
@@ -77,9 +76,7 @@ void BoundRows::track(uint16_t label) {
     }
 }
 
-void BoundRows::untrack() {
-    const uint16_t label = labels_.back();
-    labels_.pop_back();
+void BoundRows::untrack(uint16_t label) {
     for (size_t i = offsets_[label]; i < offsets_[label + size_t{1}]; ++i) {
         Track& track = tracks_[tracks_of_[i]];
         track.rows.pop_back();

@@ -96,6 +96,10 @@ void StateMasks::allowed(std::span<const uint8_t* const> local, size_t begin, si
     }
 }
 
+uint64_t StateMasks::of_state(size_t state) const {
+    return uint64_t{1} << (std::ranges::find(states_, state) - states_.begin());
+}
+
 uint64_t StateMasks::of_label(size_t label) const {
     const auto entry = std::ranges::find(labels_, label, &Label::label);
     return entry == labels_.end() ? 0 : entry->states;
