@@ -21,7 +21,7 @@ __all__ = [
     "Match",
     "Ref",
     "expected", "long_case",
-    "native_matches",
+    "native_matches", "pivotal_case",
     "program",
     "random_case",
     "search_of",
@@ -306,7 +306,7 @@ class Writer:
         self.states[0] = (JUMP, state, 0)
         return self.states
 
-    def random(self, rng: random.Random, labels: int, after: int, depth: int) -> int:
+    def random(self, rng: random.Random, labels: Sequence[int], after: int, depth: int) -> int:
         """Add a random pattern, each iteration of whose loops consumes a row."""
         kind, greedy = rng.choice("rrrssalo" if depth else "r"), rng.random() < 0.7
         if kind == "s":
@@ -318,10 +318,10 @@ class Writer:
             return self.split(self.random(rng, labels, after, depth - 1), after, greedy=greedy)
         if kind == "l":
             choice = self.split(after, after)
-            body = self.add(ROW, self.random(rng, labels, choice, depth - 1), rng.randrange(labels))
+            body = self.add(ROW, self.random(rng, labels, choice, depth - 1), rng.choice(labels))
             self.states[choice] = (SPLIT, body, after) if greedy else (SPLIT, after, body)
             return rng.choice((body, choice))
-        return self.add(ROW, after, rng.randrange(labels))
+        return self.add(ROW, after, rng.choice(labels))
 
 
 def random_reference(rng: random.Random, sets: int, *, labelled: bool) -> Ref:
@@ -360,7 +360,7 @@ def random_case(rng: random.Random) -> Case:
     rows = offsets[-1]
     share = rng.choice((0.5, 0.8, 0.95))
     writer = Writer()
-    parts = writer.begin(writer.random(rng, labels, 1, 4))
+    parts = writer.begin(writer.random(rng, range(labels), 1, 4))
     bits = [[int(rng.random() < share) for _ in range(rows)] for _ in range(labels)]
     local = [None if rng.random() < 0.3 else b for b in bits]
 
@@ -380,11 +380,48 @@ def random_case(rng: random.Random) -> Case:
     return case
 
 
+def pivotal_states(rng: random.Random) -> list[tuple[int, int, int]]:
+    """A pattern in which the labels 1, and sometimes 3, stand at one state, which most ways lead over."""
+    writer = Writer()
+    after = 1
+    if rng.random() < 0.3:
+        after = writer.add(ROW, writer.random(rng, (2,), after, 3), 3)
+    after = writer.random(rng, (2, 3) if after == 1 else (2,), after, 3)
+    after = writer.add(ROW, after, 1)
+    if rng.random() < 0.2:
+        after = writer.split(after, writer.random(rng, (0,), 1, 2))
+    after = writer.random(rng, (0, 2), after, 3) if rng.random() < 0.9 else after
+    return writer.begin(writer.add(ROW, after, 0) if rng.random() < 0.7 else after)
+
+
+def pivotal_case(rng: random.Random, rows: int) -> Case:
+    """A pattern whose conditions compare a row with one that was bound before it, over some rows."""
+    share = rng.choice((0.3, 0.9))
+    bits = [[int(rng.random() < s) for _ in range(rows)] for s in (share, 0.5, 0.9, 0.5)]
+    local = [None if rng.random() < 0.2 else b for b in bits]
+    rising = np.cumsum([rng.randint(0, 1) for _ in range(rows)]).tolist()
+    whole = rising if rng.random() < 0.5 else [rng.randint(0, 9) for _ in range(rows)]
+    columns = [whole, [float(rng.randint(0, 5)) for _ in range(rows)], [""] * rows]
+    if rng.random() < 0.3:
+        columns = [[None if rng.random() < 0.1 else value for value in column] for column in columns]
+    bound = [Ref(rng.choice((FIRST_ROW, LAST_ROW)), number, shift=rng.choice((0, 0, 2, -1))) for number in range(3)]
+    references = [Ref(CURRENT), *bound, Ref(CURRENT, shift=1), Ref(COUNT, 1), Ref(LEAST, 1), Ref(NUMBER)]
+    conditions = []
+    for _ in range(rng.randint(1, 3)):
+        pair = rng.sample((0, rng.choice((1, 2, 2, 3, 5, 6, 7)) if rng.random() < 0.9 else 4), 2)
+        comparison = rng.choice(("LT", "LE", "LE", "NE"))
+        conditions.append(Condition(rng.choice((1, 2, 2, 3, 3)), comparison, tuple(pair)))
+    times = [t // 2 for t in rising] if rng.random() < 0.2 else None
+    offsets = [0, rows // 3, rows]
+    return Case(pivotal_states(rng), 4, offsets, local, columns, [[0], [1], [3]], references, conditions, times,
+                rng.choice((2, 30)), skip=rng.choice((0, 1, 1)))  # fmt: skip
+
+
 def long_case(rng: random.Random, rows: int) -> Case:
     """A pattern whose conditions compare a row with the first one, mostly, over many rows."""
     labels = 4
     writer = Writer()
-    after = writer.random(rng, labels, 1, 4)
+    after = writer.random(rng, range(labels), 1, 4)
     states = writer.begin(writer.add(ROW, after, 0) if rng.random() < 0.8 else after)
     bits = [[int(rng.random() < share) for _ in range(rows)] for share in (0.3, 0.9, 0.1, 0.5)]
     local = [None if rng.random() < 0.2 else b for b in bits]

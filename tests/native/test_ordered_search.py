@@ -29,6 +29,7 @@ from tests.native.ordered_cases import (
     expected,
     long_case,
     native_matches,
+    pivotal_case,
     program,
     random_case,
     search_of,
@@ -57,7 +58,7 @@ def run(case: Case, memory: int = MEMORY, rows: int = 1000) -> tuple[Any, dict[s
 def test_random_cases_as_the_slow_search(seed: int) -> None:
     rng = random.Random(seed)
     for number in range(max(600, CASES(4000))):
-        case = random_case(rng)
+        case = pivotal_case(rng, rng.randint(3, 8)) if rng.random() < 0.3 else random_case(rng)
         wanted = expected(case)
         native_case = widened(case) if rng.random() < 0.3 else case
         texts = native.Texts()
@@ -72,7 +73,10 @@ def test_long_cases_in_every_way(seed: int) -> None:
     """In passes from each start, by depth first, and with little memory: all give the same."""
     rng = random.Random(seed)
     for number in range(CASES(200)):
-        case = long_case(rng, rng.choice((40, 300, 900)))
+        if rng.random() < 0.5:
+            case = long_case(rng, rng.choice((40, 300, 900)))
+        else:
+            case = pivotal_case(rng, rng.choice((15, 40, 100)))
         wanted, _ = run(case)
         assert run(widened(case))[0] == wanted, (seed, number)
         assert run(case, rng.choice((20_000, 60_000)))[0] == wanted, (seed, number)
@@ -145,6 +149,15 @@ def near_in_time(rows: int) -> Case:
     return Case(states, 4, [0, rows], local, columns, [[0]], references, conditions, skip=1)
 
 
+def near_in_the_middle(rows: int) -> Case:
+    """`(R Z* B Z* M)` with M near B, and up to 20 rows after R in time."""
+    case = near_in_time(rows)
+    references = [*case.references, Ref(1, set=1, column=1, type=1)]
+    return replace(
+        case, sets=[[0], [2]], references=references, conditions=[case.conditions[0], Condition(3, "LT", (2, 4))]
+    )
+
+
 def reluctant(rows: int) -> Case:
     """`(R Z*? M)` with M not below R: found soon, though the rest of the partition could be part of a match."""
     writer = Writer()
@@ -177,6 +190,7 @@ SHAPES: dict[str, Callable[[int], Case]] = {
     "running sum": partial(running_sum, skip=0),
     "running sum, to next row": partial(running_sum, skip=1),
     "near in time": near_in_time,
+    "near in the middle": near_in_the_middle,
     "reluctant": reluctant,
     "limited time": limited_time,
     "too late": too_late,
