@@ -20,8 +20,8 @@ __all__ = [
     "Condition",
     "Match",
     "Ref",
-    "expected",
-    "native_matches",
+    "expected", "long_case",
+    "native_matches", "pivotal_case",
     "program",
     "random_case",
     "search_of",
@@ -201,7 +201,7 @@ def expected(case: Case) -> list[Match] | tuple[str, int, int]:
     return matches
 
 
-def column_of(native: Any, texts: Any, values: Sequence[Any], kind: int) -> tuple[Any, Any]:
+def column_of(texts: Any, values: Sequence[Any], kind: int) -> tuple[Any, Any]:
     """The words and the validity of a column."""
     if kind == TEXT:
         words = np.array([0 if v is None else texts.intern(v) for v in values], np.int64)
@@ -220,7 +220,7 @@ def program(native: Any, texts: Any, comparison: str, kind: int, constant: Any =
     if constant is None:
         code += [numbers["LEAF"], 1, 1]
     else:
-        code += [numbers["CONST"], 1, int(column_of(native, texts, [constant], kind)[0][0])]
+        code += [numbers["CONST"], 1, int(column_of(texts, [constant], kind)[0][0])]
     code += [numbers[f"{comparison}_{suffix}"], 2, 0, 1, numbers["RETURN"], 2]
     return native.BlockProgram(np.array(code, np.int64), 3, 1 if constant is not None else 2)
 
@@ -237,9 +237,9 @@ def search_of(native: Any, texts: Any, case: Case, memory: int = 1 << 24) -> Any
     )
 
 
-def start(native: Any, texts: Any, search: Any, case: Case) -> None:
+def start(texts: Any, search: Any, case: Case) -> None:
     """Give a search the rows of a case."""
-    columns = [column_of(native, texts, c, kind) for c, kind in zip(case.columns, COLUMN_TYPES, strict=False)]
+    columns = [column_of(texts, c, kind) for c, kind in zip(case.columns, COLUMN_TYPES, strict=False)]
     local = [None if bits is None else np.array(bits, np.uint8) for bits in case.local]
     times = None if case.times is None else np.array(case.times, np.int64)
     search.start(columns, local, np.array(case.offsets, np.int64), texts, times, case.width)
@@ -279,6 +279,51 @@ def random_states(rng: random.Random, labels: int) -> list[tuple[int, int, int]]
     return states
 
 
+class Writer:
+    """States of a pattern that is made of parts, written from its end."""
+
+    def __init__(self) -> None:
+        self.states: list[tuple[int, int, int]] = [(JUMP, 0, 0), (ACCEPT, 0, 0)]
+
+    def add(self, op: int, a: int, b: int = 0) -> int:
+        """Add a state, and return its number."""
+        self.states.append((op, a, b))
+        return len(self.states) - 1
+
+    def split(self, a: int, b: int, *, greedy: bool = True) -> int:
+        """Add a choice that prefers the first state, or if not greedy the second."""
+        return self.add(SPLIT, a, b) if greedy else self.add(SPLIT, b, a)
+
+    def repeated(self, label: int, after: int, *, least: int, greedy: bool = True) -> int:
+        """Add `label*` or `label+` before a state."""
+        choice = self.split(after, after)
+        body = self.add(ROW, choice, label)
+        self.states[choice] = (SPLIT, body, after) if greedy else (SPLIT, after, body)
+        return body if least else choice
+
+    def begin(self, state: int) -> list[tuple[int, int, int]]:
+        """Let the pattern begin with a state, and return all of them."""
+        self.states[0] = (JUMP, state, 0)
+        return self.states
+
+    def random(self, rng: random.Random, labels: Sequence[int], after: int, depth: int) -> int:
+        """Add a random pattern, each iteration of whose loops consumes a row."""
+        kind, greedy = rng.choice("rrrssalo" if depth else "r"), rng.random() < 0.7
+        if kind == "s":
+            return self.random(rng, labels, self.random(rng, labels, after, depth - 1), depth - 1)
+        if kind == "a":
+            either = (self.random(rng, labels, after, depth - 1) for _ in range(2))
+            return self.split(*either)
+        if kind == "o":
+            return self.split(self.random(rng, labels, after, depth - 1), after, greedy=greedy)
+        if kind == "l":
+            choice = self.split(after, after)
+            body = self.add(ROW, self.random(rng, labels, choice, depth - 1), rng.choice(labels))
+            self.states[choice] = (SPLIT, body, after) if greedy else (SPLIT, after, body)
+            return rng.choice((body, choice))
+        return self.add(ROW, after, rng.choice(labels))
+
+
 def random_reference(rng: random.Random, sets: int, *, labelled: bool) -> Ref:
     """A reference that fits the columns of random cases."""
     kinds = (CURRENT, FIRST_ROW, LAST_ROW, COUNT, COUNT_VALID, SUM, LEAST, GREATEST, NUMBER, FIRST_LABEL, LAST_LABEL)
@@ -313,7 +358,9 @@ def random_case(rng: random.Random) -> Case:
     sizes = [rng.randint(1, 7) for _ in range(rng.choice((1, 1, 2)))]
     offsets = [0, *np.cumsum(sizes).tolist()]
     rows = offsets[-1]
-    share = rng.choice((0.5, 0.8))
+    share = rng.choice((0.5, 0.8, 0.95))
+    writer = Writer()
+    parts = writer.begin(writer.random(rng, range(labels), 1, 4))
     bits = [[int(rng.random() < share) for _ in range(rows)] for _ in range(labels)]
     local = [None if rng.random() < 0.3 else b for b in bits]
 
@@ -323,10 +370,78 @@ def random_case(rng: random.Random) -> Case:
     columns = [values(range(4), rows), values((0.0, 1.0, 1.5, 3.0), rows), values(WORDS, rows), values(WORDS, labels)]
     sets = [sorted(rng.sample(range(labels), rng.randint(1, labels))) for _ in range(2)]
     references = [random_reference(rng, len(sets), labelled=rng.random() < 0.5) for _ in range(rng.randint(0, 4))]
-    case = Case(random_states(rng, labels), labels, offsets, local, columns, sets, references)
+    states = parts if rng.random() < 0.7 else random_states(rng, labels)
+    case = Case(states, labels, offsets, local, columns, sets, references)
     case = replace(case, conditions=random_conditions(rng, labels, references))
     case = replace(case, skip=rng.choice((0, 0, 1, 1, 2, 3)), skip_set=rng.randrange(2))
     if rng.random() < 0.25:
         steps = [sorted(rng.randint(0, 6) for _ in range(size)) for size in sizes]
         case = replace(case, times=[t for part in steps for t in part], width=rng.randint(0, 4))
     return case
+
+
+def pivotal_states(rng: random.Random) -> list[tuple[int, int, int]]:
+    """A pattern in which the labels 1, and sometimes 3, stand at one state, which most ways lead over."""
+    writer = Writer()
+    after = 1
+    if rng.random() < 0.3:
+        after = writer.add(ROW, writer.random(rng, (2,), after, 3), 3)
+    after = writer.random(rng, (2, 3) if after == 1 else (2,), after, 3)
+    after = writer.add(ROW, after, 1)
+    if rng.random() < 0.2:
+        after = writer.split(after, writer.random(rng, (0,), 1, 2))
+    after = writer.random(rng, (0, 2), after, 3) if rng.random() < 0.9 else after
+    return writer.begin(writer.add(ROW, after, 0) if rng.random() < 0.7 else after)
+
+
+def pivotal_case(rng: random.Random, rows: int) -> Case:
+    """A pattern whose conditions compare a row with one that was bound before it, over some rows."""
+    share = rng.choice((0.3, 0.9))
+    bits = [[int(rng.random() < s) for _ in range(rows)] for s in (share, 0.5, 0.9, 0.5)]
+    local = [None if rng.random() < 0.2 else b for b in bits]
+    rising = np.cumsum([rng.randint(0, 1) for _ in range(rows)]).tolist()
+    whole = rising if rng.random() < 0.5 else [rng.randint(0, 9) for _ in range(rows)]
+    columns = [whole, [float(rng.randint(0, 5)) for _ in range(rows)], [""] * rows]
+    if rng.random() < 0.3:
+        columns = [[None if rng.random() < 0.1 else value for value in column] for column in columns]
+    bound = [Ref(rng.choice((FIRST_ROW, LAST_ROW)), number, shift=rng.choice((0, 0, 2, -1))) for number in range(3)]
+    references = [Ref(CURRENT), *bound, Ref(CURRENT, shift=1), Ref(COUNT, 1), Ref(LEAST, 1), Ref(NUMBER)]
+    conditions = []
+    for _ in range(rng.randint(1, 3)):
+        pair = rng.sample((0, rng.choice((1, 2, 2, 3, 5, 6, 7)) if rng.random() < 0.9 else 4), 2)
+        comparison = rng.choice(("LT", "LE", "LE", "NE"))
+        conditions.append(Condition(rng.choice((1, 2, 2, 3, 3)), comparison, tuple(pair)))
+    times = [t // 2 for t in rising] if rng.random() < 0.2 else None
+    offsets = [0, rows // 3, rows]
+    return Case(pivotal_states(rng), 4, offsets, local, columns, [[0], [1], [3]], references, conditions, times,
+                rng.choice((2, 30)), skip=rng.choice((0, 1, 1)))  # fmt: skip
+
+
+def long_case(rng: random.Random, rows: int) -> Case:
+    """A pattern whose conditions compare a row with the first one, mostly, over many rows."""
+    labels = 4
+    writer = Writer()
+    after = writer.random(rng, range(labels), 1, 4)
+    states = writer.begin(writer.add(ROW, after, 0) if rng.random() < 0.8 else after)
+    bits = [[int(rng.random() < share) for _ in range(rows)] for share in (0.3, 0.9, 0.1, 0.5)]
+    local = [None if rng.random() < 0.2 else b for b in bits]
+    rising = np.cumsum([rng.randint(0, 2) for _ in range(rows)]).tolist()
+    whole = rising if rng.random() < 0.6 else [rng.randint(0, 50) for _ in range(rows)]
+    columns = [whole, [rng.random() * 10 for _ in range(rows)], [""] * rows]
+    if rng.random() < 0.3:
+        columns = [[None if rng.random() < 0.05 else value for value in column] for column in columns]
+    references = [
+        Ref(CURRENT),
+        Ref(FIRST_ROW, shift=rng.choice((0, 5, 60))),
+        Ref(CURRENT, shift=rng.choice((-1, 0, 2))),
+    ]
+    references += [Ref(CURRENT, column=1, type=DOUBLE), Ref(FIRST_ROW, column=1, type=DOUBLE)]
+    pairs = ((0, 1), (0, 1), (2, 1), (1, 0), (3, 4), (4, 3))
+    conditions = [
+        Condition(rng.choice((0, 1, 2, 2, 3)), rng.choice(("LT", "LE", "LE", "NE")), rng.choice(pairs))
+        for _ in range(rng.randint(1, 4))
+    ]
+    times = [t // 2 for t in rising] if rng.random() < 0.3 else None
+    offsets = [0, rows // 3, rows]
+    return Case(states, labels, offsets, local, columns, [[0]], references, conditions, times,
+                rng.choice((5, 40)), skip=rng.choice((0, 1, 1)))  # fmt: skip

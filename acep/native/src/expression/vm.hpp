@@ -10,6 +10,7 @@
 #include "common/texts.hpp"
 #include "expression/opcodes.hpp"
 #include "expression/simple.hpp"
+#include "expression/slopes.hpp"
 
 namespace acep {
 
@@ -107,6 +108,8 @@ public:
     std::optional<Band> band() const;
     // Return the predicate that `test` is, if it is a simple one.
     std::optional<SimplePredicate> simple() const { return simple_or_mixed(false); }
+    // Return how the result changes from row to row, if inputs change so.
+    Slope slope(std::span<const InputSlope> inputs) const;
     size_t leaves() const { return leaves_; }
     // Return whether the result is a truth value.
     bool condition() const { return condition_; }

@@ -10,12 +10,9 @@ namespace acep {
 
 namespace {
 
-constexpr int64_t null_word = 0;
-constexpr uint8_t null_byte = 0;
-constexpr Leaf null_leaf{&null_word, &null_byte, 0};
 constexpr uint8_t valid_byte = 1;
 
-Leaf leaf_of(const Scratch::Cell& cell) { return {&cell.word, cell.valid ? &valid_byte : &null_byte, 0}; }
+Leaf leaf_of(const Scratch::Cell& cell) { return {&cell.word, cell.valid ? &valid_byte : null_leaf.valid, 0}; }
 
 int64_t signed_of(size_t number) { return static_cast<int64_t>(number); }
 
@@ -71,8 +68,7 @@ void BoundRows::begin(const OrderedRowsView& view, size_t begin, size_t end, siz
     }
 }
 
-void BoundRows::track(uint16_t label) {
-    const size_t row = next_row() - 1;
+void BoundRows::track(uint16_t label, size_t row) {
     for (size_t i = offsets_[label]; i < offsets_[label + size_t{1}]; ++i) {
         Track& track = tracks_[tracks_of_[i]];
         track.rows.push_back(row);
@@ -80,9 +76,7 @@ void BoundRows::track(uint16_t label) {
     }
 }
 
-void BoundRows::untrack() {
-    const uint16_t label = labels_.back();
-    labels_.pop_back();
+void BoundRows::untrack(uint16_t label) {
     for (size_t i = offsets_[label]; i < offsets_[label + size_t{1}]; ++i) {
         Track& track = tracks_[tracks_of_[i]];
         track.rows.pop_back();

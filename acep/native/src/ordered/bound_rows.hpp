@@ -13,6 +13,11 @@
 
 namespace acep {
 
+// An input that is null.
+inline constexpr int64_t null_word = 0;
+inline constexpr uint8_t null_byte = 0;
+inline constexpr Leaf null_leaf{&null_word, &null_byte, 0};
+
 // What a condition reads. `set`: of labels; `shift`: rows from there. FIRST and LAST are counted from 0 by `offset`.
 struct Reference {
     enum Kind : uint8_t {
@@ -70,14 +75,20 @@ public:
     // Bind the next row to a label.
     void bind(uint16_t label) {
         labels_.push_back(label);
-        if (!tracks_.empty()) track(label);
+        if (!tracks_.empty()) track(label, next_row() - 1);
     }
+    // Bind a later row, as if the rows before it had labels that no condition reads; give it back.
+    void bind_apart(uint16_t label, size_t row) { track(label, row); }
+    void unbind_apart(uint16_t label) { untrack(label); }
     // Give rows back until `rows` are left.
     void unbind(size_t rows) {
         if (tracks_.empty()) {
             labels_.resize(rows);
         } else {
-            while (labels_.size() > rows) untrack();
+            while (labels_.size() > rows) {
+                untrack(labels_.back());
+                labels_.pop_back();
+            }
         }
     }
     const std::vector<uint16_t>& labels() const { return labels_; }
@@ -116,8 +127,8 @@ private:
     };
 
     Source source_of(const Reference& reference);
-    void track(uint16_t label);
-    void untrack();
+    void track(uint16_t label, size_t row);
+    void untrack(uint16_t label);
     Total added(const Totals& totals, size_t row) const;
     Leaf at_row(const Reference& reference, size_t row) const;
     Leaf at_label(const Reference& reference, size_t row) const;

@@ -11,11 +11,37 @@ namespace {
 
 }  // namespace
 
+size_t Remembering::start() {
+    if (useless_) on_ = false;
+    return on_ ? static_cast<size_t>(-1) : most_moves();
+}
+
+void Remembering::note(bool fresh) {
+    ++(fresh ? fresh_ : met_);
+    if (fresh_ + met_ < std::max(least, 2 * most_moves())) return;
+    useless_ = met_ * 64 < fresh_;
+    fresh_ = met_ = 0;
+}
+
+void Remembering::fail(size_t moves) {
+    if (on_) return;
+    rows_ = 0;
+    wasted_ += moves;
+    if (wasted_ > least) begin();
+}
+
+void Remembering::begin() {
+    on_ = true;
+    useless_ = false;
+    fresh_ = met_ = wasted_ = 0;
+}
+
 OrderedSearch::OrderedSearch(OrderedPattern pattern)
     : pattern_(std::move(pattern)),
       reachable_(pattern_.graph),
       bound_(pattern_.references, pattern_.sets, pattern_.graph.labels()),
-      conditions_(pattern_.conditions, pattern_.graph.labels()) {
+      conditions_(pattern_.conditions, pattern_.graph.labels()),
+      pass_(pattern_.graph, reachable_.masks(), pattern_.sets, conditions_, pattern_.references) {
     check();
     find_remembered();
 }
@@ -84,7 +110,10 @@ void OrderedSearch::enter_partition(Polling& polling) {
     rows_ = input_.offsets[partition_ + 1] - begin_;
     const size_t half = pattern_.memory / 2;
     reachable_.start(input_.local, begin_, rows_, half, polling);
+    passing_ = pass_.usable() && (pass_.conditional() || input_.times != nullptr) &&
+               pass_.enter(input_.view, input_.local, begin_, rows_, half);
     failures_.start(half);
+    if (input_.times != nullptr) ends_.start(pattern_.graph, input_.local, begin_, rows_, half / 2, polling);
     start_ = window_ = 0;
     number_ = 0;
     entered_ = true;
@@ -117,7 +146,9 @@ bool OrderedSearch::next(Polling& polling) {
         start_ = reachable_.next_start(start_);
         if (start_ == rows_) return false;
         move_window();
-        if (search_from(start_, polling)) {
+        const bool possible = input_.times == nullptr || ends_.before(start_, std::max(start_, window_));
+        polling.work(1);
+        if (possible && find(start_, polling)) {
             ++number_;
             if (numbered_) failures_.clear();
             failures_.forget_way();
@@ -145,15 +176,39 @@ void OrderedSearch::move_window() {
     while (window_ < rows_ && times[window_] <= last) ++window_;
 }
 
+bool OrderedSearch::find(size_t start, Polling& polling) {
+    if (!passing_) return search_from(start, polling);
+    bound_.begin(input_.view, begin_, begin_ + rows_, begin_ + start, number_ + 1);
+    return pass_.find(start, window_, reachable_, bound_, conditions_, polling);
+}
+
 bool OrderedSearch::search_from(size_t start, Polling& polling) {
+    size_t moves = 0;
+    const size_t most = remembering_.start();
+    bool matched = search_from(start, most, moves, polling);
+    if (!matched && moves > most) {
+        remembering_.begin();
+        matched = search_from(start, remembering_.start(), moves, polling);
+    }
+    if (matched) {
+        remembering_.succeed(bound_.labels().size());
+    } else {
+        remembering_.fail(moves);
+    }
+    return matched;
+}
+
+// Bind the preferred match from a position on; return false if there is none, or if that takes more than so many moves.
+bool OrderedSearch::search_from(size_t start, size_t most_moves, size_t& moves, Polling& polling) {
     bound_.begin(input_.view, begin_, begin_ + rows_, begin_ + start, number_ + 1);
     choices_.clear();
     failures_.go_back(0);
     size_t position = start;
     uint32_t state = 0;
     // The backward pass says of each position and state that the search comes to that a match can end from it.
-    while (pattern_.graph[state].op != PatternState::accept) {
+    for (moves = 0; pattern_.graph[state].op != PatternState::accept; ++moves) {
         polling.work(8);
+        if (moves > most_moves) return false;
         if (step(position, state)) continue;
         if (choices_.empty()) return false;
         position = choices_.back().position;
@@ -168,7 +223,8 @@ bool OrderedSearch::search_from(size_t start, Polling& polling) {
 bool OrderedSearch::step(size_t& position, uint32_t& state) {
     const PatternState& it = pattern_.graph[state];
     const bool windowed = input_.times != nullptr;
-    if (remembered_[state] != 0 && (windowed || open_[state] != 0) && !remember(position, state)) return false;
+    const bool remembered = remembering_.on() && remembered_[state] != 0 && (windowed || open_[state] != 0);
+    if (remembered && !remember(position, state)) return false;
     if (it.op == PatternState::row) {
         ++steps_;
         if (position >= window_) return false;
@@ -192,7 +248,9 @@ bool OrderedSearch::step(size_t& position, uint32_t& state) {
 bool OrderedSearch::remember(size_t position, uint32_t state) {
     key_.assign({static_cast<int64_t>(state), static_cast<int64_t>(position)});
     bound_.append_key(key_references_[keys_[state]], key_);
-    return failures_.add(key_);
+    const bool fresh = failures_.add(key_);
+    remembering_.note(fresh);
+    return fresh;
 }
 
 void OrderedSearch::write(OrderedMatches& matches) const {
@@ -224,9 +282,9 @@ size_t OrderedSearch::skipped() const {
 }
 
 OrderedSearch::Counts OrderedSearch::counts() const {
-    const size_t bytes = reachable_.bytes() + failures_.bytes() + bound_.bytes() +
+    const size_t bytes = reachable_.bytes() + failures_.bytes() + pass_.bytes() + ends_.bytes() + bound_.bytes() +
                          choices_.capacity() * sizeof(Choice) + key_.capacity() * sizeof(int64_t);
-    return {steps_, conditions_.evaluated(), failures_.added(), bytes};
+    return {steps_ + pass_.rows_met(), conditions_.evaluated(), failures_.added(), bytes};
 }
 
 }  // namespace acep

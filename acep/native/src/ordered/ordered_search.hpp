@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "ordered/bound_rows.hpp"
+#include "ordered/earliest_ends.hpp"
 #include "ordered/failures.hpp"
 #include "ordered/pattern_graph.hpp"
 #include "ordered/polling.hpp"
 #include "ordered/reachable.hpp"
 #include "ordered/row_conditions.hpp"
+#include "ordered/start_pass.hpp"
 
 namespace acep {
 
@@ -56,6 +58,32 @@ struct OrderedMatches {
     std::vector<uint16_t> labels;
 };
 
+// Whether a search should remember what failed. Where that is of no use for long, it is left, as long as the moves of
+// starts that fail, or that take many more than the match before, are fewer than those that were remembered.
+class Remembering {
+public:
+    bool on() const { return on_; }
+    // Begin a start; return how many moves it may take.
+    size_t start();
+    // Note a configuration that was put in, or was in already.
+    void note(bool fresh);
+    // Note the end of a start: with a match of so many rows; without one, after so many moves.
+    void succeed(size_t rows) { rows_ = rows; }
+    void fail(size_t moves);
+    // Remember from now on.
+    void begin();
+
+private:
+    static constexpr size_t least = 4096;
+    size_t most_moves() const { return least / 2 + 8 * rows_; }
+
+    bool on_ = true;
+    bool useless_ = false;  // to be left with the next start
+    size_t rows_ = 0;  // of the last match
+    size_t fresh_ = 0, met_ = 0;  // configurations, since it was begun or this was last judged
+    size_t wasted_ = 0;  // moves of starts that failed, since it was left
+};
+
 class OrderedSearch {
 public:
     struct Counts {
@@ -64,6 +92,8 @@ public:
 
     // Throw std::invalid_argument for references and conditions that do not fit each other.
     explicit OrderedSearch(OrderedPattern pattern);
+    OrderedSearch(const OrderedSearch&) = delete;  // its parts refer to the pattern
+    OrderedSearch& operator=(const OrderedSearch&) = delete;
 
     const OrderedPattern& pattern() const { return pattern_; }
     // Begin with new rows. Throw std::invalid_argument if they do not fit the pattern.
@@ -87,7 +117,10 @@ private:
     void enter_partition(Polling& polling);
     // Find the next match of the partition; return false if there is none.
     bool next(Polling& polling);
+    // Bind the preferred match from a position on; return false if there is none.
+    bool find(size_t start, Polling& polling);
     bool search_from(size_t start, Polling& polling);
+    bool search_from(size_t start, size_t most_moves, size_t& moves, Polling& polling);
     // Take one step from a position and state; return false if none is possible.
     bool step(size_t& position, uint32_t& state);
     bool remember(size_t position, uint32_t state);
@@ -97,9 +130,12 @@ private:
 
     OrderedPattern pattern_;
     Reachable reachable_;
+    EarliestEnds ends_;
     BoundRows bound_;
     RowConditions conditions_;
+    StartPass pass_;
     Failures failures_;
+    Remembering remembering_;
     // By state: whether the backward pass leaves conditions open; whether failures are remembered; the number of the
     // references that make its key.
     std::vector<uint8_t> open_, remembered_;
@@ -112,6 +148,7 @@ private:
     size_t partition_ = 0;
     size_t begin_ = 0, rows_ = 0;  // of the partition
     bool entered_ = false;
+    bool passing_ = false;  // starts are searched from by pass_
     size_t start_ = 0;  // position of the start, or of the next one
     size_t window_ = 0;  // the position at which the window of the start ends
     int64_t number_ = 0;  // of matches of the partition

@@ -53,31 +53,41 @@ void PatternGraph::find_order() {
 }
 
 std::vector<uint8_t> PatternGraph::leading_to(std::span<const uint8_t> labels) const {
+    std::vector<uint8_t> flags(size(), 0);
+    for (size_t s = 0; s < size(); ++s) flags[s] = states_[s].op == PatternState::row && labels[states_[s].b] != 0;
+    spread(flags, std::vector<uint8_t>(labels_, 0));
+    return flags;
+}
+
+std::vector<uint8_t> PatternGraph::avoiding(std::span<const uint8_t> labels) const {
+    std::vector<uint8_t> flags(size(), 0);
+    for (size_t s = 0; s < size(); ++s) flags[s] = states_[s].op == PatternState::accept;
+    spread(flags, labels);
+    return flags;
+}
+
+void PatternGraph::spread(std::vector<uint8_t>& flags, std::span<const uint8_t> closed) const {
     std::vector<size_t> offsets(size() + 1, 0);
     for (size_t s = 0; s < size(); ++s) {
         each_next(s, true, [&](uint32_t next) { ++offsets[next + size_t{1}]; });
     }
     for (size_t s = 0; s < size(); ++s) offsets[s + 1] += offsets[s];
-    std::vector<uint32_t> before(offsets.back());
+    std::vector<uint32_t> before(offsets.back()), waiting;
     std::vector<size_t> places(offsets.begin(), offsets.end() - 1);
-    std::vector<uint8_t> leads(size(), 0);
-    std::vector<uint32_t> waiting;
     for (size_t s = 0; s < size(); ++s) {
         each_next(s, true, [&](uint32_t next) { before[places[next]++] = static_cast<uint32_t>(s); });
-        if (states_[s].op != PatternState::row || labels[states_[s].b] == 0) continue;
-        leads[s] = 1;
-        waiting.push_back(static_cast<uint32_t>(s));
+        if (flags[s] != 0) waiting.push_back(static_cast<uint32_t>(s));
     }
     while (!waiting.empty()) {
         const uint32_t state = waiting.back();
         waiting.pop_back();
         for (size_t i = offsets[state]; i < offsets[state + size_t{1}]; ++i) {
-            if (leads[before[i]] != 0) continue;
-            leads[before[i]] = 1;
+            const PatternState& it = states_[before[i]];
+            if (flags[before[i]] != 0 || (it.op == PatternState::row && closed[it.b] != 0)) continue;
+            flags[before[i]] = 1;
             waiting.push_back(before[i]);
         }
     }
-    return leads;
 }
 
 }  // namespace acep

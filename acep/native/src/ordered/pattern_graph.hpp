@@ -35,9 +35,14 @@ public:
     // Return a flag for each state: whether a row of a label with a flag can still be consumed, from there on.
     std::vector<uint8_t> leading_to(std::span<const uint8_t> labels) const;
 
+    // Return a flag for each state: whether a match can end from there without a row of a label with a flag.
+    std::vector<uint8_t> avoiding(std::span<const uint8_t> labels) const;
+
 private:
     void check() const;
     void find_order();
+    // Set the flags of all states that lead to states with a flag, without a row of a label in `closed`.
+    void spread(std::vector<uint8_t>& flags, std::span<const uint8_t> closed) const;
     // Call fn for each state that a state leads to in one move; with `rows`, also in one row.
     template <class Fn>
     void each_next(size_t state, bool rows, Fn fn) const;

@@ -31,6 +31,7 @@ StateMasks::StateMasks(const PatternGraph& graph) {
         const PatternState& it = graph[s];
         if (it.op != PatternState::row) continue;
         bits[s] = uint64_t{1} << rows_.size();
+        states_.push_back(static_cast<uint32_t>(s));
         rows_.push_back(it.a);
         auto entry = std::ranges::find(labels_, it.b, &Label::label);
         if (entry == labels_.end()) entry = labels_.insert(labels_.end(), {it.b, 0});
@@ -95,9 +96,21 @@ void StateMasks::allowed(std::span<const uint8_t* const> local, size_t begin, si
     }
 }
 
+uint64_t StateMasks::of_state(size_t state) const {
+    return uint64_t{1} << (std::ranges::find(states_, state) - states_.begin());
+}
+
 uint64_t StateMasks::of_label(size_t label) const {
     const auto entry = std::ranges::find(labels_, label, &Label::label);
     return entry == labels_.end() ? 0 : entry->states;
+}
+
+uint64_t StateMasks::without(const std::vector<uint8_t>& flags) const {
+    uint64_t states = 0;
+    for (size_t x = 0; x < states_.size(); ++x) {
+        if (flags[states_[x]] == 0) states |= uint64_t{1} << x;
+    }
+    return states;
 }
 
 }  // namespace acep

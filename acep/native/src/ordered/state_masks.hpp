@@ -35,8 +35,11 @@ public:
     uint64_t after_last(uint64_t states) const;
     // Set out[i] to the states that may consume row `begin` + i, by the conditions of single rows; n <= block.
     void allowed(std::span<const uint8_t* const> local, size_t begin, size_t n, uint64_t* out) const;
-    // Return the states of a label.
+    // Return a set of one state, which consumes a row.
+    uint64_t of_state(size_t state) const;
+    // Return the states of a label; those that have no flag.
     uint64_t of_label(size_t label) const;
+    uint64_t without(const std::vector<uint8_t>& flags) const;
 
     static constexpr size_t block = 256;
 
@@ -56,7 +59,7 @@ private:
     }
     void fill_tables();
 
-    std::vector<uint32_t> rows_;  // by bit: the state that follows
+    std::vector<uint32_t> states_, rows_;  // by bit: the state, and the one that follows
     std::array<std::vector<uint64_t>, 3> closures_;
     std::vector<Table> before_, after_;  // by byte of a set
     std::vector<Label> labels_;
