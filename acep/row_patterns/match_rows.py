@@ -25,7 +25,7 @@ from acep.row_patterns.row_search import search_rows
 from acep.row_patterns.row_values import Evaluator
 from acep.row_patterns.sorted_rows import PartitionedRows, sort_rows
 
-__all__ = ["match_recognize", "match_tables", "plan_clause"]
+__all__ = ["columns_read", "match_recognize", "match_table", "match_tables", "plan_clause", "row_columns"]
 
 _TIME = " "  # a column of times that no table has: durations are exact, whatever columns there are
 
@@ -82,7 +82,7 @@ def match_table(plan: OrderedPlan, table: pa.Table) -> pa.Table:
 def match_tables(plan: OrderedPlan, table: pa.Table) -> Iterator[pa.Table]:
     """Yield the result of a plan over a table, a part of the matches at a time; the last part may have no rows."""
     evaluator = Evaluator(attribute_tick(plan.schema))
-    columns = _columns(plan, table, evaluator)
+    columns = row_columns(plan, table, evaluator)
     rows = sort_rows(table.num_rows, plan.partition, plan.order, columns)
     is_ordered = not len(rows) or bool((rows.order[1:] > rows.order[:-1]).all())
     ordered = columns if is_ordered else {name: column.at(rows.order) for name, column in columns.items()}
@@ -130,9 +130,8 @@ def _no_matches() -> MatchBatch:
     return MatchBatch(none, none, none, np.zeros(1, np.int64), np.zeros(0, np.uint16), none, none)
 
 
-def _columns(plan: OrderedPlan, table: pa.Table, evaluator: Evaluator) -> dict[str, Column]:
-    """Return the columns that keys, conditions and measures compute with, those of expressions too."""
-    assert isinstance(plan.schema, InputSchema)
+def columns_read(plan: OrderedPlan) -> tuple[str, ...]:
+    """Return the columns of the table, and fields of its structs, that keys, conditions and measures read."""
     names = [*plan.partition, *(key.column for key in plan.order)]
     for reference in plan.references:
         if isinstance(reference, Navigation):
@@ -142,15 +141,20 @@ def _columns(plan: OrderedPlan, table: pa.Table, evaluator: Evaluator) -> dict[s
     computed = dict(plan.computed)
     mapped = dict(plan.mapped)
     sources = [leaf.name for typed in (*computed.values(), *mapped.values()) for leaf in _attributes(typed.expr)]
+    beside = {*computed, *mapped, LABEL, NUMBER}
+    return tuple(name for name in dict.fromkeys((*sources, *names)) if name not in beside)
+
+
+def row_columns(plan: OrderedPlan, table: pa.Table, evaluator: Evaluator) -> dict[str, Column]:
+    """Return the columns that keys, conditions and measures compute with, those of expressions too."""
+    assert isinstance(plan.schema, InputSchema)
     columns: dict[str, Column] = {}
-    for name in dict.fromkeys((*sources, *names)):
-        if name in computed or name in mapped or name in (LABEL, NUMBER):
-            continue
+    for name in columns_read(plan):
         kind = plan.schema.kind(name)
         array = table.column(name) if name in table.schema.names else column_at(table, name)
         if kind is not None and array is not None:
             columns[name] = column_of(name, array, kind, evaluator.tick_ns or 1, plan.schema.scale(name))
-    for name, typed in computed.items():
+    for name, typed in plan.computed:
         columns[name] = evaluator.column(typed, columns, table.num_rows)
     return columns
 

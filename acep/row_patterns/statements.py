@@ -12,6 +12,7 @@ import pyarrow as pa
 from acep.errors import DataError, EngineError, QueryError, suggest
 from acep.events.files.reading import read_events
 from acep.events.frames import to_table
+from acep.pattern.sql.common_tables import common_tables
 from acep.pattern.sql.statement import ClauseInput, Statement, split_statement
 from acep.row_patterns.match_rows import as_given, match_table, plan_clause
 
@@ -109,7 +110,7 @@ def _clause_result(clause: ClauseInput, source: pa.Table) -> pa.Table:
 
 def _source(split: Statement, clause: ClauseInput, database: _Database) -> pa.Table:
     """Return the table that a clause reads."""
-    common = _common_tables(split.text, clause.result)
+    common = common_tables(split.text, clause.result)
     if clause.name is not None and not common:
         name = database.name_of(clause.name)
         if name is not None:
@@ -118,36 +119,6 @@ def _source(split: Statement, clause: ClauseInput, database: _Database) -> pa.Ta
             hint = suggest(clause.name, [*database.tables]) or "name tables by keywords: acep.sql(text, ticks=frame)"
             raise QueryError(f"unknown table `{clause.name}`", hint=hint, code="query_name")
     return database.query(f"{common} SELECT * FROM {clause.source}")  # noqa: S608 - it is the user's own
-
-
-def _common_tables(text: str, result: str) -> str:
-    """Return the WITH clause of the common tables that can be seen where the result of a clause stands, or nothing."""
-    import sqlglot
-    from sqlglot import exp
-    from sqlglot.errors import SqlglotError
-
-    if "WITH" not in text.upper():
-        return ""
-    try:
-        tree = sqlglot.parse_one(text, dialect="duckdb")
-    except SqlglotError:
-        return ""  # DuckDB says what is wrong with it
-    (place, *_) = [table for table in tree.find_all(exp.Table) if table.name == result]
-    visible: list[Any] = []
-    inside: Any = place
-    while inside is not None:
-        parent = inside.parent
-        if isinstance(parent, exp.With):
-            before = parent.expressions[: [id(e) for e in parent.expressions].index(id(inside))]
-            visible = [*before, *visible]
-        elif parent is not None and not isinstance(inside, exp.With):
-            with_clause = parent.args.get("with_") or parent.args.get("with")
-            if with_clause is not None and inside is not with_clause:
-                visible = [*with_clause.expressions, *visible]
-        inside = parent
-    if not visible:
-        return ""
-    return "WITH " + ", ".join(part.sql(dialect="duckdb") for part in visible)
 
 
 def _selected(table: pa.Table, columns: tuple[tuple[str, str], ...]) -> pa.Table:

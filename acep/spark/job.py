@@ -17,7 +17,7 @@ from acep.streaming import job as plain
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["SentJob", "job_of"]
+__all__ = ["SentJob", "check_build", "job_of"]
 
 
 @dataclass(frozen=True)
@@ -29,20 +29,25 @@ class SentJob(plain.Job):
     core: str | None = field(default_factory=sources)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore the job on a worker. Raises :class:`EngineError` if the driver has another version of acep, or a
-        native core of other sources. A worker without a native core gives the same matches."""
-        if state["version"] != __version__:
-            raise needs_python(f"Spark's workers have acep {__version__}, and the driver has acep {state['version']}")
-        if None not in (state["core"], sources()) and state["core"] != sources():
-            raise needs_python(
-                f"Spark's workers have another build of acep {__version__} than the driver: their native core was built"
-                " from other sources"
-            )
+        """Restore the job on a worker, if it has the build of the driver (:func:`check_build`)."""
+        check_build(state["version"], state["core"])
         self.__dict__.update(state)
 
     def sent_as(self, name: str) -> str:
         """Return the name under which a column travels: PySpark cannot transfer a name with a dot or a backtick."""
         return f"__column{self.columns.index(name)}" if "." in name or "`" in name else name
+
+
+def check_build(version: str, core: str | None) -> None:
+    """Raise :class:`EngineError` on a worker if the driver has another version of acep, or a native core of other
+    sources. A worker without a native core gives the same matches."""
+    if version != __version__:
+        raise needs_python(f"Spark's workers have acep {__version__}, and the driver has acep {version}")
+    if None not in (core, sources()) and core != sources():
+        raise needs_python(
+            f"Spark's workers have another build of acep {__version__} than the driver: their native core was built"
+            " from other sources"
+        )
 
 
 def job_of(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation
     from pyspark.sql.types import StructField
 
-__all__ = ["match", "punctuation", "state_in", "warn_of"]
+__all__ = ["frame_of", "match", "punctuation", "state_in", "warn_of"]
 
 
 @lists_options(RevisedKeywords)
@@ -119,7 +119,7 @@ def match(
     """
     needs_pyspark()
     check_flat(flat, dynamic=versions is not None)
-    frame = _frame(df)
+    frame = frame_of(df)
     if buckets is None and not frame.isStreaming:
         buckets = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or BUCKETS)
     budget = StreamOptions.of("match", options, RevisedKeywords).budget
@@ -179,7 +179,7 @@ def punctuation(df: Any, *, ts: str = "ts") -> DataFrame:
     from pyspark.sql import functions as sf
     from pyspark.sql.types import StructType
 
-    frame = _frame(df)
+    frame = frame_of(df)
     path, held = path_of(frame.schema, ts)
     end = end_column(held.dataType)
 
@@ -193,7 +193,8 @@ def punctuation(df: Any, *, ts: str = "ts") -> DataFrame:
     return get_session(frame).range(1).select([part(f, path[1:] if f.name == path[0] else None) for f in fields])
 
 
-def _frame(df: Any) -> DataFrame:
+def frame_of(df: Any) -> DataFrame:
+    """Return a DataFrame as it is, and any table that :func:`acep.match` takes as one; a session is then started."""
     from pyspark.sql import DataFrame
 
     if isinstance(df, DataFrame):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from acep.pattern.expressions import Span, error_at
 
-__all__ = ["SqlToken", "scan"]
+__all__ = ["SqlToken", "closing_place", "scan"]
 
 _TOKEN = re.compile(
     r"""(?P<blank>\s+|--[^\n]*|/\*.*?\*/)
@@ -70,3 +70,15 @@ def scan(text: str) -> list[SqlToken]:
             tokens.append(SqlToken(kind, value, place, part.end()))
         place = part.end()
     return [*tokens, SqlToken("end", "", len(text), len(text))]
+
+
+def closing_place(tokens: list[SqlToken], opening: int) -> int:
+    """Return the place of the parenthesis that ends the one at ``opening``.
+
+    Raises :class:`QueryError` if there is none."""
+    depth = 0
+    for place in range(opening, len(tokens)):
+        depth += tokens[place].is_sign("(") - tokens[place].is_sign(")")
+        if depth == 0:
+            return place
+    raise error_at("this parenthesis does not end", tokens[opening].span, code="query_syntax")

@@ -7,7 +7,7 @@ from typing import Any
 
 from acep.errors import QueryError
 from acep.pattern.expressions import Span, error_at
-from acep.pattern.sql.scanner import SqlToken, scan
+from acep.pattern.sql.scanner import SqlToken, closing_place, scan
 
 __all__ = ["ClauseInput", "Statement", "split_statement"]
 
@@ -38,8 +38,8 @@ class Statement:
     columns: tuple[tuple[str, str], ...] | None
 
 
-def split_statement(text: str) -> Statement:
-    """Split a statement.
+def split_statement(text: str, quote: str = '"') -> Statement:
+    """Split a statement. ``quote``: the sign in which its SQL puts names that are not plain.
 
     Raises :class:`QueryError` if there is no clause, or none whose input can be told.
 
@@ -52,18 +52,18 @@ def split_statement(text: str) -> Statement:
     if len(text) > MOST_TEXT:
         raise QueryError(f"a statement has at most {MOST_TEXT} characters", code="query_size")
     try:
-        return _split(text)
+        return _split(text, quote)
     except QueryError as error:
         error.located(text)
         raise
 
 
-def _split(text: str) -> Statement:
+def _split(text: str, quote: str) -> Statement:
     clauses: list[ClauseInput] = []
     removed = 0  # how many characters of the text as it was are gone before the next clause
     original = text
     while (place := _next_clause(tokens := scan(text))) is not None:
-        closing = _closing(tokens, place + 1)
+        closing = closing_place(tokens, place + 1)
         first, last = _input_tokens(tokens, place)
         result = f"acep match {len(clauses) + 1}"
         source = text[tokens[first].start : tokens[last].end]
@@ -74,7 +74,7 @@ def _split(text: str) -> Statement:
             ClauseInput(result, source, ".".join(path) if is_name else None,
                         text[start : tokens[closing].end], start + removed)
         )  # fmt: skip
-        inserted = f'"{result}"'
+        inserted = f"{quote}{result}{quote}"
         text = text[: tokens[first].start] + inserted + text[tokens[closing].end :]
         removed = len(original) - len(text)
     if not clauses:
@@ -87,15 +87,6 @@ def _next_clause(tokens: list[SqlToken]) -> int | None:
         if token.is_word("MATCH_RECOGNIZE") and tokens[place + 1].is_sign("("):
             return place
     return None
-
-
-def _closing(tokens: list[SqlToken], opening: int) -> int:
-    depth = 0
-    for place in range(opening, len(tokens)):
-        depth += tokens[place].is_sign("(") - tokens[place].is_sign(")")
-        if depth == 0:
-            return place
-    raise error_at("this parenthesis does not end", tokens[opening].span, code="query_syntax")
 
 
 def _opening(tokens: list[SqlToken], closing: int) -> int:

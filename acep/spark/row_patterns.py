@@ -1,0 +1,202 @@
+"""Run a MATCH_RECOGNIZE clause over a batch DataFrame (``acep.spark.match_recognize``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from acep.errors import DataError, EngineError, QueryError
+from acep.pattern.sql.clause_parser import parse_clause
+from acep.pattern.sql.clause_tree import Clause
+from acep.plan.ordered.ordered_plan import OrderedPlan, make_plan
+from acep.plan.ordered.row_references import Navigation, RowAggregate, RowReference
+from acep.row_patterns.match_rows import columns_read, match_table
+from acep.spark.fields import all_columns, input_schema, quoted, with_fields
+from acep.spark.interpreter import check_workers
+from acep.spark.matching import frame_of
+from acep.spark.row_pattern_worker import SentClause, add_keys, match_sorted
+from acep.spark.session import needs_pyspark, outside_pipelines
+from acep.spark.types import arrow_type, spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+__all__ = ["SparkClause", "match_recognize", "plan_for_spark"]
+
+_TIME = " "  # a column of times that no DataFrame has: durations are exact, whatever columns there are
+
+
+@outside_pipelines()
+def match_recognize(df: Any, clause: str) -> DataFrame:
+    """Find row patterns in a batch DataFrame: the clause MATCH_RECOGNIZE of SQL without the SQL around it.
+
+    ``df``: a Spark DataFrame, or a table that :func:`acep.match` takes (a session is then started). ``clause`` is what
+    stands between the parentheses of MATCH_RECOGNIZE, as for :func:`acep.match_recognize`, and the rows of the result
+    are the same. Partitions are matched on all cores; without PARTITION BY one core matches all rows. Rows that ORDER
+    BY does not tell apart come in no certain order, as Spark has none. See docs/howto/sql_on_spark.md.
+
+    Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError` before any job runs. Problems of the values
+    show when Spark runs, see :func:`acep.spark.error_in`.
+    """
+    needs_pyspark()
+    frame = frame_of(df)
+    if frame.isStreaming:
+        raise EngineError(
+            "MATCH_RECOGNIZE runs over batch DataFrames, and this is a stream",
+            hint="acep.spark.match finds patterns in a stream",
+            code="engine_unable",
+        )
+    planned = plan_for_spark(frame.schema, clause)
+    check_workers(frame.sparkSession, "auto")
+    return _run(frame, planned)
+
+
+@dataclass(frozen=True)
+class SparkClause:
+    """A clause that is planned for the columns of a DataFrame. ``travelling``: the Arrow types of the columns that go
+    to the workers; ``result``: the columns of the result."""
+
+    sent: SentClause
+    travelling: pa.Schema
+    result: StructType
+
+
+def plan_for_spark(columns: StructType, clause: str) -> SparkClause:
+    """Plan a clause for the columns of a DataFrame.
+
+    Raises :class:`QueryError` for a clause that is wrong, and :class:`DataError` for columns that do not travel.
+    """
+    from pyspark.sql import types as st
+
+    if _TIME in columns.names:
+        raise DataError("a column has a blank as its name", hint="rename it", code="data_column")
+    timed = st.StructType([*columns.fields, st.StructField(_TIME, st.TimestampNTZType())])
+    schema = input_schema(all_columns(timed), ts=_TIME, type=None)
+    plan = make_plan(parse_clause(clause), tuple(columns.names), schema)
+    _check_keys(plan)
+    names = (*dict.fromkeys((*columns_read(plan), *(n for n in plan.output_names if n in plan.names))),)
+    types = {field.name: field.dataType for field in all_columns(columns).fields}
+    travelling = pa.schema([(name, _arrow_type(name, types[name])) for name in names])
+    sample = match_table(plan, travelling.empty_table()).schema
+    fields, casts = [], []
+    for name, arrow in zip(sample.names, sample.types, strict=True):
+        given_type = _type_of_column(plan, name, types)
+        computed_type = None if given_type is not None else _computed_type(name, arrow)
+        fields.append(st.StructField(name, given_type or spark_type(computed_type)))
+        casts.append((name, computed_type))
+    computed = [name for name in dict.fromkeys(plan.partition) if name not in types]
+    places = [*names, *computed]
+    keys = tuple(places.index(name) for name in dict.fromkeys(plan.partition))
+    sent = SentClause(replace(plan, clause=_without_trees(plan.clause)), names, keys, tuple(casts))
+    return SparkClause(sent, travelling, st.StructType(fields))
+
+
+def _without_trees(clause: Clause) -> Clause:
+    return replace(clause, partition=(), order=(), measures=(), definitions=())
+
+
+def _check_keys(plan: OrderedPlan) -> None:
+    """Raise :class:`QueryError` for a key of PARTITION BY that has no values to compare."""
+    for name, source in zip(plan.partition, plan.clause.partition, strict=True):
+        if plan.schema.kind(name) is None and name not in dict(plan.computed):
+            why = dict(plan.schema.unusable).get(name, "cannot be compared")
+            raise QueryError(
+                f"column `{name}` {why.partition('; ')[0]}", text=plan.clause.text, start=source.span.start,
+                end=source.span.end, hint=why.partition("; ")[2] or None, code="query_type",
+            )  # fmt: skip
+
+
+def _arrow_type(name: str, spark: DataType) -> pa.DataType:
+    arrow = arrow_type(spark)
+    if arrow is None:
+        raise DataError(
+            f"column `{name}` is {spark.simpleString()}, which does not travel to Python",
+            hint="drop it, or cast it",
+            code="data_type",
+        )
+    return arrow
+
+
+def _type_of_column(plan: OrderedPlan, name: str, types: dict[str, DataType]) -> DataType | None:
+    """Return the type of a column of the result whose values are those of a column of the DataFrame."""
+    from pyspark.sql.types import ArrayType
+
+    measure = next((measure for measure in plan.measures if measure.name == name), None)
+    if measure is None:
+        return types.get(name)
+    if measure.reference is None:
+        return None
+    reference: RowReference = plan.references[measure.reference]
+    if isinstance(reference, Navigation) and reference.column in plan.names:
+        return types[reference.column]
+    if isinstance(reference, RowAggregate) and reference.function == "array_agg" and reference.column in plan.names:
+        return ArrayType(types[str(reference.column)])
+    return None
+
+
+def _computed_type(name: str, arrow: pa.DataType) -> pa.DataType:
+    """Return the type of a computed column on Spark, where times are microseconds."""
+    if pa.types.is_timestamp(arrow):
+        arrow = pa.timestamp("us", arrow.tz)
+    elif pa.types.is_duration(arrow):
+        arrow = pa.duration("us")
+    if spark_type(arrow) is None:
+        raise DataError(f"`{name}` is {arrow}, which Spark has not", hint="cast it", code="data_type")
+    return arrow
+
+
+def _run(frame: DataFrame, planned: SparkClause) -> DataFrame:
+    from pyspark.sql import functions as sf
+    from pyspark.sql.types import StructField, StructType
+
+    sent = planned.sent
+    rows = with_fields(frame, sent.columns)
+    rows = rows.select(*(sf.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(sent.columns)))
+    if max(sent.keys, default=-1) >= len(sent.columns):
+        rows = rows.mapInArrow(partial(add_keys, sent), _with_keys(rows.schema, planned))
+    keys = [_key(rows, f"c{place}") for place in sent.keys]
+    rows = rows.repartition(*keys) if keys else rows.repartition(1)
+    order = [key.asc_nulls_last() for key in keys] + _order(rows, sent)
+    rows = rows.sortWithinPartitions(*order) if order else rows
+    fields = [StructField(f"c{i}", field.dataType) for i, field in enumerate(planned.result.fields)]
+    result = rows.mapInArrow(partial(match_sorted, sent), StructType(fields))
+    return result.select(*(sf.col(f"c{i}").alias(name) for i, name in enumerate(planned.result.names)))
+
+
+def _with_keys(columns: StructType, planned: SparkClause) -> StructType:
+    """Return the columns that travel, and those of the expressions of PARTITION BY behind them."""
+    from pyspark.sql.types import StructField, StructType
+
+    size = len(planned.sent.columns)
+    sample = pa.RecordBatch.from_pylist([], schema=planned.travelling)
+    (keyed,) = add_keys(planned.sent, [sample])
+    added = [(f"c{i}", keyed.schema.types[i])
+             for i in range(size, len(keyed.schema))]  # fmt: skip
+    return StructType([*columns.fields, *(StructField(name, spark_type(arrow)) for name, arrow in added)])
+
+
+def _key(rows: DataFrame, name: str) -> Column:
+    """Return a column to compare by: NaN is null, as in a condition, and -0.0 is 0.0."""
+    from pyspark.sql import functions as sf
+
+    if rows.schema[name].dataType.typeName() not in ("float", "double"):
+        return sf.col(name)
+    return sf.nanvl(sf.col(name) + sf.lit(0.0), sf.lit(None).cast("double"))
+
+
+def _order(rows: DataFrame, sent: SentClause) -> list[Column]:
+    """Return the keys of ORDER BY up to the first expression. The engine sorts once more what is not in order."""
+    order: list[Column] = []
+    for key in sent.plan.order:
+        if key.column not in sent.columns:
+            break
+        column = _key(rows, f"c{sent.columns.index(key.column)}")
+        if key.is_descending:
+            order.append(column.desc_nulls_first() if key.nulls_first else column.desc_nulls_last())
+        else:
+            order.append(column.asc_nulls_first() if key.nulls_first else column.asc_nulls_last())
+    return order
