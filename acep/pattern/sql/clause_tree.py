@@ -34,6 +34,7 @@ __all__ = [
     "SkipMode",
     "SqlExpression",
     "Subset",
+    "first_exclusion",
     "variables_of",
 ]
 
@@ -107,6 +108,7 @@ class Exclusion:
     """``{- item -}``: its rows are matched, and left out of ALL ROWS PER MATCH."""
 
     item: RowPattern
+    span: Span | None = None
 
 
 RowPattern: TypeAlias = (
@@ -201,6 +203,22 @@ class Clause:
     window: MatchSpan | None
     subsets: tuple[Subset, ...]
     definitions: tuple[Definition, ...]
+
+
+def first_exclusion(pattern: RowPattern) -> Exclusion | None:
+    """Return the first part of a pattern that is excluded, if there is one.
+
+    >>> first_exclusion(Concatenation((Empty(), Exclusion(Empty()))))
+    Exclusion(item=Empty(), span=None)
+    """
+    match pattern:
+        case Exclusion():
+            return pattern
+        case Concatenation(items=items) | Alternation(items=items) | Permutation(items=items):
+            return next((inside for item in items if (inside := first_exclusion(item)) is not None), None)
+        case Quantified(item=inner):
+            return first_exclusion(inner)
+    return None
 
 
 def variables_of(pattern: RowPattern) -> tuple[RowVariable, ...]:

@@ -57,12 +57,13 @@ class _Group:
             if len(patterns) < 2:
                 raise error_at("PERMUTE needs at least two patterns", self.opening.span, code="query_syntax")
             return Permutation(patterns)
-        return Exclusion(patterns[0]) if self.kind == "{-" else patterns[0]
+        return Exclusion(patterns[0], self.opening.span) if self.kind == "{-" else patterns[0]
 
     def alternation(self, ways: list[list[RowPattern]]) -> RowPattern:
         """Return the pattern of alternatives, none of which is missing."""
         if any(not way for way in ways):
-            raise error_at("a pattern is missing", self.opening.span, "an empty one is written ()",
+            where = " in the exclusion" if self.kind == "{-" else ""
+            raise error_at(f"a pattern is missing{where}", self.opening.span, "an empty one is written ()",
                            code="query_syntax")  # fmt: skip
         return _concatenation(ways[0]) if len(ways) == 1 else Alternation(tuple(map(_concatenation, ways)))
 

@@ -51,7 +51,7 @@ def convert_key(source: SqlExpression, columns: ClauseColumns) -> str:
 
 @dataclass
 class ClauseLeaves:
-    """The references of a clause, each once.
+    """The references of a clause, each once, with the place of its first use.
 
     ``variables``: the primary variables by folded names, as they are spelled; ``unions``: the primary variables of each
     SUBSET, by folded name."""
@@ -60,6 +60,7 @@ class ClauseLeaves:
     variables: Mapping[str, str]
     unions: Mapping[str, frozenset[str]]
     references: list[RowReference] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
 
     def convert(self, source: SqlExpression, defined: str | None = None) -> ex.Expr:
         """Return an expression of MEASURES, or of DEFINE for the variable ``defined``: attributes named by
@@ -70,6 +71,7 @@ class ClauseLeaves:
         """Return the attribute of a reference, which is added."""
         if reference not in self.references:
             self.references.append(reference)
+            self.spans.append(span)
         return ex.Attribute(ROW, None, reference_name(self.references.index(reference)), span)
 
     def variable_set(self, name: str, span: Span | None) -> frozenset[str]:
@@ -229,7 +231,7 @@ class _Leaf:
             return None
         if len(arguments) > 1 or type(arguments[0]).__name__ != "Column":
             raise error_at("CLASSIFIER takes at most a variable", span, code="query_syntax")
-        return self.clause.variable_set(_column_path(arguments[0], self.source), span)
+        return self.clause.variable_set(_column_path(arguments[0], self.source), place_of(arguments[0], self.source))
 
     def argument(self, node: Any, called: str) -> _Argument:
         """Resolve the argument of a navigation or an aggregate: an expression over one row, whose columns all belong to

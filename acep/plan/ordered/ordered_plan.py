@@ -7,22 +7,19 @@ from functools import cached_property
 
 from acep.errors import QueryError, suggest
 from acep.pattern import expressions as ex
-from acep.pattern.expressions import error_at
-from acep.pattern.sql.clause_tree import Clause, MatchSpan, RowsMode, SqlExpression, variables_of
+from acep.pattern.expressions import Span, error_at, placed
+from acep.pattern.sql.clause_tree import Clause, MatchSpan, RowsMode, first_exclusion, variables_of
 from acep.pattern.walk import leaves_of
 from acep.plan.decimals import Typed
 from acep.plan.kinds import resolve
 from acep.plan.ordered.clause_leaves import ClauseLeaves, convert_key, reference_name
 from acep.plan.ordered.pattern_states import PatternStates, compile_pattern
+from acep.plan.ordered.reference_types import type_of_reference
 from acep.plan.ordered.row_columns import ClauseColumns
-from acep.plan.ordered.row_references import LABEL, MatchNumber, Navigation, RowAggregate, RowReference
+from acep.plan.ordered.row_references import LABEL, Navigation, RowReference
 from acep.plan.schema import Kind, Schema
 
 __all__ = ["Condition", "OrderedPlan", "PlannedKey", "PlannedMeasure", "make_plan"]
-
-_AS_FLOAT = ("avg", "median", "stddev", "stddev_pop", "variance", "variance_pop")
-OPAQUE = "opaque"
-"""The kind of a value that is given as it is, but not computed with."""
 
 
 @dataclass(frozen=True)
@@ -117,22 +114,26 @@ def _plan(clause: Clause, names: tuple[str, ...], schema: Schema) -> OrderedPlan
         PlannedKey(convert_key(key.expression, columns), key.is_descending, bool(key.nulls_first))
         for key in clause.order
     )  # fmt: skip
-    for key, source in zip(order, clause.order, strict=True):
-        _check_orderable(columns.typed(key.column), source.expression)
-    converted = [(d.variable.casefold(), leaves.convert(d.condition, d.variable.casefold()), d.condition)
+    for key in (*partition, *(key.column for key in order)):
+        columns.typed(key)  # the values of a key can be compared
+    converted = [(d.variable.casefold(), leaves.convert(d.condition, d.variable.casefold()))
                  for d in clause.definitions]  # fmt: skip
     expressions = [leaves.convert(measure.expression) for measure in clause.measures]
-    types = tuple(_type_of(reference, columns, variables) for reference in leaves.references)
+    types = tuple(
+        _placed_type(reference, span, columns) for reference, span in zip(leaves.references, leaves.spans, strict=True)
+    )
     slots = _slot_schema(types, schema)
     conditions = tuple(
-        condition
-        for variable, expr, source in converted
-        for condition in _conditions(variable, expr, source, leaves.references, slots)
+        condition for variable, expr in converted for condition in _conditions(variable, expr, leaves.references, slots)
     )
     measures = tuple(
         _measure(measure.name, expr, types, slots) for measure, expr in zip(clause.measures, expressions, strict=True)
     )
     skip_to = None
+    excluded = first_exclusion(clause.pattern)
+    if clause.rows is RowsMode.UNMATCHED and excluded is not None:
+        raise error_at("an exclusion is not possible with WITH UNMATCHED ROWS", excluded.span, None,
+                       code="query_invalid")  # fmt: skip
     if clause.skip.variable is not None:
         skip_to = leaves.variable_set(clause.skip.variable, clause.skip.span)
     plan = OrderedPlan(
@@ -143,6 +144,11 @@ def _plan(clause: Clause, names: tuple[str, ...], schema: Schema) -> OrderedPlan
     )  # fmt: skip
     _check_output(plan)
     return plan
+
+
+def _placed_type(reference: RowReference, span: Span, columns: ClauseColumns) -> Typed | None:
+    with placed(span):
+        return type_of_reference(reference, columns)
 
 
 def _named_variables(clause: Clause) -> tuple[dict[str, str], dict[str, frozenset[str]]]:
@@ -172,67 +178,6 @@ def _named_variables(clause: Clause) -> tuple[dict[str, str], dict[str, frozense
     return variables, unions
 
 
-def _check_orderable(typed: Typed, source: SqlExpression) -> None:
-    if typed.kind == OPAQUE:
-        raise error_at("a key needs values that can be compared", source.span, code="query_type")
-
-
-def _type_of(reference: RowReference, columns: ClauseColumns, variables: dict[str, str]) -> Typed | None:
-    """Return the type of the value of a reference; ``None`` for one that is given as it is, but not computed with."""
-    del variables
-    if isinstance(reference, MatchNumber):
-        return Typed(ex.Literal(0), "int")
-    if isinstance(reference, Navigation) or reference.function in ("min", "max", "any_value", "max_by", "min_by"):
-        if reference.column == LABEL:
-            return Typed(ex.Literal(""), "string")
-        return _column_type(reference, columns)
-    function = reference.function
-    if function == "count":
-        return Typed(ex.Literal(0), "int")
-    if function == "count_if":
-        _need_kind(reference, columns, ("bool", "null"))
-        return Typed(ex.Literal(0), "int")
-    if function in ("bool_or", "bool_and"):
-        _need_kind(reference, columns, ("bool", "null"))
-        return Typed(ex.Literal(True), "bool")
-    if function == "array_agg":
-        return None
-    if function == "string_agg":
-        if reference.column != LABEL:
-            _need_kind(reference, columns, ("string", "null"))
-        return Typed(ex.Literal(""), "string")
-    typed = _need_kind(reference, columns, ("int", "float", "decimal", "duration", "null"))
-    if function in _AS_FLOAT:
-        return Typed(ex.Literal(0.0), "duration" if typed.kind == "duration" else "float")
-    return Typed(ex.Literal(0), "int" if typed.kind == "null" else typed.kind, typed.scale)
-
-
-def _column_type(reference: Navigation | RowAggregate, columns: ClauseColumns) -> Typed | None:
-    assert reference.column is not None
-    try:
-        typed = columns.typed(reference.column)
-    except QueryError:
-        if isinstance(reference, Navigation) and reference.column in columns.names:
-            return None  # of a type that is not computed with
-        raise
-    if isinstance(reference, RowAggregate) and reference.function in ("min", "max") and typed.kind == "bool":
-        raise QueryError(f"{reference.function} needs values with an order, not truth values", code="query_type")
-    return typed
-
-
-def _need_kind(reference: RowAggregate, columns: ClauseColumns, kinds: tuple[str, ...]) -> Typed:
-    assert reference.column is not None
-    if reference.column == LABEL:
-        raise QueryError(f"{reference.function} of CLASSIFIER has no meaning", code="query_type")
-    typed = columns.typed(reference.column)
-    if typed.kind not in kinds:
-        words = {"bool": "a condition", "string": "text"}
-        needed = words.get(kinds[0], "a number")
-        raise QueryError(f"{reference.function} needs {needed}, and `{reference.column}` is {typed.named}",
-                         code="query_type")  # fmt: skip
-    return typed
-
-
 def _slot_schema(types: tuple[Typed | None, ...], schema: Schema) -> Schema:
     """Return the schema of the values of references, as columns."""
     kinds, scales, durations, unusable = [], [], [], []
@@ -254,9 +199,7 @@ def _slot_schema(types: tuple[Typed | None, ...], schema: Schema) -> Schema:
     )  # fmt: skip
 
 
-def _conditions(
-    variable: str, expr: ex.Expr, source: SqlExpression, references: list[RowReference], slots: Schema
-) -> list[Condition]:
+def _conditions(variable: str, expr: ex.Expr, references: list[RowReference], slots: Schema) -> list[Condition]:
     """Return the parts of a condition that AND joins, those first that need only the row and its neighbours."""
     pending, parts = [expr], []
     while pending:
@@ -271,7 +214,6 @@ def _conditions(
         numbers = tuple(int(leaf.name[1:]) for leaf in leaves_of(typed.expr) if isinstance(leaf, ex.Attribute))
         is_local = all(_is_local(references[number]) for number in numbers)
         conditions.append(Condition(variable, typed, numbers, is_local))
-    del source
     return sorted(conditions, key=lambda condition: not condition.is_local)
 
 

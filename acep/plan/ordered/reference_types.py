@@ -1,0 +1,68 @@
+"""Find the types of the values that the expressions of a clause refer to."""
+
+from __future__ import annotations
+
+from acep.errors import QueryError
+from acep.pattern import expressions as ex
+from acep.plan.decimals import Typed
+from acep.plan.ordered.row_columns import ClauseColumns
+from acep.plan.ordered.row_references import LABEL, MatchNumber, Navigation, RowAggregate, RowReference
+
+__all__ = ["type_of_reference"]
+
+_AS_FLOAT = ("avg", "median", "stddev", "stddev_pop", "variance", "variance_pop")
+
+
+def type_of_reference(reference: RowReference, columns: ClauseColumns) -> Typed | None:
+    """Return the type of the value of a reference; ``None`` for one that is given as it is, but not computed with."""
+    if isinstance(reference, MatchNumber):
+        return Typed(ex.Literal(0), "int")
+    if isinstance(reference, Navigation) or reference.function in ("min", "max", "any_value", "max_by", "min_by"):
+        if reference.column == LABEL:
+            return Typed(ex.Literal(""), "string")
+        return _column_type(reference, columns)
+    function = reference.function
+    if function == "count":
+        return Typed(ex.Literal(0), "int")
+    if function == "count_if":
+        _need_kind(reference, columns, ("bool", "null"))
+        return Typed(ex.Literal(0), "int")
+    if function in ("bool_or", "bool_and"):
+        _need_kind(reference, columns, ("bool", "null"))
+        return Typed(ex.Literal(True), "bool")
+    if function == "array_agg":
+        return None
+    if function == "string_agg":
+        if reference.column != LABEL:
+            _need_kind(reference, columns, ("string", "null"))
+        return Typed(ex.Literal(""), "string")
+    typed = _need_kind(reference, columns, ("int", "float", "decimal", "duration", "null"))
+    if function in _AS_FLOAT:
+        return Typed(ex.Literal(0.0), "duration" if typed.kind == "duration" else "float")
+    return Typed(ex.Literal(0), "int" if typed.kind == "null" else typed.kind, typed.scale)
+
+
+def _column_type(reference: Navigation | RowAggregate, columns: ClauseColumns) -> Typed | None:
+    assert reference.column is not None
+    try:
+        typed = columns.typed(reference.column)
+    except QueryError:
+        if isinstance(reference, Navigation) and reference.column in columns.names:
+            return None  # of a type that is not computed with
+        raise
+    if isinstance(reference, RowAggregate) and reference.function in ("min", "max") and typed.kind == "bool":
+        raise QueryError(f"{reference.function} needs values with an order, not truth values", code="query_type")
+    return typed
+
+
+def _need_kind(reference: RowAggregate, columns: ClauseColumns, kinds: tuple[str, ...]) -> Typed:
+    assert reference.column is not None
+    if reference.column == LABEL:
+        raise QueryError(f"{reference.function} of CLASSIFIER has no meaning", code="query_type")
+    typed = columns.typed(reference.column)
+    if typed.kind not in kinds:
+        words = {"bool": "a condition", "string": "text"}
+        needed = words.get(kinds[0], "a number")
+        raise QueryError(f"{reference.function} needs {needed}, and `{reference.column}` is {typed.named}",
+                         code="query_type")  # fmt: skip
+    return typed
