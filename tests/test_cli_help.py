@@ -21,6 +21,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("logs", "inbox"):
         Path(name).mkdir()
     Path("query.acep").write_text("PATTERN SEQ(a x, b y) WHERE skip_till_any_match(x, y) { [user] } WITHIN 9\n")
+    Path("statement.sql").write_text(
+        "SELECT n FROM ticks MATCH_RECOGNIZE (ORDER BY ts MEASURES count(*) AS n PATTERN (a b) DEFINE b AS type = 'b')"
+    )
     Path("events.csv").write_text(f"ts,type,user\n{ROWS}")
     Path("inbox/1.csv").write_text(f"ts,type,user\n{ROWS}")
     Path("logs/1.csv").write_text(f"time,type,user\n{ROWS}")

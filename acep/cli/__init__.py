@@ -1,5 +1,5 @@
 """Run the command line: ``acep match``, ``follow``, ``explain``, ``lint``, ``why``, ``tune``, ``replay``, ``learn``,
-``completion`` and ``history`` (docs/reference/command_line.md).
+``sql``, ``completion`` and ``history`` (docs/reference/command_line.md).
 
 Only argparse is imported here; each command imports its modules when it runs.
 """
@@ -32,7 +32,7 @@ POLICY_HELP = (
 FORMULAS_HELP = "in CSV, write an apostrophe before each text that a spreadsheet may take for a formula"
 FLAT_HELP = "plain columns only: one for each key, value and variable (the first and last event of those that repeat)"
 EVENTS_HELP = "files of events (.csv, .tsv, .jsonl, .parquet; .gz, .zst), globs, folders, or - for standard input"
-READERS = ("match", "follow", "lint", "why", "tune", "learn")
+READERS = ("match", "follow", "lint", "why", "tune", "learn", "sql")
 """The commands that read events in this process."""
 
 
@@ -154,6 +154,13 @@ def _parser() -> argparse.ArgumentParser:
     group.add_argument("--from", dest="old", metavar="FILE", help="go on from another history of the query")
     _add_policy_options(group)
 
+    text = "run a statement of SQL with MATCH_RECOGNIZE over files"
+    sql = _command_parser(commands, "sql", text)
+    sql.add_argument("statement", metavar="STATEMENT", help="the text of the statement, or a file that holds it")
+    sql.add_argument("tables", metavar="NAME=FILE", nargs="*", help="a table, by its name in the statement")
+    _add_file_options(sql)
+    _add_output_options(sql, kinds=False, flat=False)
+
     completion = _command_parser(commands, "completion", "print a script that completes command lines in a shell")
     completion.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
     completion.set_defaults(parser=parser)
@@ -217,11 +224,15 @@ def _add_column_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--seq", metavar="COL", help="the order among equal times (default: that of the file)")
     group.add_argument("--id", metavar="COL", help="the ids of events (default: row numbers from 0)")
     group.add_argument("--unit", metavar="U", help="the unit of an integer time: ns, us, ms, s, min, h or d")
+    _add_file_options(parser)
+
+
+def _add_file_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the files")
     text = (
         "give a column another type: int, float, string, bool, date, timestamp, timestamptz, timestamp(s), decimal(p,s)"
     )
     group.add_argument("--cast", action="append", metavar="COL=TYPE", help=text)
-    group = parser.add_argument_group("the files")
     group.add_argument("--format", metavar="F", help="csv, tsv, zeek, jsonl or parquet, where a name does not tell it")
     text = "leave out lines that cannot be read, and count them"
     group.add_argument("--skip-bad-lines", action="store_true", help=text)
@@ -287,11 +298,12 @@ def _add_watch_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--watch", action="store_true", help=text)
 
 
-def _add_output_options(parser: argparse.ArgumentParser, *, kinds: bool = True) -> None:
+def _add_output_options(parser: argparse.ArgumentParser, *, kinds: bool = True, flat: bool = True) -> None:
     group = parser.add_argument_group("the output")
     group.add_argument("--output", metavar="FILE", help="write to a .jsonl, .parquet or .csv file, not to stdout")
     group.add_argument("--limit", type=_number, metavar="N", help="give at most the first N")
-    group.add_argument("--flat", action="store_true", help=FLAT_HELP)
+    if flat:
+        group.add_argument("--flat", action="store_true", help=FLAT_HELP)
     group.add_argument("--quote-formulas", action="store_true", help=FORMULAS_HELP)
     if not kinds:
         return

@@ -24,6 +24,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "tune": ("acep tune query.acep events.csv",),
     "learn": ("acep learn query.acep events.csv --output history.acep",),
+    "sql": (
+        "acep sql statement.sql ticks=events.csv",
+        "acep sql 'SELECT * FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES ts AS at PATTERN (a))' t=events.csv --limit 5",
+    ),
     "completion": ("acep completion bash > acep.bash",),
     "history": ("acep history history.acep --limit 5",),
 }

@@ -1,0 +1,65 @@
+"""Run ``acep sql``: write the result of a statement with MATCH_RECOGNIZE over files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from acep.cli.inputs import casts_of, file_options, shown
+from acep.cli.progress import progress
+from acep.errors import DataError, QueryError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def run(args: argparse.Namespace) -> None:
+    """Read the tables, run the statement, and write its rows."""
+    text = _statement(args.statement)
+    paths = _paths(args.tables)
+    from acep.events.files.reading import read_events
+    from acep.matches.flat import Layout
+    from acep.output.formulas import check_quoting
+    from acep.output.writing import output_format, write_table
+    from acep.row_patterns.statements import sql
+
+    form = "jsonl" if args.output is None else output_format(args.output)
+    check_quoting(args.quote_formulas, form)
+    options = {**file_options(args), "cast": casts_of(args)}
+    tables: dict[str, pa.Table] = {}
+    for name, path in paths.items():
+        with progress(args, f"reading {shown([path])}"):
+            tables[name] = read_events(path, type=None, **options)
+    with progress(args, "matching"):
+        result = sql(text, **tables)
+    if args.limit is not None:
+        result = result.slice(0, args.limit)
+    target = sys.stdout if args.output is None else args.output
+    write_table(result, target, form, flat=Layout((), frozenset()), quote_formulas=args.quote_formulas)
+
+
+def _statement(text: str) -> str:
+    """Return the statement: the text itself, or what the file of that name holds."""
+    if any(sign.isspace() for sign in text):
+        return text
+    try:
+        return Path(text).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise DataError(f"`{text}` cannot be read: {reason}", code="file_read") from None
+
+
+def _paths(tables: list[str]) -> dict[str, str]:
+    """Return the paths of tables by name."""
+    paths: dict[str, str] = {}
+    for table in tables:
+        name, equals, path = table.partition("=")
+        if not equals or not name or not path:
+            hint = "a name, an equals sign and a file: ticks=ticks.csv"
+            raise QueryError(f"{table!r} names no table", hint=hint, code="option_invalid")
+        if name in paths:
+            raise QueryError(f"there are two tables `{name}`", hint="give them other names", code="option_invalid")
+        paths[name] = path
+    return paths

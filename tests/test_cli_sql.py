@@ -1,0 +1,65 @@
+"""`acep sql` runs statements over files, and says what is wrong in one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from acep.cli import main
+
+CLAUSE = """(ORDER BY day MEASURES FIRST(day) AS start, LAST(day) AS stop
+    PATTERN (a DOWN) DEFINE DOWN AS price < PREV(price))"""
+STATEMENT = f"SELECT * FROM ticks MATCH_RECOGNIZE {CLAUSE}"  # noqa: S608 - the statement of a test
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("ticks.csv").write_text("day,price\n1,10\n2,8\n3,9\n4,7\n")
+    Path("ticks.jsonl").write_text('{"day": 1, "price": 3}\n{"day": 2, "price": 2}\n')
+    Path("statement.sql").write_text(STATEMENT)
+
+
+def test_a_statement_in_a_file_and_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    for statement in ("statement.sql", STATEMENT):
+        assert main(["sql", statement, "ticks=ticks.csv"]) == 0
+        rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert rows == [{"start": 1, "stop": 2}, {"start": 3, "stop": 4}]
+
+
+def test_the_rows_go_to_files_of_each_format() -> None:
+    for name in ("out.csv", "out.jsonl", "out.parquet"):
+        assert main(["sql", STATEMENT, "ticks=ticks.csv", "--output", name, "--limit", "1"]) == 0
+    assert Path("out.csv").read_text() == "start,stop\n1,2\n"
+    assert json.loads(Path("out.jsonl").read_text()) == {"start": 1, "stop": 2}
+    assert pq.read_table("out.parquet").to_pydict() == {"start": [1], "stop": [2]}
+
+
+def test_two_tables_and_sql_around_the_clause(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("duckdb")
+    statement = f"SELECT m.start, o.price FROM ticks MATCH_RECOGNIZE {CLAUSE} AS m JOIN o ON o.day = m.start"  # noqa: S608 - the statement of a test
+    assert main(["sql", statement, "ticks=ticks.csv", "o=ticks.jsonl"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"start": 1, "price": 3}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["statement.sql", "ticks"], "'ticks' names no table"),
+        (["statement.sql", "ticks=ticks.csv", "ticks=ticks.jsonl"], "two tables `ticks`"),
+        (["statement.sql", "tick=ticks.csv"], "unknown table `ticks`"),
+        (["statement.sql", "ticks=tick.csv"], "there is no file `tick.csv`"),
+        (["other.sql", "ticks=ticks.csv"], "`other.sql` cannot be read"),
+        (["SELECT 1 FROM ticks", "ticks=ticks.csv"], "no MATCH_RECOGNIZE"),
+        (["statement.sql", "ticks=ticks.csv", "--cast", "price=string", "--output", "out.xml"], "no format of output"),
+    ],
+)
+def test_a_mistake_is_one_message(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sql", *arguments]) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("acep: ")
+    assert complaint in output.err
