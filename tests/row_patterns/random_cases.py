@@ -139,9 +139,11 @@ def random_definitions(source: ExpressionSource, variables: tuple[str, ...]) -> 
 def random_definition(source: ExpressionSource, name: str) -> Expression:
     """Return a condition of a variable: half of them on its own row alone."""
     draw = source.rng.random()
-    if draw < 0.3:
+    if draw < 0.15:
+        return distance_condition(source.rng, name, source.rng.choice(source.names))
+    if draw < 0.35:
         return source.condition(source.rng.choice((0, 1)), source.rng.choice((None, name)))
-    if draw < 0.5:
+    if draw < 0.55:
         column = source.rng.choice("xys")
         function = source.rng.choice((x.Physical, x.Logical))
         names = ("PREV", "PREV", "NEXT") if function is x.Physical else ("LAST", "FIRST")
@@ -155,6 +157,21 @@ def random_definition(source: ExpressionSource, name: str) -> Expression:
     if source.rng.random() < 0.3:
         return x.Junction("OR", condition, x.Comparison("=", x.Column(None, "s"), x.Literal("a")))
     return condition
+
+
+def distance_condition(rng: Random, name: str, other: str) -> Expression:
+    """Return a condition that a row is near a row of another variable, or equal to it."""
+    column, width = rng.choice((("x", x.Literal(1)), ("y", x.Literal(0.5)), ("s", None)))
+    reference = rng.choice((x.Column(other, column), x.Logical("FIRST", x.Column(other, column))))
+    if width is None:
+        return x.Comparison("=", x.Column(name, column), reference)
+    low, high = x.Arithmetic("-", reference, width), x.Arithmetic("+", reference, width)
+    return rng.choice(
+        (
+            x.Between(x.Column(None, column), low, high),
+            x.Comparison("<=", x.Arithmetic("-", x.Column(name, column), reference), width),
+        )
+    )
 
 
 def random_measures(source: ExpressionSource, n_measures: int) -> Iterator[tree.Measure]:

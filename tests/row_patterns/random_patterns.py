@@ -35,6 +35,8 @@ class Patterns:
 
     def draw_all(self) -> tree.Pattern:
         """Draw a pattern that has a variable."""
+        if len(self.names) > 2 and self.rng.random() < 0.15:
+            return self.draw_gaps()
         while True:
             n_items = self.rng.choice((1, 2, 2, 3))
             items = [self.draw(2) for _ in range(n_items)]
@@ -43,6 +45,15 @@ class Patterns:
             pattern = items[0] if len(items) == 1 else tree.Concatenation(tuple(items))
             if tree.variables_of(pattern):
                 return pattern
+
+    def draw_gaps(self) -> tree.Pattern:
+        """Draw variables one after the other, with any rows of the last one between them."""
+        *steps, between = self.names
+        gap = tree.Quantified(tree.Variable(between), 0, None, self.rng.random() < 0.3)
+        items: list[tree.Pattern] = [tree.Variable(steps[0])]
+        for name in steps[1:]:
+            items += [gap, tree.Variable(name)]
+        return tree.Concatenation(tuple(items))
 
     def draw(self, depth: int) -> tree.Pattern:
         """Draw a pattern of at most so many levels."""
