@@ -33,7 +33,8 @@ The answer, one of:
     A line of the names of columns, then a line a row, in order. ``-`` is null; floats have a point; text that could be
     taken for something else stands in quotes. Where there are partitions, their order does not count.
 ``error = {message, at, code, is_data}``
-    A part of the message, the text at its place, the code, and whether it is about the rows (default: the text).
+    A part of the message, the text at its place, the code, and whether it is about the rows (default: the text). The
+    first two are optional.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ def _case(file: str, raw: dict[str, Any], tables: Mapping[str, Any]) -> Case:
 
 def _error(where: str, raw: Mapping[str, Any]) -> ExpectedError:
     _check_keys(f"{where}: error", raw, ERROR_KEYS)
-    return ExpectedError(raw["message"], raw.get("at"), raw["code"], raw.get("is_data", False))
+    return ExpectedError(raw.get("message", ""), raw.get("at"), raw["code"], raw.get("is_data", False))
 
 
 def short_clause(raw: Mapping[str, Any], measures: str | None = None) -> str:
