@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "common/numbers.hpp"
+
 namespace acep {
 
 namespace {

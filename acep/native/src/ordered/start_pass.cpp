@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace acep {
 
@@ -345,6 +346,7 @@ bool StartPass::bind_rest(size_t begin, Search& search) {
         }
         go_back(at, search.reachable);
         if (walk(at, search)) return true;
+        if (at.ended) return false;
         search.bound.unbind(bound_rows);
     }
 }
