@@ -400,8 +400,8 @@ def pivotal_case(rng: random.Random, rows: int) -> Case:
     bits = [[int(rng.random() < s) for _ in range(rows)] for s in (share, 0.5, 0.9, 0.5)]
     local = [None if rng.random() < 0.2 else b for b in bits]
     rising = np.cumsum([rng.randint(0, 1) for _ in range(rows)]).tolist()
-    whole = rising if rng.random() < 0.5 else [rng.randint(0, 9) for _ in range(rows)]
-    columns = [whole, [float(rng.randint(0, 5)) for _ in range(rows)], [""] * rows]
+    integers = rising if rng.random() < 0.5 else [rng.randint(0, 9) for _ in range(rows)]
+    columns = [integers, [float(rng.randint(0, 5)) for _ in range(rows)], [""] * rows]
     if rng.random() < 0.3:
         columns = [[None if rng.random() < 0.1 else value for value in column] for column in columns]
     bound = [Ref(rng.choice((FIRST_ROW, LAST_ROW)), number, shift=rng.choice((0, 0, 2, -1))) for number in range(3)]
@@ -426,8 +426,8 @@ def long_case(rng: random.Random, rows: int) -> Case:
     bits = [[int(rng.random() < share) for _ in range(rows)] for share in (0.3, 0.9, 0.1, 0.5)]
     local = [None if rng.random() < 0.2 else b for b in bits]
     rising = np.cumsum([rng.randint(0, 2) for _ in range(rows)]).tolist()
-    whole = rising if rng.random() < 0.6 else [rng.randint(0, 50) for _ in range(rows)]
-    columns = [whole, [rng.random() * 10 for _ in range(rows)], [""] * rows]
+    integers = rising if rng.random() < 0.6 else [rng.randint(0, 50) for _ in range(rows)]
+    columns = [integers, [rng.random() * 10 for _ in range(rows)], [""] * rows]
     if rng.random() < 0.3:
         columns = [[None if rng.random() < 0.05 else value for value in column] for column in columns]
     references = [

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "common/numbers.hpp"
+
 namespace acep {
 
 namespace {
@@ -18,7 +20,7 @@ size_t Remembering::start() {
 
 void Remembering::note(bool fresh) {
     ++(fresh ? fresh_ : met_);
-    if (fresh_ + met_ < std::max(least, 2 * most_moves())) return;
+    if (fresh_ + met_ < std::max(least_moves, 2 * most_moves())) return;
     useless_ = met_ * 64 < fresh_;
     fresh_ = met_ = 0;
 }
@@ -27,7 +29,7 @@ void Remembering::fail(size_t moves) {
     if (on_) return;
     rows_ = 0;
     wasted_ += moves;
-    if (wasted_ > least) begin();
+    if (wasted_ > least_moves) begin();
 }
 
 void Remembering::begin() {
@@ -184,9 +186,9 @@ bool OrderedSearch::find(size_t start, Polling& polling) {
 
 bool OrderedSearch::search_from(size_t start, Polling& polling) {
     size_t moves = 0;
-    const size_t most = remembering_.start();
-    bool matched = search_from(start, most, moves, polling);
-    if (!matched && moves > most) {
+    const size_t most_moves = remembering_.start();
+    bool matched = search_from(start, most_moves, moves, polling);
+    if (!matched && moves > most_moves) {
         remembering_.begin();
         matched = search_from(start, remembering_.start(), moves, polling);
     }

@@ -74,8 +74,8 @@ public:
     void begin();
 
 private:
-    static constexpr size_t least = 4096;
-    size_t most_moves() const { return least / 2 + 8 * rows_; }
+    static constexpr size_t least_moves = 4096;
+    size_t most_moves() const { return least_moves / 2 + 8 * rows_; }
 
     bool on_ = true;
     bool useless_ = false;  // to be left with the next start

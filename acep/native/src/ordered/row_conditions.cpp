@@ -7,13 +7,13 @@ namespace acep {
 
 RowConditions::RowConditions(std::vector<RowCondition> conditions, size_t labels)
     : conditions_(std::move(conditions)), by_label_(labels) {
-    size_t most = 0;
+    size_t inputs = 0;
     for (size_t i = 0; i < size(); ++i) {
         by_label_[conditions_[i].label].push_back(static_cast<uint32_t>(i));
-        most = std::max(most, conditions_[i].references.size());
+        inputs = std::max(inputs, conditions_[i].references.size());
     }
-    leaves_.resize(most);
-    cells_.resize(most);
+    leaves_.resize(inputs);
+    cells_.resize(inputs);
 }
 
 bool RowConditions::hold(size_t label, const BoundRows& rows, const Texts& texts) {

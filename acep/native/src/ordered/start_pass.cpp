@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace acep {
 
@@ -12,7 +13,7 @@ constexpr size_t most_pivots = 3;
 constexpr uint32_t no_state = static_cast<uint32_t>(-1);
 constexpr size_t first_rows = 128;  // of the first passes
 constexpr size_t first_chunk = 4;
-constexpr size_t sparse = 2;  // rows of a label are gathered if there are fewer than one in so many
+constexpr size_t sparse_share = 2;  // rows of a label are gathered if there are fewer than one in so many
 constexpr size_t none = static_cast<size_t>(-1);
 
 // Return the slope of words, of which those of null rows do not count.
@@ -180,23 +181,23 @@ bool StartPass::reads(const Pattern& pattern, const std::vector<uint32_t>& label
 
 // Add the labels ahead that have conditions; of labels that come after the pivot, the conditions that are decided.
 void StartPass::add_labels(const Pattern& pattern, const Ahead& rows, const Ahead& all) {
-    for (size_t label = 0; label < all.labels.size(); ++label) {
-        if (all.labels[label] == 0) continue;
-        const bool before_pivot = rows.labels[label] != 0;
-        Label made{label, before_pivot ? masks_->of_label(label) : 0, {}, false, {}};
-        for (const uint32_t number : pattern.conditions.of_label(label)) {
-            if (!before_pivot && !fixed(pattern, number, all)) continue;
-            Condition condition{&pattern.conditions[number].program, {}, false};
-            for (const uint32_t reference : pattern.conditions[number].references) {
+    for (size_t number = 0; number < all.labels.size(); ++number) {
+        if (all.labels[number] == 0) continue;
+        const bool before_pivot = rows.labels[number] != 0;
+        Label label{number, before_pivot ? masks_->of_label(number) : 0, {}, false, {}};
+        for (const uint32_t place : pattern.conditions.of_label(number)) {
+            if (!before_pivot && !fixed(pattern, place, all)) continue;
+            Condition condition{&pattern.conditions[place].program, {}, false};
+            for (const uint32_t reference : pattern.conditions[place].references) {
                 const bool current = references_[reference].kind == Reference::current;
                 condition.inputs.push_back({reference, current, {}, {}, {}, {}});
             }
             leaves_.resize(std::max(leaves_.size(), condition.inputs.size()));
-            made.conditions.push_back(std::move(condition));
+            label.conditions.push_back(std::move(condition));
         }
-        if (made.conditions.empty()) continue;
-        conditional_ |= made.states;
-        labels_.push_back(std::move(made));
+        if (label.conditions.empty()) continue;
+        conditional_ |= label.states;
+        labels_.push_back(std::move(label));
     }
 }
 
@@ -231,7 +232,7 @@ bool StartPass::gathers(const Label& label, const uint8_t* local) const {
     }
     if (local == nullptr) return false;
     const auto allowed = std::count_if(local + begin_, local + begin_ + rows_, [](uint8_t bit) { return bit != 0; });
-    return static_cast<size_t>(allowed) < rows_ / sparse;
+    return static_cast<size_t>(allowed) < rows_ / sparse_share;
 }
 
 void StartPass::gather(Label& label, const uint8_t* local) {
@@ -345,6 +346,7 @@ bool StartPass::bind_rest(size_t begin, Search& search) {
         }
         go_back(at, search.reachable);
         if (walk(at, search)) return true;
+        if (at.ended) return false;
         search.bound.unbind(bound_rows);
     }
 }
@@ -372,11 +374,11 @@ size_t StartPass::limit(size_t position, size_t stop) {
     size_t last = position;
     for (Label& label : labels_) {
         if (bounded_labels_[label.label] == 0) continue;
-        size_t least = stop;
+        size_t earliest = stop;
         for (Condition& condition : label.conditions) {
-            if (condition.falls) least = std::min(least, limit(condition, position, least));
+            if (condition.falls) earliest = std::min(earliest, limit(condition, position, earliest));
         }
-        last = std::max(last, least);
+        last = std::max(last, earliest);
     }
     return last;
 }

@@ -1,6 +1,7 @@
 #include "ordered/state_masks.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace acep {
 

@@ -49,49 +49,50 @@ size_t index_of(int64_t number, size_t size, const char* what) {
 }
 
 std::vector<PatternState> states_of(const std::vector<Triple>& numbers) {
-    constexpr size_t most = 0xFFFFFFFF;
+    constexpr size_t most_number = 0xFFFFFFFF;
     std::vector<PatternState> states;
     for (const auto& [op, a, b] : numbers) {
         const auto kind = static_cast<PatternState::Op>(in_range(op, PatternState::accept, "states: an operation"));
         const bool leads = kind != PatternState::accept, second = kind <= PatternState::split;
-        states.push_back({kind, static_cast<uint32_t>(leads ? in_range(a, most, "states: a state") : 0),
-                          static_cast<uint32_t>(second ? in_range(b, most, "states: a state or label") : 0)});
+        states.push_back({kind, static_cast<uint32_t>(leads ? in_range(a, most_number, "states: a state") : 0),
+                          static_cast<uint32_t>(second ? in_range(b, most_number, "states: a state or label") : 0)});
     }
     return states;
 }
 
 Reference reference_of(const Sextuple& numbers, size_t sets) {
     constexpr int64_t farthest = int64_t{1} << 40;  // more rows than there are
-    constexpr size_t most = size_t{1} << 40;
+    constexpr size_t most_rows = size_t{1} << 40;
     const auto& [kind, set, offset, shift, column, type] = numbers;
-    Reference made{};
-    made.kind = static_cast<Reference::Kind>(in_range(kind, Reference::last_label, "references: a kind"));
-    made.shift = std::clamp(shift, -farthest, farthest);
-    made.offset = std::min(in_range(offset, size_t{int64_max}, "references: an offset"), most);
-    if (made.reads_set()) made.set = index_of(set, sets, "references: a set");
-    if (made.reads_column()) made.column = in_range(column, size_t{int64_max}, "references: a column");
-    made.type = static_cast<int64_t>(in_range(type, 2, "references: a type"));
-    return made;
+    Reference reference{};
+    reference.kind = static_cast<Reference::Kind>(in_range(kind, Reference::last_label, "references: a kind"));
+    reference.shift = std::clamp(shift, -farthest, farthest);
+    reference.offset = std::min(in_range(offset, size_t{int64_max}, "references: an offset"), most_rows);
+    if (reference.reads_set()) reference.set = index_of(set, sets, "references: a set");
+    if (reference.reads_column()) reference.column = in_range(column, size_t{int64_max}, "references: a column");
+    reference.type = static_cast<int64_t>(in_range(type, 2, "references: a type"));
+    return reference;
 }
 
 std::vector<uint32_t> indices(const std::vector<int64_t>& numbers, size_t size, const char* what) {
-    std::vector<uint32_t> made;
-    for (const int64_t number : numbers) made.push_back(static_cast<uint32_t>(index_of(number, size, what)));
-    return made;
+    std::vector<uint32_t> places;
+    for (const int64_t number : numbers) places.push_back(static_cast<uint32_t>(index_of(number, size, what)));
+    return places;
 }
 
 std::vector<RowCondition> conditions_of(const nb::sequence& all, size_t labels, size_t references) {
     std::vector<RowCondition> conditions;
-    for (nb::handle one : all) {
-        const auto parts = nb::cast<nb::tuple>(one);
+    for (nb::handle entry : all) {
+        const auto parts = nb::cast<nb::tuple>(entry);
         if (parts.size() != 3) throw std::invalid_argument("conditions: label, program and references");
-        RowCondition made{index_of(nb::cast<int64_t>(parts[0]), labels, "conditions: a label"),
-                          nb::cast<const BlockProgram&>(parts[1]),
-                          indices(nb::cast<std::vector<int64_t>>(parts[2]), references, "conditions: a reference")};
-        if (made.program.leaves() != made.references.size()) {
+        RowCondition condition{
+            index_of(nb::cast<int64_t>(parts[0]), labels, "conditions: a label"),
+            nb::cast<const BlockProgram&>(parts[1]),
+            indices(nb::cast<std::vector<int64_t>>(parts[2]), references, "conditions: a reference")};
+        if (condition.program.leaves() != condition.references.size()) {
             throw std::invalid_argument("conditions: a reference for each input of the program");
         }
-        conditions.push_back(std::move(made));
+        conditions.push_back(std::move(condition));
     }
     return conditions;
 }
@@ -128,18 +129,18 @@ void start(BoundSearch& self, const nb::sequence& columns, const nb::sequence& l
         input.offsets.push_back(in_range(partitions.data()[p], size_t{int64_max}, "partitions: an offset"));
     }
     const size_t rows = input.offsets.empty() ? 0 : input.offsets.back();
-    for (nb::handle column : columns) {
-        const auto parts = nb::cast<nb::tuple>(column);
+    for (nb::handle pair : columns) {
+        const auto parts = nb::cast<nb::tuple>(pair);
         if (parts.size() != 2) throw std::invalid_argument("columns: pairs of words and validity");
         words.push_back(nb::cast<Words>(parts[0], false));
-        Column made{words.back().data(), nullptr};
+        Column column{words.back().data(), nullptr};
         if (!parts[1].is_none()) {
             bytes.push_back(nb::cast<Bytes>(parts[1], false));
             if (bytes.back().shape(0) != words.back().shape(0))
                 throw std::invalid_argument("columns: a validity a row");
-            made.valid = bytes.back().data();
+            column.valid = bytes.back().data();
         }
-        input.view.columns.push_back(made);
+        input.view.columns.push_back(column);
         input.view.lengths.push_back(words.back().shape(0));
     }
     for (nb::handle bits : local) {
