@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from acep.errors import DataError
+from acep.errors import DataError, QueryError
 from acep.events.batch import Column
 from acep.events.columns import column_of
 from acep.events.fields import column_at
@@ -51,6 +51,9 @@ def match_recognize(rows: Any, clause: str) -> Any:
     """
     table = to_table(rows)
     plan = plan_clause(table.schema, clause)
+    if not plan.output_names:
+        raise QueryError("the result has no columns", hint="add MEASURES, as in MEASURES count(*) AS n",
+                         code="query_invalid")  # fmt: skip
     return as_given(rows, match_table(plan, table))
 
 
@@ -71,7 +74,8 @@ def plan_clause(schema: pa.Schema, clause: str) -> OrderedPlan:
     if _TIME in schema.names:
         raise DataError("a column has a blank as its name", hint="rename it", code="data_column")
     schema_with_time = schema_of(schema.append(pa.field(_TIME, pa.timestamp("s"))), ts=_TIME, type=None)
-    return make_plan(parse_clause(clause), tuple(schema.names), schema_with_time)
+    dates = frozenset(field.name for field in schema if pa.types.is_date(field.type))
+    return make_plan(parse_clause(clause), tuple(schema.names), schema_with_time, dates)
 
 
 def match_table(plan: OrderedPlan, table: pa.Table) -> pa.Table:

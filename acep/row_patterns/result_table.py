@@ -29,7 +29,7 @@ from acep.row_patterns.match_batch import MatchBatch, MeasurePoints
 from acep.row_patterns.references import ReferenceValues
 from acep.row_patterns.row_values import Evaluator, kind_of_typed
 
-__all__ = ["OutputRows", "arrow_values", "output_rows", "result_table"]
+__all__ = ["NO_COLUMNS", "OutputRows", "arrow_values", "output_rows", "result_table"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -97,6 +97,8 @@ def result_table(
         else:
             typed = dict(plan.computed)[name]
             arrays.append(arrow_values(values.columns[name].at(output.rows), typed, evaluator))
+    if not arrays:
+        return pa.table({NO_COLUMNS: pa.nulls(len(output.rows))})
     return pa.table(arrays, names=[*plan.output_names])
 
 
@@ -127,7 +129,8 @@ def _measure(
         names = {reference_name(number): number for number in range(len(plan.references))}
         columns = _Lazy(names, column)
         computed = evaluator.column(measure.typed, columns, len(points))
-        return arrow_values(computed, measure.typed, evaluator, is_zoned=_is_zoned(plan, measure.typed))
+        array = arrow_values(computed, measure.typed, evaluator, is_zoned=_is_zoned(plan, measure.typed))
+        return array.cast(pa.date32()) if measure.is_date else array
     reference = plan.references[measure.reference]
     if isinstance(reference, Navigation) and reference.column in plan.names:
         rows = values.rows(reference, points)
@@ -162,6 +165,9 @@ def _is_zoned(plan: OrderedPlan, typed: Typed) -> bool:
             pending += [leaf.name for leaf in leaves_of(computed[name].expr) if isinstance(leaf, ex.Attribute)]
     return False
 
+
+NO_COLUMNS = " "
+"""The name of the column of nulls in a result that has no columns, so that its rows can be counted."""
 
 _CHOOSING = ("min", "max", "any_value", "min_by", "max_by")
 """The aggregates that give one of the values, unchanged."""

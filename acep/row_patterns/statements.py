@@ -12,9 +12,11 @@ import pyarrow as pa
 from acep.errors import DataError, EngineError, QueryError, suggest
 from acep.events.files.reading import read_events
 from acep.events.frames import to_table
+from acep.pattern.expressions import Span, error_at
 from acep.pattern.sql.common_tables import common_tables
 from acep.pattern.sql.statement import ClauseInput, Statement, split_statement
 from acep.row_patterns.match_rows import as_given, match_table, plan_clause
+from acep.row_patterns.result_table import NO_COLUMNS
 
 __all__ = ["sql"]
 
@@ -36,7 +38,11 @@ def sql(statement: str, /, **tables: Any) -> Any:
     {'start': [1], 'stop': [4]}
     """
     split = split_statement(statement)
-    result = _run(split, tables)
+    try:
+        result = _run(split, tables)
+    except QueryError as error:
+        error.located(statement)
+        raise
     first = next(iter(tables.values()), None)
     return as_given(first, result)
 
@@ -99,13 +105,20 @@ def _run(split: Statement, tables: Mapping[str, Any]) -> pa.Table:
     for clause in split.clauses:
         source = _source(split, clause, database)
         database.add(clause.result, _clause_result(clause, source))
-    if split.columns is not None:
+    if split.columns is not None and database.converted[split.clauses[0].result].column_names != [NO_COLUMNS]:
         return _selected(database.converted[split.clauses[0].result], split.columns)
     return database.query(split.text)
 
 
 def _clause_result(clause: ClauseInput, source: pa.Table) -> pa.Table:
-    return match_table(plan_clause(source.schema, clause.clause), source)
+    try:
+        plan = plan_clause(source.schema, clause.clause)
+    except QueryError as error:
+        error.text = None  # that of the clause: the place is given in the statement
+        if error.start is not None and error.end is not None:
+            error.start, error.end = error.start + clause.start, error.end + clause.start
+        raise
+    return match_table(plan, source)
 
 
 def _source(split: Statement, clause: ClauseInput, database: _Database) -> pa.Table:
@@ -117,22 +130,22 @@ def _source(split: Statement, clause: ClauseInput, database: _Database) -> pa.Ta
             return database.table(name)
         if "." not in clause.name:
             hint = suggest(clause.name, [*database.tables]) or "name tables by keywords: acep.sql(text, ticks=frame)"
-            raise QueryError(f"unknown table `{clause.name}`", hint=hint, code="query_name")
+            raise error_at(f"unknown table `{clause.name}`", clause.place, hint, code="query_name")
     return database.query(f"{common} SELECT * FROM {clause.source}")  # noqa: S608 - it is the user's own
 
 
-def _selected(table: pa.Table, columns: tuple[tuple[str, str], ...]) -> pa.Table:
+def _selected(table: pa.Table, columns: tuple[tuple[str, str, Span], ...]) -> pa.Table:
     """Return columns of a table under other names; ``*`` stands for all."""
     arrays: list[Any] = []
     names: list[str] = []
-    for column, name in columns:
+    for column, name, place in columns:
         if column == "*":
             arrays += table.columns
             names += table.column_names
             continue
         alike = [label for label in table.column_names if label.casefold() == column.casefold()]
         if not alike:
-            raise QueryError(f"unknown column `{column}`", hint=suggest(column, table.column_names), code="query_name")
+            raise error_at(f"unknown column `{column}`", place, suggest(column, table.column_names), code="query_name")
         arrays.append(table.column(column if column in alike else alike[0]))
         names.append(name if name != column else (column if column in alike else alike[0]))
     if len(set(names)) < len(names):

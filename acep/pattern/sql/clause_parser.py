@@ -234,6 +234,10 @@ class _ClauseParser:
 
     def measure(self) -> Measure:
         expression = self.expression(named=True)
+        tree = expression.tree
+        inner = tree.this if type(tree).__name__ == "Column" else tree
+        if type(inner).__name__ == "Star":
+            raise error_at("`*` is only for count", expression.span, code="query_syntax")
         self.need("AS", hint="each measure has a name, as in LAST(A.price) AS price")
         token = self.name("a name")
         return Measure(expression, token.value, token.span)
@@ -246,8 +250,8 @@ class _ClauseParser:
         nulls_first = None
         if self.word("NULLS"):
             nulls_first = self.word("FIRST")
-            if not nulls_first:
-                self.need("LAST")
+            if not nulls_first and not self.word("LAST"):
+                raise self.unexpected("FIRST or LAST is needed behind NULLS")
         return OrderKey(expression, is_descending, nulls_first)
 
     # Expressions --------------------------------------------------------------------------------------
@@ -272,7 +276,8 @@ class _ClauseParser:
 
     def ends_expression(self, named: bool, ordered: bool) -> bool:
         token, before = self.token, self.tokens[self.place - 1]
-        if before.is_sign(".", "+", "-", "*", "/", "=", "<", ">", "<=", ">=", "<>", "!=", "||"):
+        is_star = before.is_sign("*") and (self.place < 2 or not _ends_operand(self.tokens[self.place - 2]))
+        if not is_star and before.is_sign(".", "+", "-", "*", "/", "=", "<", ">", "<=", ">=", "<>", "!=", "||"):
             return False
         if named and token.is_word("AS"):
             return True
@@ -287,6 +292,12 @@ class _ClauseParser:
             return False
         after = self.tokens[place + 1]
         return not following or after.is_word(*following) or after.is_sign(*following)
+
+
+def _ends_operand(token: SqlToken) -> bool:
+    """Return whether an operand may end with a token, so that a star behind it multiplies."""
+    is_operand = token.kind == "word" and not token.is_word("MEASURES")
+    return is_operand or token.kind in ("name", "string", "number") or token.is_sign(")", "]")
 
 
 def _interval(token: SqlToken, is_interval: bool) -> tuple[Fraction, str | None]:

@@ -45,10 +45,12 @@ FINAL = "$final"
 
 @dataclass(frozen=True)
 class SqlExpression:
-    """An expression: sqlglot's tree, whose positions count from the start of ``span``, and its place in the text."""
+    """An expression: sqlglot's tree, whose positions count from the start of ``span``, its place in the text of the
+    clause, and its own text."""
 
     tree: Any
     span: Span
+    text: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from acep.errors import QueryError
@@ -11,6 +12,7 @@ from acep.pattern.sql.scanner import scan
 
 __all__ = ["parse_expression"]
 
+_CALL = re.compile(r"(\w+)\s*\(")
 MOST_SIGNS = 20_000
 MOST_DEPTH = 120
 
@@ -39,7 +41,7 @@ def parse_expression(text: str, span: Span) -> SqlExpression:
         raise error_at("this expression is nested too deep", span, code="query_size") from None
     if len(trees) != 1 or trees[0] is None:
         raise error_at("this is not one expression", span, code="query_syntax")
-    return SqlExpression(trees[0], span)
+    return SqlExpression(trees[0], span, part)
 
 
 def _with_apart_exponents(part: str) -> str:
@@ -78,4 +80,10 @@ def _located(error: Any, part: str, span: Span) -> QueryError:
         end = span.start + sum(len(before) + 1 for before in lines[: line - 1]) + column
         start = max(span.start, end - len(marked))
         place = Span(start, max(start + 1, min(end, span.end)))
+    description = str(details[0].get("description") or "")
+    calls = _CALL.findall(part[: place.end - span.start])
+    if calls and "missing for" in description:
+        return error_at(f"{calls[-1].upper()} has too few arguments", place, code="query_syntax")
+    if calls and "number of provided arguments" in description:
+        return error_at(f"{calls[-1].upper()} has too many arguments", place, code="query_syntax")
     return error_at("this is not an expression of SQL", place, code="query_syntax")

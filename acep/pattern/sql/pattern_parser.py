@@ -62,9 +62,10 @@ class _Group:
     def alternation(self, ways: list[list[RowPattern]]) -> RowPattern:
         """Return the pattern of alternatives, none of which is missing."""
         if any(not way for way in ways):
-            where = " in the exclusion" if self.kind == "{-" else ""
-            raise error_at(f"a pattern is missing{where}", self.opening.span, "an empty one is written ()",
-                           code="query_syntax")  # fmt: skip
+            what = {"{-": "the pattern of the exclusion", "permute": "a pattern of PERMUTE"}.get(self.kind, "a pattern")
+            if len(ways) > 1:
+                what = "an alternative"
+            raise error_at(f"{what} is missing", self.opening.span, "an empty one is written ()", code="query_syntax")
         return _concatenation(ways[0]) if len(ways) == 1 else Alternation(tuple(map(_concatenation, ways)))
 
 
@@ -82,6 +83,8 @@ def parse_pattern(tokens: Sequence[SqlToken], start: int) -> tuple[RowPattern, i
     while groups:
         token = tokens[place]
         group = groups[-1]
+        if token.kind == "end":
+            raise _misplaced(token, group)
         place += 1
         if len(groups) > MOST_DEPTH:
             raise error_at(f"groups are nested deeper than {MOST_DEPTH}", token.span, code="query_size")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from sqlglot import exp, parser
+from sqlglot import exp, parser, tokens
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
@@ -47,3 +47,8 @@ class RowPatternDialect(Dialect):
     """The dialect, which sqlglot keeps by the name of its class."""
 
     Parser = RowPatternParser
+
+    class Tokenizer(tokens.Tokenizer):
+        """The general tokenizer, for which names stand in backticks too."""
+
+        IDENTIFIERS: ClassVar[list[Any]] = ['"', "`"]

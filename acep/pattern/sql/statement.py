@@ -19,11 +19,13 @@ _SET_WORDS = (*_BEFORE_TABLE, "ON", "WHERE", "SELECT", "AS", "LATERAL", "INNER",
 @dataclass(frozen=True)
 class ClauseInput:
     """A clause of a statement. ``result``: the name that stands for its result; ``source``: the text of its input, a
-    name (``name``) or another table expression; ``clause``: its own text, which begins at ``start``."""
+    name (``name``) or another table expression, at ``place`` of the statement; ``clause``: its own text, which begins
+    at ``start``."""
 
     result: str
     source: str
     name: str | None
+    place: Span
     clause: str
     start: int
 
@@ -31,11 +33,11 @@ class ClauseInput:
 @dataclass(frozen=True)
 class Statement:
     """A statement. ``text`` has names in place of the ``clauses``; ``columns``: what it selects of the only clause
-    where nothing else stands around it, as (column or ``*``, name), else ``None``."""
+    where nothing else stands around it, as (column or ``*``, name, place), else ``None``."""
 
     text: str
     clauses: tuple[ClauseInput, ...]
-    columns: tuple[tuple[str, str], ...] | None
+    columns: tuple[tuple[str, str, Span], ...] | None
 
 
 def split_statement(text: str, quote: str = '"') -> Statement:
@@ -70,10 +72,10 @@ def _split(text: str, quote: str) -> Statement:
         path = [t.value for t in tokens[first : last + 1] if not t.is_sign(".")]
         is_name = all(t.kind in ("word", "name") or t.is_sign(".") for t in tokens[first : last + 1])
         start = tokens[place + 1].start
-        clauses.append(
-            ClauseInput(result, source, ".".join(path) if is_name else None,
-                        text[start : tokens[closing].end], start + removed)
-        )  # fmt: skip
+        name = ".".join(path) if is_name else None
+        place_of_source = Span(tokens[first].start + removed, tokens[last].end + removed)
+        clause = text[start : tokens[closing].end]
+        clauses.append(ClauseInput(result, source, name, place_of_source, clause, start + removed))
         inserted = f"{quote}{result}{quote}"
         text = text[: tokens[first].start] + inserted + text[tokens[closing].end :]
         removed = len(original) - len(text)
@@ -108,6 +110,13 @@ def _input_tokens(tokens: list[SqlToken], place: int) -> tuple[int, int]:
     token = tokens[last]
     if token.is_sign(")"):
         first = _opening(tokens, last)
+        if (alias := first - 1) > 0 and _is_name(tokens[alias]):
+            # The columns of an alias: `(VALUES (1)) AS v (x)`.
+            before = alias - 2 if tokens[alias - 1].is_word("AS") else alias - 1
+            if before >= 0 and tokens[before].is_sign(")"):
+                opening = _opening(tokens, before)
+                is_function = opening > 0 and _is_name(tokens[opening - 1])
+                return (_path_start(tokens, opening - 1) if is_function else opening), last
         if first and _is_name(tokens[first - 1]):
             first = _path_start(tokens, first - 1)  # a table function
         return first, last
@@ -131,7 +140,7 @@ def _path_start(tokens: list[SqlToken], last: int) -> int:
     return first
 
 
-def _plain_columns(tokens: list[SqlToken], clauses: list[ClauseInput]) -> tuple[tuple[str, str], ...] | None:
+def _plain_columns(tokens: list[SqlToken], clauses: list[ClauseInput]) -> tuple[tuple[str, str, Span], ...] | None:
     """Return the columns that a statement selects of its only clause, if nothing else stands in it."""
     words: list[Any] = tokens[:-1]
     if words and words[-1].is_sign(";"):
@@ -149,16 +158,16 @@ def _plain_columns(tokens: list[SqlToken], clauses: list[ClauseInput]) -> tuple[
     if len(alias) > 1 or (alias and not _is_name(alias[0])):
         return None
     name = alias[0].value if alias else None
-    columns: list[tuple[str, str]] = []
+    columns: list[tuple[str, str, Span]] = []
     for parts in _split_at_commas(words[1 : places[0]]):
         is_prefixed = len(parts) > 2 and parts[1].is_sign(".") and name is not None
         item = parts[2:] if is_prefixed and parts[0].value.casefold() == str(name).casefold() else parts
         if len(item) == 1 and item[0].is_sign("*"):
-            columns.append(("*", "*"))
+            columns.append(("*", "*", item[0].span))
         elif len(item) == 1 and _is_name(item[0]):
-            columns.append((item[0].value, item[0].value))
+            columns.append((item[0].value, item[0].value, item[0].span))
         elif len(item) == 3 and _is_name(item[0]) and item[1].is_word("AS") and _is_name(item[2]):
-            columns.append((item[0].value, item[2].value))
+            columns.append((item[0].value, item[2].value, item[0].span))
         else:
             return None
     return tuple(columns)

@@ -40,13 +40,13 @@ def convert_key(source: SqlExpression, columns: ClauseColumns) -> str:
 
     def leaf(node: Any) -> ex.Expr | None:
         if type(node).__name__ == "Column":
-            name = _column_path(node, source)
+            name = ".".join(_column_parts(node, source))
             return ex.Attribute(ROW, None, columns.column_name(name, place_of(node, source)))
         if _call_name(node) is not None or is_aggregate(node):
             raise error_at("a key is an expression over the columns of a row", source.span, code="query_invalid")
         return None
 
-    return columns.add(SqlConverter(source, leaf).convert())
+    return columns.add(SqlConverter(source, leaf, columns.is_date).convert())
 
 
 @dataclass
@@ -65,7 +65,14 @@ class ClauseLeaves:
     def convert(self, source: SqlExpression, defined: str | None = None) -> ex.Expr:
         """Return an expression of MEASURES, or of DEFINE for the variable ``defined``: attributes named by
         :func:`reference_name` stand for references."""
-        return SqlConverter(source, _Leaf(self, source, defined).find).convert()
+        return SqlConverter(source, _Leaf(self, source, defined).find, self.is_date).convert()
+
+    def is_date(self, expr: ex.Expr) -> bool:
+        """Return whether an expression is a reference to a column of dates, unchanged."""
+        if not isinstance(expr, ex.Attribute):
+            return False
+        reference = self.references[int(expr.name[1:])]
+        return isinstance(reference, Navigation) and self.columns.is_date(ex.Attribute(ROW, None, reference.column))
 
     def add(self, reference: RowReference, span: Span) -> ex.Expr:
         """Return the attribute of a reference, which is added."""
@@ -157,15 +164,16 @@ class _Leaf:
     def column(self, node: Any) -> tuple[str, frozenset[str] | None]:
         """Return the column of a column reference, and the variables before its dot."""
         clause, span = self.clause, place_of(node, self.source)
-        path = _column_path(node, self.source)
-        prefix, dot, name = path.partition(".")
-        folded = prefix.casefold()
-        if dot and (folded in clause.variables or folded in clause.unions):
-            return clause.columns.column_name(name, span), clause.variable_set(prefix, span)
-        if dot and not any(path.casefold() == column.casefold() for column in clause.columns.names):
+        prefix, *names = _column_parts(node, self.source)
+        if not names:
+            return clause.columns.column_name(prefix, span), None
+        if prefix.casefold() in clause.variables or prefix.casefold() in clause.unions:
+            return clause.columns.column_name(".".join(names), span), clause.variable_set(prefix, span)
+        path = ".".join((prefix, *names))
+        if not any(path.casefold() == column.casefold() for column in clause.columns.names):
             if clause.columns.schema.kind(path) is None:
                 clause.variable_set(prefix, span)
-            return path, None
+            return path, None  # a field of a struct
         return clause.columns.column_name(path, span), None
 
     def step(self, node: Any, name: str, is_final: bool) -> tuple[_Argument, Navigation]:
@@ -231,7 +239,8 @@ class _Leaf:
             return None
         if len(arguments) > 1 or type(arguments[0]).__name__ != "Column":
             raise error_at("CLASSIFIER takes at most a variable", span, code="query_syntax")
-        return self.clause.variable_set(_column_path(arguments[0], self.source), place_of(arguments[0], self.source))
+        name = ".".join(_column_parts(arguments[0], self.source))
+        return self.clause.variable_set(name, place_of(arguments[0], self.source))
 
     def argument(self, node: Any, called: str) -> _Argument:
         """Resolve the argument of a navigation or an aggregate: an expression over one row, whose columns all belong to
@@ -255,7 +264,7 @@ class _Leaf:
             return None
 
         span = place_of(node, self.source)
-        expr = SqlConverter(self.source, leaf).convert(node)
+        expr = SqlConverter(self.source, leaf, self.clause.columns.is_date).convert(node)
         if len(set(prefixes)) > 1:
             raise error_at(f"all columns inside {called} belong to one variable", span, None, code="query_invalid")
         if not prefixes and called in _NAVIGATION:
@@ -315,10 +324,10 @@ def _call_name(node: Any) -> str | None:
     return name if name in (RUNNING, FINAL) else name.upper() if name.upper() in _CALLS else None
 
 
-def _column_path(node: Any, source: SqlExpression) -> str:
-    """Return the names of a column reference, joined by dots."""
+def _column_parts(node: Any, source: SqlExpression) -> list[str]:
+    """Return the names of a column reference that dots separate."""
     if type(node.this).__name__ == "Star":
         raise error_at("`*` is only for count", place_of(node, source), code="query_syntax")
     refuse_other_parts(node, ("this", "table", "db", "catalog"), source)
     parts = [node.args.get(part) for part in ("catalog", "db", "table", "this")]
-    return ".".join(part.this for part in parts if part is not None)
+    return [part.this for part in parts if part is not None]

@@ -8,7 +8,15 @@ from functools import cached_property
 from acep.errors import QueryError, suggest
 from acep.pattern import expressions as ex
 from acep.pattern.expressions import Span, error_at, placed
-from acep.pattern.sql.clause_tree import Clause, MatchSpan, RowsMode, first_exclusion, variables_of
+from acep.pattern.sql.clause_tree import (
+    Clause,
+    MatchSpan,
+    Measure,
+    RowsMode,
+    SqlExpression,
+    first_exclusion,
+    variables_of,
+)
 from acep.pattern.walk import leaves_of
 from acep.plan.decimals import Typed
 from acep.plan.kinds import resolve
@@ -33,11 +41,13 @@ class PlannedKey:
 
 @dataclass(frozen=True)
 class PlannedMeasure:
-    """A measure. ``reference``: the number of the reference whose value it is; else ``typed`` computes it."""
+    """A measure. ``reference``: the number of the reference whose value it is; else ``typed`` computes it.
+    ``is_date``: it is a constant date."""
 
     name: str
     typed: Typed | None
     reference: int | None
+    is_date: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,13 +101,15 @@ class OrderedPlan:
         return (*keys, *measures, *(name for name in self.names if name not in keys))
 
 
-def make_plan(clause: Clause, names: tuple[str, ...], schema: Schema) -> OrderedPlan:
-    """Make the plan of a clause over columns ``names`` of a schema whose times are instants.
+def make_plan(
+    clause: Clause, names: tuple[str, ...], schema: Schema, dates: frozenset[str] = frozenset()
+) -> OrderedPlan:
+    """Make the plan of a clause over columns ``names`` of a schema whose times are instants; ``dates`` are days.
 
     Raises :class:`QueryError` with the place of the first part that does not fit.
     """
     try:
-        return _plan(clause, names, schema)
+        return _plan(clause, ClauseColumns(names, schema, dates))
     except QueryError as error:
         error.located(clause.text)
         raise
@@ -105,8 +117,8 @@ def make_plan(clause: Clause, names: tuple[str, ...], schema: Schema) -> Ordered
         raise QueryError("the clause is nested too deep", code="query_size") from None
 
 
-def _plan(clause: Clause, names: tuple[str, ...], schema: Schema) -> OrderedPlan:
-    columns = ClauseColumns(names, schema)
+def _plan(clause: Clause, columns: ClauseColumns) -> OrderedPlan:
+    schema = columns.schema
     variables, unions = _named_variables(clause)
     leaves = ClauseLeaves(columns, variables, unions)
     partition = tuple(convert_key(key, columns) for key in clause.partition)
@@ -122,12 +134,14 @@ def _plan(clause: Clause, names: tuple[str, ...], schema: Schema) -> OrderedPlan
     types = tuple(
         _placed_type(reference, span, columns) for reference, span in zip(leaves.references, leaves.spans, strict=True)
     )
+    for expr in (*(expr for _, expr in converted), *expressions):
+        _check_computed(expr, leaves.references, types)
     slots = _slot_schema(types, schema)
     conditions = tuple(
         condition for variable, expr in converted for condition in _conditions(variable, expr, leaves.references, slots)
     )
     measures = tuple(
-        _measure(measure.name, expr, types, slots) for measure, expr in zip(clause.measures, expressions, strict=True)
+        _measure(measure, expr, types, slots) for measure, expr in zip(clause.measures, expressions, strict=True)
     )
     skip_to = None
     excluded = first_exclusion(clause.pattern)
@@ -137,7 +151,7 @@ def _plan(clause: Clause, names: tuple[str, ...], schema: Schema) -> OrderedPlan
     if clause.skip.variable is not None:
         skip_to = leaves.variable_set(clause.skip.variable, clause.skip.span)
     plan = OrderedPlan(
-        clause, names, schema, tuple(columns.computed.items()), tuple(columns.mapped.items()), partition, order,
+        clause, columns.names, schema, tuple(columns.computed.items()), tuple(columns.mapped.items()), partition, order,
         compile_pattern(clause.pattern),
         conditions, tuple(leaves.references), types, measures, tuple(variables.items()), skip_to,
         _checked_window(clause, order, columns),
@@ -178,14 +192,26 @@ def _named_variables(clause: Clause) -> tuple[dict[str, str], dict[str, frozense
     return variables, unions
 
 
+def _check_computed(expr: ex.Expr, references: list[RowReference], types: tuple[Typed | None, ...]) -> None:
+    """Refuse to compute with values of types that are only given as they are."""
+    if isinstance(expr, ex.Attribute):
+        return
+    for leaf in leaves_of(expr):
+        if isinstance(leaf, ex.Attribute) and types[number := int(leaf.name[1:])] is None:
+            reference = references[number]
+            name = reference.column if isinstance(reference, Navigation) else getattr(reference, "function", "")
+            raise error_at(f"`{name}` holds values that are not computed with", leaf.span,
+                           "give it as a measure of its own", code="query_type")  # fmt: skip
+
+
 def _slot_schema(types: tuple[Typed | None, ...], schema: Schema) -> Schema:
     """Return the schema of the values of references, as columns."""
-    kinds, scales, durations, unusable = [], [], [], []
+    kinds, scales, durations = [], [], []
     for number, typed in enumerate(types):
         name = reference_name(number)
         if typed is None:
-            unusable.append((name, "holds values that are not computed with; give it as a measure of its own"))
-        elif typed.kind == "decimal":
+            continue
+        if typed.kind == "decimal":
             kinds.append((name, Kind.INT))
             scales.append((name, typed.scale))
         elif typed.kind == "duration":
@@ -195,7 +221,7 @@ def _slot_schema(types: tuple[Typed | None, ...], schema: Schema) -> Schema:
             kinds.append((name, Kind(typed.kind)))
     return Schema(
         tuple(kinds), ts=" ", type=None, tick_ns=schema.tick_ns, instants=True, scales=tuple(scales),
-        unusable=tuple(unusable), durations=tuple(durations),
+        durations=tuple(durations),
     )  # fmt: skip
 
 
@@ -228,11 +254,16 @@ def _is_local(reference: RowReference) -> bool:
     )
 
 
-def _measure(name: str, expr: ex.Expr, types: tuple[Typed | None, ...], slots: Schema) -> PlannedMeasure:
+def _is_constant_date(source: SqlExpression) -> bool:
+    tree = source.tree
+    return type(tree).__name__ == "Cast" and tree.to.this.name == "DATE"
+
+
+def _measure(measure: Measure, expr: ex.Expr, types: tuple[Typed | None, ...], slots: Schema) -> PlannedMeasure:
     if isinstance(expr, ex.Attribute):
         number = int(expr.name[1:])
-        return PlannedMeasure(name, types[number], number)
-    return PlannedMeasure(name, resolve(expr, slots), None)
+        return PlannedMeasure(measure.name, types[number], number)
+    return PlannedMeasure(measure.name, resolve(expr, slots), None, _is_constant_date(measure.expression))
 
 
 def _checked_window(clause: Clause, order: tuple[PlannedKey, ...], columns: ClauseColumns) -> MatchSpan | None:

@@ -21,13 +21,14 @@ ROW = "row"
 
 @dataclass
 class ClauseColumns:
-    """The columns of a table: ``names`` as it has them, and ``computed`` ones by the text of their expression. Those of
-    ``mapped`` read labels or the number of the match too, so that they are known of mapped rows alone.
+    """The columns of a table: ``names`` as it has them, those of ``dates``, and ``computed`` ones by the text of their
+    expression. Those of ``mapped`` read labels or the number of the match too, and are known of mapped rows alone.
 
     Names are the same whatever their case, as they are in Spark and DuckDB."""
 
     names: tuple[str, ...]
     schema: Schema
+    dates: frozenset[str] = frozenset()
     computed: dict[str, Typed] = field(default_factory=dict)
     mapped: dict[str, Typed] = field(default_factory=dict)
 
@@ -44,6 +45,10 @@ class ClauseColumns:
         if not alike:
             raise error_at(f"unknown column `{name}`", span, suggest(name, self.names), code="query_name")
         return alike[0]
+
+    def is_date(self, expr: ex.Expr) -> bool:
+        """Return whether an expression is a column of dates."""
+        return isinstance(expr, ex.Attribute) and expr.name in self.dates
 
     def add(self, expr: ex.Expr) -> str:
         """Return the name of the column of an expression over one row: that of the column if it is one, else that of a

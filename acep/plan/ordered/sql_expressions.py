@@ -53,10 +53,11 @@ _SILENT = {"big_int", "typed", "safe", "_type", "ignore_nulls", "coalesce", "cop
 @dataclass
 class SqlConverter:
     """Convert one expression. ``leaf`` gives the attribute for a column, an aggregate or a call of row patterns, or
-    ``None`` for anything else."""
+    ``None`` for anything else; ``is_date`` says whether an expression is a column of dates."""
 
     source: SqlExpression
     leaf: Callable[[Any], ex.Expr | None]
+    is_date: Callable[[ex.Expr], bool] = lambda expr: False
     nodes: int = 0
 
     def convert(self, node: Any | None = None) -> ex.Expr:
@@ -97,6 +98,9 @@ class SqlConverter:
             arguments = [part for part in self.parts(node, *parts) if part is not None]
             return ex.Call(name, tuple(self.convert(argument) for argument in arguments), span)
         method = getattr(self, f"_{kind.lower()}", None)
+        if kind in ("Subquery", "Select", "Exists") or (kind == "In" and node.args.get("query") is not None):
+            names = {"Exists": "EXISTS, a subquery,", "In": "IN with a subquery"}
+            raise self.refuse(node, names.get(kind, "a subquery"), "join its table to the rows before")
         if method is None:
             name = node.sql().split("(")[0][:40] if hasattr(node, "sql") else kind
             raise self.refuse(node, f"`{name}`")
@@ -333,7 +337,11 @@ class SqlConverter:
             raise self.refuse(node, f"CAST to {name}", "TIMESTAMP '2026-01-31 10:00:00' is a constant")
         if name not in _CASTS or (target.args.get("expressions") and _CASTS.get(name) != "text"):
             raise self.refuse(node, f"CAST to `{target.sql()[:40]}`")
-        return ex.Call(f"cast {_CASTS[name]}", (self.convert(value),), span)
+        operand = self.convert(value)
+        cast = ex.Call(f"cast {_CASTS[name]}", (operand,), span)
+        if _CASTS[name] == "text" and self.is_date(operand):
+            return ex.Call("substring", (cast, ex.Literal(1), ex.Literal(len("2026-01-31"))), span)
+        return cast
 
     def _trycast(self, node: Any, span: Span) -> ex.Expr:
         return self._cast(node, span)
@@ -367,13 +375,22 @@ def refuse_other_parts(node: Any, names: tuple[str, ...], source: SqlExpression)
 
 
 def place_of(node: Any, source: SqlExpression) -> Span:
-    """Return the place of a node in the text of the clause: that of the names in it, or of the whole expression."""
+    """Return the place of a node in the text of the clause: that of the names in it up to the end of the calls that
+    begin there, or of the whole expression."""
     starts, ends = [], []
     for part in node.walk() if hasattr(node, "walk") else ():
         meta = part.meta if hasattr(part, "meta") else {}
         if "start" in meta and "end" in meta:
             starts.append(meta["start"])
-            ends.append(meta["end"])
+            ends.append(meta["end"] + 1)
     if not starts:
         return source.span
-    return Span(source.span.start + min(starts), source.span.start + max(ends) + 1)
+    start, end = min(starts), max(ends)
+    depth = source.text.count("(", start, end) - source.text.count(")", start, end)
+    if type(node).__name__ == "Anonymous" and source.text[end:].lstrip().startswith("("):  # a call without arguments
+        end = source.text.index("(", end) + 1
+        depth += 1
+    while depth > 0 and end < len(source.text):
+        depth += (source.text[end] == "(") - (source.text[end] == ")")
+        end += 1
+    return Span(source.span.start + start, source.span.start + end)
