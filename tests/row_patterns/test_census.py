@@ -14,7 +14,7 @@ N_SEEDS = 3_000
 WITH_MATCH = {
     "0 order keys": 60, "0 partition columns": 255, "0 subsets": 515, "1 order keys": 705, "1 partition columns": 690,
     "1 subsets": 260, "2 order keys": 270, "2 partition columns": 90, "2 subsets": 260, "DEFINE CLASSIFIER": 35,
-    "DEFINE CLASSIFIER of a variable": 85, "DEFINE FIRST": 215, "DEFINE FIRST of an expression": 20,
+    "DEFINE CLASSIFIER of a variable": 85, "DEFINE FIRST": 215, "DEFINE FIRST of an expression": 10,
     "DEFINE FIRST with an offset": 140, "DEFINE LAST": 225, "DEFINE LAST of an expression": 10,
     "DEFINE LAST with an offset": 170, "DEFINE NEXT": 125, "DEFINE NEXT of a navigation": 35,
     "DEFINE NEXT with an offset": 95, "DEFINE PREV": 235, "DEFINE PREV of a navigation": 65,
