@@ -15,10 +15,11 @@ import acep
 from acep.errors import AcepError, DataError, QueryError
 from acep.native import compiled
 from acep.pattern.sql.clause_parser import parse_clause
+from acep.row_patterns import row_search
 from tests.row_patterns.corpus.cases import FOLDER, Case, cell_text, load_all, matches_text, short_clause
 
-ENGINES = ("reference", "auto")
-"""``reference``: as where there is no native core."""
+ENGINES = ("native", "reference", "without core")
+"""``reference`` searches in Python; ``without core`` does everything in Python."""
 
 CASES = load_all()
 GOOD = [case for case in CASES if case.error is None]
@@ -29,8 +30,11 @@ SHORT = [case for case in GOOD if case.matches is not None]
 
 @pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Let an engine run the clauses."""
-    if request.param == "reference":
+    """Let one of ``ENGINES`` run the clauses."""
+    if request.param == "native" and compiled.native() is None:
+        pytest.skip("there is no native core")
+    monkeypatch.setattr(row_search, "USE_NATIVE", request.param == "native")
+    if request.param == "without core":
         monkeypatch.setattr(compiled, "native", lambda: None)
     return str(request.param)
 
@@ -114,6 +118,7 @@ SHUFFLED = [*shuffled_cases()]
 
 
 @pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("engine", ["native"], indirect=True)
 @params(SHUFFLED)
 def test_result_of_shuffled_rows(case: Case) -> None:
     """The order of the table does not matter where the keys decide."""
@@ -123,15 +128,14 @@ def test_result_of_shuffled_rows(case: Case) -> None:
 
 
 @pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("engine", ENGINES[:2], indirect=True)
 @params(SHORT)
 def test_one_row_per_match(case: Case) -> None:
     """The matches are the same where each gives one row, which has its size, its start and its last variable."""
     assert case.pattern is not None
     measures = "MATCH_NUMBER() AS number, COUNT(*) AS size, FIRST(i) AS start, CLASSIFIER() AS variable"
     table = acep.match_recognize(case.table, short_clause(case.pattern, measures))
-    matches = [
-        match.split(":") for part in str(case.matches).split("|") for match in part.split()
-    ]  # fmt: skip
+    matches = [match.split(":") for part in str(case.matches).split("|") for match in part.split()]
     sizes = [0 if variables == "-" else len(variables) for _, variables in matches]
     assert table.column("size").to_pylist() == sizes
     assert table.column("start").to_pylist() == [
@@ -143,6 +147,7 @@ def test_one_row_per_match(case: Case) -> None:
 
 
 @pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("engine", ENGINES[:2], indirect=True)
 @params(BAD)
 def test_refusal(case: Case) -> None:
     expected = case.error
