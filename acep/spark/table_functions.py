@@ -124,10 +124,10 @@ def call_columns(name: str, clause: SentClause, types: tuple[pa.DataType, ...], 
     return pa.RecordBatch.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))])
 
 
-def _is_alike(held: pa.DataType, wanted: pa.DataType) -> bool:
+def _is_alike(arrow_type: pa.DataType, wanted: pa.DataType) -> bool:
     """Return whether a type is the same but for its zone and the nullability of its parts."""
-    if pa.types.is_timestamp(held) and pa.types.is_timestamp(wanted):
-        return (held.tz is None) == (wanted.tz is None)
+    if pa.types.is_timestamp(arrow_type) and pa.types.is_timestamp(wanted):
+        return (arrow_type.tz is None) == (wanted.tz is None)
     if pa.types.is_nested(wanted):
-        return held.id == wanted.id
-    return held == wanted or (pa.types.is_large_string(held) and pa.types.is_string(wanted))
+        return arrow_type.id == wanted.id
+    return arrow_type == wanted or (pa.types.is_large_string(arrow_type) and pa.types.is_string(wanted))

@@ -1,4 +1,4 @@
-// Where the shortest match of each start ends: a start whose window is over before that is passed over.
+// Where the shortest match of each start ends: a start whose window is over before that is left out.
 #pragma once
 
 #include <cstddef>

@@ -13,26 +13,26 @@ namespace {
 
 }  // namespace
 
-size_t Remembering::start() {
+size_t MemoryGauge::start() {
     if (useless_) on_ = false;
     return on_ ? static_cast<size_t>(-1) : most_moves();
 }
 
-void Remembering::note(bool fresh) {
+void MemoryGauge::note(bool fresh) {
     ++(fresh ? fresh_ : met_);
     if (fresh_ + met_ < std::max(least_moves, 2 * most_moves())) return;
     useless_ = met_ * 64 < fresh_;
     fresh_ = met_ = 0;
 }
 
-void Remembering::fail(size_t moves) {
+void MemoryGauge::fail(size_t moves) {
     if (on_) return;
     rows_ = 0;
     wasted_ += moves;
     if (wasted_ > least_moves) begin();
 }
 
-void Remembering::begin() {
+void MemoryGauge::begin() {
     on_ = true;
     useless_ = false;
     fresh_ = met_ = wasted_ = 0;
@@ -186,16 +186,16 @@ bool OrderedSearch::find(size_t start, Polling& polling) {
 
 bool OrderedSearch::search_from(size_t start, Polling& polling) {
     size_t moves = 0;
-    const size_t most_moves = remembering_.start();
+    const size_t most_moves = memory_gauge_.start();
     bool matched = search_from(start, most_moves, moves, polling);
     if (!matched && moves > most_moves) {
-        remembering_.begin();
-        matched = search_from(start, remembering_.start(), moves, polling);
+        memory_gauge_.begin();
+        matched = search_from(start, memory_gauge_.start(), moves, polling);
     }
     if (matched) {
-        remembering_.succeed(bound_.labels().size());
+        memory_gauge_.succeed(bound_.labels().size());
     } else {
-        remembering_.fail(moves);
+        memory_gauge_.fail(moves);
     }
     return matched;
 }
@@ -225,7 +225,7 @@ bool OrderedSearch::search_from(size_t start, size_t most_moves, size_t& moves, 
 bool OrderedSearch::step(size_t& position, uint32_t& state) {
     const PatternState& it = pattern_.graph[state];
     const bool windowed = input_.times != nullptr;
-    const bool remembered = remembering_.on() && remembered_[state] != 0 && (windowed || open_[state] != 0);
+    const bool remembered = memory_gauge_.on() && remembered_[state] != 0 && (windowed || open_[state] != 0);
     if (remembered && !remember(position, state)) return false;
     if (it.op == PatternState::row) {
         ++steps_;
@@ -251,7 +251,7 @@ bool OrderedSearch::remember(size_t position, uint32_t state) {
     key_.assign({static_cast<int64_t>(state), static_cast<int64_t>(position)});
     bound_.append_key(key_references_[keys_[state]], key_);
     const bool fresh = failures_.add(key_);
-    remembering_.note(fresh);
+    memory_gauge_.note(fresh);
     return fresh;
 }
 

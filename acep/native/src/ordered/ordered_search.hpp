@@ -60,7 +60,7 @@ struct OrderedMatches {
 
 // Whether a search should remember what failed. Where that is of no use for long, it is left, as long as the moves of
 // starts that fail, or that take many more than the match before, are fewer than those that were remembered.
-class Remembering {
+class MemoryGauge {
 public:
     bool on() const { return on_; }
     // Begin a start; return how many moves it may take.
@@ -135,7 +135,7 @@ private:
     RowConditions conditions_;
     StartPass pass_;
     Failures failures_;
-    Remembering remembering_;
+    MemoryGauge memory_gauge_;
     // By state: whether the backward pass leaves conditions open; whether failures are remembered; the number of the
     // references that make its key.
     std::vector<uint8_t> open_, remembered_;
