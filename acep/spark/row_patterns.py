@@ -19,7 +19,7 @@ from acep.spark.interpreter import check_workers
 from acep.spark.matching import frame_of
 from acep.spark.row_pattern_worker import SentClause, add_keys, match_sorted
 from acep.spark.session import needs_pyspark, outside_pipelines
-from acep.spark.types import arrow_type, spark_type
+from acep.spark.types import arrow_type, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -84,10 +84,13 @@ def plan_for_spark(columns: StructType, clause: str) -> SparkClause:
     sample = match_table(plan, travelling.empty_table()).schema
     fields, casts = [], []
     for name, arrow in zip(sample.names, sample.types, strict=True):
-        given_type = _type_of_column(plan, name, types)
-        computed_type = None if given_type is not None else _computed_type(name, arrow)
-        fields.append(st.StructField(name, given_type or spark_type(computed_type)))
+        column_type = _type_of_column(plan, name, types)
+        computed_type = None if column_type is not None else _in_microseconds(arrow)
         casts.append((name, computed_type))
+        if column_type is not None:
+            fields.append(st.StructField(name, column_type))
+        else:
+            fields += spark_schema(pa.schema([(name, computed_type)])).fields
     computed = [name for name in dict.fromkeys(plan.partition) if name not in types]
     places = [*names, *computed]
     keys = tuple(places.index(name) for name in dict.fromkeys(plan.partition))
@@ -138,15 +141,11 @@ def _type_of_column(plan: OrderedPlan, name: str, types: dict[str, DataType]) ->
     return None
 
 
-def _computed_type(name: str, arrow: pa.DataType) -> pa.DataType:
-    """Return the type of a computed column on Spark, where times are microseconds."""
+def _in_microseconds(arrow: pa.DataType) -> pa.DataType:
+    """Return the type of a computed column on Spark, where times and durations are microseconds."""
     if pa.types.is_timestamp(arrow):
-        arrow = pa.timestamp("us", arrow.tz)
-    elif pa.types.is_duration(arrow):
-        arrow = pa.duration("us")
-    if spark_type(arrow) is None:
-        raise DataError(f"`{name}` is {arrow}, which Spark has not", hint="cast it", code="data_type")
-    return arrow
+        return pa.timestamp("us", arrow.tz)
+    return pa.duration("us") if pa.types.is_duration(arrow) else arrow
 
 
 def _run(frame: DataFrame, planned: SparkClause) -> DataFrame:
@@ -169,14 +168,12 @@ def _run(frame: DataFrame, planned: SparkClause) -> DataFrame:
 
 def _with_keys(columns: StructType, planned: SparkClause) -> StructType:
     """Return the columns that travel, and those of the expressions of PARTITION BY behind them."""
-    from pyspark.sql.types import StructField, StructType
+    from pyspark.sql.types import StructType
 
-    size = len(planned.sent.columns)
     sample = pa.RecordBatch.from_pylist([], schema=planned.travelling)
     (keyed,) = add_keys(planned.sent, [sample])
-    added = [(f"c{i}", keyed.schema.types[i])
-             for i in range(size, len(keyed.schema))]  # fmt: skip
-    return StructType([*columns.fields, *(StructField(name, spark_type(arrow)) for name, arrow in added)])
+    added = [*keyed.schema][len(planned.sent.columns) :]
+    return StructType([*columns.fields, *spark_schema(pa.schema(added)).fields])
 
 
 def _key(rows: DataFrame, name: str) -> Column:

@@ -51,7 +51,7 @@ def register_clause(name: str, clause: str, columns: Any, spark: SparkSession | 
     planned = plan_for_spark(_struct(columns), clause)
     check_workers(session, "auto")
     types = tuple(planned.travelling.types)
-    function = sf.arrow_udtf(_function_class(name, planned.sent, types), returnType=planned.result)
+    function: Any = sf.arrow_udtf(_function_class(name, planned.sent, types), returnType=planned.result)
     session.udtf.register(name, function)
 
 
@@ -66,7 +66,15 @@ def _struct(columns: Any) -> StructType:
     if not isinstance(columns, str):
         what = f"not {type(columns).__name__}"
         raise QueryError(f"columns= takes a DataFrame, a StructType or a text, {what}", code="option_invalid")
-    return StructType.fromDDL(columns)
+    try:
+        parsed = StructType.fromDDL(columns)
+    except Exception:  # noqa: BLE001 - Spark's own differ from version to version
+        parsed = None
+    if not isinstance(parsed, StructType):
+        raise QueryError(
+            f"columns={columns!r} is no list of columns", hint='"symbol string, day int"', code="option_invalid"
+        )
+    return parsed
 
 
 def _function_class(name: str, clause: SentClause, types: tuple[pa.DataType, ...]) -> type:
@@ -74,7 +82,7 @@ def _function_class(name: str, clause: SentClause, types: tuple[pa.DataType, ...
 
     class RowPatternFunction:
         def __init__(self) -> None:
-            # Spark makes the object here where the call has no PARTITION BY.
+            # Without PARTITION BY of the call, PySpark makes the object in this function; nothing else tells it.
             self.is_unpartitioned = sys._getframe(1).f_code.co_name == "read_udtf"
             self.batches: list[pa.RecordBatch] = []
 
@@ -124,10 +132,10 @@ def call_columns(name: str, clause: SentClause, types: tuple[pa.DataType, ...], 
     return pa.RecordBatch.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))])
 
 
-def _is_alike(arrow_type: pa.DataType, wanted: pa.DataType) -> bool:
+def _is_alike(column_type: pa.DataType, wanted: pa.DataType) -> bool:
     """Return whether a type is the same but for its zone and the nullability of its parts."""
-    if pa.types.is_timestamp(arrow_type) and pa.types.is_timestamp(wanted):
-        return (arrow_type.tz is None) == (wanted.tz is None)
+    if pa.types.is_timestamp(column_type) and pa.types.is_timestamp(wanted):
+        return (column_type.tz is None) == (wanted.tz is None)
     if pa.types.is_nested(wanted):
-        return arrow_type.id == wanted.id
-    return arrow_type == wanted or (pa.types.is_large_string(arrow_type) and pa.types.is_string(wanted))
+        return bool(column_type.id == wanted.id)
+    return bool(column_type == wanted or (pa.types.is_large_string(column_type) and pa.types.is_string(wanted)))

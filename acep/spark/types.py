@@ -18,7 +18,7 @@ from acep.streaming.job import EXACT, Job
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
-__all__ = ["BINARY_COLLATION", "arrow_schema", "arrow_type", "result_type", "spark_schema", "spark_type"]
+__all__ = ["BINARY_COLLATION", "arrow_schema", "arrow_type", "result_type", "spark_schema"]
 
 BINARY_COLLATION = "UTF8_BINARY"
 
@@ -87,7 +87,7 @@ def spark_schema(columns: pa.Schema) -> StructType:
 
     fields = []
     for field in columns:
-        held = spark_type(field.type)
+        held = _spark_type(field.type)
         if held is None:
             raise DataError(
                 f"column `{field.name}` is {field.type}, which Spark has not", hint="drop the column", code="data_type"
@@ -96,8 +96,7 @@ def spark_schema(columns: pa.Schema) -> StructType:
     return st.StructType(fields)
 
 
-def spark_type(held: pa.DataType) -> DataType | None:
-    """Return the Spark type of an Arrow type; ``None`` for one that Spark does not have."""
+def _spark_type(held: pa.DataType) -> DataType | None:
     from pyspark.sql import types as st
 
     if pa.types.is_timestamp(held):
@@ -107,10 +106,10 @@ def spark_type(held: pa.DataType) -> DataType | None:
     if pa.types.is_duration(held):
         return st.DayTimeIntervalType()
     if pa.types.is_list(held) or pa.types.is_large_list(held):
-        item = spark_type(held.value_type)
+        item = _spark_type(held.value_type)
         return None if item is None else st.ArrayType(item)
     if pa.types.is_struct(held):
-        kinds = [(part.name, spark_type(part.type)) for part in held]
+        kinds = [(part.name, _spark_type(part.type)) for part in held]
         parts = [st.StructField(name, kind) for name, kind in kinds if kind is not None]
         return st.StructType(parts) if len(parts) == len(kinds) else None
     name = next((name for name, plain in PLAIN.items() if plain == held), None)
@@ -154,9 +153,9 @@ def result_type(job: Job, plans: Sequence[Plan], columns: StructType) -> StructT
             held, other = of_kind(kind, scale), values.get(name)
             timed = kind is Kind.TIMESTAMP or (of is not None and (of.duration or not of.is_whole))
             if scale is not None:
-                held = spark_type(decimal_like(of, scale, plan.schema)) or held
+                held = _spark_type(decimal_like(of, scale, plan.schema)) or held
             elif timed and (instant := time_of(of, plan.schema)) is not None:
-                held = spark_type(instant) or held
+                held = _spark_type(instant) or held
             if other is not None and other != held:
                 raise QueryError(
                     f"two queries give `{name}`, as a {other.simpleString()} and as a {held.simpleString()}",
@@ -201,7 +200,7 @@ def _key_type(key: str, plan: Plan, columns: StructType) -> DataType | None:
     another column; ``None``: its type is that of its kind."""
     schema = plan.schema
     if plan.sources and (held := (time_types(schema) | decimals_of(schema)).get(key)) is not None:
-        return spark_type(held)
+        return _spark_type(held)
     there = columns[key].dataType if key in columns.names else None
     alike = there is not None and kind_of(arrow_type(there) or pa.binary()) is schema.kind(key)
     return there if alike or not plan.sources else None
