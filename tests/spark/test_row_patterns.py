@@ -16,6 +16,9 @@ import acep
 from acep.errors import AcepError, DataError, EngineError, QueryError
 from acep.pattern.sql.common_tables import common_tables
 from acep.spark.row_pattern_worker import whole_partitions
+from acep.spark.row_patterns import plan_for_spark
+from acep.spark.table_functions import call_columns
+from acep.spark.types import spark_schema
 
 V_SHAPE = """PARTITION BY k ORDER BY n MEASURES FIRST(x) AS high, LAST(DOWN.x) AS low, count(*) AS size
     PATTERN (STRT DOWN+ UP+) DEFINE DOWN AS x < PREV(x), UP AS x > PREV(x)"""
@@ -166,26 +169,31 @@ def test_statements_that_are_refused(spark: Any, statement: str, words: str) -> 
 
 def test_table_functions(spark: Any) -> None:
     table = rows_of(seed=6)
-    frame = spark.createDataFrame(table).repartition(3)
-    frame.createOrReplaceTempView("ticks")
+    spark.createDataFrame(table).repartition(3).createOrReplaceTempView("ticks")
     acep.spark.register_clause("v_shapes", V_SHAPE, "x bigint, k string, n int")
     expected = lines(acep.match_recognize(table, V_SHAPE))
     for call in (
-        "SELECT * FROM v_shapes(TABLE(ticks) PARTITION BY k)",
         "SELECT * FROM v_shapes(TABLE(ticks) PARTITION BY pmod(hash(k), 4) ORDER BY n)",
         "SELECT * FROM v_shapes(TABLE(SELECT n, k, x FROM ticks) WITH SINGLE PARTITION)",
     ):
         assert lines(spark.sql(call).toArrow()) == expected
-    for call, words in (
-        ("SELECT * FROM v_shapes(TABLE(ticks))", "come in several parts"),
-        ("SELECT * FROM v_shapes(TABLE(SELECT n, k FROM ticks) PARTITION BY k)", "no column `x`"),
-        ("SELECT * FROM v_shapes(TABLE(SELECT n, k, f AS x FROM ticks) PARTITION BY k)", "`x` is double, not int64"),
-    ):
-        with pytest.raises(Exception, match="v_shapes") as failure:
-            spark.sql(call).collect()
-        error = acep.spark.error_in(failure.value)
-        assert isinstance(error, DataError)
-        assert words in error.message
+    with pytest.raises(Exception, match="v_shapes") as failure:
+        spark.sql("SELECT * FROM v_shapes(TABLE(ticks))").collect()
+    error = acep.spark.error_in(failure.value)
+    assert isinstance(error, DataError)
+    assert "come in several parts" in error.message
+
+
+def test_tables_of_calls_that_do_not_fit() -> None:
+    planned = plan_for_spark(spark_schema(rows_of(seed=1).schema), V_SHAPE)
+    types = tuple(planned.travelling.types)
+    call = pa.RecordBatch.from_pydict({"K": ["a"], "n": pa.array([1], pa.int32()), "more": [1], "X": [2]})
+    chosen = call_columns("f", planned.sent, types, call)
+    assert dict(zip(planned.sent.columns, chosen.to_pylist()[0].values(), strict=True)) == {"k": "a", "n": 1, "x": 2}
+    with pytest.raises(DataError, match="the table has no column `x`"):
+        call_columns("f", planned.sent, types, call.select(["K", "n"]))
+    with pytest.raises(DataError, match="column `n` is int64, not int32"):
+        call_columns("f", planned.sent, types, pa.RecordBatch.from_pydict({"k": ["a"], "n": [1], "x": [2]}))
 
 
 def test_table_functions_that_are_refused(spark: Any) -> None:

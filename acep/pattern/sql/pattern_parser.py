@@ -104,7 +104,7 @@ def parse_pattern(tokens: Sequence[SqlToken], start: int) -> tuple[RowPattern, i
             place = _quantify(Anchor(token.value == "^"), tokens, place, group)
         elif group.separate(token):
             continue
-        elif _closes(token, tokens[place], group):
+        elif token.kind != "end" and _closes(token, tokens[place], group):
             groups.pop()
             place += token.is_sign("-")
             closed = group.close()
