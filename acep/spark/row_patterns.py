@@ -78,8 +78,11 @@ def plan_for_spark(columns: StructType, clause: str) -> SparkClause:
     schema = input_schema(all_columns(timed), ts=_TIME, type=None)
     plan = make_plan(parse_clause(clause), tuple(columns.names), schema)
     _check_keys(plan)
-    names = (*dict.fromkeys((*columns_read(plan), *(n for n in plan.output_names if n in plan.names))),)
+    if not plan.output_names:
+        raise QueryError("the result has no columns", hint="name some with MEASURES", code="query_invalid")
     types = {field.name: field.dataType for field in all_columns(columns).fields}
+    names = (*dict.fromkeys((*columns_read(plan), *(n for n in plan.output_names if n in plan.names))),)
+    names = names or tuple(name for name, of in types.items() if arrow_type(of) is not None)[:1]  # rows are counted
     travelling = pa.schema([(name, _arrow_type(name, types[name])) for name in names])
     sample = match_table(plan, travelling.empty_table()).schema
     fields, casts = [], []

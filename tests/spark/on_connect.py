@@ -51,6 +51,7 @@ def main(folder: Path) -> None:
     for name, state in (("own", None), ("files", folder / "state")):
         told[name] = stream(spark, events.schema, exact, folder, name, state)
     events.where("ts = 1").write.mode("append").parquet(str(folder / "events"))
+    told["rows"] = row_patterns(spark, events)
     told["unable"] = unable(folder)
     told["refused"] = refused(spark, events.schema, folder)
     sys.stdout.write(json.dumps(told) + "\n")
@@ -68,6 +69,19 @@ def batch(events: Any, exact: list[dict[str, Any]]) -> float | None:
     )
     assert len(found.collect()) == len(exact)
     return report_of(seen).recall
+
+
+def row_patterns(spark: Any, events: Any) -> list[int]:
+    """How many rows a clause has by itself, in a statement and as a table function."""
+    clause = "PARTITION BY k ORDER BY ts MEASURES LAST(x) AS high PATTERN (A B+) DEFINE B AS x > PREV(x)"
+    events.createOrReplaceTempView("events")
+    acep.spark.register_clause("rises", clause, events)
+    results = (
+        acep.spark.match_recognize(events, clause),
+        acep.spark.sql(f"SELECT r.high FROM events MATCH_RECOGNIZE ({clause}) AS r", spark),  # noqa: S608 - ours
+        spark.sql("SELECT * FROM rises(TABLE(events) PARTITION BY k)"),
+    )
+    return [acep.match_recognize(TABLE, clause).num_rows, *(len(result.collect()) for result in results)]
 
 
 def stream(

@@ -28,6 +28,8 @@ def test_batch_and_both_routes_of_a_stream_run_on_connect(tmp_path: Path) -> Non
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["matches"] > 10
     assert told["batch"] == 1
+    assert len(set(told["rows"])) == 1
+    assert told["rows"][0] > 10
     expected = {"events": 120, "matches": told["matches"], "live": 0, "whole": True}
     assert told["own"] == told["files"] == expected
     assert told["unable"] == "for_each_batch needs a driver in this process, and a session of Spark Connect has none"

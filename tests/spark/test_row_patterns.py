@@ -33,6 +33,7 @@ CLAUSES = {
         ALL ROWS PER MATCH PATTERN (A B* C+?) DEFINE B AS n > PREV(n), C AS n < PREV(n)""",
     "empty matches": """PARTITION BY k ORDER BY f DESC NULLS LAST, x + 1, n MEASURES count(B.*) AS b
         ALL ROWS PER MATCH SHOW EMPTY MATCHES PATTERN (B*) DEFINE B AS x > 5""",
+    "no columns": "MEASURES count(*) AS size, CLASSIFIER() AS label PATTERN (A B{9} | C)",
     "overlapping matches": """PARTITION BY at ORDER BY n MEASURES FIRST(k) AS k, LAST(n) AS n
         AFTER MATCH SKIP TO NEXT ROW PATTERN (A B) DEFINE B AS x > PREV(x)""",
 }
@@ -113,6 +114,7 @@ def test_errors_come_before_a_job(spark: Any) -> None:
         ("PARTITION BY c PATTERN (A)", "which Spark compares otherwise"),
         ("ORDER BY n ALL ROWS PER MATCH PATTERN (A)", "`y` is interval year, which does not travel to Python"),
         ("ORDER BY n PATTERN (A", "does not end"),
+        ("ORDER BY n PATTERN (A)", "no columns"),
     ):
         with pytest.raises((QueryError, DataError), match=words):
             acep.spark.match_recognize(frame, clause)
@@ -122,7 +124,9 @@ def test_errors_come_before_a_job(spark: Any) -> None:
 
 
 def test_errors_of_values_are_found_in_the_failure(spark: Any) -> None:
-    result = acep.spark.match_recognize(spark.range(4), "ORDER BY id AFTER MATCH SKIP TO FIRST A PATTERN (A B)")
+    result = acep.spark.match_recognize(
+        spark.range(4), "ORDER BY id MEASURES id AS i AFTER MATCH SKIP TO FIRST A PATTERN (A B)"
+    )
     with pytest.raises(Exception, match="SKIP") as failure:
         result.collect()
     assert isinstance(acep.spark.error_in(failure.value), DataError)
