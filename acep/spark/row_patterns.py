@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructType
 
-__all__ = ["SparkClause", "match_recognize", "plan_for_spark"]
+__all__ = ["SparkClause", "match_recognize", "plan_for_spark", "run_clause"]
 
 _TIME = " "  # a column of times that no DataFrame has: durations are exact, whatever columns there are
 
@@ -44,15 +44,9 @@ def match_recognize(df: Any, clause: str) -> DataFrame:
     """
     needs_pyspark()
     frame = frame_of(df)
-    if frame.isStreaming:
-        raise EngineError(
-            "MATCH_RECOGNIZE runs over batch DataFrames, and this is a stream",
-            hint="acep.spark.match finds patterns in a stream",
-            code="engine_unable",
-        )
     planned = plan_for_spark(frame.schema, clause)
-    check_workers(frame.sparkSession, "auto")
-    return _run(frame, planned)
+    planned.check_columns()
+    return run_clause(frame, planned)
 
 
 @dataclass(frozen=True)
@@ -63,6 +57,12 @@ class SparkClause:
     sent: SentClause
     travelling: pa.Schema
     result: StructType
+
+    def check_columns(self) -> None:
+        """Raise :class:`QueryError` if the result has no columns."""
+        if not self.sent.plan.output_names:
+            hint = "add MEASURES, as in MEASURES count(*) AS n"
+            raise QueryError("the result has no columns", hint=hint, code="query_invalid")
 
 
 def plan_for_spark(columns: StructType, clause: str) -> SparkClause:
@@ -78,8 +78,6 @@ def plan_for_spark(columns: StructType, clause: str) -> SparkClause:
     schema = input_schema(all_columns(timed), ts=_TIME, type=None)
     plan = make_plan(parse_clause(clause), tuple(columns.names), schema)
     _check_keys(plan)
-    if not plan.output_names:
-        raise QueryError("the result has no columns", hint="name some with MEASURES", code="query_invalid")
     types = {field.name: field.dataType for field in all_columns(columns).fields}
     names = (*dict.fromkeys((*columns_read(plan), *(n for n in plan.output_names if n in plan.names))),)
     names = names or tuple(name for name, of in types.items() if arrow_type(of) is not None)[:1]  # rows are counted
@@ -151,10 +149,20 @@ def _in_microseconds(arrow: pa.DataType) -> pa.DataType:
     return pa.duration("us") if pa.types.is_duration(arrow) else arrow
 
 
-def _run(frame: DataFrame, planned: SparkClause) -> DataFrame:
+def run_clause(frame: DataFrame, planned: SparkClause) -> DataFrame:
+    """Return the result of a clause that is planned for the columns of a DataFrame.
+
+    Raises :class:`EngineError` for a stream, and for workers without acep."""
     from pyspark.sql import functions as sf
     from pyspark.sql.types import StructField, StructType
 
+    if frame.isStreaming:
+        raise EngineError(
+            "MATCH_RECOGNIZE runs over batch DataFrames, and this is a stream",
+            hint="acep.spark.match finds patterns in a stream",
+            code="engine_unable",
+        )
+    check_workers(frame.sparkSession, "auto")
     sent = planned.sent
     rows = with_fields(frame, sent.columns)
     rows = rows.select(*(sf.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(sent.columns)))

@@ -8,8 +8,8 @@ from acep.errors import QueryError
 from acep.pattern.expressions import Span, error_at
 from acep.pattern.sql.common_tables import common_tables
 from acep.pattern.sql.scanner import scan
-from acep.pattern.sql.statement import split_statement
-from acep.spark.row_patterns import match_recognize
+from acep.pattern.sql.statement import ClauseInput, Statement, split_statement
+from acep.spark.row_patterns import plan_for_spark, run_clause
 from acep.spark.session import get_session, needs_pyspark, outside_pipelines
 
 if TYPE_CHECKING:
@@ -32,14 +32,32 @@ def sql(statement: str, spark: SparkSession | None = None) -> DataFrame:
     """
     needs_pyspark()
     split = split_statement(statement, quote="`")
-    _refuse_views(statement)
-    session = spark or get_session()
+    try:
+        _refuse_views(statement)
+        return _run_all(split, spark or get_session())
+    except QueryError as error:
+        error.located(statement)
+        raise
+
+
+def _run_all(split: Statement, session: SparkSession) -> DataFrame:
     frames: dict[str, Any] = {}
     for number, clause in enumerate(split.clauses):
         around = common_tables(split.text, clause.result)
         source = _run(session, f"{around} SELECT * FROM {clause.source}", frames)  # noqa: S608 - it is the user's own
-        frames[f"match_{number + 1}"] = match_recognize(source, clause.clause)
+        frames[f"match_{number + 1}"] = _result_of(clause, source)
     return _run(session, split.text, frames)
+
+
+def _result_of(clause: ClauseInput, source: DataFrame) -> DataFrame:
+    try:
+        planned = plan_for_spark(source.schema, clause.clause)
+    except QueryError as error:
+        error.text = None  # that of the clause: the place is given in the statement
+        if error.start is not None and error.end is not None:
+            error.start, error.end = error.start + clause.start, error.end + clause.start
+        raise
+    return run_clause(source, planned)
 
 
 def _run(session: SparkSession, text: str, frames: dict[str, Any]) -> DataFrame:

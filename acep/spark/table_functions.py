@@ -49,6 +49,7 @@ def register_clause(name: str, clause: str, columns: Any, spark: SparkSession | 
         raise QueryError(f"{name!r} is not a name of a function: letters, digits, _", code="option_invalid")
     session = spark or get_session()
     planned = plan_for_spark(_struct(columns), clause)
+    planned.check_columns()
     check_workers(session, "auto")
     types = tuple(planned.travelling.types)
     function: Any = sf.arrow_udtf(_function_class(name, planned.sent, types), returnType=planned.result)

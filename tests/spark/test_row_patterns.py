@@ -120,7 +120,7 @@ def test_errors_come_before_a_job(spark: Any) -> None:
             acep.spark.match_recognize(frame, clause)
     stream = spark.readStream.format("rate").load()
     with pytest.raises(EngineError, match="this is a stream"):
-        acep.spark.match_recognize(stream, "PATTERN (A)")
+        acep.spark.match_recognize(stream, "MEASURES value AS v PATTERN (A)")
 
 
 def test_errors_of_values_are_found_in_the_failure(spark: Any) -> None:
@@ -153,6 +153,8 @@ def test_statements(spark: Any) -> None:
     nested = with_clause("""SELECT * FROM (SELECT k, low AS n, size AS x FROM ticks MATCH_RECOGNIZE (V_SHAPE))
         MATCH_RECOGNIZE (ORDER BY k, n, x MEASURES count(*) AS size PATTERN (A*))""")
     assert [row["size"] for row in acep.spark.sql(nested).collect()] == [expected.num_rows]
+    counted = "SELECT count(*) AS n FROM ticks MATCH_RECOGNIZE (PATTERN (A B))"
+    assert [row.n for row in acep.spark.sql(counted).collect()] == [table.num_rows // 2]
     assert {view.name for view in spark.catalog.listTables()} == views
 
 
@@ -167,8 +169,11 @@ def test_statements(spark: Any) -> None:
     ],
 )
 def test_statements_that_are_refused(spark: Any, statement: str, words: str) -> None:
-    with pytest.raises(QueryError, match=words):
+    with pytest.raises(QueryError, match=words) as refusal:
         acep.spark.sql(statement, spark)
+    if refusal.value.start is not None:
+        assert refusal.value.text == statement
+        assert statement[refusal.value.start : refusal.value.end] in (statement, "ids", "CREATE")
 
 
 def test_table_functions(spark: Any) -> None:
