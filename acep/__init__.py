@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from acep.pattern.letters import regex
     from acep.pattern.sase import parse
     from acep.pattern.tree import Query
+    from acep.row_patterns.explanation import explain_clause
     from acep.row_patterns.match_rows import match_recognize
     from acep.row_patterns.statements import sql
     from acep.runner.followed import Followed
@@ -73,6 +74,7 @@ __all__ = [
     "Tuning",
     "__version__",
     "arc",
+    "explain_clause",
     "follow",
     "function",
     "learn",
@@ -104,6 +106,7 @@ _NAMES = {
     "acep.pattern.letters": "regex",
     "acep.pattern.sase": "parse",
     "acep.pattern.tree": "Query",
+    "acep.row_patterns.explanation": "explain_clause",
     "acep.row_patterns.match_rows": "match_recognize",
     "acep.row_patterns.statements": "sql",
     "acep.runner.followed": "Followed",

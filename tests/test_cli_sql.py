@@ -45,6 +45,13 @@ def test_two_tables_and_sql_around_the_clause(capsys: pytest.CaptureFixture[str]
     assert json.loads(capsys.readouterr().out) == {"start": 1, "price": 3}
 
 
+def test_what_becomes_of_a_clause(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sql", STATEMENT, "ticks=ticks.csv", "--explain"]) == 0
+    output = capsys.readouterr().out
+    assert output.startswith("MATCH_RECOGNIZE over ticks\norder: day\n")
+    assert "DOWN, of each row at once: price, PREV(price)\n" in output
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -53,6 +60,7 @@ def test_two_tables_and_sql_around_the_clause(capsys: pytest.CaptureFixture[str]
         (["statement.sql", "tick=ticks.csv"], "unknown table `ticks`"),
         (["statement.sql", "ticks=tick.csv"], "there is no file `tick.csv`"),
         (["other.sql", "ticks=ticks.csv"], "`other.sql` cannot be read"),
+        (["statement.sql", "ticks=ticks.csv", "--explain", "--limit", "3"], "--explain gives no rows"),
         (["SELECT 1 FROM ticks", "ticks=ticks.csv"], "no MATCH_RECOGNIZE"),
         (["statement.sql", "ticks=ticks.csv", "--cast", "price=string", "--output", "out.xml"], "no format of output"),
     ],

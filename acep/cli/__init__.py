@@ -158,6 +158,7 @@ def _parser() -> argparse.ArgumentParser:
     sql = _command_parser(commands, "sql", text)
     sql.add_argument("statement", metavar="STATEMENT", help="the text of the statement, or a file that holds it")
     sql.add_argument("tables", metavar="NAME=FILE", nargs="*", help="a table, by its name in the statement")
+    sql.add_argument("--explain", action="store_true", help="print what becomes of the clauses, and no rows")
     _add_file_options(sql)
     _add_output_options(sql, kinds=False, flat=False)
 

@@ -1,4 +1,4 @@
-"""Run ``acep sql``: write the result of a statement with MATCH_RECOGNIZE over files."""
+"""Run ``acep sql``: write the result of a statement with MATCH_RECOGNIZE over files, or what becomes of it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from acep.cli.inputs import casts_of, file_options, shown
 from acep.cli.progress import progress
+from acep.cli.terminal import show
 from acep.errors import DataError, QueryError
 
 if TYPE_CHECKING:
@@ -23,8 +24,11 @@ def run(args: argparse.Namespace) -> None:
     from acep.matches.flat import Layout
     from acep.output.formulas import check_quoting
     from acep.output.writing import output_format, write_table
-    from acep.row_patterns.statements import sql
+    from acep.row_patterns.statements import explain_statement, sql
 
+    if args.explain and (args.output is not None or args.limit is not None or args.quote_formulas):
+        raise QueryError("--explain gives no rows", hint="leave out --output, --limit and --quote-formulas",
+                         code="option_invalid")  # fmt: skip
     form = "jsonl" if args.output is None else output_format(args.output)
     check_quoting(args.quote_formulas, form)
     options = {**file_options(args), "cast": casts_of(args)}
@@ -32,6 +36,9 @@ def run(args: argparse.Namespace) -> None:
     for name, path in paths.items():
         with progress(args, f"reading {shown([path])}"):
             tables[name] = read_events(path, type=None, **options)
+    if args.explain:
+        show(explain_statement(text, **tables))
+        return
     with progress(args, "matching"):
         result = sql(text, **tables)
     if args.limit is not None:

@@ -18,7 +18,6 @@ from typing import Any
 
 from acep.pattern import expressions as ex
 from acep.pattern.casts import CASTS, TIMESTAMP_TEXT
-from acep.pattern.text_functions import TEXT_CALLS
 from acep.pattern.walk import leaves_of
 from acep.regular_expressions import REGEXP_LIKE, regexp_like
 
@@ -94,7 +93,7 @@ def _build(expr: ex.Expr, index: dict[ex.Leaf, int], tick_ns: Fraction | None) -
         case ex.Binary(op=op, left=left, right=right):
             return _strict(BINARY[op], (sub(left), sub(right)))
         case ex.Call(name=name, args=args):
-            _, _, function, strict = FUNCTIONS.get(name) or EXACT[name]
+            _, _, function, strict = FUNCTIONS.get(name) or EXACT.get(name) or _text_call(name)
             runs = tuple(sub(a) for a in args)
             if name in (*TIME_PARTS, TIMESTAMP_TEXT):
                 in_ticks(0, tick_ns, ex.Timestamp(0, expr.span))
@@ -112,6 +111,14 @@ def _build(expr: ex.Expr, index: dict[ex.Leaf, int], tick_ns: Fraction | None) -
         case ex.IsNull(operand=x, negated=negated):
             f = sub(x)
             return (lambda v: f(v) is not None) if negated else (lambda v: f(v) is None)
+
+
+def _text_call(name: str) -> tuple[int, int, Callable[..., Any], bool]:
+    """Return a function of texts that SQL has. They are loaded where one is called."""
+    from acep.pattern.text_functions import TEXT_CALLS
+
+    call = TEXT_CALLS[name]
+    return call.required, len(call.arguments), call.run, True
 
 
 def _maybe_not(f: Run, negated: bool) -> Run:
@@ -321,5 +328,4 @@ EXACT: dict[str, tuple[int, int, Callable[..., Any], bool]] = {
     CASE: (3, 10**6, _case, False),
     "decimal ceil": (2, 2, lambda x, places: -(-x // 10**places), True),
     **CASTS,
-    **{name: (call.required, len(call.arguments), call.run, True) for name, call in TEXT_CALLS.items()},
 }

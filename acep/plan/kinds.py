@@ -14,7 +14,6 @@ from acep.pattern.evaluation import CASE, EXACT, FUNCTIONS, SAME_FUNCTIONS, TEXT
 from acep.pattern.functions import Function
 from acep.pattern.list_parts import list_part, text_name
 from acep.pattern.operands import CAST_HINTS, TIME_ARITHMETIC
-from acep.pattern.text_functions import TEXT_CALLS
 from acep.pattern.times import ns_of
 from acep.pattern.walk import attributes
 from acep.plan import decimals
@@ -450,7 +449,10 @@ def _call(expr: ex.Call, schema: Schema) -> Typed:
             if schema.kind(text) is Kind.STRING:
                 return Typed(replace(operand, name=text), "string")
         return _cast(expr, target, _resolve(operand, schema))
-    if (text_call := TEXT_CALLS.get(expr.name)) is not None:
+    if expr.name.startswith("sql "):
+        from acep.pattern.text_functions import TEXT_CALLS
+
+        text_call = TEXT_CALLS[expr.name]
         resolved = [_resolve(arg, schema) for arg in expr.args]
         for arg, kind in zip(resolved, text_call.arguments, strict=False):
             _need(arg, (kind,), expr.name.removeprefix("sql "))

@@ -15,10 +15,12 @@ from acep.events.frames import to_table
 from acep.pattern.expressions import Span, error_at
 from acep.pattern.sql.common_tables import common_tables
 from acep.pattern.sql.statement import ClauseInput, Statement, split_statement
+from acep.plan.ordered.ordered_plan import OrderedPlan
+from acep.row_patterns.explanation import explain_plan
 from acep.row_patterns.match_rows import as_given, match_table, plan_clause
 from acep.row_patterns.result_table import NO_COLUMNS
 
-__all__ = ["sql"]
+__all__ = ["explain_statement", "sql"]
 
 
 def sql(statement: str, /, **tables: Any) -> Any:
@@ -45,6 +47,28 @@ def sql(statement: str, /, **tables: Any) -> Any:
         raise
     first = next(iter(tables.values()), None)
     return as_given(first, result)
+
+
+def explain_statement(statement: str, /, **tables: Any) -> str:
+    """Return what becomes of each clause of a statement (:func:`acep.explain_clause`).
+
+    >>> print(explain_statement("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A))", t={"x": [1]}).splitlines()[0])
+    MATCH_RECOGNIZE over t
+    """
+    split = split_statement(statement)
+    database = _Database(tables)
+    lines: list[str] = []
+    try:
+        for clause in split.clauses:
+            source = _source(split, clause, database)
+            plan = _clause_plan(clause, source)
+            name = clause.name or " ".join(clause.source.split())
+            lines += [f"MATCH_RECOGNIZE over {name}", explain_plan(plan, source.schema)]
+            database.add(clause.result, match_table(plan, source.slice(0, 0)))
+    except QueryError as error:
+        error.located(statement)
+        raise
+    return "\n".join(lines)
 
 
 @dataclass
@@ -104,21 +128,20 @@ def _run(split: Statement, tables: Mapping[str, Any]) -> pa.Table:
     database = _Database(tables)
     for clause in split.clauses:
         source = _source(split, clause, database)
-        database.add(clause.result, _clause_result(clause, source))
+        database.add(clause.result, match_table(_clause_plan(clause, source), source))
     if split.columns is not None and database.converted[split.clauses[0].result].column_names != [NO_COLUMNS]:
         return _selected(database.converted[split.clauses[0].result], split.columns)
     return database.query(split.text)
 
 
-def _clause_result(clause: ClauseInput, source: pa.Table) -> pa.Table:
+def _clause_plan(clause: ClauseInput, source: pa.Table) -> OrderedPlan:
     try:
-        plan = plan_clause(source.schema, clause.clause)
+        return plan_clause(source.schema, clause.clause)
     except QueryError as error:
         error.text = None  # that of the clause: the place is given in the statement
         if error.start is not None and error.end is not None:
             error.start, error.end = error.start + clause.start, error.end + clause.start
         raise
-    return match_table(plan, source)
 
 
 def _source(split: Statement, clause: ClauseInput, database: _Database) -> pa.Table:

@@ -22,7 +22,7 @@ def parse_expression(text: str, span: Span) -> SqlExpression:
 
     Raises :class:`QueryError` where sqlglot finds none, or one that is nested too deep.
 
-    >>> parse_expression("x > FINAL LAST(y)", Span(4, 17)).tree.expression.name
+    >>> parse_expression("x > FINAL LAST(y)", Span(0, 17)).tree.expression.name
     '$final'
     """
     part = text[span.start : span.end]

@@ -126,8 +126,10 @@ def _plan(clause: Clause, columns: ClauseColumns) -> OrderedPlan:
         PlannedKey(convert_key(key.expression, columns), key.is_descending, bool(key.nulls_first))
         for key in clause.order
     )  # fmt: skip
-    for key in (*partition, *(key.column for key in order)):
-        columns.typed(key)  # the values of a key can be compared
+    sources = (*clause.partition, *(key.expression for key in clause.order))
+    for column, source in zip((*partition, *(key.column for key in order)), sources, strict=True):
+        with placed(source.span):
+            columns.typed(column)  # the values of a key can be compared
     converted = [(d.variable.casefold(), leaves.convert(d.condition, d.variable.casefold()))
                  for d in clause.definitions]  # fmt: skip
     expressions = [leaves.convert(measure.expression) for measure in clause.measures]
