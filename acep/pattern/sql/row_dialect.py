@@ -28,6 +28,10 @@ class RowPatternParser(parser.Parser):
         name: make for name, make in parser.Parser.FUNCTION_PARSERS.items() if name not in _AS_WRITTEN
     }
 
+    def _parse_statement(self) -> Any:
+        """Parse an expression: no word of it begins a command."""
+        return self._parse_expression()
+
     def _parse_unary(self) -> Any:
         word = self._curr.text.upper() if self._curr is not None else ""
         following = self._tokens[self._index + 1 : self._index + 3]
@@ -52,3 +56,4 @@ class RowPatternDialect(Dialect):
         """The general tokenizer, for which names stand in backticks too."""
 
         IDENTIFIERS: ClassVar[list[Any]] = ['"', "`"]
+        COMMANDS: ClassVar[set[Any]] = set()  # SHOW and the like are names here

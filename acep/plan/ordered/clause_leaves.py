@@ -46,7 +46,7 @@ def convert_key(source: SqlExpression, columns: ClauseColumns) -> str:
             raise error_at("a key is an expression over the columns of a row", source.span, code="query_invalid")
         return None
 
-    return columns.add(SqlConverter(source, leaf, columns.is_date).convert())
+    return columns.add(SqlConverter(source, leaf, columns.is_date).convert(), " ".join(source.text.split()))
 
 
 @dataclass
@@ -330,4 +330,7 @@ def _column_parts(node: Any, source: SqlExpression) -> list[str]:
         raise error_at("`*` is only for count", place_of(node, source), code="query_syntax")
     refuse_other_parts(node, ("this", "table", "db", "catalog"), source)
     parts = [node.args.get(part) for part in ("catalog", "db", "table", "this")]
-    return [part.this for part in parts if part is not None]
+    names = [part.this for part in parts if part is not None]
+    if not all(isinstance(name, str) for name in names):
+        raise error_at("this is not the name of a column", place_of(node, source), code="query_syntax")
+    return names

@@ -50,12 +50,12 @@ class ClauseColumns:
         """Return whether an expression is a column of dates."""
         return isinstance(expr, ex.Attribute) and expr.name in self.dates
 
-    def add(self, expr: ex.Expr) -> str:
+    def add(self, expr: ex.Expr, text: str = "") -> str:
         """Return the name of the column of an expression over one row: that of the column if it is one, else that of a
-        computed one, which is added."""
+        computed one, which is added. It is called by the ``text`` of the user, if there is one that no column has."""
         if isinstance(expr, ex.Attribute):
             return expr.name
-        name = f"({expression_text(expr)})"
+        name = text if text and text not in self.names else f"({expression_text(expr)})"
         if name not in self.computed:
             self.computed[name] = resolve(expr, self.schema)
         return name
