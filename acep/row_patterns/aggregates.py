@@ -12,7 +12,7 @@ from acep.errors import DataError
 from acep.events.batch import Column, column_of_values
 from acep.plan.ordered.row_references import RowAggregate
 from acep.plan.schema import Kind
-from acep.row_patterns.sorted_rows import ranks_of
+from acep.row_patterns.sorted_rows import order_places, ranks_of
 
 __all__ = ["aggregate_values"]
 
@@ -117,6 +117,14 @@ def _over_segments(values: Any, lows: Ints, highs: Ints, operation: np.ufunc, ne
 def _in_python(reference: RowAggregate, columns: list[Column], lows: Ints, highs: Ints) -> Column:
     """Return aggregates that NumPy has no operation for, segment by segment."""
     function = _FUNCTIONS[reference.function]
+    if reference.order:
+        # Each segment becomes rows of its own, in order.
+        sizes = highs - lows
+        numbers = np.repeat(np.arange(len(sizes)), sizes)
+        rows = np.arange(len(numbers)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(lows, sizes)
+        rows = rows[order_places(numbers, [column.at(rows) for column in columns[1:]], reference.order)]
+        columns, highs = [columns[0].at(rows)], np.cumsum(sizes)
+        lows = highs - sizes
     values = [column.to_list() for column in columns]
     results: list[Any] = []
     for low, high in zip(lows.tolist(), highs.tolist(), strict=True):

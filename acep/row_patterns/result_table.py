@@ -28,6 +28,7 @@ from acep.plan.schema import Kind
 from acep.row_patterns.match_batch import MatchBatch, MeasurePoints
 from acep.row_patterns.references import ReferenceValues
 from acep.row_patterns.row_values import Evaluator, kind_of_typed
+from acep.row_patterns.sorted_rows import order_places
 
 __all__ = ["NO_COLUMNS", "OutputRows", "arrow_values", "output_rows", "result_table"]
 
@@ -208,6 +209,10 @@ def _lists(
     steps = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes) + np.repeat(lows, sizes)
     flat = members[steps]
     assert reference.column is not None
+    if reference.order:
+        segment = np.repeat(np.arange(len(sizes)), sizes)
+        columns = [values.member_values(name, flat) for name in reference.arguments]
+        flat = flat[order_places(segment, columns, reference.order)]
     computed = {**dict(plan.computed), **dict(plan.mapped), **_OF_MATCH}
     if reference.column in plan.names:
         inner: Any = table.column(reference.column).take(pa.array(order[values.batch.rows[flat]]))

@@ -12,7 +12,7 @@ from acep.events.batch import Column
 from acep.plan.ordered.ordered_plan import PlannedKey
 from acep.plan.schema import Kind
 
-__all__ = ["PartitionedRows", "ranks_of", "sort_rows"]
+__all__ = ["PartitionedRows", "order_places", "ranks_of", "sort_rows"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -64,13 +64,7 @@ def sort_rows(
     groups = [part for name in partition for part in _group_keys(columns[name])]
     ordered = list(groups)
     for key in keys:
-        column = columns[key.column]
-        ranks = ranks_of(column)
-        ranks = ~ranks if key.is_descending else ranks
-        if column.valid is not None:
-            ordered.append((column.valid if key.nulls_first else 1 - column.valid).astype(np.int64))
-            ranks = np.where(column.valid == 0, 0, ranks)
-        ordered.append(ranks)
+        ordered += _order_keys(columns[key.column], is_descending=key.is_descending, nulls_first=key.nulls_first)
     order = np.arange(size, dtype=np.int64)
     if ordered and not _is_sorted(ordered):
         order = np.lexsort(ordered[::-1]).astype(np.int64)
@@ -81,6 +75,24 @@ def sort_rows(
     starts = np.flatnonzero(begins) + 1
     partitions = np.concatenate([[0], starts, [size]]) if size else np.zeros(1, np.int64)
     return PartitionedRows(order, partitions.astype(np.int64))
+
+
+def order_places(segment: Ints, columns: Sequence[Column], order: Sequence[tuple[bool, bool]]) -> Ints:
+    """Return the places of values by segment, and in each by columns; ``order``: for each whether it descends, and
+    whether nulls come first."""
+    keys: list[Ints] = [segment]
+    for column, (is_descending, nulls_first) in zip(columns, order, strict=True):
+        keys += _order_keys(column, is_descending=is_descending, nulls_first=nulls_first)
+    return np.lexsort(keys[::-1]).astype(np.int64)
+
+
+def _order_keys(column: Column, *, is_descending: bool, nulls_first: bool) -> list[Ints]:
+    ranks = ranks_of(column)
+    ranks = ~ranks if is_descending else ranks
+    if column.valid is None:
+        return [ranks]
+    nulls = (column.valid if nulls_first else 1 - column.valid).astype(np.int64)
+    return [nulls, np.where(column.valid == 0, 0, ranks)]
 
 
 def _group_keys(column: Column) -> list[Ints]:

@@ -50,6 +50,7 @@ class RowPatternParser(parser.Parser):
 class RowPatternDialect(Dialect):
     """The dialect, which sqlglot keeps by the name of its class."""
 
+    NULL_ORDERING = "nulls_are_last"
     Parser = RowPatternParser
 
     class Tokenizer(tokens.Tokenizer):

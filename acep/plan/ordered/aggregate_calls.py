@@ -21,6 +21,7 @@ _NODES = {
 }  # fmt: skip
 # Names of functions that sqlglot does not know.
 _NAMES = {"ARBITRARY": "any_value", "EVERY": "bool_and", "LISTAGG": "string_agg"}
+_ORDERED = ("array_agg", "string_agg")
 IN_CONDITIONS = ("count", "sum", "avg", "min", "max")
 """The aggregates that DEFINE may have."""
 
@@ -29,7 +30,7 @@ IN_CONDITIONS = ("count", "sum", "avg", "min", "max")
 class AggregateCall:
     """A call of an aggregate. ``value`` and ``key`` are its arguments (``key``: the second one of max_by and min_by);
     ``rows`` instead of a value: the variable of ``count(A.*)``, or an empty text for ``count(*)``. ``condition``: that
-    of FILTER. ``texts``: constants."""
+    of FILTER. ``texts``: constants. ``order``: the keys of an ORDER BY inside."""
 
     function: str
     value: Any | None
@@ -38,6 +39,7 @@ class AggregateCall:
     is_distinct: bool = False
     condition: Any | None = None
     texts: tuple[str, ...] = ()
+    order: tuple[Any, ...] = ()
 
 
 def is_aggregate(node: Any) -> bool:
@@ -65,11 +67,16 @@ def read_aggregate(node: Any, source: SqlExpression) -> AggregateCall:
     assert function is not None
     values = _arguments(node, function, source)
     value = values[0] if values else None
+    order: tuple[Any, ...] = ()
+    if type(value).__name__ == "Order" and function in _ORDERED:
+        refuse_other_parts(value, ("this", "expressions"), source)
+        order, value = tuple(value.expressions), value.this  # type: ignore[union-attr]
+        values = [value, *values[1:]]
     is_distinct = type(value).__name__ == "Distinct"
     if is_distinct:
         refuse_other_parts(value, ("expressions",), source)
-        if len(value.expressions) != 1:  # type: ignore[union-attr]
-            raise error_at("DISTINCT takes one expression", span, code="query_syntax")
+        if order or len(value.expressions) != 1:  # type: ignore[union-attr]
+            raise error_at("DISTINCT takes one expression, and no ORDER BY", span, code="query_syntax")
         value = value.expressions[0]  # type: ignore[union-attr]
     if any(type(part).__name__ in ("Order", "Limit", "HavingMax", "IgnoreNulls") for part in (value, *values)):
         raise error_at(f"ORDER BY and the like inside {function} are not supported", span, code="query_syntax")
@@ -88,7 +95,8 @@ def read_aggregate(node: Any, source: SqlExpression) -> AggregateCall:
     if value is None or (function in ("max_by", "min_by") and len(values) < 2):
         raise error_at(f"{function} needs {'two arguments' if value is not None else 'an argument'}", span, None,
                        code="query_syntax")  # fmt: skip
-    return AggregateCall(function, value, values[1] if len(values) > 1 else None, None, is_distinct, None, texts)
+    key = values[1] if len(values) > 1 else None
+    return AggregateCall(function, value, key, None, is_distinct, None, texts, order)
 
 
 def _arguments(node: Any, function: str, source: SqlExpression) -> list[Any]:

@@ -51,7 +51,8 @@ def convert_key(source: SqlExpression, columns: ClauseColumns) -> str:
 
 @dataclass
 class ClauseLeaves:
-    """The references of a clause, each once, with the place of its first use.
+    """The references of a clause, each once, with the place of its first use. ``measures``: those before, by folded
+    names.
 
     ``variables``: the primary variables by folded names, as they are spelled; ``unions``: the primary variables of each
     SUBSET, by folded name."""
@@ -61,6 +62,7 @@ class ClauseLeaves:
     unions: Mapping[str, frozenset[str]]
     references: list[RowReference] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
+    measures: dict[str, ex.Expr] = field(default_factory=dict)
 
     def convert(self, source: SqlExpression, defined: str | None = None) -> ex.Expr:
         """Return an expression of MEASURES, or of DEFINE for the variable ``defined``: attributes named by
@@ -119,6 +121,8 @@ class _Leaf:
         """Return the attribute of a reference, or ``None`` if the node is no reference."""
         kind, span = type(node).__name__, place_of(node, self.source)
         if kind == "Column":
+            if (measure := self.earlier_measure(node)) is not None:
+                return measure
             column, variables = self.column(node)
             return self.navigation(Navigation(column, variables), span)
         if kind in ("Window", "WithinGroup", "IgnoreNulls", "RespectNulls", "Order"):
@@ -139,6 +143,14 @@ class _Leaf:
         if name == "CLASSIFIER":
             return self.navigation(Navigation(LABEL, self.classified(node)), span)
         return self.stepped(node, name, False, span)
+
+    def earlier_measure(self, node: Any) -> ex.Expr | None:
+        """Return the expression of the measure before that a name means, if no column is called so."""
+        names = _column_parts(node, self.source)
+        columns = {column.casefold() for column in self.clause.columns.names}
+        if self.defined is not None or len(names) > 1 or names[0].casefold() in columns:
+            return None
+        return self.clause.measures.get(names[0].casefold())
 
     def prefixed(self, node: Any, is_final: bool, span: Span) -> ex.Expr:
         """Resolve RUNNING or FINAL before a call."""
@@ -189,6 +201,8 @@ class _Leaf:
             return argument, Navigation("", argument.variables, name == "FIRST", offset, 0, is_final)
         shift = -offset if name == "PREV" else offset
         inner, inner_final = arguments[0], False
+        while type(inner).__name__ == "Paren":
+            inner = inner.this
         if _call_name(inner) in (RUNNING, FINAL):
             inner_final = _call_name(inner) == FINAL
             if inner_final and self.defined is not None:
@@ -289,7 +303,8 @@ class _Leaf:
         if call.rows is not None and call.condition is None:
             rows = self.clause.variable_set(call.rows, span) if call.rows else None
             return RowAggregate("count", None, rows, False, is_final)
-        parts = [self.argument(part, function) for part in (call.value, call.key) if part is not None]
+        keys = [key.this for key in call.order]
+        parts = [self.argument(part, function) for part in (call.value, call.key, *keys) if part is not None]
         named = [part.variables for part in parts if part.has_columns]  # constants belong to any variable
         if call.rows is not None:
             parts = [_Argument(ex.Literal(1), None, False)]
@@ -304,7 +319,9 @@ class _Leaf:
             raise error_at(f"all columns inside {function} belong to one variable", span, code="query_invalid")
         columns = [self.aggregated_column(part, function, span) for part in parts]
         variables = named[0] if named else None
-        return RowAggregate(function, columns[0], variables, call.is_distinct, is_final, tuple(columns[1:]), call.texts)
+        order = tuple((bool(key.args.get("desc")), bool(key.args.get("nulls_first"))) for key in call.order)
+        arguments = tuple(columns[1:])
+        return RowAggregate(function, columns[0], variables, call.is_distinct, is_final, arguments, call.texts, order)
 
     def aggregated_column(self, argument: _Argument, function: str, span: Span) -> str:
         """Return the column that an aggregate reads."""

@@ -132,7 +132,10 @@ def _plan(clause: Clause, columns: ClauseColumns) -> OrderedPlan:
             columns.typed(column)  # the values of a key can be compared
     converted = [(d.variable.casefold(), leaves.convert(d.condition, d.variable.casefold()))
                  for d in clause.definitions]  # fmt: skip
-    expressions = [leaves.convert(measure.expression) for measure in clause.measures]
+    expressions: list[ex.Expr] = []
+    for measure in clause.measures:
+        expressions.append(leaves.convert(measure.expression))
+        leaves.measures[measure.name.casefold()] = expressions[-1]
     types = tuple(
         _placed_type(reference, span, columns) for reference, span in zip(leaves.references, leaves.spans, strict=True)
     )

@@ -35,8 +35,8 @@ class Navigation:
 class RowAggregate:
     """An aggregate over the rows that are mapped to ``variables`` (``None``: over all rows of the match).
 
-    ``column`` is ``None`` for a count of rows. ``arguments`` are further columns (``max_by``) and ``texts`` constants
-    (``string_agg``)."""
+    ``column`` is ``None`` for a count of rows. ``arguments`` are further columns (``max_by``, or keys to order by) and
+    ``texts`` constants (``string_agg``). ``order``: for each key whether it descends, and whether nulls come first."""
 
     function: str
     column: str | None
@@ -45,6 +45,7 @@ class RowAggregate:
     is_final: bool = False
     arguments: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
+    order: tuple[tuple[bool, bool], ...] = ()
 
 
 @dataclass(frozen=True)
