@@ -76,7 +76,7 @@ test-whole: export ACEP_CASES := $(or $(ACEP_CASES),1)
 .DEFAULT_GOAL := help
 
 .PHONY: FORCE help venv native test test-long test-all test-whole test-shipped test-peers sanitize lint types docs format demo test-lower-bounds test-wheel wheel bench bench-more \
-	bench-spark bench-peers bench-frames bench-commit recall recall-more plots profile notebooks clean wheel-portable
+	bench-spark bench-peers bench-frames bench-rows bench-commit recall recall-more plots profile notebooks clean wheel-portable
 
 FORCE:
 
@@ -300,6 +300,9 @@ bench-peers: $(STAMP) native $(PEERS)/.installed  ## measure acep and its peers 
 
 bench-frames: $(STAMP) native build/frames/.installed  ## measure sequences as joins of DuckDB and polars in one run
 	PYTHONPATH=build/frames $(BIN)/python -m experiments.frames $(BENCH_ARGS)
+
+bench-rows: $(STAMP) native  ## measure MATCH_RECOGNIZE by shape, with polars in the same run
+	POLARS_MAX_THREADS=1 $(BIN)/python -m experiments.row_patterns $(BENCH_ARGS)
 
 build/frames/.installed:
 	$(BIN)/python -m pip install --quiet --target build/frames duckdb polars

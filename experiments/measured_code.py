@@ -51,6 +51,7 @@ PAGES = {
     "recall_by_memory": ("experiments.overload.sketched",),
     "recall_by_rate": ("experiments.overload.sweeps",),
     "recall_by_window": ("experiments.overload.sweeps",),
+    "row_patterns": ("experiments.row_patterns",),
     "shedding": ("experiments.spark.shedding",),
     "single_events": ("experiments.spark.single_events",),
     "spark": ("experiments.spark.__main__",),
