@@ -28,7 +28,7 @@ CLAUSES = [case for case in GOOD if not case.is_statement]
 SHORT = [case for case in GOOD if case.matches is not None]
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=[*ENGINES[:2], pytest.param(ENGINES[2], marks=pytest.mark.long)])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Let one of ``ENGINES`` run the clauses."""
     if request.param == "native" and compiled.native() is None:
@@ -118,6 +118,7 @@ SHUFFLED = [*shuffled_cases()]
 
 
 @pytest.mark.usefixtures("engine")
+@pytest.mark.long
 @pytest.mark.parametrize("engine", ["native"], indirect=True)
 @params(SHUFFLED)
 def test_result_of_shuffled_rows(case: Case) -> None:
@@ -128,7 +129,7 @@ def test_result_of_shuffled_rows(case: Case) -> None:
 
 
 @pytest.mark.usefixtures("engine")
-@pytest.mark.parametrize("engine", ENGINES[:2], indirect=True)
+@pytest.mark.parametrize("engine", ["native", pytest.param("reference", marks=pytest.mark.long)], indirect=True)
 @params(SHORT)
 def test_one_row_per_match(case: Case) -> None:
     """The matches are the same where each gives one row, which has its size, its start and its last variable."""
@@ -147,7 +148,7 @@ def test_one_row_per_match(case: Case) -> None:
 
 
 @pytest.mark.usefixtures("engine")
-@pytest.mark.parametrize("engine", ENGINES[:2], indirect=True)
+@pytest.mark.parametrize("engine", ["native"], indirect=True)
 @params(BAD)
 def test_refusal(case: Case) -> None:
     expected = case.error
