@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["TEXT_CALLS", "TextCall"]
+__all__ = ["TEXT_CALLS", "TO_DECIMAL", "TextCall"]
 
 MOST_TEXT = 1 << 20
+TO_DECIMAL = "sql decimal"
+"""The name of the call that CAST to a decimal is: of a number, the precision and the scale. Types resolve it."""
 
 
 @dataclass(frozen=True)

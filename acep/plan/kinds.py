@@ -437,6 +437,36 @@ def _cast(expr: ex.Call, target: str, x: Typed) -> Typed:
     return Typed(ex.Call(CASE, (below, *towards_zero), span), kind)
 
 
+def _to_decimal(expr: ex.Call, schema: Schema) -> Typed:
+    """Resolve CAST to a decimal: rounded half away from zero, null if it has more digits than the precision."""
+    value, precision, scale = expr.args
+    assert isinstance(precision, ex.Literal)
+    assert isinstance(scale, ex.Literal)
+    x = _resolve(value, schema)
+    _need(x, NUMBERS, "CAST to a decimal")
+    places = int(str(scale.value))
+    if x.scale > places:
+        raise ex.error_at(f"{x.named} cannot be cast to fewer places", x.expr.span or expr.span, code="query_type")
+    units: ex.Expr = ex.Binary("*", x.expr, ex.Literal(10 ** (places - x.scale)), expr.span)
+    if x.kind == "float":
+        units = _cast(ex.Call("cast integer", (units,)), "integer", Typed(ex.Call("round", (units,)), "float")).expr
+    fits = ex.Binary("<", ex.Call("abs", (units,)), ex.Literal(10 ** int(str(precision.value))), expr.span)
+    return Typed(ex.Call(CASE, (fits, units, ex.Literal(None)), expr.span), DECIMAL, places)
+
+
+def _sql_call(expr: ex.Call, schema: Schema) -> Typed:
+    """Resolve a function that only SQL has."""
+    from acep.pattern.text_functions import TEXT_CALLS, TO_DECIMAL
+
+    if expr.name == TO_DECIMAL:
+        return _to_decimal(expr, schema)
+    text_call = TEXT_CALLS[expr.name]
+    resolved = [_resolve(arg, schema) for arg in expr.args]
+    for arg, kind in zip(resolved, text_call.arguments, strict=False):
+        _need(arg, (kind,), expr.name.removeprefix("sql "))
+    return Typed(replace(expr, args=tuple(arg.expr for arg in resolved)), text_call.result)
+
+
 def _call(expr: ex.Call, schema: Schema) -> Typed:
     if expr.name == CASE:
         return _case(expr, schema)
@@ -450,13 +480,7 @@ def _call(expr: ex.Call, schema: Schema) -> Typed:
                 return Typed(replace(operand, name=text), "string")
         return _cast(expr, target, _resolve(operand, schema))
     if expr.name.startswith("sql "):
-        from acep.pattern.text_functions import TEXT_CALLS
-
-        text_call = TEXT_CALLS[expr.name]
-        resolved = [_resolve(arg, schema) for arg in expr.args]
-        for arg, kind in zip(resolved, text_call.arguments, strict=False):
-            _need(arg, (kind,), expr.name.removeprefix("sql "))
-        return Typed(replace(expr, args=tuple(arg.expr for arg in resolved)), text_call.result)
+        return _sql_call(expr, schema)
     if expr.name in EXACT:  # in an expression that was resolved before
         return Typed(expr, _OF_EXACT.get(expr.name, "int"))
     low, high, _, _ = FUNCTIONS[expr.name]

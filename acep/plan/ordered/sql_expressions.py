@@ -16,7 +16,9 @@ from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE, FUNCTIONS
 from acep.pattern.expressions import Span, error_at
 from acep.pattern.sql.clause_tree import SqlExpression
+from acep.pattern.text_functions import TO_DECIMAL
 from acep.pattern.times import UNITS, ns_of
+from acep.plan.decimals import MOST_SCALE
 
 __all__ = ["MOST_NODES", "SqlConverter", "place_of", "refuse_other_parts"]
 
@@ -335,6 +337,8 @@ class SqlConverter:
         if name in _MOMENTS:
             # A time stays one; that it is none is found when types are known.
             raise self.refuse(node, f"CAST to {name}", "TIMESTAMP '2026-01-31 10:00:00' is a constant")
+        if name == "DECIMAL":
+            return self._to_decimal(value, target, node, span)
         if name not in _CASTS or (target.args.get("expressions") and _CASTS.get(name) != "text"):
             raise self.refuse(node, f"CAST to `{target.sql()[:40]}`")
         operand = self.convert(value)
@@ -342,6 +346,13 @@ class SqlConverter:
         if _CASTS[name] == "text" and self.is_date(operand):
             return ex.Call("substring", (cast, ex.Literal(1), ex.Literal(len("2026-01-31"))), span)
         return cast
+
+    def _to_decimal(self, value: Any, target: Any, node: Any, span: Span) -> ex.Expr:
+        sizes = [str(size.this.this) for size in target.expressions] or ["18", "3"]
+        precision, scale = (int(size) for size in (*sizes, "0")[:2])
+        if not 0 <= scale <= precision <= MOST_SCALE:
+            raise self.refuse(node, f"CAST to `{target.sql()[:40]}`", f"at most {MOST_SCALE} digits are possible")
+        return ex.Call(TO_DECIMAL, (self.convert(value), ex.Literal(precision), ex.Literal(scale)), span)
 
     def _trycast(self, node: Any, span: Span) -> ex.Expr:
         return self._cast(node, span)
