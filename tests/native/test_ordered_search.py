@@ -57,7 +57,7 @@ def run(case: Case, memory: int = MEMORY, rows: int = 1000) -> tuple[Any, dict[s
 @pytest.mark.parametrize("seed", range(4))
 def test_random_cases_as_the_slow_search(seed: int) -> None:
     rng = random.Random(seed)
-    for number in range(max(600, CASES(4000))):
+    for number in range(CASES(4000)):
         case = pivotal_case(rng, rng.randint(3, 8)) if rng.random() < 0.3 else random_case(rng)
         wanted = expected(case)
         native_case = widened(case) if rng.random() < 0.3 else case
