@@ -97,8 +97,8 @@ APART = frozenset(
         *("reachable", "row_conditions", "slopes", "start_pass", "state_masks"),
     }
 )
-"""Files that no workload spends time in: state as bytes, revisions, lists of partial matches, row patterns, and what has
-no code of its own."""
+"""Files that no workload spends time in: state as bytes, revisions, lists of partial matches, row patterns, and what
+has no code of its own."""
 LIBRARIES = {
     "kernel": ("[kernel", "[guest.kernel", "[vdso"),
     "memory": ("libc.so", "libc-", "libstdc++"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from acep.pattern.expressions import Span
@@ -51,6 +52,23 @@ class SqlExpression:
     tree: Any
     span: Span
     text: str = ""
+
+    @cached_property
+    def name_places(self) -> dict[int, tuple[int, int]]:
+        """Return for each node, by its identity, from where to where the names in it stand, counted from the start of
+        ``span``; a node without names has no place."""
+        places: dict[int, tuple[int, int]] = {}
+        for node in reversed(list(self.tree.walk())):
+            start, end = places.get(id(node), (len(self.text), -1))
+            if "start" in node.meta and "end" in node.meta:
+                start, end = min(start, node.meta["start"]), max(end, node.meta["end"] + 1)
+            if end < 0:
+                continue
+            places[id(node)] = start, end
+            if node.parent is not None:
+                low, high = places.get(id(node.parent), (start, end))
+                places[id(node.parent)] = min(low, start), max(high, end)
+        return places
 
 
 @dataclass(frozen=True)

@@ -388,15 +388,9 @@ def refuse_other_parts(node: Any, names: tuple[str, ...], source: SqlExpression)
 def place_of(node: Any, source: SqlExpression) -> Span:
     """Return the place of a node in the text of the clause: that of the names in it up to the end of the calls that
     begin there, or of the whole expression."""
-    starts, ends = [], []
-    for part in node.walk() if hasattr(node, "walk") else ():
-        meta = part.meta if hasattr(part, "meta") else {}
-        if "start" in meta and "end" in meta:
-            starts.append(meta["start"])
-            ends.append(meta["end"] + 1)
-    if not starts:
+    if id(node) not in source.name_places:
         return source.span
-    start, end = min(starts), max(ends)
+    start, end = source.name_places[id(node)]
     depth = source.text.count("(", start, end) - source.text.count(")", start, end)
     if type(node).__name__ == "Anonymous" and source.text[end:].lstrip().startswith("("):  # a call without arguments
         end = source.text.index("(", end) + 1
