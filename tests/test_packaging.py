@@ -170,7 +170,7 @@ def test_the_metadata_tell_version_licence_and_needs(wheel: ZipFile) -> None:
     assert (told["Version"], told["License-Expression"]) == (acep.__version__, "Apache-2.0")
     assert wheel.read(f"{info}/licenses/LICENSE").decode() == (ROOT / "LICENSE").read_text(encoding="utf-8")
     needed = {need.split(">")[0] for need in told.get_all("Requires-Dist", []) if "extra ==" not in need}
-    assert needed == {"bitarray", "mmh3", "numpy", "pyarrow"}
+    assert needed == {"bitarray", "mmh3", "numpy", "pyarrow", "sqlglot"}
     commands = ConfigParser()
     commands.read_string(wheel.read(f"{info}/entry_points.txt").decode())
     assert dict(commands["console_scripts"]) == {"acep": "acep.cli:main"}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep.errors import DataError, EngineError, QueryError, suggest
+from acep.errors import DataError, QueryError, check_installed, suggest
 from acep.events.files.reading import read_events
 from acep.events.frames import to_table
 from acep.pattern.expressions import Span, error_at
@@ -113,14 +113,9 @@ class _Database:
 
 
 def _connect() -> Any:
-    try:
-        import duckdb
-    except ImportError:
-        raise EngineError(
-            "DuckDB runs the SQL around MATCH_RECOGNIZE, and it is not installed",
-            hint="pip install acep[sql]; SELECT * FROM one clause needs none",
-            code="engine_missing",
-        ) from None
+    check_installed("duckdb", "the SQL around MATCH_RECOGNIZE", "sql")
+    import duckdb
+
     return duckdb.connect(config={"enable_external_access": "false"})
 
 

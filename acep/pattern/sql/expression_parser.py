@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from acep.errors import QueryError
+from acep.errors import QueryError, check_installed
 from acep.pattern.expressions import Span, error_at
 from acep.pattern.sql.clause_tree import SqlExpression
 from acep.pattern.sql.scanner import scan
@@ -29,6 +29,7 @@ def parse_expression(text: str, span: Span) -> SqlExpression:
     if not part.strip():
         raise error_at("an expression is missing", span, code="query_syntax")
     _check_depth(part, span)
+    check_installed("sqlglot", "MATCH_RECOGNIZE", "sql")
     from sqlglot.errors import SqlglotError
 
     from acep.pattern.sql.row_dialect import RowPatternDialect
