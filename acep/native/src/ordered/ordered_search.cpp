@@ -124,6 +124,7 @@ void OrderedSearch::enter_partition(Polling& polling) {
 std::optional<OrderedMatches> OrderedSearch::take(size_t rows, Polling& polling) {
     if (!started_) throw std::runtime_error("the search has not been started, or it was ended by an error");
     started_ = false;  // unless this call ends well
+    reachable_.poll(polling);
     OrderedMatches matches;
     size_t written = 0;
     while (partition_ + 1 < input_.offsets.size()) {

@@ -22,6 +22,8 @@ public:
 
     // Compute the bits of the partition of `rows` rows from `begin` on. local[label]: a byte a row, or nullptr: any row.
     void start(std::span<const uint8_t* const> local, size_t begin, size_t rows, size_t memory, Polling& polling);
+    // Ask another one from now on whether to stop: the one of before is gone.
+    void poll(Polling& polling) { polling_ = &polling; }
     // Return whether a match can end from a state before a position.
     bool at(size_t position, size_t state) {
         const uint64_t* const words = words_at(position);
