@@ -24,7 +24,7 @@ from acep.pattern.sql.clause_tree import (
 )
 from acep.pattern.sql.expression_parser import parse_expression
 from acep.pattern.sql.pattern_parser import parse_pattern
-from acep.pattern.sql.scanner import SqlToken, scan
+from acep.pattern.sql.scanner import SqlToken, exact_number, scan
 from acep.pattern.times import UNITS
 
 __all__ = ["MOST_TEXT", "parse_clause"]
@@ -307,8 +307,8 @@ def _interval(token: SqlToken, is_interval: bool) -> tuple[Fraction, str | None]
         raise error_at("a number or an INTERVAL is needed behind WITHIN", token.span, code="query_syntax")
     number, _, unit = text.partition(" ")
     try:
-        amount = Fraction(number)
-    except (ValueError, ZeroDivisionError):
+        amount = exact_number(number)
+    except ValueError:
         raise error_at(
             f"`{text[:40]}` is not a number of a unit", token.span, "as in INTERVAL '10' MINUTE", code="query_syntax"
         ) from None

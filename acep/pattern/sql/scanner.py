@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from fractions import Fraction
+from math import isinf
 
 from acep.pattern.expressions import Span, error_at
 
-__all__ = ["SqlToken", "closing_place", "scan"]
+__all__ = ["SqlToken", "closing_place", "exact_number", "scan"]
 
 _TOKEN = re.compile(
     r"""(?P<blank>\s+|--[^\n]*|/\*.*?\*/)
@@ -18,6 +20,9 @@ _TOKEN = re.compile(
       | (?P<sign><>|!=|<=|>=|\|\||::|.)""",
     re.VERBOSE | re.DOTALL,
 )
+
+
+_NUMBER = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?0*\d{1,3})?")
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,18 @@ class SqlToken:
     def is_sign(self, *signs: str) -> bool:
         """Return whether it is one of some signs."""
         return self.kind == "sign" and self.value in signs
+
+
+def exact_number(text: str) -> Fraction:
+    """Return the number that a text is. Raises :class:`ValueError` for another text, and for one that no double holds,
+    which would take long to expand.
+
+    >>> exact_number("-1.5e1")
+    Fraction(-15, 1)
+    """
+    if not _NUMBER.fullmatch(text) or isinf(float(text)):
+        raise ValueError(text)
+    return Fraction(text)
 
 
 def scan(text: str) -> list[SqlToken]:

@@ -16,6 +16,7 @@ from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE, FUNCTIONS
 from acep.pattern.expressions import Span, error_at
 from acep.pattern.sql.clause_tree import SqlExpression
+from acep.pattern.sql.scanner import exact_number
 from acep.pattern.text_functions import TO_DECIMAL
 from acep.pattern.times import UNITS, ns_of
 from acep.plan.decimals import MOST_SCALE
@@ -116,9 +117,9 @@ class SqlConverter:
         if is_text:
             return ex.Literal(text, span)
         try:
-            number = Fraction(text)
-        except (ValueError, ZeroDivisionError):
-            raise self.refuse(node, f"`{text[:40]}`") from None
+            number = exact_number(text)
+        except ValueError:
+            raise error_at(f"{text[:40]} is no number that fits in a double", span, code="query_size") from None
         if text.isdecimal():
             if number >= 2**63:
                 raise error_at(f"{text[:40]} does not fit in 64 bits", span, code="query_size")
@@ -148,8 +149,8 @@ class SqlConverter:
         if ns is None:
             raise self.refuse(node, f"INTERVAL in `{name[:40]}`", "a unit of fixed length, as in INTERVAL '30' DAY")
         try:
-            return ex.Duration(Fraction(str(amount.this)) * ns, span)
-        except (ValueError, ZeroDivisionError):
+            return ex.Duration(exact_number(str(amount.this).strip()) * ns, span)
+        except ValueError:
             raise self.refuse(node, f"INTERVAL '{str(amount.this)[:40]}'", "a number of one unit") from None
 
     # Operations ---------------------------------------------------------------------------------------
