@@ -1,6 +1,6 @@
 """Convert expressions of SQL, as sqlglot gives them, to expressions that all engines run.
 
-What is not understood is refused by its name and place; no part of a tree is ever ignored.
+A part of a tree that is not understood is refused by its name and place.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ _CASTS = {
     **dict.fromkeys(("VARCHAR", "TEXT", "CHAR", "NVARCHAR", "NCHAR"), "text"),
     "BOOLEAN": "boolean",
 }
+# The bits of integers that are shorter than ours: what does not fit is null, as after any cast that fails.
+_BITS = {"TINYINT": 8, "SMALLINT": 16, "MEDIUMINT": 24, "INT": 32}
 _MOMENTS = ("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "TIMESTAMPLTZ", "DATETIME")
 _FIXED_UNITS = {"WEEK": 7 * 24 * 3600 * 10**9}
 # sqlglot's names of functions of texts, ours, and the parts that are their arguments.
@@ -340,12 +342,19 @@ class SqlConverter:
             raise self.refuse(node, f"CAST to {name}", "TIMESTAMP '2026-01-31 10:00:00' is a constant")
         if name == "DECIMAL":
             return self._to_decimal(value, target, node, span)
-        if name not in _CASTS or (target.args.get("expressions") and _CASTS.get(name) != "text"):
+        sizes = target.args.get("expressions")
+        if name not in _CASTS or (sizes and name not in ("VARCHAR", "NVARCHAR")):
             raise self.refuse(node, f"CAST to `{target.sql()[:40]}`")
         operand = self.convert(value)
         cast = ex.Call(f"cast {_CASTS[name]}", (operand,), span)
         if _CASTS[name] == "text" and self.is_date(operand):
-            return ex.Call("substring", (cast, ex.Literal(1), ex.Literal(len("2026-01-31"))), span)
+            cast = ex.Call("substring", (cast, ex.Literal(1), ex.Literal(len("2026-01-31"))), span)
+        if sizes:  # the standard cuts off what is longer
+            return ex.Call("substring", (cast, ex.Literal(1), ex.Literal(int(str(sizes[0].this.this)))), span)
+        if name in _BITS:
+            limit = 1 << (_BITS[name] - 1)
+            fits = ex.Between(cast, ex.Literal(-limit), ex.Literal(limit - 1), False, span)
+            return ex.Call(CASE, (fits, cast, ex.Literal(None)), span)
         return cast
 
     def _to_decimal(self, value: Any, target: Any, node: Any, span: Span) -> ex.Expr:
