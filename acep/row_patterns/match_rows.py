@@ -54,10 +54,10 @@ def match_recognize(rows: Any, clause: str) -> Any:
     if not plan.output_names:
         raise QueryError("the result has no columns", hint="add MEASURES, as in MEASURES count(*) AS n",
                          code="query_invalid")  # fmt: skip
-    return as_given(rows, match_table(plan, table))
+    return convert_like(rows, match_table(plan, table))
 
 
-def as_given(rows: Any, table: pa.Table) -> Any:
+def convert_like(rows: Any, table: pa.Table) -> Any:
     """Return a table in the form in which ``rows`` came."""
     home = type(rows).__module__.partition(".")[0]
     if home == "pandas":

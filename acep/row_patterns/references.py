@@ -16,7 +16,7 @@ from acep.plan.ordered.row_references import LABEL, NUMBER, MatchNumber, Navigat
 from acep.plan.schema import Kind
 from acep.row_patterns.aggregates import aggregate_values
 from acep.row_patterns.match_batch import MatchBatch, MeasurePoints
-from acep.row_patterns.row_values import Evaluator, moved
+from acep.row_patterns.row_values import Evaluator, take_rows
 
 __all__ = ["ReferenceValues"]
 
@@ -43,7 +43,7 @@ class ReferenceValues:
             return self.aggregate(reference, points)
         if reference.column == LABEL:
             return self.labels(reference, points)
-        return moved(self.columns[reference.column], self.rows(reference, points))
+        return take_rows(self.columns[reference.column], self.rows(reference, points))
 
     def rows(self, reference: Navigation, points: MeasurePoints) -> Ints:
         """Return the sorted row that a navigation leads to at each point; -1 where there is none."""

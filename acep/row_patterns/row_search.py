@@ -20,7 +20,7 @@ from acep.plan.ordered.ordered_plan import Condition, OrderedPlan
 from acep.plan.ordered.row_references import LABEL, Navigation, RowAggregate
 from acep.reference.ordered_search import RowTest, SearchedRows, find_matches
 from acep.row_patterns.match_batch import MatchBatch
-from acep.row_patterns.row_values import Evaluator, moved, truths
+from acep.row_patterns.row_values import Evaluator, take_rows, truth_bits
 from acep.row_patterns.sorted_rows import PartitionedRows
 
 __all__ = ["local_bits", "search_rows", "window_of"]
@@ -63,9 +63,11 @@ def local_bits(
                 reference = plan.references[number]
                 assert isinstance(reference, Navigation)
                 column = columns[reference.column]
-                shifted[number] = column if not reference.shift else moved(column, _neighbours(rows, reference.shift))
+                shifted[number] = (
+                    column if not reference.shift else take_rows(column, _neighbours(rows, reference.shift))
+                )
         inputs = {reference_name(number): shifted[number] for number in condition.references}
-        passes = truths(evaluator.column(condition.typed, inputs, len(rows)))
+        passes = truth_bits(evaluator.column(condition.typed, inputs, len(rows)))
         bits[condition.variable] = passes & bits[condition.variable] if condition.variable in bits else passes
     return bits
 

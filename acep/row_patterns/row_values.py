@@ -19,7 +19,7 @@ from acep.plan.decimals import Typed
 from acep.plan.lower.bytecode import CannotLower, lower_expression
 from acep.plan.schema import Kind
 
-__all__ = ["Evaluator", "kind_of_typed", "moved", "truths"]
+__all__ = ["Evaluator", "kind_of_typed", "take_rows", "truth_bits"]
 
 Ints = npt.NDArray[np.int64]
 _KINDS = {"decimal": Kind.INT, "duration": Kind.INT}
@@ -76,7 +76,7 @@ class Evaluator:
         return column_of_values([run.run(row) for row in rows], kind_of_typed(typed))
 
 
-def moved(column: Column, rows: Ints) -> Column:
+def take_rows(column: Column, rows: Ints) -> Column:
     """Return the values of a column at rows; null where the row is negative."""
     outside = rows < 0
     if not len(column):
@@ -91,7 +91,7 @@ def moved(column: Column, rows: Ints) -> Column:
     return Column(column.kind, values, valid, column.texts)
 
 
-def truths(column: Column) -> npt.NDArray[np.uint8]:
+def truth_bits(column: Column) -> npt.NDArray[np.uint8]:
     """Return 1 where a condition is true, 0 where it is false or null."""
     passes = (column.values != 0).astype(np.uint8) if column.kind is Kind.BOOL else np.zeros(len(column), np.uint8)
     return passes if column.valid is None else passes & column.valid

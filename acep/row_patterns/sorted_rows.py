@@ -61,7 +61,7 @@ def sort_rows(
     >>> sort_rows(3, (), (PlannedKey("x", True, True),), {"x": x}).order.tolist()
     [2, 0, 1]
     """
-    groups = [part for name in partition for part in _group_keys(columns[name])]
+    groups = [part for name in partition for part in _order_keys(columns[name], is_descending=False, nulls_first=False)]
     ordered = list(groups)
     for key in keys:
         ordered += _order_keys(columns[key.column], is_descending=key.is_descending, nulls_first=key.nulls_first)
@@ -93,13 +93,6 @@ def _order_keys(column: Column, *, is_descending: bool, nulls_first: bool) -> li
         return [ranks]
     nulls = (column.valid if nulls_first else 1 - column.valid).astype(np.int64)
     return [nulls, np.where(column.valid == 0, 0, ranks)]
-
-
-def _group_keys(column: Column) -> list[Ints]:
-    ranks = ranks_of(column)
-    if column.valid is None:
-        return [ranks]
-    return [(1 - column.valid).astype(np.int64), np.where(column.valid == 0, 0, ranks)]
 
 
 def _is_sorted(keys: Sequence[Ints]) -> bool:

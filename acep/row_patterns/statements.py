@@ -17,7 +17,7 @@ from acep.pattern.sql.common_tables import common_tables
 from acep.pattern.sql.statement import ClauseInput, Statement, split_statement
 from acep.plan.ordered.ordered_plan import OrderedPlan
 from acep.row_patterns.explanation import explain_plan
-from acep.row_patterns.match_rows import as_given, match_table, plan_clause
+from acep.row_patterns.match_rows import convert_like, match_table, plan_clause
 from acep.row_patterns.result_table import NO_COLUMNS
 
 __all__ = ["explain_statement", "sql"]
@@ -46,7 +46,7 @@ def sql(statement: str, /, **tables: Any) -> Any:
         error.located(statement)
         raise
     first = next(iter(tables.values()), None)
-    return as_given(first, result)
+    return convert_like(first, result)
 
 
 def explain_statement(statement: str, /, **tables: Any) -> str:
@@ -85,9 +85,9 @@ class _Database:
 
     def table(self, name: str) -> pa.Table:
         if name not in self.converted:
-            given_table = self.tables[name]
-            is_path = isinstance(given_table, str | Path)
-            self.converted[name] = read_events(given_table) if is_path else to_table(given_table)
+            source = self.tables[name]
+            is_path = isinstance(source, str | Path)
+            self.converted[name] = read_events(source) if is_path else to_table(source)
         return self.converted[name]
 
     def add(self, name: str, table: pa.Table) -> None:

@@ -125,22 +125,22 @@ class _ClauseParser:
         opening = self.place if self.sign("(") else None
         if named and opening is None:
             raise self.unexpected("`(` is needed here")
-        partition = self.listed(self.expression) if self.word("PARTITION", "BY") else ()
-        order = self.listed(self.order_key) if self.word("ORDER", "BY") else ()
-        measures = self.listed(self.measure) if self.word("MEASURES") else ()
+        partition = self.parse_list(self.expression) if self.word("PARTITION", "BY") else ()
+        order = self.parse_list(self.order_key) if self.word("ORDER", "BY") else ()
+        measures = self.parse_list(self.measure) if self.word("MEASURES") else ()
         rows = self.rows()
         skip = self.skip()
         pattern = self.pattern()
         window = self.window()
-        subsets = self.listed(self.subset) if self.word("SUBSET") else ()
-        definitions = self.listed(self.definition) if self.word("DEFINE") else ()
+        subsets = self.parse_list(self.subset) if self.word("SUBSET") else ()
+        definitions = self.parse_list(self.definition) if self.word("DEFINE") else ()
         if opening is not None:
             self.need(")")
         if self.token.kind != "end":
             raise self.unexpected("the clause should end here", f"its parts stand in this order: {_ORDER}")
         return Clause(self.text, partition, order, measures, rows, skip, pattern, window, subsets, definitions)
 
-    def listed(self, parse_item: Callable[[], T]) -> tuple[T, ...]:
+    def parse_list(self, parse_item: Callable[[], T]) -> tuple[T, ...]:
         items = [parse_item()]
         while self.sign(","):
             items.append(parse_item())
@@ -223,7 +223,7 @@ class _ClauseParser:
     def subset(self) -> Subset:
         token = self.name("the name of a union variable")
         self.need("=", "(")
-        members = self.listed(lambda: self.name("a variable").value)
+        members = self.parse_list(lambda: self.name("a variable").value)
         self.need(")")
         return Subset(token.value, members, Span(token.start, self.tokens[self.place - 1].end))
 

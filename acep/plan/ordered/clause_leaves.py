@@ -98,8 +98,8 @@ class ClauseLeaves:
 
 @dataclass(frozen=True)
 class _Argument:
-    """What a navigation or an aggregate computes of a row, the variables that its columns name (``None``: the universal
-    one), and whether it has columns at all."""
+    """The argument of a navigation or an aggregate: an expression over a row, the variables that its columns name
+    (``None``: the universal one), and whether it has columns at all."""
 
     expr: ex.Expr
     variables: frozenset[str] | None
@@ -130,19 +130,19 @@ class _Leaf:
             raise error_at(f"{words.get(kind, 'IGNORE NULLS')} is not supported in a row pattern", span, None,
                            code="query_syntax")  # fmt: skip
         if is_aggregate(node):
-            return self.aggregated(node, False, span)
+            return self.resolve_aggregate(node, False, span)
         name = _call_name(node)
         if name is None:
             return None
         if name in (RUNNING, FINAL):
-            return self.prefixed(node, name == FINAL, span)
+            return self.resolve_prefix(node, name == FINAL, span)
         if name == "MATCH_NUMBER":
             if node.expressions:
                 raise error_at("MATCH_NUMBER takes no arguments", span, code="query_syntax")
             return self.clause.add(MatchNumber(), span)
         if name == "CLASSIFIER":
-            return self.navigation(Navigation(LABEL, self.classified(node)), span)
-        return self.stepped(node, name, False, span)
+            return self.navigation(Navigation(LABEL, self.classifier_variables(node)), span)
+        return self.resolve_navigation(node, name, False, span)
 
     def earlier_measure(self, node: Any) -> ex.Expr | None:
         """Return the expression of the measure before that a name means, if no column is called so."""
@@ -152,7 +152,7 @@ class _Leaf:
             return None
         return self.clause.measures.get(names[0].casefold())
 
-    def prefixed(self, node: Any, is_final: bool, span: Span) -> ex.Expr:
+    def resolve_prefix(self, node: Any, is_final: bool, span: Span) -> ex.Expr:
         """Resolve RUNNING or FINAL before a call."""
         if is_final and self.defined is not None:
             raise error_at("FINAL is not possible in DEFINE: the match is not complete there", span, None,
@@ -160,9 +160,9 @@ class _Leaf:
         (call,) = node.expressions
         name = _call_name(call)
         if is_aggregate(call):
-            return self.aggregated(call, is_final, span)
+            return self.resolve_aggregate(call, is_final, span)
         if name in ("FIRST", "LAST"):
-            return self.stepped(call, name, is_final, span)
+            return self.resolve_navigation(call, name, is_final, span)
         word = "FINAL" if is_final else "RUNNING"
         raise error_at(f"{word} stands before FIRST, LAST or an aggregate", span, code="query_invalid")
 
@@ -218,7 +218,7 @@ class _Leaf:
         argument = self.argument(inner, name)
         return argument, Navigation("", argument.variables, shift=shift)
 
-    def stepped(self, node: Any, name: str, is_final: bool, span: Span) -> ex.Expr:
+    def resolve_navigation(self, node: Any, name: str, is_final: bool, span: Span) -> ex.Expr:
         """Return the expression of FIRST, LAST, PREV or NEXT."""
         argument, navigation = self.step(node, name, is_final)
         if isinstance(argument.expr, ex.Attribute):
@@ -245,7 +245,7 @@ class _Leaf:
             raise error_at(f"the offset of {name} is at most {MOST_OFFSET}", self.source.span, code="query_size")
         return int(text)
 
-    def classified(self, node: Any) -> frozenset[str] | None:
+    def classifier_variables(self, node: Any) -> frozenset[str] | None:
         """Return the variables of CLASSIFIER; ``None`` for all."""
         span = place_of(node, self.source)
         arguments = node.expressions
@@ -268,7 +268,7 @@ class _Leaf:
                 prefixes.append(variables)
                 return ex.Attribute(ROW, None, column, span)
             if name == "CLASSIFIER":
-                prefixes.append(self.classified(part))
+                prefixes.append(self.classifier_variables(part))
                 return ex.Attribute(ROW, None, LABEL, span)
             if name == "MATCH_NUMBER" and called not in _NAVIGATION:
                 return ex.Attribute(ROW, None, NUMBER, span)
@@ -285,7 +285,7 @@ class _Leaf:
             raise error_at(f"{called} needs a column or CLASSIFIER()", span, code="query_invalid")
         return _Argument(expr, prefixes[0] if prefixes else None, bool(prefixes))
 
-    def aggregated(self, node: Any, is_final: bool, span: Span) -> ex.Expr:
+    def resolve_aggregate(self, node: Any, is_final: bool, span: Span) -> ex.Expr:
         """Return the expression of an aggregate; an average is a sum divided by a count."""
         reference = self.aggregate(node, is_final)
         if reference.function != "avg" or reference.is_distinct:
@@ -317,13 +317,13 @@ class _Leaf:
             parts[0] = _Argument(value, None, True)
         if len(set(named)) > 1:
             raise error_at(f"all columns inside {function} belong to one variable", span, code="query_invalid")
-        columns = [self.aggregated_column(part, function, span) for part in parts]
+        columns = [self.column_of_aggregate(part, function, span) for part in parts]
         variables = named[0] if named else None
         order = tuple((bool(key.args.get("desc")), bool(key.args.get("nulls_first"))) for key in call.order)
         arguments = tuple(columns[1:])
         return RowAggregate(function, columns[0], variables, call.is_distinct, is_final, arguments, call.texts, order)
 
-    def aggregated_column(self, argument: _Argument, function: str, span: Span) -> str:
+    def column_of_aggregate(self, argument: _Argument, function: str, span: Span) -> str:
         """Return the column that an aggregate reads."""
         if not argument.reads_match:
             return self.clause.columns.add(argument.expr)

@@ -33,7 +33,7 @@ MOST_STATES = 200_000
 
 
 class StateKind(IntEnum):
-    """What a state does; the numbers are those of the native core."""
+    """The act of a state; the numbers are those of the native core."""
 
     ROW = 0
     SPLIT = 1

@@ -18,7 +18,7 @@ inline constexpr int64_t null_word = 0;
 inline constexpr uint8_t null_byte = 0;
 inline constexpr Leaf null_leaf{&null_word, &null_byte, 0};
 
-// What a condition reads. `set`: of labels; `shift`: rows from there. FIRST and LAST are counted from 0 by `offset`.
+// A reference of a condition. `set`: of labels; `shift`: rows from there. FIRST and LAST are counted from 0 by `offset`.
 struct Reference {
     enum Kind : uint8_t {
         current,

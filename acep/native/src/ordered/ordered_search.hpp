@@ -31,7 +31,7 @@ struct SkipError : std::runtime_error {
     size_t partition, row;
 };
 
-// What a search looks for.
+// The pattern that a search looks for.
 struct OrderedPattern {
     PatternGraph graph;
     std::vector<LabelSet> sets;
@@ -43,7 +43,7 @@ struct OrderedPattern {
     size_t memory;  // bytes for the backward pass and the failures
 };
 
-// What it looks at. Pointers lead to arrays that outlive the search.
+// The rows that it looks at. Pointers lead to arrays that outlive the search.
 struct OrderedInput {
     OrderedRowsView view;
     std::vector<const uint8_t*> local;  // by label: a byte a row, or nullptr: any row

@@ -7,7 +7,7 @@
 
 namespace acep {
 
-// What a search throws that was asked to stop.
+// Thrown by a search that was asked to stop.
 struct Interrupted {};
 
 // Asks now and then whether to stop.

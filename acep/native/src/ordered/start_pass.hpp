@@ -79,7 +79,7 @@ private:
         bool ended;  // no more rows matter
     };
 
-    // What a search from one start passes on.
+    // The parts that a search from one start hands on.
     struct Search {
         size_t window;
         Reachable& reachable;
