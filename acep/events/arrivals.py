@@ -298,6 +298,16 @@ class Arrivals:
             self._seen.tidy()
         return Due() if self.speculation is None else Due(self._released(self.final))
 
+    def pending(self, ahead: int | None) -> pa.Table | None:
+        """Return the held events that are final within ``ahead`` ticks (``None``: all), in the order of the stream. They
+        stay where they are."""
+        held, retractions = copy(self._held), copy(self._retractions)
+        if ahead is None:
+            rows = held.drain()
+        else:
+            rows = None if self.final is None else held.release(self.final + ahead)
+        return None if rows is None else retractions.left(rows, ARRIVAL)
+
     def finish(self) -> Due:
         """Return all remaining rows: no event will come."""
         rows = self._held.drain()

@@ -89,7 +89,11 @@ class OrderedSearch:
         texts: Texts,
         times: Words | None,
         width: int,  # the longest time from the first row of a match to its last
+        starts: Sequence[tuple[int, int, int]] = ...,  # by partition: first start, the one no match has, matches before
+        open_label: int | None = ...,  # a match whose last row has it ends the partition, and is not given
     ) -> None: ...
+    # Of the partitions that are done: the position at which the search ended, and the matches before it.
+    def ends(self) -> tuple[Words, Words]: ...
     # The next matches of about so many rows, None after the last: partition, number in the partition from 1, first row,
     # offsets into the labels, labels of the rows. ValueError("unbound" or "first row", partition, first row): there is
     # no row to skip to. After an error, `start` must come first.

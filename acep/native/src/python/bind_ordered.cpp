@@ -119,8 +119,19 @@ void check_idle(const BoundSearch& self) {
     if (self.busy) throw std::runtime_error("the search is in use by another thread");
 }
 
+// Read where the search of each partition starts, from which position on no match does, and the matches before.
+void read_starts(const std::vector<Triple>& starts, std::optional<int64_t> open_label, OrderedInput& input) {
+    for (const auto& [first, stop, number] : starts) {
+        input.starts.push_back(in_range(first, size_t{int64_max}, "starts: a position"));
+        input.stops.push_back(in_range(stop, size_t{int64_max}, "starts: a stop"));
+        input.numbers.push_back(number);
+    }
+    if (open_label) input.open_label = in_range(*open_label, PatternGraph::most_labels, "open label: a label");
+}
+
 void start(BoundSearch& self, const nb::sequence& columns, const nb::sequence& local, const Words& partitions,
-           nb::object texts, const std::optional<Words>& times, int64_t width) {
+           nb::object texts, const std::optional<Words>& times, int64_t width, const std::vector<Triple>& starts,
+           std::optional<int64_t> open_label) {
     check_idle(self);
     std::vector<Words> words;
     std::vector<Bytes> bytes;
@@ -156,6 +167,7 @@ void start(BoundSearch& self, const nb::sequence& columns, const nb::sequence& l
         input.times = times->data();
     }
     input.width = width;
+    read_starts(starts, open_label, input);
     input.view.rows = rows;
     input.view.texts = nb::cast<const Texts*>(texts);
     if (input.view.texts == nullptr) throw std::invalid_argument("texts: none");
@@ -214,6 +226,13 @@ nb::object take(BoundSearch& self, size_t rows) {
     }
 }
 
+// Return where the search ended in each partition: positions, and the matches before them.
+nb::tuple ends(const BoundSearch& self) {
+    check_idle(self);
+    PartitionEnds ends = self.search.ends();
+    return nb::make_tuple(array(std::move(ends.positions)), array(std::move(ends.numbers)));
+}
+
 nb::dict counts(const BoundSearch& self) {
     check_idle(self);
     const OrderedSearch::Counts all = self.search.counts();
@@ -232,7 +251,8 @@ void bind_ordered(nb::module_& m) {
         .def("__init__", &make_search, "states"_a, "labels"_a, "label_sets"_a, "references"_a, "conditions"_a, "live"_a,
              "skip"_a, "skip_set"_a, "memory"_a)
         .def("start", &start, "columns"_a, "local"_a, "partitions"_a.noconvert(), "texts"_a, "times"_a.none(),
-             "width"_a)
+             "width"_a, "starts"_a = nb::list(), "open_label"_a.none() = nb::none())
+        .def("ends", &ends)
         .def("take", &take, "rows"_a)
         .def("counts", &counts);
 }
