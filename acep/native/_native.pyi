@@ -100,6 +100,16 @@ class OrderedSearch:
     def take(self, rows: int) -> tuple[Words, Words, Words, Words, NDArray[np.uint16]] | None: ...
     def counts(self) -> dict[str, int]: ...  # steps (rows tried), conditions (evaluated), failures (remembered), bytes
 
+# Of each partition the state at which its open match waits for rows, where the match stood before a position at a state;
+# -1: it does not wait. The last label is that of open rows.
+def walk_open(
+    states: Sequence[tuple[int, int, int]],
+    local: Sequence[Validity],
+    partitions: Words,
+    places: Sequence[tuple[int, int]],
+    memory: int,
+) -> Words: ...
+
 # What acep.events.ordered_rows.OrderedRows does.
 class OrderedRows:
     def __init__(self, words: int, tied: bool) -> None: ...

@@ -1,5 +1,6 @@
 // Python bindings of the search for preferred matches in sorted rows (acep/native/_native.pyi).
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -8,10 +9,12 @@
 #include <memory>
 #include <stdexcept>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "common/texts.hpp"
 #include "expression/vm.hpp"
+#include "ordered/open_walk.hpp"
 #include "ordered/ordered_search.hpp"
 #include "python/bind_arrays.hpp"
 
@@ -244,6 +247,51 @@ nb::dict counts(const BoundSearch& self) {
     return numbers;
 }
 
+// Return for each partition the state at which its open match waits for rows, or -1 if it is decided. `places`: where
+// each stood, as (position, state).
+nb::object walk_open(const std::vector<Triple>& states, const nb::sequence& local, const Words& partitions,
+                     const std::vector<std::pair<int64_t, int64_t>>& places, int64_t memory) {
+    std::vector<Bytes> bytes;
+    std::vector<const uint8_t*> bits;
+    for (nb::handle of_label : local) {
+        bytes.push_back(nb::cast<Bytes>(of_label, false));
+        bits.push_back(bytes.back().data());
+    }
+    if (bytes.empty()) throw std::invalid_argument("local: one for each label");
+    const PatternGraph graph(states_of(states), bytes.size());
+    const size_t count = places.size();
+    if (partitions.shape(0) != count + 1) throw std::invalid_argument("places: one for each partition");
+    size_t end = 0;
+    std::vector<size_t> offsets;
+    for (size_t p = 0; p <= count; ++p) {
+        offsets.push_back(in_range(partitions.data()[p], size_t{int64_max}, "partitions: an offset"));
+        if (offsets.back() < end) throw std::invalid_argument("partitions: offsets that rise");
+        end = offsets.back();
+    }
+    for (const Bytes& of_label : bytes) {
+        if (of_label.shape(0) != end) throw std::invalid_argument("local: a byte a row");
+    }
+    std::vector<OpenPlace> stood;
+    for (size_t p = 0; p < count; ++p) {
+        stood.push_back({in_range(places[p].first, offsets[p + 1] - offsets[p], "places: a position"),
+                         static_cast<uint32_t>(index_of(places[p].second, graph.size(), "places: a state"))});
+    }
+    const size_t bytes_allowed = in_range(memory, size_t{int64_max}, "memory: a number of bytes");
+    Polling polling = signal_polling();
+    std::vector<int64_t> waiting;
+    try {
+        unlocked([&] {
+            OpenWalk walk(graph, static_cast<uint16_t>(bits.size() - 1));
+            for (size_t p = 0; p < count; ++p) {
+                waiting.push_back(walk.walk(stood[p], bits, offsets[p], offsets[p + 1] - offsets[p], bytes_allowed, polling));
+            }
+        });
+    } catch (const Interrupted&) {
+        throw nb::python_error();
+    }
+    return array(std::move(waiting));
+}
+
 }  // namespace
 
 void bind_ordered(nb::module_& m) {
@@ -255,6 +303,7 @@ void bind_ordered(nb::module_& m) {
         .def("ends", &ends)
         .def("take", &take, "rows"_a)
         .def("counts", &counts);
+    m.def("walk_open", &walk_open, "states"_a, "local"_a, "partitions"_a.noconvert(), "places"_a, "memory"_a);
 }
 
 }  // namespace acep
