@@ -7,7 +7,7 @@ conditions and measures read (docs/internals/row_patterns.md).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,29 +22,28 @@ from acep.pattern.sql.clause_tree import RowsMode
 from acep.plan.ordered.open_matches import add_open_matches, has_state, reach_ahead, reach_behind, reads_number
 from acep.plan.ordered.ordered_plan import OrderedPlan
 from acep.plan.ordered.pattern_states import StateKind
+from acep.row_patterns.kept_rows import KeptRows
 from acep.row_patterns.match_batch import MatchBatch
 from acep.row_patterns.match_rows import SortedTable, match_table, result_tables, row_columns
+from acep.row_patterns.open_rows import OpenPartitions, open_partitions, waiting_states
 from acep.row_patterns.partition_states import NEVER, PartitionStates
 from acep.row_patterns.row_search import search_rows, window_of
 from acep.row_patterns.row_values import Evaluator
 from acep.row_patterns.search_limits import SearchLimits
-from acep.row_patterns.sorted_rows import PartitionedRows, sort_rows
+from acep.row_patterns.sorted_rows import sort_rows
 
-__all__ = ["ClauseStream", "check_stream", "time_column"]
+__all__ = ["ClauseStream", "time_column"]
 
 Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+LEAST_WALK = 64
+"""An open match of fewer rows is searched for anew with each push, which takes less time than to walk on."""
 
 
 def time_column(plan: OrderedPlan) -> str:
     """Return the column of event times: the first key of ORDER BY.
 
-    Raises :class:`QueryError` if it is none on a stream."""
-    check_stream(plan)
-    return plan.order[0].column
-
-
-def check_stream(plan: OrderedPlan) -> None:
-    """Raise :class:`QueryError` for a clause that no stream can be searched for."""
+    Raises :class:`QueryError` if there is none, as no stream can be searched then."""
     if not plan.order:
         hint = "add ORDER BY with the column of event times"
         raise QueryError("on a stream rows come in the order of time, and the clause has no ORDER BY", hint=hint,
@@ -55,6 +54,29 @@ def check_stream(plan: OrderedPlan) -> None:
                          written.expression.span, "ORDER BY ts", code="query_invalid")  # fmt: skip
         error.located(plan.clause.text)
         raise error
+    return key.column
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The rows that a plan reads around a match, ``behind`` and ``ahead`` of it, and whether the end of a partition, or
+    the numbers of matches matter. ``has_deadlines``: time decides matches (WITHIN). ``walks``: an open match can be
+    walked on from where it stood."""
+
+    behind: int
+    ahead: int
+    ends_matter: bool
+    numbers_matter: bool
+    has_deadlines: bool
+    walks: bool
+
+
+def reach_of(plan: OrderedPlan) -> Reach:
+    """Return how far a plan reads."""
+    ahead, ends_matter = reach_ahead(plan), has_state(plan, StateKind.END)
+    has_deadlines = plan.width is not None and not ahead and not ends_matter
+    walks = all(condition.is_local for condition in plan.conditions) and (plan.width is None or has_deadlines)
+    return Reach(reach_behind(plan), ahead, ends_matter, reads_number(plan), has_deadlines, walks)
 
 
 class ClauseStream:
@@ -65,18 +87,16 @@ class ClauseStream:
 
     def __init__(self, plan: OrderedPlan, arrow: pa.Schema) -> None:
         self.time = time_column(plan)
-        self.plan = add_open_matches(plan)
-        self.arrow = arrow
-        self.behind, self.ahead = reach_behind(plan), reach_ahead(plan)
-        self.ends_matter = has_state(plan, StateKind.END)
-        self.numbers_matter = reads_number(plan)
+        self.plan, self.arrow = add_open_matches(plan), arrow
+        self.reach = reach_of(plan)
         self.waiting = arrow.empty_table()
-        self.kept = arrow.empty_table()  # rows that matches may still need, in the order of each partition
-        self.kept_codes: Ints = np.zeros(0, np.int64)
+        self.kept = KeptRows(arrow)  # those that matches may still need
+        self.tails = KeptRows(arrow)  # of partitions that are walked on: the last rows that conditions read
         self.partitions = PartitionStates()
+        self.searched_rows = 0  # so far, those that were searched again among them
 
     def __len__(self) -> int:
-        return self.waiting.num_rows + self.kept.num_rows
+        return self.waiting.num_rows + len(self.kept)
 
     def copy(self) -> ClauseStream:
         """Return a stream in the same state, which goes on alone."""
@@ -93,10 +113,7 @@ class ClauseStream:
         """Take in the next rows, in the order of time; return the rows of matches that are decided. ``clock``: the
         earliest time, in ticks of the plan, that a row after these may have."""
         evaluator = Evaluator(attribute_tick(self.plan.schema))
-        if rows is None or not rows.num_rows:
-            fresh = self.arrow.empty_table()
-        else:
-            fresh = rows
+        fresh = self.arrow.empty_table() if rows is None else rows
         if len(self.plan.order) > 1:
             fresh = pa.concat_tables([self.waiting, fresh])
             times = row_columns(self.plan, fresh, evaluator)[self.time].values
@@ -112,118 +129,125 @@ class ClauseStream:
     def _search(self, fresh: pa.Table, evaluator: Evaluator, clock: int | None) -> pa.Table:
         """Search the partitions of fresh rows, and those whose windows are over (``clock`` ``None``: all, for the last
         time)."""
-        plan = self.plan
-        fresh_columns = row_columns(plan, fresh, evaluator)
-        fresh_codes = self.partitions.add(plan.partition, fresh_columns, fresh.num_rows)
-        touched = self.partitions.touched(fresh_codes, clock)
-        is_searched = touched[self.kept_codes]
+        columns = row_columns(self.plan, fresh, evaluator)
+        codes = self.partitions.add(self.plan.partition, columns, fresh.num_rows)
+        is_searched = self.partitions.touched(codes, clock)
+        if clock is not None and (self.partitions.waits[codes] >= 0).any():
+            still_open = self._walk_on(fresh, codes, evaluator, clock)
+            is_searched &= ~still_open
+            goes_on = still_open[codes]
+            fresh, codes = fresh.filter(pa.array(~goes_on)), codes[~goes_on]
         if not fresh.num_rows and not is_searched.any():
             return self.empty_result()
-        table = pa.concat_tables([self.kept.filter(pa.array(is_searched)), fresh])
-        codes = np.concatenate([self.kept_codes[is_searched], fresh_codes])
-        columns = row_columns(plan, table, evaluator) if table.num_rows > fresh.num_rows else fresh_columns
-        rows = sort_rows(table.num_rows, plan.partition, plan.order, columns)
-        sizes = np.diff(rows.partitions)
-        partition_codes = codes[rows.order[rows.partitions[:-1]]]
-        extended, open_rows, stops = self._with_open_rows(rows, sizes, clock)
-        ordered = self._columns_in_order(columns, extended, open_rows, clock)
+        kept, kept_codes, self.kept = self.kept.take(is_searched)
+        self.tails = self.tails.take(is_searched)[2]
+        table, codes = pa.concat_tables([kept, fresh]), np.concatenate([kept_codes, codes])
+        return self._search_whole(table, codes, evaluator, clock) if len(codes) else self.empty_result()
+
+    def _open_partitions(self, table: pa.Table, codes: Ints, evaluator: Evaluator, clock: int | None) -> OpenPartitions:
+        """Bring rows into order, with an open row in each partition."""
+        columns = row_columns(self.plan, table, evaluator)
+        rows = sort_rows(table.num_rows, self.plan.partition, self.plan.order, columns)
+        opened = open_partitions(rows, codes, columns, ahead=self.reach.ahead, is_last=clock is None)
+        if clock is not None and not self.reach.ahead and not self.reach.ends_matter:
+            opened.set_times(self.time, clock)
+        opened.add_bits(self.plan, evaluator)
+        return opened
+
+    def _walk_on(self, fresh: pa.Table, codes: Ints, evaluator: Evaluator, clock: int) -> Flags:
+        """Walk the open matches on over fresh rows; return by code which of them are still open, and take in their
+        rows."""
+        partitions = self.partitions
+        goes_on = np.zeros(len(partitions.waits), bool)
+        goes_on[codes] = (partitions.waits[codes] >= 0) & (partitions.deadlines[codes] >= clock)
+        tails, tail_codes, self.tails = self.tails.take(goes_on)
+        is_walked = goes_on[codes]
+        table = pa.concat_tables([tails, fresh.filter(pa.array(is_walked))])
+        if not table.num_rows:
+            return goes_on
+        opened = self._open_partitions(table, np.concatenate([tail_codes, codes[is_walked]]), evaluator, clock)
+        positions = np.bincount(tail_codes, minlength=len(goes_on))[opened.codes] - self.reach.ahead
+        states = waiting_states(self.plan, opened, positions, partitions.waits[opened.codes])
+        partitions.waits[opened.codes] = states
+        goes_on[opened.codes] = states >= 0
+        self.kept = self.kept.add(fresh.filter(pa.array(goes_on[codes])), codes[goes_on[codes]])
+        self._keep_tails(table, opened, states >= 0)
+        self.searched_rows += len(codes)
+        return goes_on
+
+    def _keep_tails(self, table: pa.Table, opened: OpenPartitions, is_open: Flags) -> None:
+        """Keep the last rows of open partitions, which conditions on the next ones read."""
+        sizes = np.diff(opened.rows.partitions)
+        counts = np.where(is_open, np.minimum(sizes, self.reach.behind + self.reach.ahead), 0)
+        places = opened.last_places(counts)
+        self.tails = self.tails.add(table.take(pa.array(opened.rows.order[places])), np.repeat(opened.codes, counts))
+
+    def _search_whole(self, table: pa.Table, codes: Ints, evaluator: Evaluator, clock: int | None) -> pa.Table:
+        """Search whole partitions, and keep what later matches may need."""
+        plan, partitions = self.plan, self.partitions
+        opened = self._open_partitions(table, codes, evaluator, clock)
         limits = SearchLimits(
-            self.partitions.starts[partition_codes], stops, self.partitions.numbers[partition_codes], open_rows
+            partitions.starts[opened.codes], opened.stops, partitions.numbers[opened.codes], opened.open_rows
         )
-        batches = list(search_rows(plan, extended, ordered, evaluator, limits))
-        covered, covered_ends = self._covered(extended, partition_codes, limits, batches)
-        tables = list(result_tables(plan, table, SortedTable(extended, ordered), evaluator, batches, covered))
-        self._keep(table, rows, extended, partition_codes, is_searched, limits, covered_ends,
-                   (*window_of(plan, ordered, evaluator.tick_ns), clock))  # fmt: skip
+        rows, columns = opened.extended, opened.columns
+        batches = list(search_rows(plan, rows, columns, evaluator, limits, opened.bits))
+        covered, covered_ends = self._covered(opened, limits, batches)
+        tables = list(result_tables(plan, table, SortedTable(rows, columns), evaluator, batches, covered))
+        self.searched_rows += table.num_rows
+        sizes = np.diff(opened.rows.partitions)
+        first_kept = sizes if clock is None else np.maximum(limits.next_starts - self.reach.behind, 0)
+        counts = sizes - first_kept
+        stays = opened.last_places(counts)
+        self.kept = self.kept.add(table.take(pa.array(opened.rows.order[stays])), np.repeat(opened.codes, counts))
+        waits = np.full(len(sizes), -1, np.int64)
+        walks = (opened.stops - limits.next_starts >= LEAST_WALK) & self.reach.walks & (clock is not None)
+        if walks.any():
+            waits = waiting_states(plan, opened, limits.next_starts, np.where(walks, 0, -1))
+            self._keep_tails(table, opened, waits >= 0)
+        partitions.settle(
+            opened.codes, limits.next_starts - first_kept, limits.last_numbers, np.maximum(covered_ends - first_kept, 0),
+            self._deadlines(opened, limits, sizes, evaluator), waits,
+            (counts == 0) & (not self.reach.numbers_matter or clock is None),
+        )  # fmt: skip
         return pa.concat_tables(tables)
 
-    def _with_open_rows(
-        self, rows: PartitionedRows, sizes: Ints, clock: int | None
-    ) -> tuple[PartitionedRows, Ints, Ints]:
-        """Return the rows with an open row in each partition, the places of these, and how many rows stand before each.
-
-        It stands behind the rows of a partition, or in the place of the first of the last rows that are needed only as
-        neighbours. At the end of the stream there is none."""
-        begins, ends = rows.partitions[:-1], rows.partitions[1:]
-        if clock is None:
-            return rows, np.zeros(0, np.int64), sizes
-        if self.ahead:
-            stops = np.maximum(sizes - self.ahead, 0)
-            return rows, begins + stops, stops
-        order = np.insert(rows.order, ends, rows.order[ends - 1])
-        partitions = rows.partitions + np.arange(len(rows.partitions))
-        return PartitionedRows(order, partitions), partitions[1:] - 1, sizes
-
-    def _columns_in_order(
-        self, columns: dict[str, Column], rows: PartitionedRows, open_rows: Ints, clock: int | None
-    ) -> dict[str, Column]:
-        """Return the columns in the order of the rows. An open row that is none of the table has the least time that a
-        row may have. The end of a partition may come at any time: where it matters, the window does not end."""
-        ordered = {name: column.at(rows.order) for name, column in columns.items()}
-        if clock is not None and not self.ahead and not self.ends_matter:
-            column = ordered[self.time]
-            times = np.asarray(column.values).copy()
-            times[open_rows] = np.maximum(times[open_rows], clock)
-            ordered[self.time] = replace(column, values=times)
-        return ordered
+    def _deadlines(self, opened: OpenPartitions, limits: SearchLimits, sizes: Ints, evaluator: Evaluator) -> Ints:
+        """Return for each partition the last time at which its open match is open."""
+        deadlines = np.full(len(sizes), NEVER)
+        if self.reach.has_deadlines:
+            times, width = window_of(self.plan, opened.columns, evaluator.tick_ns)
+            assert times is not None
+            is_open = limits.next_starts < sizes
+            starts = (opened.extended.partitions[:-1] + limits.next_starts)[is_open]
+            deadlines[is_open] = np.minimum(times[starts], NEVER - max(width, 0)) + width
+        return deadlines
 
     def _covered(
-        self, rows: PartitionedRows, codes: Ints, limits: SearchLimits, batches: Sequence[MatchBatch]
-    ) -> tuple[npt.NDArray[np.bool_], Ints]:
+        self, opened: OpenPartitions, limits: SearchLimits, batches: Sequence[MatchBatch]
+    ) -> tuple[Flags, Ints]:
         """Return which rows WITH UNMATCHED ROWS does not give now, and how many rows of each partition stand before the
         end of its matches so far."""
-        begins = rows.partitions[:-1]
-        before = self.partitions.covered[codes]
+        begins = opened.extended.partitions[:-1]
+        before = self.partitions.covered[opened.codes]
         ends = before.copy()
         if self.plan.rows is not RowsMode.UNMATCHED:
-            return np.zeros(len(rows), bool), ends
-        covered = np.ones(len(rows), bool)
+            return np.zeros(len(opened.extended), bool), ends
         firsts = begins + np.maximum(limits.starts, before)
         lasts = begins + limits.next_starts
-        steps = np.zeros(len(rows) + 1, np.int64)
+        steps = np.zeros(len(opened.extended) + 1, np.int64)
         np.add.at(steps, firsts, firsts < lasts)
         np.add.at(steps, lasts, -(firsts < lasts).astype(np.int64))
-        covered[np.cumsum(steps[:-1]) > 0] = False
         for batch in batches:
             np.maximum.at(ends, batch.partition, batch.first + np.diff(batch.offsets) - begins[batch.partition])
-        return covered, ends
-
-    def _keep(
-        self,
-        table: pa.Table,
-        rows: PartitionedRows,
-        extended: PartitionedRows,
-        codes: Ints,
-        is_searched: npt.NDArray[np.bool_],
-        limits: SearchLimits,
-        covered_ends: Ints,
-        window: tuple[Ints | None, int, int | None],
-    ) -> None:
-        """Keep the rows that later matches may need."""
-        sizes = np.diff(rows.partitions)
-        times, width, clock = window
-        first_kept = sizes if clock is None else np.maximum(limits.next_starts - self.behind, 0)
-        counts = sizes - first_kept
-        places = np.arange(len(rows)) - np.repeat(rows.partitions[:-1] + first_kept, sizes) >= 0
-        stays = ~is_searched
-        self.kept = pa.concat_tables([self.kept.filter(pa.array(stays)), table.take(pa.array(rows.order[places]))])
-        self.kept_codes = np.concatenate([self.kept_codes[stays], np.repeat(codes, counts)])
-        deadlines = np.full(len(codes), NEVER)
-        if times is not None and not self.ahead and not self.ends_matter and clock is not None:
-            open_starts = limits.next_starts < sizes
-            starts = extended.partitions[:-1] + limits.next_starts
-            deadlines[open_starts] = np.minimum(times[starts[open_starts]], NEVER - width) + width
-        self.partitions.settle(
-            codes, limits.next_starts - first_kept, limits.last_numbers, np.maximum(covered_ends - first_kept, 0),
-            deadlines, (counts == 0) & (not self.numbers_matter or clock is None),
-        )  # fmt: skip
+        return np.cumsum(steps[:-1]) <= 0, ends
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data with bytes."""
+        kept, codes = self.kept.whole()
         return {
             "waiting": table_bytes(self.waiting),
-            "kept": table_bytes(self.kept),
-            "codes": np.ascontiguousarray(self.kept_codes, "<i8").tobytes(),
+            "kept": table_bytes(kept),
+            "codes": np.ascontiguousarray(codes, "<i8").tobytes(),
             "partitions": self.partitions.dump(),
         }
 
@@ -233,10 +257,13 @@ class ClauseStream:
         waiting, kept = (read_table(data[name]).cast(self.arrow) for name in ("waiting", "kept"))
         codes = np.frombuffer(data["codes"], "<i8").astype(np.int64)
         partitions = PartitionStates.load(data["partitions"])
-        counts = np.bincount(codes, minlength=len(partitions.starts)) if codes.min(initial=0) >= 0 else codes
-        if len(codes) != kept.num_rows or len(counts) > len(partitions.starts) or (partitions.starts > counts).any():
+        if len(codes) != kept.num_rows or codes.min(initial=0) < 0:
             raise ValueError("codes")
-        self.waiting, self.kept, self.kept_codes, self.partitions = waiting, kept, codes, partitions
+        counts = np.bincount(codes, minlength=len(partitions.starts))
+        if len(counts) > len(partitions.starts) or (partitions.starts > counts).any():
+            raise ValueError("starts")
+        self.waiting, self.partitions = waiting, partitions
+        self.kept, self.tails = KeptRows(self.arrow).add(kept, codes), KeptRows(self.arrow)
 
 
 def table_bytes(table: pa.Table) -> bytes:

@@ -15,6 +15,7 @@ from acep.row_patterns.match_rows import plan_clause, select_columns
 
 __all__ = ["StreamClause", "read_clause"]
 
+
 @dataclass(frozen=True)
 class StreamClause:
     """A ``clause`` that begins at ``start`` of a ``text``. ``columns``: those that a SELECT takes of its result, as

@@ -22,14 +22,15 @@ class PartitionStates:
     """Partitions by code, a small number; the code of one that is dropped is given again.
 
     By code: ``starts``, the rows that are kept before the next start; ``numbers``, the matches so far; ``covered``, the
-    kept rows before the end of these; ``deadlines``, the last time at which the next start is open."""
+    kept rows before the end of these; ``deadlines``, the last time at which the next start is open; ``waits``, the
+    state at which its match waits for rows (-1: unknown)."""
 
     def __init__(self) -> None:
         self.code_of_key: dict[tuple[Any, ...], int] = {}
         self.keys: list[tuple[Any, ...]] = []  # by code
         self.free_codes: list[int] = []
         self.starts, self.numbers, self.covered = (np.zeros(0, np.int64) for _ in range(3))
-        self.deadlines = np.zeros(0, np.int64)
+        self.deadlines, self.waits = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
     def __len__(self) -> int:
         return len(self.code_of_key)
@@ -39,7 +40,7 @@ class PartitionStates:
         other = PartitionStates()
         other.code_of_key, other.keys = dict(self.code_of_key), list(self.keys)
         other.free_codes = list(self.free_codes)
-        for name in ("starts", "numbers", "covered", "deadlines"):
+        for name in ("starts", "numbers", "covered", "deadlines", "waits"):
             setattr(other, name, getattr(self, name).copy())
         return other
 
@@ -56,7 +57,9 @@ class PartitionStates:
         values = [columns[name].at(firsts).to_list() for name in names]
         keys = list(zip(*values, strict=True)) if names else [()] * len(firsts)
         codes = np.zeros(row_count, np.int64)
-        codes[groups.order] = np.repeat(np.array([self._code(key) for key in keys], np.int64), np.diff(groups.partitions))
+        codes[groups.order] = np.repeat(
+            np.array([self._code(key) for key in keys], np.int64), np.diff(groups.partitions)
+        )
         self._grow()
         return codes
 
@@ -68,14 +71,21 @@ class PartitionStates:
         return touched
 
     def settle(
-        self, codes: Ints, starts: Ints, numbers: Ints, covered: Ints, deadlines: Ints, is_over: npt.NDArray[np.bool_]
+        self,
+        codes: Ints,
+        starts: Ints,
+        numbers: Ints,
+        covered: Ints,
+        deadlines: Ints,
+        waits: Ints,
+        is_over: npt.NDArray[np.bool_],
     ) -> None:
         """Take in what is so of partitions now; those that are over are dropped."""
         self.starts[codes], self.numbers[codes], self.covered[codes] = starts, numbers, covered
-        self.deadlines[codes] = deadlines
+        self.deadlines[codes], self.waits[codes] = deadlines, waits
         dropped = codes[is_over]
         self.starts[dropped] = self.numbers[dropped] = self.covered[dropped] = 0
-        self.deadlines[dropped] = NEVER
+        self.deadlines[dropped], self.waits[dropped] = NEVER, -1
         self.free_codes += dropped.tolist()
         for code in dropped.tolist():
             del self.code_of_key[self.keys[code]]
@@ -124,3 +134,4 @@ class PartitionStates:
         for name in ("starts", "numbers", "covered"):
             setattr(self, name, np.concatenate([getattr(self, name), np.zeros(more, np.int64)]))
         self.deadlines = np.concatenate([self.deadlines, np.full(more, NEVER)])
+        self.waits = np.concatenate([self.waits, np.full(more, -1)])

@@ -40,14 +40,13 @@ def search_rows(
     columns: Mapping[str, Column],
     evaluator: Evaluator,
     limits: SearchLimits | None = None,
+    bits: Mapping[str, Bits] | None = None,
 ) -> Iterator[MatchBatch]:
     """Yield the matches, some at a time, in the order in which they start. ``limits``: for partitions that go on; they
-    take where the search ended.
+    take where the search ended. ``bits``: the conditions of single rows, if they have been computed.
 
     The native core searches; without one, and for conditions that it cannot run, the reference engine does."""
-    bits = local_bits(plan, rows, columns, evaluator)
-    if limits is not None:
-        bits = bits_with_open_rows(plan, bits, limits.open_rows, len(rows))
+    bits = local_bits(plan, rows, columns, evaluator) if bits is None else bits
     times, width = window_of(plan, columns, evaluator.tick_ns)
     if evaluator.codes is not None and USE_NATIVE:
         from acep.row_patterns.native_search import lower_plan, search_natively

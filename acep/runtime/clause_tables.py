@@ -195,7 +195,9 @@ class ClauseTables:
         rows = self.arrivals.pending(self.ahead)
         if rows is None or not rows.num_rows:
             return self.stream.empty_result()
-        ticks, _ = ticks_of(self.schema.ts, rows.column(self.schema.ts).slice(rows.num_rows - 1), self.schema.tick_ns or 1)
+        ticks, _ = ticks_of(
+            self.schema.ts, rows.column(self.schema.ts).slice(rows.num_rows - 1), self.schema.tick_ns or 1
+        )
         try:
             return self.stream.copy().push(rows.drop_columns([ARRIVAL]), self._clock(int(ticks[0])))
         except DataError:  # it counts once the rows are final

@@ -11,8 +11,8 @@ import pytest
 
 import acep
 from acep.errors import AcepError, DataError, QueryError
-from acep.row_patterns import row_search
-from acep.row_patterns.clause_stream import time_column
+from acep.row_patterns import clause_stream, row_search
+from acep.row_patterns.clause_stream import ClauseStream, time_column
 from acep.row_patterns.match_rows import match_table, plan_clause
 from tests.case_counts import CaseCounts
 from tests.row_patterns.corpus.cases import Case
@@ -124,7 +124,8 @@ def same_rows(text: str, stream: pa.Table | None, table: pa.Table) -> str | None
 
 
 @pytest.mark.parametrize("part", range(N_PARTS))
-def test_random_streams(part: int, cases: CaseCounts) -> None:
+def test_random_streams(part: int, cases: CaseCounts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clause_stream, "LEAST_WALK", 1 + part % 3)  # 1: each open match is walked on
     count = 0
     for rng, text, table in random_streams(part, cases(N_RANDOM)):
         count += 1
@@ -164,7 +165,7 @@ def test_random_streams_out_of_order(part: int, cases: CaseCounts) -> None:
 def test_random_streams_that_are_revised(part: int, cases: CaseCounts) -> None:
     """At each moment the rows given, less those taken back, are those of the rows so far in the order of time."""
     retracted = 0
-    for rng, text, rows in random_streams(part, cases(N_RANDOM)):
+    for rng, text, rows in random_streams(part, cases(N_RANDOM // 2)):
         if not pa.types.is_integer(rows.schema.field("ts").type):
             continue
         table = rows.append_column("id", pa.array(range(rows.num_rows), pa.int64()))
@@ -237,3 +238,30 @@ def stream_so_far(text: str, rows: Sequence[dict[str, object]], schema: pa.Schem
         return texts_of(acep.Matcher(text).push(pa.Table.from_pylist(left, schema=schema)))
     except AcepError:
         return None
+
+
+def rows_searched(text: str, table: pa.Table, size: int) -> int:
+    """Return how many rows a stream searches, those that it searches again among them."""
+    stream = ClauseStream(plan_clause(table.schema, text), table.schema)
+    for batch in batches_of(table, size):
+        stream.push(batch, batch.column("ts")[-1].as_py())
+    stream.finish()
+    return stream.searched_rows
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ORDER BY ts MEASURES count(*) AS n PATTERN (A B*) DEFINE B AS ts - PREV(ts) < 10",
+        "ORDER BY ts MEASURES count(*) AS n PATTERN (A+ C) DEFINE A AS x = 1, C AS x = 2",
+        "ORDER BY ts MEASURES count(*) AS n PATTERN (A B+ C) DEFINE B AS x = 1 AND NEXT(x) = 1, C AS x = 2",
+        "PARTITION BY k ORDER BY ts MEASURES count(*) AS n PATTERN (A+ C) WITHIN 1000000 DEFINE A AS x = 1, C AS x = 2",
+    ],
+)
+def test_a_long_open_match_costs_time_that_grows_with_its_rows(text: str) -> None:
+    searched = []
+    for n_rows in (1_000, 2_000, 4_000):
+        table = pa.table({"ts": range(n_rows), "x": [1] * n_rows, "k": ["a", "b"] * (n_rows // 2)})
+        searched.append(rows_searched(text, table, 20))
+    assert searched[2] < 3 * 4_000
+    assert searched[2] - searched[1] < 2.2 * (searched[1] - searched[0])

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
@@ -248,7 +249,7 @@ nb::dict counts(const BoundSearch& self) {
 }
 
 // Return for each partition the state at which its open match waits for rows, or -1 if it is decided. `places`: where
-// each stood, as (position, state).
+// each stood, as (position, state); a negative state: it is not walked.
 nb::object walk_open(const std::vector<Triple>& states, const nb::sequence& local, const Words& partitions,
                      const std::vector<std::pair<int64_t, int64_t>>& places, int64_t memory) {
     std::vector<Bytes> bytes;
@@ -271,10 +272,15 @@ nb::object walk_open(const std::vector<Triple>& states, const nb::sequence& loca
     for (const Bytes& of_label : bytes) {
         if (of_label.shape(0) != end) throw std::invalid_argument("local: a byte a row");
     }
-    std::vector<OpenPlace> stood;
+    std::vector<std::optional<OpenPlace>> stood;
     for (size_t p = 0; p < count; ++p) {
-        stood.push_back({in_range(places[p].first, offsets[p + 1] - offsets[p], "places: a position"),
-                         static_cast<uint32_t>(index_of(places[p].second, graph.size(), "places: a state"))});
+        if (places[p].second < 0) {
+            stood.push_back(std::nullopt);
+            continue;
+        }
+        stood.push_back(
+            OpenPlace{in_range(places[p].first, offsets[p + 1] - offsets[p], "places: a position"),
+                      static_cast<uint32_t>(index_of(places[p].second, graph.size(), "places: a state"))});
     }
     const size_t bytes_allowed = in_range(memory, size_t{int64_max}, "memory: a number of bytes");
     Polling polling = signal_polling();
@@ -283,7 +289,12 @@ nb::object walk_open(const std::vector<Triple>& states, const nb::sequence& loca
         unlocked([&] {
             OpenWalk walk(graph, static_cast<uint16_t>(bits.size() - 1));
             for (size_t p = 0; p < count; ++p) {
-                waiting.push_back(walk.walk(stood[p], bits, offsets[p], offsets[p + 1] - offsets[p], bytes_allowed, polling));
+                if (!stood[p]) {
+                    waiting.push_back(OpenWalk::decided);
+                    continue;
+                }
+                const size_t rows = offsets[p + 1] - offsets[p];
+                waiting.push_back(walk.walk(*stood[p], bits, offsets[p], rows, bytes_allowed, polling));
             }
         });
     } catch (const Interrupted&) {
