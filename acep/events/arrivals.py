@@ -299,13 +299,12 @@ class Arrivals:
         return Due() if self.speculation is None else Due(self._released(self.final))
 
     def pending(self, ahead: int | None) -> pa.Table | None:
-        """Return the held events that are final within ``ahead`` ticks (``None``: all), in the order of the stream. They
-        stay where they are."""
+        """Return the held events that are final within ``ahead`` ticks (``None``: all), in the order of the stream.
+        They stay where they are."""
         held, retractions = copy(self._held), copy(self._retractions)
-        if ahead is None:
-            rows = held.drain()
-        else:
-            rows = None if self.final is None else held.release(self.final + ahead)
+        if ahead is not None and self.final is None:
+            return None
+        rows = held.drain() if ahead is None else held.release((self.final or 0) + ahead)
         return None if rows is None else retractions.left(rows, ARRIVAL)
 
     def finish(self) -> Due:

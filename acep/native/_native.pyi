@@ -100,8 +100,8 @@ class OrderedSearch:
     def take(self, rows: int) -> tuple[Words, Words, Words, Words, NDArray[np.uint16]] | None: ...
     def counts(self) -> dict[str, int]: ...  # steps (rows tried), conditions (evaluated), failures (remembered), bytes
 
-# Of each partition the state at which its open match waits for rows, where the match stood before a position at a state;
-# -1: it does not wait. The last label is that of open rows.
+# Of each partition the state at which its open match waits for rows, where the match stood before a position at a
+# state; -1: it does not wait. The last label is that of open rows.
 def walk_open(
     states: Sequence[tuple[int, int, int]],
     local: Sequence[Validity],

@@ -69,9 +69,9 @@ def is_swapped(events: object) -> bool:
 
 
 def is_clause(query: object) -> bool:
-    """Return whether a text is a row pattern of SQL, and no query of acep: these begin with PATTERN.
+    r"""Return whether a text is a row pattern of SQL, and no query of acep: these begin with PATTERN.
 
-    >>> is_clause("-- runs\\norder by ts PATTERN (a)"), is_clause("PATTERN SEQ(A a) WITHIN 5"), is_clause(None)
+    >>> is_clause("-- runs\norder by ts PATTERN (a)"), is_clause("PATTERN SEQ(A a) WITHIN 5"), is_clause(None)
     (True, False, False)
     """
     return isinstance(query, str) and _CLAUSE.match(query) is not None

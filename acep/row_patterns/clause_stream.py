@@ -15,7 +15,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep.errors import QueryError
-from acep.events.batch import Column
 from acep.events.tables import attribute_tick
 from acep.pattern.expressions import error_at
 from acep.pattern.sql.clause_tree import RowsMode
@@ -48,8 +47,9 @@ def time_column(plan: OrderedPlan) -> str:
         hint = "add ORDER BY with the column of event times"
         raise QueryError("on a stream rows come in the order of time, and the clause has no ORDER BY", hint=hint,
                          code="query_invalid")  # fmt: skip
-    key, written = plan.order[0], plan.clause.order[0]
+    key = plan.order[0]
     if key.is_descending or key.column not in plan.names:
+        written = plan.clause.order[0]
         error = error_at("on a stream the first key of ORDER BY is the column of event times, ascending",
                          written.expression.span, "ORDER BY ts", code="query_invalid")  # fmt: skip
         error.located(plan.clause.text)
@@ -204,11 +204,15 @@ class ClauseStream:
         if walks.any():
             waits = waiting_states(plan, opened, limits.next_starts, np.where(walks, 0, -1))
             self._keep_tails(table, opened, waits >= 0)
-        partitions.settle(
-            opened.codes, limits.next_starts - first_kept, limits.last_numbers, np.maximum(covered_ends - first_kept, 0),
-            self._deadlines(opened, limits, sizes, evaluator), waits,
-            (counts == 0) & (not self.reach.numbers_matter or clock is None),
-        )  # fmt: skip
+        settled = {
+            "starts": limits.next_starts - first_kept,
+            "numbers": limits.last_numbers,
+            "covered": np.maximum(covered_ends - first_kept, 0),
+            "deadlines": self._deadlines(opened, limits, sizes, evaluator),
+            "waits": waits,
+        }
+        is_over = (counts == 0) & (not self.reach.numbers_matter or clock is None)
+        partitions.settle(opened.codes, settled, is_over)
         return pa.concat_tables(tables)
 
     def _deadlines(self, opened: OpenPartitions, limits: SearchLimits, sizes: Ints, evaluator: Evaluator) -> Ints:

@@ -16,6 +16,8 @@ __all__ = ["NEVER", "PartitionStates"]
 Ints = npt.NDArray[np.int64]
 NEVER = 2**63 - 1
 """The deadline of a partition that no time decides."""
+COLUMNS = {"starts": 0, "numbers": 0, "covered": 0, "deadlines": NEVER, "waits": -1}
+"""The columns of the partitions, with their values at the beginning."""
 
 
 class PartitionStates:
@@ -29,8 +31,7 @@ class PartitionStates:
         self.code_of_key: dict[tuple[Any, ...], int] = {}
         self.keys: list[tuple[Any, ...]] = []  # by code
         self.free_codes: list[int] = []
-        self.starts, self.numbers, self.covered = (np.zeros(0, np.int64) for _ in range(3))
-        self.deadlines, self.waits = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self.starts, self.numbers, self.covered, self.deadlines, self.waits = (np.zeros(0, np.int64) for _ in COLUMNS)
 
     def __len__(self) -> int:
         return len(self.code_of_key)
@@ -40,7 +41,7 @@ class PartitionStates:
         other = PartitionStates()
         other.code_of_key, other.keys = dict(self.code_of_key), list(self.keys)
         other.free_codes = list(self.free_codes)
-        for name in ("starts", "numbers", "covered", "deadlines", "waits"):
+        for name in COLUMNS:
             setattr(other, name, getattr(self, name).copy())
         return other
 
@@ -70,22 +71,13 @@ class PartitionStates:
         touched[fresh_codes] = True
         return touched
 
-    def settle(
-        self,
-        codes: Ints,
-        starts: Ints,
-        numbers: Ints,
-        covered: Ints,
-        deadlines: Ints,
-        waits: Ints,
-        is_over: npt.NDArray[np.bool_],
-    ) -> None:
-        """Take in what is so of partitions now; those that are over are dropped."""
-        self.starts[codes], self.numbers[codes], self.covered[codes] = starts, numbers, covered
-        self.deadlines[codes], self.waits[codes] = deadlines, waits
+    def settle(self, codes: Ints, settled: Mapping[str, Ints], is_over: npt.NDArray[np.bool_]) -> None:
+        """Take in what is so of partitions now, by the names of :data:`COLUMNS`; those that are over are dropped."""
+        for name, values in settled.items():
+            getattr(self, name)[codes] = values
         dropped = codes[is_over]
-        self.starts[dropped] = self.numbers[dropped] = self.covered[dropped] = 0
-        self.deadlines[dropped], self.waits[dropped] = NEVER, -1
+        for name, value in COLUMNS.items():
+            getattr(self, name)[dropped] = value
         self.free_codes += dropped.tolist()
         for code in dropped.tolist():
             del self.code_of_key[self.keys[code]]
@@ -94,13 +86,13 @@ class PartitionStates:
         """Return the state as JSON-like data."""
         keys = [[*key] for key in self.code_of_key]
         codes = np.array(list(self.code_of_key.values()), np.int64)
-        columns = {name: getattr(self, name)[codes].tolist() for name in ("starts", "numbers", "covered", "deadlines")}
+        columns = {name: getattr(self, name)[codes].tolist() for name in COLUMNS if name != "waits"}
         return {"keys": keys, "codes": codes.tolist(), **columns}
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> PartitionStates:
-        """Return the partitions of :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for
-        other data."""
+        """Return the partitions of :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError`
+        for other data."""
         states = cls()
         codes = np.array(data["codes"], np.int64)
         keys = [tuple(key) for key in data["keys"]]
@@ -113,7 +105,7 @@ class PartitionStates:
             states.keys[code] = key
         states.free_codes = sorted(set(range(size)) - set(codes.tolist()), reverse=True)
         states._grow()
-        for name in ("starts", "numbers", "covered", "deadlines"):
+        for name in ("starts", "numbers", "covered", "deadlines"):  # what waits is found again
             getattr(states, name)[codes] = np.array(data[name], np.int64)
         if min(states.starts.min(initial=0), states.numbers.min(initial=0), states.covered.min(initial=0)) < 0:
             raise ValueError("starts")
@@ -131,7 +123,5 @@ class PartitionStates:
         more = max(len(self.keys), 2 * len(self.starts)) - len(self.starts)
         if len(self.keys) <= len(self.starts):
             return
-        for name in ("starts", "numbers", "covered"):
-            setattr(self, name, np.concatenate([getattr(self, name), np.zeros(more, np.int64)]))
-        self.deadlines = np.concatenate([self.deadlines, np.full(more, NEVER)])
-        self.waits = np.concatenate([self.waits, np.full(more, -1)])
+        for name, value in COLUMNS.items():
+            setattr(self, name, np.concatenate([getattr(self, name), np.full(more, value)]))

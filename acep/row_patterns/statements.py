@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep.errors import DataError, QueryError, check_installed, suggest
+from acep.errors import QueryError, check_installed, suggest
 from acep.events.files.reading import read_events
 from acep.events.frames import to_table
-from acep.pattern.expressions import Span, error_at
+from acep.pattern.expressions import error_at
 from acep.pattern.sql.common_tables import common_tables
 from acep.pattern.sql.statement import ClauseInput, Statement, split_statement
 from acep.plan.ordered.ordered_plan import OrderedPlan

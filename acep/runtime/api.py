@@ -182,7 +182,8 @@ class Matcher(Generic[Result]):
     With ``dynamic`` the arcs of an :class:`acep.Automaton` may come and go while the stream runs (:meth:`change`), and
     a query may be replaced by another version (:meth:`replace`).
 
-    The query may also be a MATCH_RECOGNIZE clause of SQL, or a SELECT of columns of one (docs/reference/sql.md#streams).
+    The query may also be a MATCH_RECOGNIZE clause of SQL, or a SELECT of columns of one
+    (docs/reference/sql.md#streams).
 
     >>> import acep
     >>> matcher = Matcher(acep.regex("ab", within=5))
@@ -204,7 +205,7 @@ class Matcher(Generic[Result]):
     ({'n': []}, {'n': [2]})
     """
 
-    def __new__(cls, query: Any = None, **options: Any) -> Matcher[Any]:  # noqa: PYI034 - a clause has its own class
+    def __new__(cls, query: Any = None, **_: Any) -> Matcher[Any]:
         """Return a matcher of a query, or of a clause of SQL."""
         if cls is Matcher and is_clause(query):
             from acep.runtime.clause_matcher import ClauseMatcher  # few matchers have a clause

@@ -46,7 +46,7 @@ class ClauseMatcher(Matcher[Any]):
         return self._clause.give(self._clause.push(table, form_of(batch)))
 
     def advance(self, ts: Any, key: Mapping[str, Any] | None = None, type: str | Iterable[str] | None = None) -> Any:
-        """Declare that no row at or before the time ``ts`` will come; return the rows of the result that are decided."""
+        """Declare that no row at or before the time ``ts`` will come; return the rows that are decided now."""
         return self._clause.give(self._clause.advance(ts, key, type))
 
     def blocks(self, batch: Any) -> Iterator[Any]:
@@ -69,19 +69,22 @@ class ClauseMatcher(Matcher[Any]):
     @property
     def held(self) -> int | None:
         """Return the number of rows that wait until they are final; ``None`` where rows come in order."""
-        return self._clause.held
+        arrivals = self._clause.disordered
+        return None if arrivals is None else len(arrivals)
 
     @property
     def gap(self) -> int | None:
         """Return the number of ``seq`` that is waited for; ``None``: none is."""
-        return self._clause.gap
+        arrivals = self._clause.disordered
+        return None if arrivals is None else arrivals.gap
 
     @property
     def late(self) -> pa.Table | None:
         """Return the rows of the last push that came too late; ``None`` where rows come in order."""
-        return self._clause.late
+        arrivals = self._clause.disordered
+        return None if arrivals is None else arrivals.late
 
-    def partial_matches(self, most: int = 1000, *, apart: bool = False) -> Any:
+    def partial_matches(self, most: int = 1000, *, apart: bool = False) -> Any:  # noqa: ARG002 - as of a Matcher
         """Raise :class:`QueryError`: a clause has no partial matches."""
         raise QueryError("partial matches are of queries, and this is a clause", code="option_invalid")
 

@@ -19,7 +19,6 @@ from tests.row_patterns.corpus.cases import Case
 from tests.row_patterns.random_cases import random_case
 from tests.row_patterns.test_corpus import CLAUSES, compare, params
 from tests.row_patterns.test_differential import table_of
-from tests.row_patterns.text_of import text_of
 
 N_RANDOM, N_PARTS = 3_000, 6
 TIMES = (pa.types.is_integer, pa.types.is_timestamp, pa.types.is_date)

@@ -30,7 +30,8 @@ def add_open_matches(plan: OrderedPlan) -> OrderedPlan:
 def add_open_row(pattern: PatternStates) -> PatternStates:
     """Return the states of a pattern with those that take the open row; its label is the last one.
 
-    >>> for line in add_open_row(PatternStates(((0, 1, 0), (0, 2, 1), (5, 0, 0)), (("a", False), ("b", False)))).lines():
+    >>> pattern = PatternStates(((0, 1, 0), (0, 2, 1), (5, 0, 0)), (("a", False), ("b", False)))
+    >>> for line in add_open_row(pattern).lines():
     ...     print(line)
     0: row a, then 1
     1: prefer 4, else 3
