@@ -96,7 +96,7 @@ class ClauseStream:
         self.searched_rows = 0  # so far, those that were searched again among them
 
     def __len__(self) -> int:
-        return self.waiting.num_rows + len(self.kept)
+        return int(self.waiting.num_rows) + len(self.kept)
 
     def copy(self) -> ClauseStream:
         """Return a stream in the same state, which goes on alone."""

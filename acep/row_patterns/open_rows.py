@@ -39,7 +39,7 @@ class OpenPartitions:
     def set_times(self, name: str, clock: int) -> None:
         """Give the open rows the time at which the next rows may come."""
         column = self.columns[name]
-        times = np.asarray(column.values).copy()
+        times = np.array(column.values, np.int64)
         times[self.open_rows] = np.maximum(times[self.open_rows], clock)
         self.columns[name] = replace(column, values=times)
 
