@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from acep.errors import DataError, QueryError, suggest
 from acep.events.batch import Column
+from acep.events.buffers import selectable
 from acep.events.columns import column_of
 from acep.events.fields import column_at
 from acep.events.frames import to_table
@@ -111,7 +112,7 @@ def match_table(plan: OrderedPlan, table: pa.Table) -> pa.Table:
 
 def match_tables(plan: OrderedPlan, table: pa.Table) -> Iterator[pa.Table]:
     """Yield the result of a plan over a table, a part of the matches at a time; the last part may have no rows."""
-    evaluator = Evaluator(attribute_tick(plan.schema))
+    evaluator, table = Evaluator(attribute_tick(plan.schema)), selectable(table)
     columns = row_columns(plan, table, evaluator)
     rows = sort_rows(table.num_rows, plan.partition, plan.order, columns)
     is_ordered = not len(rows) or bool((rows.order[1:] > rows.order[:-1]).all())

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep.errors import DataError, QueryError
-from acep.events.arrivals import ARRIVAL, Arrivals, Due
+from acep.events.arrivals import Arrivals, Due
 from acep.events.columns import ticks_of
 from acep.events.tables import attribute_tick
 from acep.plan.ordered.ordered_plan import OrderedPlan
@@ -68,7 +68,7 @@ class RevisedClause:
         Raises :class:`DataError` for a match that cannot be answered for, with this call and each later one."""
         if self.failure is not None:
             raise self.failure
-        rows = stream_rows(due)
+        rows = None if due.rows is None else self._fit(stream_rows(due))
         self.rows += 0 if rows is None else rows.num_rows
         try:
             final = self.stream.empty_result() if reached is None else self.stream.push(rows, self._clock(reached))
@@ -82,12 +82,18 @@ class RevisedClause:
         if self.failure is not None:
             raise self.failure
         greatest = self.arrivals.greatest
-        rows = stream_rows(self.arrivals.finish())
+        due = self.arrivals.finish()
         parts = []
-        if rows is not None and greatest is not None:
+        if due.rows is not None and greatest is not None:
+            rows = self._fit(stream_rows(due))
             self.rows += rows.num_rows
             parts.append(self.stream.push(rows, self._clock(greatest)))
         return self._changes(pa.concat_tables([*parts, self.stream.finish()]), self.stream.empty_result())
+
+    def _fit(self, rows: pa.Table) -> pa.Table:
+        """Return the columns of the clause."""
+        rows = rows.select(self.stream.arrow.names)
+        return rows if rows.schema.equals(self.stream.arrow) else rows.cast(self.stream.arrow)
 
     def _clock(self, tick: int) -> int:
         return int(tick * self.tick_ratio)
@@ -100,7 +106,7 @@ class RevisedClause:
         schema = self.arrivals.schema
         ticks, _ = ticks_of(schema.ts, rows.column(schema.ts).slice(rows.num_rows - 1), schema.tick_ns or 1)
         try:
-            return self.stream.copy().push(rows.drop_columns([ARRIVAL]), self._clock(int(ticks[0])))
+            return self.stream.copy().push(self._fit(rows), self._clock(int(ticks[0])))
         except DataError:  # it counts once the rows are final
             return self.stream.empty_result()
 
@@ -136,14 +142,9 @@ class RevisedClause:
             self.spoken = self.select(self._speculate())
 
 
-def stream_rows(due: Due) -> pa.Table | None:
+def stream_rows(due: Due) -> pa.Table:
     """Return rows that are due, in the order of the stream."""
-    rows = due.rows
-    if rows is None:
-        return None
-    if due.order is not None:
-        rows = rows.take(pa.array(due.order))
-    return rows.drop_columns([ARRIVAL]) if due.arrived is None else rows
+    return due.rows if due.order is None or due.rows is None else due.rows.take(pa.array(due.order))
 
 
 def row_texts(table: pa.Table) -> list[str]:

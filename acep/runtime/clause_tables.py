@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from acep.errors import DataError, QueryError, SnapshotError
 from acep.events.arrivals import Arrivals, Due, span_ticks
+from acep.events.buffers import selectable
 from acep.events.columns import ticks_of
 from acep.events.files.casts import casts_of
 from acep.events.numbered_arrivals import NumberedArrivals
@@ -51,6 +52,7 @@ class ClauseTables:
         """Make the plan for the columns of the rows."""
         options = self.options
         columns = pa.schema([field for field in arrow.remove_metadata() if field.name != options.op])
+        columns = selectable(columns.empty_table()).schema
         plan = self.clause.make_plan(columns)
         try:
             name = time_column(plan)

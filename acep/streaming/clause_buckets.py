@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from acep.errors import SnapshotError
 from acep.events.arrivals import Arrivals
+from acep.events.buffers import selectable
 from acep.row_patterns.clause_stream import ClauseStream
 from acep.row_patterns.revised_clause import OP, RevisedClause
 from acep.storage.snapshot import seal, unseal
@@ -37,7 +38,7 @@ class ClauseRows:
         """Start with rows of these columns."""
         job = self.job
         self.arrow = arrow.remove_metadata()
-        columns = pa.schema([self.arrow.field(name) for name in self.clause.columns])
+        columns = selectable(pa.schema([self.arrow.field(name) for name in self.clause.columns]).empty_table()).schema
         duplicates = None if job.op is None else job.duplicates
         arrivals = Arrivals(self.arrow, job.schema, "inf", job.op, duplicates=duplicates)  # the watermark says the rest
         self.revised = RevisedClause(ClauseStream(self.clause.plan, columns), arrivals, job.ahead, self._select)

@@ -34,7 +34,8 @@ def clause_job(
     result: pa.Schema,
 ) -> Job:
     """Return the job of a clause over rows of a schema. ``keys``: the columns by which rows are spread over
-    ``buckets``; ``end``: the first tick that marks the end of the stream; ``result``: the columns of the result but ``op``.
+    ``buckets``; ``end``: the first tick that marks the end of the stream; ``result``: the columns of the result but
+    ``op``.
 
     Raises :class:`QueryError` or :class:`DataError` for options that a clause does not have."""
     check_clause_options(options)

@@ -264,3 +264,32 @@ def test_a_long_open_match_costs_time_that_grows_with_its_rows(text: str) -> Non
         searched.append(rows_searched(text, table, 20))
     assert searched[2] < 3 * 4_000
     assert searched[2] - searched[1] < 2.2 * (searched[1] - searched[0])
+
+
+KINDS_CLAUSE = """PARTITION BY k ORDER BY ts MEASURES FIRST(ts) AS a, LAST(k) AS label, LAST(xs) AS xs, k AS key_again
+    PATTERN (A B) DEFINE B AS ts > A.ts"""
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]
+)
+def test_columns_of_all_kinds_of_text(kind: pa.DataType) -> None:
+    table = pa.table({"k": pa.array([*"xyxyz"]), "ts": range(5), "xs": [[n] for n in range(5)]})
+    rows = table.set_column(0, "k", table.column("k").cast(kind))
+    expected = acep.match_recognize(table, KINDS_CLAUSE).to_pylist()
+    assert acep.match_recognize(rows, KINDS_CLAUSE).to_pylist() == expected
+    for options in ({}, {"lateness": 1}, {"lateness": 1, "speculation": "inf"}):
+        parts = run_options(KINDS_CLAUSE, rows, options)
+        assert sorted(map(repr, parts)) == sorted(map(repr, expected))
+
+
+def run_options(text: str, rows: pa.Table, options: dict[str, object]) -> list[dict[str, object]]:
+    """Return what a matcher with options gives for one row after the other, from snapshot to snapshot."""
+    matcher = acep.Matcher(text, **options)  # type: ignore[arg-type]
+    results = []
+    for batch in batches_of(rows, 1):
+        results += matcher.push(batch).to_pylist()
+        data, matcher = matcher.snapshot(), acep.Matcher(text, **options)  # type: ignore[arg-type]
+        matcher.restore(data)
+    results += matcher.finish().to_pylist()
+    return [{name: value for name, value in row.items() if name != "op"} for row in results]
