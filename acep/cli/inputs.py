@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 __all__ = [
     "budget_options",
     "casts_of",
+    "clause_options",
     "column_names",
     "file_options",
     "load_events",
     "load_query",
+    "query_text",
     "reading_options",
     "say_bad_lines",
     "say_duplicates",
@@ -54,7 +56,7 @@ def load_query(args: argparse.Namespace) -> Query:
 
 
 def _query(args: argparse.Namespace) -> Query:
-    text = _query_text(args.query)
+    text = query_text(args.query)
     if args.query.endswith(TOML):
         return _automaton(text, args)
     errors, weights, surplus = _errors(args.errors), _weights(args.weights), _surplus(args.surplus)
@@ -93,7 +95,7 @@ _IN_TEXT = {
 }
 
 
-def _query_text(given: str) -> str:
+def query_text(given: str) -> str:
     """Return the text itself, or the contents of the file of that name."""
     if given.startswith(LETTERS):
         return given
@@ -248,6 +250,19 @@ def budget_options(args: argparse.Namespace) -> dict[str, Any]:
             code="option_invalid",
         )
     return {"budget": budget, "policy": args.policy, "seed": args.seed, "history": args.history}
+
+
+def clause_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments that a clause of SQL has beyond those of its rows: none.
+
+    Raises :class:`QueryError` for options that are of queries."""
+    usual = {"policy": "history", "seed": 0}
+    of_queries = ("errors", "weights", "surplus", "set", "within", "by", "strategy", "work", "cpu", "latency", "memory",
+                  "recover", "speed", "history", *usual)  # fmt: skip
+    for name in of_queries:
+        if getattr(args, name) not in (None, False, usual.get(name)):
+            raise QueryError(f"--{name} is not for MATCH_RECOGNIZE", hint="leave it out", code="option_invalid")
+    return {}
 
 
 # Events -----------------------------------------------------------------------------------------
