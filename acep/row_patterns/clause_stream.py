@@ -31,7 +31,7 @@ from acep.row_patterns.row_values import Evaluator
 from acep.row_patterns.search_limits import SearchLimits
 from acep.row_patterns.sorted_rows import sort_rows
 
-__all__ = ["ClauseStream", "time_column"]
+__all__ = ["ClauseStream", "check_time_option", "time_column"]
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -55,6 +55,13 @@ def time_column(plan: OrderedPlan) -> str:
         error.located(plan.clause.text)
         raise error
     return key.column
+
+
+def check_time_option(ts: str, name: str) -> None:
+    """Raise :class:`QueryError` if a user names another time column than the clause does."""
+    if ts not in ("ts", name):
+        raise QueryError(f"the clause has the times in `{name}`, and ts={ts!r}", hint=f'ts="{name}", or leave it out',
+                         code="option_invalid")  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from acep.errors import QueryError
 from acep.events.buffers import selectable
 from acep.events.tables import schema_of
 from acep.pattern.sql.clause_parser import parse_clause
-from acep.row_patterns.clause_stream import ClauseStream, time_column
+from acep.row_patterns.clause_stream import ClauseStream, check_time_option, time_column
 from acep.row_patterns.clause_text import read_clause
 from acep.runner.inbox import ROW
 from acep.runtime.options import StreamOptions
@@ -28,13 +28,16 @@ def time_name(text: str, ts: str) -> str:
     """Return the name of the time column of a clause, the first key of ORDER BY; ``ts``, where that is only written
     in other letters, or is no name of a column.
 
+    Raises :class:`QueryError` if ``ts`` names another column.
+
     >>> time_name("ORDER BY at, x PATTERN (a)", "ts"), time_name("ORDER BY TS PATTERN (a)", "ts")
     ('at', 'ts')
     """
     order = parse_clause(read_clause(text).clause).order
-    tree = order[0].expression.tree if order else None
+    tree: Any = order[0].expression.tree if order else None
     if type(tree).__name__ != "Column" or tree.table or tree.name.casefold() == ts.casefold():
         return ts
+    check_time_option(ts, tree.name)
     return str(tree.name)
 
 
@@ -61,12 +64,9 @@ def followed_clause(
         ts = time_column(plan)
     except QueryError as error:
         raise clause.place_error(error) from None
-    if options.ts not in ("ts", ts):
-        hint = f'ts="{ts}", or leave it out'
-        raise QueryError(f"the clause has the times in `{ts}`, and ts={options.ts!r}", hint=hint,
-                         code="option_invalid")  # fmt: skip
+    check_time_option(options.ts, ts)
     numbered = schema.append(pa.field(ROW, pa.int64()))
-    roles = {"ts": ts, "type": None, "seq": options.seq or ROW, "id": options.id, "unit": options.unit}
+    roles: dict[str, Any] = {"ts": ts, "type": None, "seq": options.seq or ROW, "id": options.id, "unit": options.unit}
     stream_schema = schema_of(numbered, **roles)
     result = clause.select(ClauseStream(plan, columns).empty_result()).schema
     job_part = JobClause(text, without_trees(plan), tuple(columns.names), clause.columns, (None,) * len(result),

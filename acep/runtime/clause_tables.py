@@ -17,7 +17,7 @@ from acep.events.numbered_arrivals import NumberedArrivals
 from acep.events.tables import InputSchema, schema_of, ticks_to_input
 from acep.matches.records import Counts
 from acep.matches.report import Report
-from acep.row_patterns.clause_stream import ClauseStream, time_column
+from acep.row_patterns.clause_stream import ClauseStream, check_time_option, time_column
 from acep.row_patterns.clause_text import read_clause
 from acep.row_patterns.match_rows import convert_to
 from acep.row_patterns.revised_clause import RevisedClause
@@ -58,10 +58,7 @@ class ClauseTables:
             name = time_column(plan)
         except QueryError as error:
             raise self.clause.place_error(error) from None
-        if options.ts not in ("ts", name):
-            hint = f'ts="{name}", or leave it out'
-            raise QueryError(f"the clause has the times in `{name}`, and ts={options.ts!r}", hint=hint,
-                             code="option_invalid")  # fmt: skip
+        check_time_option(options.ts, name)
         schema = schema_of(arrow, ts=name, type=None, seq=options.seq, id=options.id, unit=options.unit)
         arrivals = _arrivals_of(arrow, schema, options)
         ahead = span_ticks("speculation", options.speculation, schema)

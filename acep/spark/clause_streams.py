@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from acep.errors import QueryError
+from acep.row_patterns.clause_stream import check_time_option
 from acep.row_patterns.revised_clause import OP
 from acep.runtime.options import StreamOptions
 from acep.spark.fields import all_columns, input_schema, quoted
@@ -45,10 +46,7 @@ def run_on_stream(
     check_workers(frame.sparkSession, "auto")
     sent = planned.sent
     plan, ts = sent.plan, sent.plan.order[0].column
-    if options.ts not in ("ts", ts):
-        hint = f'ts="{ts}", or leave it out'
-        raise QueryError(f"the clause has the times in `{ts}`, and ts={options.ts!r}", hint=hint,
-                         code="option_invalid")  # fmt: skip
+    check_time_option(options.ts, ts)
     columns = all_columns(frame.schema)
     schema = input_schema(columns, ts=ts, type=None, seq=options.seq, id=options.id, unit=options.unit)
     names = tuple(f"c{i}" for i in range(len(planned.result.fields)))
