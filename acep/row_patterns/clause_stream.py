@@ -31,7 +31,7 @@ from acep.row_patterns.row_values import Evaluator
 from acep.row_patterns.search_limits import SearchLimits
 from acep.row_patterns.sorted_rows import sort_rows
 
-__all__ = ["ClauseStream", "check_time_option", "time_column"]
+__all__ = ["ClauseStream", "check_time_option", "order_error", "time_column"]
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -44,9 +44,7 @@ def time_column(plan: OrderedPlan) -> str:
 
     Raises :class:`QueryError` if there is none, as no stream can be searched then."""
     if not plan.order:
-        hint = "add ORDER BY with the column of event times"
-        raise QueryError("on a stream rows come in the order of time, and the clause has no ORDER BY", hint=hint,
-                         code="query_invalid")  # fmt: skip
+        raise order_error()
     key = plan.order[0]
     if key.is_descending or key.column not in plan.names:
         written = plan.clause.order[0]
@@ -55,6 +53,13 @@ def time_column(plan: OrderedPlan) -> str:
         error.located(plan.clause.text)
         raise error
     return key.column
+
+
+def order_error() -> QueryError:
+    """Return the error for a clause without ORDER BY."""
+    hint = "add ORDER BY with the column of event times"
+    return QueryError("on a stream rows come in the order of time, and the clause has no ORDER BY", hint=hint,
+                      code="query_invalid")  # fmt: skip
 
 
 def check_time_option(ts: str, name: str) -> None:

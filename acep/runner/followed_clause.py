@@ -11,7 +11,7 @@ from acep.errors import QueryError
 from acep.events.buffers import selectable
 from acep.events.tables import schema_of
 from acep.pattern.sql.clause_parser import parse_clause
-from acep.row_patterns.clause_stream import ClauseStream, check_time_option, time_column
+from acep.row_patterns.clause_stream import ClauseStream, check_time_option, order_error, time_column
 from acep.row_patterns.clause_text import read_clause
 from acep.runner.inbox import ROW
 from acep.runtime.options import StreamOptions
@@ -28,13 +28,15 @@ def time_name(text: str, ts: str) -> str:
     """Return the name of the time column of a clause, the first key of ORDER BY; ``ts``, where that is only written
     in other letters, or is no name of a column.
 
-    Raises :class:`QueryError` if ``ts`` names another column.
+    Raises :class:`QueryError` if ``ts`` names another column, or there is no ORDER BY.
 
     >>> time_name("ORDER BY at, x PATTERN (a)", "ts"), time_name("ORDER BY TS PATTERN (a)", "ts")
     ('at', 'ts')
     """
     order = parse_clause(read_clause(text).clause).order
-    tree: Any = order[0].expression.tree if order else None
+    if not order:
+        raise order_error()
+    tree: Any = order[0].expression.tree
     if type(tree).__name__ != "Column" or tree.table or tree.name.casefold() == ts.casefold():
         return ts
     check_time_option(ts, tree.name)

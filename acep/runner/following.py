@@ -86,8 +86,8 @@ def follow(
 
     ``query`` is one query, a list, or a dict of names and queries; or a MATCH_RECOGNIZE clause of SQL, whose time
     column is the first key of ORDER BY (docs/reference/sql.md#streams). ``watermark`` is how far an event may be behind
-    the newest one: "10 minutes", a timedelta, or ticks of an integer ``ts``; later events are counted, not used. So is an
-    event beyond the ``latest`` time (see :func:`acep.spark.match`). ``output`` is ``"matches"``, ``"points"``,
+    the newest one: "10 minutes", a timedelta, or ticks of an integer ``ts``; later events are counted, not used. So is
+    an event beyond the ``latest`` time (see :func:`acep.spark.match`). ``output`` is ``"matches"``, ``"points"``,
     ``"bundles"`` or ``"count"`` (rows that have to be added up). With ``speculation`` events are matched that long
     before they are final, and ``op`` names a column that takes events back; points and counts are differences then.
     With ``late`` the results have rows of late events, too (see :func:`acep.spark.match`). The other options are those
