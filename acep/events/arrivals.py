@@ -298,13 +298,13 @@ class Arrivals:
             self._seen.tidy()
         return Due() if self.speculation is None else Due(self._released(self.final))
 
-    def pending(self, ahead: int | None) -> pa.Table | None:
+    def peek(self, ahead: int | None) -> pa.Table | None:
         """Return the held events that are final within ``ahead`` ticks (``None``: all), in the order of the stream.
         They stay where they are."""
-        held, retractions = copy(self._held), copy(self._retractions)
+        buffer, retractions = copy(self._held), copy(self._retractions)
         if ahead is not None and self.final is None:
             return None
-        rows = held.drain() if ahead is None else held.release((self.final or 0) + ahead)
+        rows = buffer.drain() if ahead is None else buffer.release((self.final or 0) + ahead)
         return None if rows is None else retractions.left(rows, ARRIVAL)
 
     def finish(self) -> Due:

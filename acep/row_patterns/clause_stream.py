@@ -151,9 +151,9 @@ class ClauseStream:
             fresh, codes = fresh.filter(pa.array(~goes_on)), codes[~goes_on]
         if not fresh.num_rows and not is_searched.any():
             return self.empty_result()
-        kept, kept_codes, self.kept = self.kept.take(is_searched)
+        earlier, earlier_codes, self.kept = self.kept.take(is_searched)
         self.tails = self.tails.take(is_searched)[2]
-        table, codes = pa.concat_tables([kept, fresh]), np.concatenate([kept_codes, codes])
+        table, codes = pa.concat_tables([earlier, fresh]), np.concatenate([earlier_codes, codes])
         return self._search_whole(table, codes, evaluator, clock) if len(codes) else self.empty_result()
 
     def _open_partitions(self, table: pa.Table, codes: Ints, evaluator: Evaluator, clock: int | None) -> OpenPartitions:
@@ -259,10 +259,10 @@ class ClauseStream:
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data with bytes."""
-        kept, codes = self.kept.whole()
+        rows, codes = self.kept.whole()
         return {
             "waiting": table_bytes(self.waiting),
-            "kept": table_bytes(kept),
+            "kept": table_bytes(rows),
             "codes": np.ascontiguousarray(codes, "<i8").tobytes(),
             "partitions": self.partitions.dump(),
         }
@@ -270,16 +270,16 @@ class ClauseStream:
     def load(self, data: Mapping[str, Any]) -> None:
         """Read the state of :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError`, :class:`TypeError` or
         :class:`pyarrow.ArrowException` for other data."""
-        waiting, kept = (read_table(data[name]).cast(self.arrow) for name in ("waiting", "kept"))
+        waiting, rows = (read_table(data[name]).cast(self.arrow) for name in ("waiting", "kept"))
         codes = np.frombuffer(data["codes"], "<i8").astype(np.int64)
         partitions = PartitionStates.load(data["partitions"])
-        if len(codes) != kept.num_rows or codes.min(initial=0) < 0:
+        if len(codes) != rows.num_rows or codes.min(initial=0) < 0:
             raise ValueError("codes")
         counts = np.bincount(codes, minlength=len(partitions.starts))
         if len(counts) > len(partitions.starts) or (partitions.starts > counts).any():
             raise ValueError("starts")
         self.waiting, self.partitions = waiting, partitions
-        self.kept, self.tails = KeptRows(self.arrow).add(kept, codes), KeptRows(self.arrow)
+        self.kept, self.tails = KeptRows(self.arrow).add(rows, codes), KeptRows(self.arrow)
 
 
 def table_bytes(table: pa.Table) -> bytes:

@@ -100,7 +100,7 @@ class RevisedClause:
 
     def _speculate(self) -> pa.Table:
         """Return the rows of the clause that rows add which are not final."""
-        rows = None if self.ahead == 0 else self.arrivals.pending(self.ahead)
+        rows = None if self.ahead == 0 else self.arrivals.peek(self.ahead)
         if rows is None or not rows.num_rows:
             return self.stream.empty_result()
         schema = self.arrivals.schema

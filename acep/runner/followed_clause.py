@@ -21,7 +21,14 @@ from acep.streaming.job_clause import JobClause, without_trees
 from acep.streaming.latest import Latest
 from acep.streaming.times import delay_ms_of, first_end_tick
 
-__all__ = ["check_clause_outputs", "followed_clause", "time_name"]
+__all__ = ["check_clause_outputs", "clause_options", "followed_clause"]
+
+
+def clause_options(text: str, options: StreamOptions) -> StreamOptions:
+    """Return the options of a stream with the time column of a clause.
+
+    Raises :class:`QueryError` as :func:`time_name` does."""
+    return replace(options, ts=time_name(text, options.ts), type=None)
 
 
 def time_name(text: str, ts: str) -> str:

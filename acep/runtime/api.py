@@ -205,12 +205,12 @@ class Matcher(Generic[Result]):
     ({'n': []}, {'n': [2]})
     """
 
-    def __new__(cls, query: Any = None, **_: Any) -> Matcher[Any]:
-        """Return a matcher of a query, or of a clause of SQL."""
+    def __new__(cls, query: Any = None, **options: Any) -> Any:
+        """Return a matcher of a query; of a clause of SQL a :class:`acep.runtime.clause_matcher.ClauseMatcher`."""
         if cls is Matcher and is_clause(query):
             from acep.runtime.clause_matcher import ClauseMatcher  # few matchers have a clause
 
-            return object.__new__(ClauseMatcher)
+            return ClauseMatcher(query, **options)
         return object.__new__(cls)
 
     @overload

@@ -10,7 +10,6 @@ from acep.events.frames import to_table
 from acep.events.table_casts import with_casts
 from acep.matches.report import Report
 from acep.row_patterns.match_rows import form_of
-from acep.runtime.api import Matcher
 from acep.runtime.clause_tables import ClauseTables
 from acep.runtime.options import MatcherKeywords, StreamOptions
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ClauseMatcher"]
 
 
-class ClauseMatcher(Matcher[Any]):
+class ClauseMatcher:
     """A clause MATCH_RECOGNIZE over a stream that comes batch by batch (docs/reference/sql.md#streams).
 
     The methods are those of :class:`acep.Matcher`. Results are rows of the clause, in the form in which the last batch
@@ -84,13 +83,15 @@ class ClauseMatcher(Matcher[Any]):
         arrivals = self._clause.disordered
         return None if arrivals is None else arrivals.late
 
-    def partial_matches(self, most: int = 1000, *, apart: bool = False) -> Any:  # noqa: ARG002 - as of a Matcher
+    def partial_matches(self, *_: Any, **__: Any) -> Any:
         """Raise :class:`QueryError`: a clause has no partial matches."""
         raise QueryError("partial matches are of queries, and this is a clause", code="option_invalid")
 
-    @property
-    def _changing(self) -> Any:
+    def change(self, *_: Any, **__: Any) -> Any:
+        """Raise :class:`QueryError`: a clause does not change."""
         raise QueryError("a clause does not change", hint="make a new Matcher", code="query_change")
+
+    replace = revise = change
 
     def snapshot(self) -> bytes:
         """Return the state so far, as bytes for :meth:`restore`."""

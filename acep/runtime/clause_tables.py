@@ -113,9 +113,9 @@ class ClauseTables:
         is_early = (ticks < ticks_before) | ((ticks == ticks_before) & (numbers < numbers_before))
         if is_early.any():
             row = int(np.argmax(is_early))
-            own, before = ticks_to_input((int(ticks[row]), int(ticks_before[row])), self.schema)
+            time_of_row, before = ticks_to_input((int(ticks[row]), int(ticks_before[row])), self.schema)
             raise DataError(
-                f"event {row} of the batch ({ts} {own}) is older than what was seen before ({ts} {before})",
+                f"event {row} of the batch ({ts} {time_of_row}) is older than what was seen before ({ts} {before})",
                 hint="push events in order of time, or say how late they may come, with lateness=",
                 code="data_order",
             )

@@ -293,3 +293,32 @@ def run_options(text: str, rows: pa.Table, options: dict[str, object]) -> list[d
         matcher.restore(data)
     results += matcher.finish().to_pylist()
     return [{name: value for name, value in row.items() if name != "op"} for row in results]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "given_at"),
+    [
+        ("A B+", {4: ["1-3"]}),
+        ("A B+?", {2: ["1-2"]}),
+        ("A B+ C", {4: ["1-4"]}),
+        ("A B*) WITHIN (3", {4: ["1-3"]}),
+    ],
+)
+@pytest.mark.parametrize("ends_elsewhere", [False, True])
+def test_when_a_match_is_given(pattern: str, given_at: dict[int, list[str]], ends_elsewhere: bool) -> None:
+    """The table in docs/reference/sql.md#streams: a greedy quantifier waits for the row that ends it."""
+    matcher = acep.Matcher(
+        f"PARTITION BY k ORDER BY i MEASURES FIRST(i) AS start, LAST(i) AS stop PATTERN ({pattern.replace('(3', '3')}"
+        + ("" if "WITHIN" in pattern else ")")
+        + " DEFINE A AS c = 'a', B AS c = 'b'"
+    )
+    last = (9, "c", "other") if ends_elsewhere else (4, "c", "k")
+    matches = {}
+    for i, letter, key in [(1, "a", "k"), (2, "b", "k"), (3, "b", "k"), last]:
+        rows = matcher.push([{"i": i, "c": letter, "k": key}]).to_pylist()
+        if rows:
+            matches[i] = [f"{row['start']}-{row['stop']}" for row in rows]
+    is_decided_by_time = "WITHIN" in pattern
+    if ends_elsewhere and 4 in given_at:
+        given_at = {9: given_at[4]} if is_decided_by_time else {}
+    assert matches == given_at

@@ -195,9 +195,7 @@ bool OrderedSearch::next(Polling& polling) {
 }
 
 // Return whether the match that is bound is decided by rows that are not there.
-bool OrderedSearch::is_open() const {
-    return !bound_.labels().empty() && bound_.labels().back() == input_.open_label;
-}
+bool OrderedSearch::is_open() const { return !bound_.labels().empty() && bound_.labels().back() == input_.open_label; }
 
 // Find where the window of the start ends. What failed in an earlier window need not fail in it.
 void OrderedSearch::move_window() {

@@ -278,9 +278,8 @@ nb::object walk_open(const std::vector<Triple>& states, const nb::sequence& loca
             stood.push_back(std::nullopt);
             continue;
         }
-        stood.push_back(
-            OpenPlace{in_range(places[p].first, offsets[p + 1] - offsets[p], "places: a position"),
-                      static_cast<uint32_t>(index_of(places[p].second, graph.size(), "places: a state"))});
+        stood.push_back(OpenPlace{in_range(places[p].first, offsets[p + 1] - offsets[p], "places: a position"),
+                                  static_cast<uint32_t>(index_of(places[p].second, graph.size(), "places: a state"))});
     }
     const size_t bytes_allowed = in_range(memory, size_t{int64_max}, "memory: a number of bytes");
     Polling polling = signal_polling();
