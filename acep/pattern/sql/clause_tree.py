@@ -73,8 +73,8 @@ class SqlExpression:
 
 @dataclass(frozen=True)
 class RowVariable:
-    """A primary pattern variable, which one row is mapped to. ``name`` is in capitals, as the standard has it, unless it
-    stands in quotation marks."""
+    """A primary pattern variable, which one row is mapped to. ``name`` is in capitals, as the standard has it, unless
+    it stands in quotation marks."""
 
     name: str
     span: Span
