@@ -69,13 +69,13 @@ def convert_like(rows: Any, table: pa.Table) -> Any:
     return table.to_pydict() if isinstance(rows, dict) else table
 
 
-def plan_clause(schema: pa.Schema, clause: str) -> OrderedPlan:
-    """Return the plan of a clause for the columns of a table."""
+def plan_clause(schema: pa.Schema, clause: str, called: str = "") -> OrderedPlan:
+    """Return the plan of a clause for the columns of a table, and what the table is ``called`` in it."""
     if _TIME in schema.names:
         raise DataError("a column has a blank as its name", hint="rename it", code="data_column")
     schema_with_time = schema_of(schema.append(pa.field(_TIME, pa.timestamp("s"))), ts=_TIME, type=None)
     dates = frozenset(field.name for field in schema if pa.types.is_date(field.type))
-    return make_plan(parse_clause(clause), tuple(schema.names), schema_with_time, dates)
+    return make_plan(parse_clause(clause), tuple(schema.names), schema_with_time, dates, called)
 
 
 def match_table(plan: OrderedPlan, table: pa.Table) -> pa.Table:

@@ -126,12 +126,16 @@ def _run(split: Statement, tables: Mapping[str, Any]) -> pa.Table:
         database.add(clause.result, match_table(_clause_plan(clause, source), source))
     if split.columns is not None and database.converted[split.clauses[0].result].column_names != [NO_COLUMNS]:
         return _selected(database.converted[split.clauses[0].result], split.columns)
-    return database.query(split.text)
+    result = database.query(split.text)
+    if NO_COLUMNS in result.column_names:
+        raise error_at("the result of this clause has no columns", split.clauses[0].place,
+                       "add MEASURES, as in MEASURES count(*) AS n", code="query_invalid")  # fmt: skip
+    return result
 
 
 def _clause_plan(clause: ClauseInput, source: pa.Table) -> OrderedPlan:
     try:
-        return plan_clause(source.schema, clause.clause)
+        return plan_clause(source.schema, clause.clause, clause.called)
     except QueryError as error:
         error.text = None  # that of the clause: the place is given in the statement
         if error.start is not None and error.end is not None:

@@ -51,7 +51,7 @@ def _run_all(split: Statement, session: SparkSession) -> DataFrame:
 
 def _result_of(clause: ClauseInput, source: DataFrame) -> DataFrame:
     try:
-        planned = plan_for_spark(source.schema, clause.clause)
+        planned = plan_for_spark(source.schema, clause.clause, clause.called)
     except QueryError as error:
         error.text = None  # that of the clause: the place is given in the statement
         if error.start is not None and error.end is not None:

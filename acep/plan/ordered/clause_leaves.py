@@ -40,8 +40,8 @@ def convert_key(source: SqlExpression, columns: ClauseColumns) -> str:
 
     def leaf(node: Any) -> ex.Expr | None:
         if type(node).__name__ == "Column":
-            name = ".".join(_column_parts(node, source))
-            return ex.Attribute(ROW, None, columns.column_name(name, place_of(node, source)))
+            path = columns.own_path(_column_parts(node, source))
+            return ex.Attribute(ROW, None, columns.key_name(path, place_of(node, source)))
         if _call_name(node) is not None or is_aggregate(node):
             raise error_at("a key is an expression over the columns of a row", source.span, code="query_invalid")
         return None
@@ -180,8 +180,11 @@ class _Leaf:
         if not names:
             return clause.columns.column_name(prefix, span), None
         if prefix.casefold() in clause.variables or prefix.casefold() in clause.unions:
-            return clause.columns.column_name(".".join(names), span), clause.variable_set(prefix, span)
-        path = ".".join((prefix, *names))
+            return clause.columns.value_name(names, span), clause.variable_set(prefix, span)
+        if len(own_path := clause.columns.own_path([prefix, *names])) == 1:
+            return clause.columns.column_name(own_path[0], span), None
+        path = ".".join(own_path)
+        prefix = own_path[0]
         if not any(path.casefold() == column.casefold() for column in clause.columns.names):
             if clause.columns.schema.kind(path) is None:
                 clause.variable_set(prefix, span)

@@ -102,14 +102,15 @@ class OrderedPlan:
 
 
 def make_plan(
-    clause: Clause, names: tuple[str, ...], schema: Schema, dates: frozenset[str] = frozenset()
+    clause: Clause, names: tuple[str, ...], schema: Schema, dates: frozenset[str] = frozenset(), called: str = ""
 ) -> OrderedPlan:
     """Make the plan of a clause over columns ``names`` of a schema whose times are instants; ``dates`` are days.
+    ``called``: what the table is called in the clause.
 
     Raises :class:`QueryError` with the place of the first part that does not fit.
     """
     try:
-        return _plan(clause, ClauseColumns(names, schema, dates))
+        return _plan(clause, ClauseColumns(names, schema, dates, called=called))
     except QueryError as error:
         error.located(clause.text)
         raise
