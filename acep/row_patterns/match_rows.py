@@ -27,7 +27,7 @@ from acep.row_patterns.sorted_rows import PartitionedRows, sort_rows
 
 __all__ = ["columns_read", "match_recognize", "match_table", "match_tables", "plan_clause", "row_columns"]
 
-_TIME = " "  # a column of times that no table has: durations are exact, whatever columns there are
+_TIME = " "  # a column of times that no table has: a tick is a microsecond or less, whatever columns there are
 
 
 def match_recognize(rows: Any, clause: str) -> Any:
@@ -73,7 +73,7 @@ def plan_clause(schema: pa.Schema, clause: str, called: str = "") -> OrderedPlan
     """Return the plan of a clause for the columns of a table, and what the table is ``called`` in it."""
     if _TIME in schema.names:
         raise DataError("a column has a blank as its name", hint="rename it", code="data_column")
-    schema_with_time = schema_of(schema.append(pa.field(_TIME, pa.timestamp("s"))), ts=_TIME, type=None)
+    schema_with_time = schema_of(schema.append(pa.field(_TIME, pa.timestamp("us"))), ts=_TIME, type=None)
     dates = frozenset(field.name for field in schema if pa.types.is_date(field.type))
     return make_plan(parse_clause(clause), tuple(schema.names), schema_with_time, dates, called)
 
