@@ -14,7 +14,15 @@ from acep.pattern.sql.clause_tree import FINAL, RUNNING, SqlExpression
 from acep.pattern.walk import children, leaves_of, with_children
 from acep.plan.ordered.aggregate_calls import IN_CONDITIONS, is_aggregate, read_aggregate
 from acep.plan.ordered.row_columns import ROW, ClauseColumns
-from acep.plan.ordered.row_references import LABEL, NUMBER, MatchNumber, Navigation, RowAggregate, RowReference
+from acep.plan.ordered.row_references import (
+    CHOOSING,
+    LABEL,
+    NUMBER,
+    MatchNumber,
+    Navigation,
+    RowAggregate,
+    RowReference,
+)
 from acep.plan.ordered.sql_expressions import SqlConverter, place_of, refuse_other_parts
 
 __all__ = ["ClauseLeaves", "convert_key", "reference_name"]
@@ -70,11 +78,15 @@ class ClauseLeaves:
         return SqlConverter(source, _Leaf(self, source, defined).find, self.is_date).convert()
 
     def is_date(self, expr: ex.Expr) -> bool:
-        """Return whether an expression is a reference to a column of dates, unchanged."""
+        """Return whether an expression is a reference to a date: to a column, or to one of its values that an aggregate
+        chooses."""
         if not isinstance(expr, ex.Attribute):
             return False
         reference = self.references[int(expr.name[1:])]
-        return isinstance(reference, Navigation) and self.columns.is_date(ex.Attribute(ROW, None, reference.column))
+        if isinstance(reference, MatchNumber) or reference.column is None:
+            return False
+        is_value = isinstance(reference, Navigation) or reference.function in CHOOSING
+        return is_value and reference.column in self.columns.dates
 
     def add(self, reference: RowReference, span: Span) -> ex.Expr:
         """Return the attribute of a reference, which is added."""

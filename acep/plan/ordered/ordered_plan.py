@@ -13,7 +13,6 @@ from acep.pattern.sql.clause_tree import (
     MatchSpan,
     Measure,
     RowsMode,
-    SqlExpression,
     first_exclusion,
 )
 from acep.pattern.walk import leaves_of
@@ -21,6 +20,7 @@ from acep.plan.decimals import Typed
 from acep.plan.kinds import resolve
 from acep.plan.ordered.clause_checks import check_computed, check_labels, checked_window, named_variables
 from acep.plan.ordered.clause_leaves import ClauseLeaves, convert_key, reference_name
+from acep.plan.ordered.dates import gives_date
 from acep.plan.ordered.pattern_states import PatternStates, compile_pattern
 from acep.plan.ordered.reference_types import type_of_reference
 from acep.plan.ordered.row_columns import ClauseColumns
@@ -42,7 +42,7 @@ class PlannedKey:
 @dataclass(frozen=True)
 class PlannedMeasure:
     """A measure. ``reference``: the number of the reference whose value it is; else ``typed`` computes it.
-    ``is_date``: it is a constant date."""
+    ``is_date``: its values are dates."""
 
     name: str
     typed: Typed | None
@@ -65,8 +65,8 @@ class OrderedPlan:
     """The plan of a clause.
 
     ``names`` are the columns of the table, ``computed`` those that are computed of a row, ``mapped`` those of a mapped
-    row and its label. ``width``: the window in ticks, or in units of the first key of ORDER BY.
-    ``skip_to``: the variables of SKIP TO. ``spelled``: the variables by folded names, as CLASSIFIER gives them.
+    row and its label, ``dates`` those of dates. ``width``: the window in ticks, or in units of the first key of ORDER
+    BY. ``skip_to``: the variables of SKIP TO. ``spelled``: the variables by folded names, as CLASSIFIER gives them.
     """
 
     clause: Clause
@@ -84,6 +84,7 @@ class OrderedPlan:
     spelled: tuple[tuple[str, str], ...]
     skip_to: frozenset[str] | None
     width: MatchSpan | None
+    dates: frozenset[str]
 
     @property
     def rows(self) -> RowsMode:
@@ -110,7 +111,7 @@ def make_plan(
     Raises :class:`QueryError` with the place of the first part that does not fit.
     """
     try:
-        return _plan(clause, ClauseColumns(names, schema, dates, called=called))
+        return _plan(clause, ClauseColumns(names, schema, set(dates), called=called))
     except QueryError as error:
         error.located(clause.text)
         raise
@@ -148,7 +149,8 @@ def _plan(clause: Clause, columns: ClauseColumns) -> OrderedPlan:
         condition for variable, expr in converted for condition in _conditions(variable, expr, leaves.references, slots)
     )
     measures = tuple(
-        _measure(measure, expr, types, slots) for measure, expr in zip(clause.measures, expressions, strict=True)
+        _measure(measure, expr, types, slots, leaves)
+        for measure, expr in zip(clause.measures, expressions, strict=True)
     )
     skip_to = None
     excluded = first_exclusion(clause.pattern)
@@ -161,7 +163,7 @@ def _plan(clause: Clause, columns: ClauseColumns) -> OrderedPlan:
         clause, columns.names, schema, tuple(columns.computed.items()), tuple(columns.mapped.items()), partition, order,
         compile_pattern(clause.pattern),
         conditions, tuple(leaves.references), types, measures, tuple(variables.items()), skip_to,
-        checked_window(clause, order[0].column if order else None, columns),
+        checked_window(clause, order[0].column if order else None, columns), frozenset(columns.dates),
     )  # fmt: skip
     _check_output(plan)
     return plan
@@ -222,16 +224,14 @@ def _is_local(reference: RowReference) -> bool:
     )
 
 
-def _is_constant_date(source: SqlExpression) -> bool:
-    tree = source.tree
-    return type(tree).__name__ == "Cast" and tree.to.this.name == "DATE"
-
-
-def _measure(measure: Measure, expr: ex.Expr, types: tuple[Typed | None, ...], slots: Schema) -> PlannedMeasure:
+def _measure(
+    measure: Measure, expr: ex.Expr, types: tuple[Typed | None, ...], slots: Schema, leaves: ClauseLeaves
+) -> PlannedMeasure:
+    is_date = gives_date(expr, leaves.is_date)
     if isinstance(expr, ex.Attribute):
         number = int(expr.name[1:])
-        return PlannedMeasure(measure.name, types[number], number)
-    return PlannedMeasure(measure.name, resolve(expr, slots), None, _is_constant_date(measure.expression))
+        return PlannedMeasure(measure.name, types[number], number, is_date)
+    return PlannedMeasure(measure.name, resolve(expr, slots), None, is_date)
 
 
 def _check_output(plan: OrderedPlan) -> None:

@@ -10,6 +10,7 @@ from acep.pattern.expressions import Span, error_at
 from acep.pattern.spelling import expression_text
 from acep.plan.decimals import Typed
 from acep.plan.kinds import resolve
+from acep.plan.ordered.dates import gives_date
 from acep.plan.ordered.row_references import LABEL, NUMBER
 from acep.plan.schema import Kind, Schema
 
@@ -29,7 +30,7 @@ class ClauseColumns:
 
     names: tuple[str, ...]
     schema: Schema
-    dates: frozenset[str] = frozenset()
+    dates: set[str] = field(default_factory=set)
     computed: dict[str, Typed] = field(default_factory=dict)
     mapped: dict[str, Typed] = field(default_factory=dict)
     called: str = ""
@@ -79,6 +80,8 @@ class ClauseColumns:
         name = text if text and text not in self.names else f"({expression_text(expr)})"
         if name not in self.computed:
             self.computed[name] = resolve(expr, self.schema)
+            if gives_date(expr, self.is_date):
+                self.dates.add(name)
         return name
 
     def add_mapped(self, expr: ex.Expr) -> str:

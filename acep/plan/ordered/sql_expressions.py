@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
@@ -18,8 +17,16 @@ from acep.pattern.expressions import Span, error_at
 from acep.pattern.sql.clause_tree import SqlExpression
 from acep.pattern.sql.scanner import exact_number
 from acep.pattern.text_functions import TO_DECIMAL
-from acep.pattern.times import UNITS, ns_of
+from acep.pattern.times import UNITS
 from acep.plan.decimals import MOST_SCALE
+from acep.plan.ordered.dates import gives_date
+from acep.plan.ordered.sql_times import (
+    TIME_FUNCTIONS,
+    add_months_of,
+    extract_part,
+    length_of_time,
+    moment_of,
+)
 
 __all__ = ["MOST_NODES", "SqlConverter", "place_of", "refuse_other_parts"]
 
@@ -41,8 +48,10 @@ _CASTS = {
 }
 # The bits of integers that are shorter than ours: what does not fit is null, as after any cast that fails.
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "MEDIUMINT": 24, "INT": 32}
-_MOMENTS = ("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "TIMESTAMPLTZ", "DATETIME")
-_FIXED_UNITS = {"WEEK": 7 * 24 * 3600 * 10**9}
+_MOMENTS = {
+    "DATE": "sql date",
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "TIMESTAMPLTZ", "DATETIME"), "sql timestamp"),
+}
 # sqlglot's names of functions of texts, ours, and the parts that are their arguments.
 _OF_TEXTS = {
     "Contains": ("sql contains", ("this", "expression")), "EndsWith": ("sql ends_with", ("this", "expression")),
@@ -91,10 +100,12 @@ class SqlConverter:
 
     def _operation(self, node: Any) -> ex.Expr:
         kind, span = type(node).__name__, self.span(node)
+        if kind in ("Add", "Sub") and (moved := add_months_of(self, node, span)) is not None:
+            return moved
         if kind in _COMPARISONS or kind in _ARITHMETIC or kind in _JOINS:
             left, right = self.parts(node, "this", "expression")
             sign = _COMPARISONS.get(kind) or _ARITHMETIC.get(kind) or _JOINS[kind]
-            return ex.Binary(sign, self.convert(left), self.convert(right), span)
+            return self._days_added(sign, self.convert(left), self.convert(right), span)
         if kind in _OF_ONE:
             (argument,) = self.parts(node, "this")
             return ex.Call(_OF_ONE[kind], (self.convert(argument),), span)
@@ -111,6 +122,12 @@ class SqlConverter:
             raise self.refuse(node, f"`{name}`")
         converted: ex.Expr = method(node, span)
         return converted
+
+    def _days_added(self, sign: str, left: ex.Expr, right: ex.Expr, span: Span) -> ex.Expr:
+        """Return an operation of two values; a whole number beside a date is a number of days."""
+        if sign in "+-" and isinstance(right, ex.Literal) and type(right.value) is int and self.gives_date(left):
+            right = ex.Duration(Fraction(right.value * UNITS["day"]), right.span)
+        return ex.Binary(sign, left, right, span)
 
     # Constants ----------------------------------------------------------------------------------------
 
@@ -136,24 +153,11 @@ class SqlConverter:
         return ex.Literal(None, span)
 
     def _interval(self, node: Any, span: Span) -> ex.Expr:
-        amount, unit = self.parts(node, "this", "unit")
-        if type(amount).__name__ == "Neg":
-            amount = amount.args["this"]
-            return ex.Unary("-", self._length_of_time(amount, unit, node, span), span)
-        return self._length_of_time(amount, unit, node, span)
+        return length_of_time(self, node, span)
 
-    def _length_of_time(self, amount: Any, unit: Any, node: Any, span: Span) -> ex.Expr:
-        if type(amount).__name__ != "Literal" or type(unit).__name__ not in ("Var", "Identifier"):
-            raise self.refuse(node, "this INTERVAL", "a constant and a unit, as in INTERVAL '10' MINUTE")
-        name = str(unit.this).upper()
-        singular = name.removesuffix("S")
-        ns = _FIXED_UNITS.get(singular) or UNITS.get(singular.lower()) or UNITS.get(name.lower())
-        if ns is None:
-            raise self.refuse(node, f"INTERVAL in `{name[:40]}`", "a unit of fixed length, as in INTERVAL '30' DAY")
-        try:
-            return ex.Duration(exact_number(str(amount.this).strip()) * ns, span)
-        except ValueError:
-            raise self.refuse(node, f"INTERVAL '{str(amount.this)[:40]}'", "a number of one unit") from None
+    def gives_date(self, expr: ex.Expr) -> bool:
+        """Return whether the value of an expression is a date."""
+        return gives_date(expr, self.is_date)
 
     # Operations ---------------------------------------------------------------------------------------
 
@@ -193,9 +197,7 @@ class SqlConverter:
 
     def _same(self, node: Any, span: Span) -> ex.Expr:
         left, right = (self.convert(part) for part in self.parts(node, "this", "expression"))
-        equal = ex.Call("coalesce", (ex.Binary("=", left, right, span), ex.Literal(False, span)), span)
-        nulls = ex.Binary("and", ex.IsNull(left, False, span), ex.IsNull(right, False, span), span)
-        return ex.Binary("or", equal, nulls, span)
+        return _is_same(left, right, span)
 
     def _between(self, node: Any, span: Span) -> ex.Expr:
         operand, low, high = self.parts(node, "this", "low", "high")
@@ -267,11 +269,17 @@ class SqlConverter:
 
     def _concat(self, node: Any, span: Span) -> ex.Expr:
         (values,) = self.parts(node, "expressions")
-        return ex.Call("concat", tuple(self.convert(value) for value in values), span)
+        return ex.Call("concat", tuple(self.as_text(value) for value in values), span)
 
     def _dpipe(self, node: Any, span: Span) -> ex.Expr:
         left, right = self.parts(node, "this", "expression")
-        return ex.Call("concat", (self.convert(left), self.convert(right)), span)
+        return ex.Call("concat", (self.as_text(left), self.as_text(right)), span)
+
+    def as_text(self, node: Any) -> ex.Expr:
+        """Return a value that is joined to texts: an integer is written as one."""
+        value = self.convert(node)
+        is_text = isinstance(value, ex.Literal) and (value.value is None or isinstance(value.value, str))
+        return value if is_text else ex.Call("sql text", (value,), value.span)
 
     def _round(self, node: Any, span: Span) -> ex.Expr:
         value, places = self.parts(node, "this", "decimals")
@@ -291,9 +299,28 @@ class SqlConverter:
         return ex.Call("substring", tuple(self.convert(part) for part in parts), span)
 
     def _trim(self, node: Any, span: Span) -> ex.Expr:
-        text, side = self.parts(node, "this", "position")
+        text, side, signs = self.parts(node, "this", "position", "expression")
         names = {"LEADING": "sql ltrim", "TRAILING": "sql rtrim", None: "sql trim", "BOTH": "sql trim"}
-        return ex.Call(names[None if side is None else str(side).upper()], (self.convert(text),), span)
+        parts = tuple(self.convert(part) for part in (text, signs) if part is not None)
+        return ex.Call(names[None if side is None else str(side).upper()], parts, span)
+
+    def _ilike(self, node: Any, span: Span) -> ex.Expr:
+        operand, pattern, negated = self.parts(node, "this", "expression", "negate")
+        lowered = ex.Call("lower", (self.convert(operand),), span)
+        return ex.Like(lowered, self._like_pattern(pattern, None).lower(), bool(negated), span)
+
+    def _nvl2(self, node: Any, span: Span) -> ex.Expr:
+        value, there, missing = (self.convert(part) for part in self.parts(node, "this", "true", "false"))
+        return ex.Call(CASE, (ex.IsNull(value, True, span), there, missing), span)
+
+    def _decodecase(self, node: Any, span: Span) -> ex.Expr:
+        """Convert DECODE of Oracle: pairs of a value and a result; nulls are equal."""
+        value, *parts = (self.convert(part) for part in self.parts(node, "expressions")[0])
+        arguments: list[ex.Expr] = []
+        for searched, result in zip(parts[::2], parts[1::2], strict=False):
+            arguments += [_is_same(value, searched, span), result]
+        default = parts[-1] if len(parts) % 2 else ex.Literal(None, span)
+        return ex.Call(CASE, (*arguments, default), span)
 
     def _pad(self, node: Any, span: Span) -> ex.Expr:
         parts = self.parts(node, "this", "expression", "fill_pattern", "is_left")
@@ -315,31 +342,21 @@ class SqlConverter:
         size = ex.Binary("+", ex.Call("length", (between,), span), ex.Literal(1, span), span)
         return ex.Call("substring", (ex.Call("concat", tuple(parts), span), size), span)
 
-    def _trunc(self, node: Any, span: Span) -> ex.Expr:
-        value = self.convert(self.parts(node, "this")[0])
-        is_below = ex.Binary("<", value, ex.Literal(0, span), span)
-        return ex.Call(CASE, (is_below, ex.Call("ceil", (value,), span), ex.Call("floor", (value,), span)), span)
-
     def _regexplike(self, node: Any, span: Span) -> ex.Expr:
         parts = self.parts(node, "this", "expression")
         return ex.Call("regexp_like", tuple(self.convert(part) for part in parts), span)
 
     def _extract(self, node: Any, span: Span) -> ex.Expr:
         part, moment = self.parts(node, "this", "expression")
-        name = str(part.this).lower()
-        if name not in FUNCTIONS:
-            raise self.refuse(node, f"EXTRACT of `{name[:40]}`")
-        return ex.Call(name, (self.convert(moment),), span)
+        return extract_part(self, node, str(part.this).lower(), moment, span)
 
     def _cast(self, node: Any, span: Span) -> ex.Expr:
         value, target = self.parts(node, "this", "to")
         name = target.this.name if hasattr(target.this, "name") else str(target.this)
         is_text = type(value).__name__ == "Literal" and bool(value.args.get("is_string"))
-        if name in _MOMENTS and is_text:
-            return ex.Timestamp(self._moment(str(value.this), node), span)
         if name in _MOMENTS:
-            # A time stays one; that it is none is found when types are known.
-            raise self.refuse(node, f"CAST to {name}", "TIMESTAMP '2026-01-31 10:00:00' is a constant")
+            moment = ex.Timestamp(moment_of(str(value.this), self.span(node)), span) if is_text else self.convert(value)
+            return moment if is_text and name != "DATE" else ex.Call(_MOMENTS[name], (moment,), span)
         if name == "DECIMAL":
             return self._to_decimal(value, target, node, span)
         sizes = target.args.get("expressions")
@@ -347,7 +364,7 @@ class SqlConverter:
             raise self.refuse(node, f"CAST to `{target.sql()[:40]}`")
         operand = self.convert(value)
         cast = ex.Call(f"cast {_CASTS[name]}", (operand,), span)
-        if _CASTS[name] == "text" and self.is_date(operand):
+        if _CASTS[name] == "text" and self.gives_date(operand):
             cast = ex.Call("substring", (cast, ex.Literal(1), ex.Literal(len("2026-01-31"))), span)
         if sizes:  # the standard cuts off what is longer
             return ex.Call("substring", (cast, ex.Literal(1), ex.Literal(int(str(sizes[0].this.this)))), span)
@@ -367,23 +384,23 @@ class SqlConverter:
     def _trycast(self, node: Any, span: Span) -> ex.Expr:
         return self._cast(node, span)
 
-    def _moment(self, text: str, node: Any) -> int:
-        text = text.strip()
-        zoned = text.removesuffix(" UTC").removesuffix("Z")
-        try:
-            return ns_of(datetime.fromisoformat(zoned + ("+00:00" if zoned != text else "")))
-        except ValueError:
-            hint = "write it as 2026-01-31 10:00:00"
-            raise error_at(f"`{text[:40]}` is not a time", self.span(node), hint, code="query_type") from None
-
     def _anonymous(self, node: Any, span: Span) -> ex.Expr:
         name, arguments = self.parts(node, "this", "expressions")
         called = str(name).lower()
         if called == "iff" and len(arguments or ()) == 3:
             return ex.Call(CASE, tuple(self.convert(argument) for argument in arguments), span)
+        if called in TIME_FUNCTIONS:
+            return TIME_FUNCTIONS[called](self, node, list(arguments or ()), span)
         if called not in FUNCTIONS:
             raise self.refuse(node, f"the function `{str(name)[:40]}`")
         return ex.Call(called, tuple(self.convert(argument) for argument in arguments or ()), span)
+
+
+def _is_same(left: ex.Expr, right: ex.Expr, span: Span) -> ex.Expr:
+    """Return whether two values are equal, or both null; never null."""
+    equal = ex.Call("coalesce", (ex.Binary("=", left, right, span), ex.Literal(False, span)), span)
+    nulls = ex.Binary("and", ex.IsNull(left, False, span), ex.IsNull(right, False, span), span)
+    return ex.Binary("or", equal, nulls, span)
 
 
 def refuse_other_parts(node: Any, names: tuple[str, ...], source: SqlExpression) -> None:
