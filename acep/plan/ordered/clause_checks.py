@@ -66,6 +66,7 @@ def check_labels(expr: ex.Expr, references: Sequence[RowReference], clause: Clau
     its label is in capitals."""
     labels = {clause.text[v.span.start : v.span.end]: v.name for v in variables_of(clause.pattern)}
     for part, _ in levels(expr, children):
+        compared: tuple[ex.Expr, ...]
         match part:
             case ex.Binary(op="=" | "!=", left=left, right=right):
                 compared = (left, right)

@@ -128,6 +128,7 @@ def _plan(clause: Clause, columns: ClauseColumns) -> OrderedPlan:
         PlannedKey(convert_key(key.expression, columns), key.is_descending, bool(key.nulls_first))
         for key in clause.order
     )  # fmt: skip
+    leaves.time_key = order[0].column if order else None
     sources = (*clause.partition, *(key.expression for key in clause.order))
     for column, source in zip((*partition, *(key.column for key in order)), sources, strict=True):
         with placed(source.span):

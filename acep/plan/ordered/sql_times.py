@@ -99,7 +99,7 @@ def add_months_of(converter: SqlConverter, node: Any, span: Span) -> ex.Expr | N
     left, right = node.args["this"], node.args["expression"]
     for moment, interval in ((left, right), (right, left))[: 2 if sign > 0 else 1]:
         unit = interval.args.get("unit") if type(interval).__name__ == "Interval" else None
-        if type(unit).__name__ not in ("Var", "Identifier"):
+        if unit is None or type(unit).__name__ not in ("Var", "Identifier"):
             continue
         months = _LONG_UNITS.get(str(unit.this).lower().removesuffix("s"))
         if months is None:
