@@ -140,8 +140,17 @@ class SqlConverter:
     def _days_added(self, sign: str, left: ex.Expr, right: ex.Expr, span: Span) -> ex.Expr:
         """Return an operation of two values; a whole number beside a date is a number of days."""
         if sign in "+-" and isinstance(right, ex.Literal) and type(right.value) is int and self.gives_date(left):
-            right = ex.Duration(Fraction(right.value * UNITS["day"]), right.span)
+            right = _days(right)
+        if sign in _COMPARISONS.values():
+            left, right = self.in_days(left, right), self.in_days(right, left)
         return ex.Binary(sign, left, right, span)
+
+    def in_days(self, value: ex.Expr, other: ex.Expr) -> ex.Expr:
+        """Return a value that is compared: a whole number beside a difference of dates is a number of days."""
+        is_number = isinstance(value, ex.Literal) and type(value.value) is int
+        if not is_number or not isinstance(other, ex.Binary) or other.op != "-":
+            return value
+        return _days(value) if self.gives_date(other.left) and self.gives_date(other.right) else value
 
     # Constants ----------------------------------------------------------------------------------------
 
@@ -205,7 +214,9 @@ class SqlConverter:
 
     def _between(self, node: Any, span: Span) -> ex.Expr:
         operand, low, high = self.parts(node, "this", "low", "high")
-        return ex.Between(self.convert(operand), self.convert(low), self.convert(high), False, span)
+        value = self.convert(operand)
+        bounds = [self.in_days(self.convert(bound), value) for bound in (low, high)]
+        return ex.Between(value, *bounds, False, span)
 
     def _in(self, node: Any, span: Span) -> ex.Expr:
         operand, values = self.parts(node, "this", "expressions")
@@ -253,6 +264,12 @@ class SqlConverter:
         if called not in FUNCTIONS:
             raise self.refuse(node, f"the function `{str(name)[:40]}`")
         return ex.Call(called, tuple(self.convert(argument) for argument in arguments or ()), span)
+
+
+def _days(number: ex.Expr) -> ex.Expr:
+    """Return a constant number of days as a duration."""
+    assert isinstance(number, ex.Literal)
+    return ex.Duration(Fraction(int(str(number.value)) * UNITS["day"]), number.span)
 
 
 def refuse_other_parts(node: Any, names: tuple[str, ...], source: SqlExpression) -> None:
