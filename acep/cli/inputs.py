@@ -25,6 +25,7 @@ __all__ = [
     "file_options",
     "load_events",
     "load_query",
+    "query_text",
     "reading_options",
     "say_bad_lines",
     "say_duplicates",
@@ -54,7 +55,7 @@ def load_query(args: argparse.Namespace) -> Query:
 
 
 def _query(args: argparse.Namespace) -> Query:
-    text = _query_text(args.query)
+    text = query_text(args.query)
     if args.query.endswith(TOML):
         return _automaton(text, args)
     errors, weights, surplus = _errors(args.errors), _weights(args.weights), _surplus(args.surplus)
@@ -93,7 +94,7 @@ _IN_TEXT = {
 }
 
 
-def _query_text(given: str) -> str:
+def query_text(given: str) -> str:
     """Return the text itself, or the contents of the file of that name."""
     if given.startswith(LETTERS):
         return given

@@ -215,8 +215,8 @@ class SqlConverter:
     def _between(self, node: Any, span: Span) -> ex.Expr:
         operand, low, high = self.parts(node, "this", "low", "high")
         value = self.convert(operand)
-        bounds = [self.in_days(self.convert(bound), value) for bound in (low, high)]
-        return ex.Between(value, *bounds, False, span)
+        lower, upper = (self.in_days(self.convert(bound), value) for bound in (low, high))
+        return ex.Between(value, lower, upper, False, span)
 
     def _in(self, node: Any, span: Span) -> ex.Expr:
         operand, values = self.parts(node, "this", "expressions")
