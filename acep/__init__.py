@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from acep.events.files.reading import read_events
     from acep.explain.closest_partial import Furthest
     from acep.explain.why import why
+    from acep.linting.clause_lint import lint_clause
     from acep.linting.lint import lint
     from acep.linting.report import DataFinding, Findings
     from acep.matches.answers import Bundle, Bundles, Count, Point, Points
@@ -79,6 +80,7 @@ __all__ = [
     "function",
     "learn",
     "lint",
+    "lint_clause",
     "match",
     "match_recognize",
     "parse",
@@ -96,6 +98,7 @@ _NAMES = {
     "acep.events.files.reading": "read_events",
     "acep.explain.closest_partial": "Furthest",
     "acep.explain.why": "why",
+    "acep.linting.clause_lint": "lint_clause",
     "acep.linting.lint": "lint",
     "acep.linting.report": "DataFinding Findings",
     "acep.matches.answers": "Bundle Bundles Count Point Points",

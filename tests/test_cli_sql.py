@@ -71,3 +71,18 @@ def test_a_mistake_is_one_message(arguments: list[str], complaint: str, capsys: 
     assert output.out == ""
     assert output.err.startswith("acep: ")
     assert complaint in output.err
+
+
+def test_lint_of_a_statement(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "SELECT * FROM ticks MATCH_RECOGNIZE (ORDER BY day MEASURES day AS d PATTERN (A+) DEFINE A AS price = NULL)"
+    Path("odd.sql").write_text(text)
+    assert main(["lint", "odd.sql", "--strict", "--json", "found.json"]) == 1
+    assert "a comparison with NULL is never true [null_compared] (line 1, column 94)" in capsys.readouterr().out
+    assert [finding["code"] for finding in json.loads(Path("found.json").read_text())] == [
+        "null_compared",
+        "partition_missing",
+    ]
+    assert main(["lint", "statement.sql", "ticks=ticks.csv"]) == 0
+    assert capsys.readouterr().out.endswith("4 events: 1 finding\n")
+    assert main(["lint", "PATTERN SEQ(a x)"]) != 0
+    assert "needs the events" in capsys.readouterr().err

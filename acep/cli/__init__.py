@@ -130,7 +130,9 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--svg", metavar="FILE", help="draw the automaton")
 
     text = "say what looks wrong with a query and its events together"
-    lint = _subcommand(commands, "lint", text, events=True)
+    lint = _subcommand(commands, "lint", text)
+    events_help = f"{EVENTS_HELP}; of a statement of SQL its tables, NAME=FILE, if there are any"
+    lint.add_argument("events", metavar="EVENTS", nargs="*", help=events_help)
     group = lint.add_argument_group("the findings")
     group.add_argument("--strict", action="store_true", help="exit with status 1 if there are any")
     group.add_argument("--json", metavar="FILE", help="write them here too")

@@ -16,7 +16,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "acep explain query.acep --events events.csv",
         "acep explain 're:a(b|c)d' --within 5 --svg automaton.svg",
     ),
-    "lint": ("acep lint query.acep events.csv --strict",),
+    "lint": ("acep lint query.acep events.csv --strict", "acep lint statement.sql ticks=events.csv"),
     "why": (
         "acep why query.acep events.csv --key ann",
         "acep why query.acep events.csv --rows 0,2",

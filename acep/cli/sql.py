@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def run(args: argparse.Namespace) -> None:
     """Read the tables, run the statement, and write its rows."""
     text = _statement(args.statement)
-    paths = _paths(args.tables)
+    paths = paths_by_name(args.tables)
     from acep.events.files.reading import read_events
     from acep.matches.flat import Layout
     from acep.output.formulas import check_quoting
@@ -58,7 +58,7 @@ def _statement(text: str) -> str:
         raise DataError(f"`{text}` cannot be read: {reason}", code="file_read") from None
 
 
-def _paths(tables: list[str]) -> dict[str, str]:
+def paths_by_name(tables: list[str]) -> dict[str, str]:
     """Return the paths of tables by name."""
     paths: dict[str, str] = {}
     for table in tables:

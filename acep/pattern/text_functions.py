@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from acep.pattern.time_templates import write_time
+
 __all__ = ["TEXT_CALLS", "TO_DECIMAL", "TextCall"]
 
 MOST_TEXT = 1 << 20
@@ -42,6 +44,14 @@ def _padded(text: str, size: int, fill: str, is_left: bool) -> str | None:
     return padding + text if is_left else text + padding
 
 
+def _trimmed(side: str) -> Callable[..., str]:
+    def trim(text: str, signs: str = " ") -> str:
+        left = text.lstrip(signs) if side != "right" else text
+        return left.rstrip(signs) if side != "left" else left
+
+    return trim
+
+
 def _repeat(text: str, times: int) -> str | None:
     return None if len(text) * times > MOST_TEXT else text * max(times, 0)
 
@@ -52,15 +62,16 @@ TEXT_CALLS: dict[str, TextCall] = {
     "sql ends_with": TextCall(("string", "string"), 2, "bool", str.endswith),
     "sql left": TextCall(("string", "int"), 2, "string", lambda text, size: text[:size] if size else ""),
     "sql lpad": TextCall(("string", "int", "string"), 2, "string", _pad_left),
-    "sql ltrim": TextCall(("string",), 1, "string", lambda text: text.lstrip(" ")),
+    "sql ltrim": TextCall(("string", "string"), 1, "string", _trimmed("left")),
     "sql repeat": TextCall(("string", "int"), 2, "string", _repeat),
     "sql replace": TextCall(("string", "string", "string"), 3, "string", str.replace),
     "sql reverse": TextCall(("string",), 1, "string", lambda text: text[::-1]),
     "sql right": TextCall(("string", "int"), 2, "string", lambda text, size: text[-size:] if size else ""),
     "sql rpad": TextCall(("string", "int", "string"), 2, "string", _pad_right),
-    "sql rtrim": TextCall(("string",), 1, "string", lambda text: text.rstrip(" ")),
+    "sql rtrim": TextCall(("string", "string"), 1, "string", _trimmed("right")),
     "sql starts_with": TextCall(("string", "string"), 2, "bool", str.startswith),
-    "sql trim": TextCall(("string",), 1, "string", lambda text: text.strip(" ")),
+    "sql time text": TextCall(("string", *("int",) * 7), 8, "string", write_time),
+    "sql trim": TextCall(("string", "string"), 1, "string", _trimmed("both")),
     "sql strpos": TextCall(("string", "string"), 2, "int", lambda text, part: text.find(part) + 1),
 }
 """The functions by their names in expressions."""

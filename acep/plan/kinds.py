@@ -454,14 +454,32 @@ def _to_decimal(expr: ex.Call, schema: Schema) -> Typed:
     return Typed(ex.Call(CASE, (fits, units, ex.Literal(None)), expr.span), DECIMAL, places)
 
 
+def _trunc(expr: ex.Call, x: Typed) -> ex.Expr:
+    """Return TRUNC of one argument in other calls: a time is cut off to its day, a number towards zero."""
+    (value,) = expr.args
+    if x.kind == "timestamp":
+        return ex.Call("sql date_trunc", (value, ex.Literal("day")), expr.span)
+    is_below = ex.Binary("<", value, ex.Literal(0), expr.span)
+    towards_zero = (ex.Call("ceil", (value,), expr.span), ex.Call("floor", (value,), expr.span))
+    return ex.Call(CASE, (is_below, *towards_zero), expr.span)
+
+
 def _sql_call(expr: ex.Call, schema: Schema) -> Typed:
     """Resolve a function that only SQL has."""
     from acep.pattern.text_functions import TEXT_CALLS, TO_DECIMAL
+    from acep.plan.time_calls import TIME_CALLS, expand_time_call
 
     if expr.name == TO_DECIMAL:
         return _to_decimal(expr, schema)
-    text_call = TEXT_CALLS[expr.name]
     resolved = [_resolve(arg, schema) for arg in expr.args]
+    if expr.name == "sql text":
+        is_integer = resolved[0].kind == "int"
+        return _cast(ex.Call("cast text", expr.args, expr.span), "text", resolved[0]) if is_integer else resolved[0]
+    if expr.name == "sql trunc":
+        return _resolve(_trunc(expr, resolved[0]), schema)
+    if expr.name in TIME_CALLS:
+        return expand_time_call(expr, resolved)
+    text_call = TEXT_CALLS[expr.name]
     for arg, kind in zip(resolved, text_call.arguments, strict=False):
         _need(arg, (kind,), expr.name.removeprefix("sql "))
     return Typed(replace(expr, args=tuple(arg.expr for arg in resolved)), text_call.result)

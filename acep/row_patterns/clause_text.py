@@ -19,17 +19,18 @@ __all__ = ["StreamClause", "read_clause"]
 @dataclass(frozen=True)
 class StreamClause:
     """A ``clause`` that begins at ``start`` of a ``text``. ``columns``: those that a SELECT takes of its result, as
-    (column or ``*``, name, place); ``None``: all."""
+    (column or ``*``, name, place); ``None``: all. ``called``: what the input is called in the clause."""
 
     text: str
     clause: str
     start: int
     columns: tuple[tuple[str, str, Span], ...] | None
+    called: str = ""
 
     def make_plan(self, schema: pa.Schema) -> OrderedPlan:
         """Return the plan for the columns of a table. Raises :class:`QueryError` with a place in the text."""
         try:
-            return plan_clause(schema, self.clause)
+            return plan_clause(schema, self.clause, self.called)
         except QueryError as error:
             raise self.place_error(error) from None
 
@@ -70,7 +71,8 @@ def read_clause(text: str) -> StreamClause:
                 hint = "SELECT * FROM events MATCH_RECOGNIZE (...), or the clause alone"
                 raise error_at("on a stream a SELECT takes columns of one clause, and nothing else", tokens[0].span,
                                hint, code="query_invalid")  # fmt: skip
-            return StreamClause(text, statement.clauses[0].clause, statement.clauses[0].start, statement.columns)
+            (clause,) = statement.clauses
+            return StreamClause(text, clause.clause, clause.start, statement.columns, clause.called)
         if not (tokens[0].is_word("MATCH_RECOGNIZE") and tokens[1].is_sign("(")):
             return StreamClause(text, text, 0, None)
         last = closing_place(tokens, 1)

@@ -15,9 +15,15 @@ from acep.plan.ordered.row_references import LABEL, MatchNumber, Navigation, Row
 from acep.row_patterns.match_rows import plan_clause, row_columns
 from acep.row_patterns.row_values import Evaluator
 
-__all__ = ["bound_of_work", "explain_clause", "explain_plan"]
+__all__ = ["bound_of_work", "engine_of", "explain_clause", "explain_plan", "work_of"]
 
 MOST_STATES = 40
+_BOUNDS = {
+    "rows": "rows x states, and the rows that are given; the search never turns back",
+    "head": "for each start at most rows x states, as conditions read rows that are bound once at its beginning",
+    "past": "rows x states x what conditions have read before; a place from which the search failed is not tried again"
+    " with the same past",
+}
 
 
 def explain_clause(rows: Any, clause: str) -> str:
@@ -65,22 +71,23 @@ def explain_plan(plan: OrderedPlan, schema: pa.Schema) -> str:
         where = "of each row at once" if condition.is_local else "in the search"
         read = ", ".join(_reference_text(plan.references[number], spelled) for number in condition.references)
         lines.append(f"  {spelled[condition.variable]}, {where}: {read or 'a constant'}")
-    lines.append(f"engine: {_engine(plan, schema)}")
+    lines.append(f"engine: {engine_of(plan, schema)}")
     lines.append(f"work: {bound_of_work(plan)}")
     return "\n".join(lines)
 
 
 def bound_of_work(plan: OrderedPlan) -> str:
     """Return the bound of work that holds for a plan."""
+    return _BOUNDS[work_of(plan)]
+
+
+def work_of(plan: OrderedPlan) -> str:
+    """Return what conditions of the search read: nothing but rows and neighbours (``rows``), the first rows of the
+    match too (``head``), or what was bound on the way (``past``)."""
     searched = [condition for condition in plan.conditions if not condition.is_local]
     if not searched:
-        return "rows x states, and the rows that are given; the search never turns back"
-    if all(_reads_head(condition, plan) for condition in searched):
-        return "for each start at most rows x states, as conditions read rows that are bound once at its beginning"
-    return (
-        "rows x states x what conditions have read before; a place from which the search failed is not tried again with"
-        " the same past"
-    )
+        return "rows"
+    return "head" if all(_reads_head(condition, plan) for condition in searched) else "past"
 
 
 def _reads_head(condition: Condition, plan: OrderedPlan) -> bool:
@@ -132,7 +139,8 @@ def _reference_text(reference: RowReference, spelled: dict[str, str]) -> str:
     return value
 
 
-def _engine(plan: OrderedPlan, schema: pa.Schema) -> str:
+def engine_of(plan: OrderedPlan, schema: pa.Schema) -> str:
+    """Return the engine that searches, and why it is not the native core."""
     evaluator = Evaluator(attribute_tick(plan.schema))
     if evaluator.codes is None:
         return "reference, slowly: there is no native core"

@@ -44,7 +44,7 @@ __all__ = [
     "select_columns",
 ]
 
-_TIME = " "  # a column of times that no table has: durations are exact, whatever columns there are
+_TIME = " "  # a column of times that no table has: a tick is a microsecond or less, whatever columns there are
 
 
 def match_recognize(rows: Any, clause: str) -> Any:
@@ -96,13 +96,13 @@ def convert_to(form: str, table: pa.Table) -> Any:
     return table.to_pydict() if form == "dict" else table
 
 
-def plan_clause(schema: pa.Schema, clause: str) -> OrderedPlan:
-    """Return the plan of a clause for the columns of a table."""
+def plan_clause(schema: pa.Schema, clause: str, called: str = "") -> OrderedPlan:
+    """Return the plan of a clause for the columns of a table, and what the table is ``called`` in it."""
     if _TIME in schema.names:
         raise DataError("a column has a blank as its name", hint="rename it", code="data_column")
-    schema_with_time = schema_of(schema.append(pa.field(_TIME, pa.timestamp("s"))), ts=_TIME, type=None)
+    schema_with_time = schema_of(schema.append(pa.field(_TIME, pa.timestamp("us"))), ts=_TIME, type=None)
     dates = frozenset(field.name for field in schema if pa.types.is_date(field.type))
-    return make_plan(parse_clause(clause), tuple(schema.names), schema_with_time, dates)
+    return make_plan(parse_clause(clause), tuple(schema.names), schema_with_time, dates, called)
 
 
 def match_table(plan: OrderedPlan, table: pa.Table) -> pa.Table:

@@ -23,7 +23,7 @@ from acep.plan.decimals import Typed
 from acep.plan.ordered.clause_leaves import reference_name
 from acep.plan.ordered.ordered_plan import OrderedPlan, PlannedMeasure
 from acep.plan.ordered.row_columns import ROW
-from acep.plan.ordered.row_references import LABEL, NUMBER, MatchNumber, Navigation, RowAggregate
+from acep.plan.ordered.row_references import CHOOSING, LABEL, NUMBER, MatchNumber, Navigation, RowAggregate
 from acep.plan.schema import Kind
 from acep.row_patterns.match_batch import MatchBatch, MeasurePoints
 from acep.row_patterns.references import ReferenceValues
@@ -97,7 +97,8 @@ def result_table(
             arrays.append(table.column(name).take(pa.array(source)))
         else:
             typed = dict(plan.computed)[name]
-            arrays.append(arrow_values(values.columns[name].at(output.rows), typed, evaluator))
+            array = arrow_values(values.columns[name].at(output.rows), typed, evaluator)
+            arrays.append(as_dates(array) if name in plan.dates else array)
     if not arrays:
         return pa.table({NO_COLUMNS: pa.nulls(len(output.rows))})
     return pa.table(arrays, names=[*plan.output_names])
@@ -131,7 +132,7 @@ def _measure(
         columns = _Lazy(names, column)
         computed = evaluator.column(measure.typed, columns, len(points))
         array = arrow_values(computed, measure.typed, evaluator, is_zoned=_is_zoned(plan, measure.typed))
-        return array.cast(pa.date32()) if measure.is_date else array
+        return as_dates(array) if measure.is_date else array
     reference = plan.references[measure.reference]
     if isinstance(reference, Navigation) and reference.column in plan.names:
         rows = values.rows(reference, points)
@@ -143,10 +144,15 @@ def _measure(
     assert typed is not None
     value = Typed(ex.Attribute(ROW, None, reference_name(measure.reference)), typed.kind)
     array = arrow_values(column(measure.reference), typed, evaluator, is_zoned=_is_zoned(plan, value))
-    if isinstance(reference, RowAggregate) and reference.function in _CHOOSING and reference.column in plan.names:
+    if isinstance(reference, RowAggregate) and reference.function in CHOOSING and reference.column in plan.names:
         source_type = plain_type(table.schema.field(reference.column).type)
         return array if pa.types.is_null(source_type) else array.cast(source_type)
-    return array
+    return as_dates(array) if measure.is_date else array
+
+
+def as_dates(array: Any) -> Any:
+    """Return times, which are the beginnings of days, as dates."""
+    return array.cast(pa.date32()) if pa.types.is_timestamp(array.type) else array
 
 
 def _is_zoned(plan: OrderedPlan, typed: Typed) -> bool:
@@ -169,9 +175,6 @@ def _is_zoned(plan: OrderedPlan, typed: Typed) -> bool:
 
 NO_COLUMNS = " "
 """The name of the column of nulls in a result that has no columns, so that its rows can be counted."""
-
-_CHOOSING = ("min", "max", "any_value", "min_by", "max_by")
-"""The aggregates that give one of the values, unchanged."""
 
 _OF_MATCH = {LABEL: Typed(ex.Literal(""), "string"), NUMBER: Typed(ex.Literal(0), "int")}
 
@@ -218,6 +221,7 @@ def _lists(
         inner: Any = table.column(reference.column).take(pa.array(order[values.batch.rows[flat]]))
     else:
         inner = arrow_values(values.member_values(reference.column, flat), computed[reference.column], evaluator)
+        inner = as_dates(inner) if reference.column in plan.dates else inner
     inner = inner.combine_chunks() if isinstance(inner, pa.ChunkedArray) else inner
     if reference.is_distinct:
         lists = [[*dict.fromkeys(v for v in inner[a:b].to_pylist() if v is not None)]

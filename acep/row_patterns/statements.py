@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from acep.row_patterns.explanation import explain_plan
 from acep.row_patterns.match_rows import convert_like, match_table, plan_clause, select_columns
 from acep.row_patterns.result_table import NO_COLUMNS
 
-__all__ = ["explain_statement", "sql"]
+__all__ = ["explain_statement", "planned_clauses", "sql"]
 
 
 def sql(statement: str, /, **tables: Any) -> Any:
@@ -56,19 +56,26 @@ def explain_statement(statement: str, /, **tables: Any) -> str:
     MATCH_RECOGNIZE over t
     """
     split = split_statement(statement)
-    database = _Database(tables)
     lines: list[str] = []
     try:
-        for clause in split.clauses:
-            source = _source(split, clause, database)
-            plan = _clause_plan(clause, source)
+        for clause, plan, source in planned_clauses(split, tables):
             name = clause.name or " ".join(clause.source.split())
             lines += [f"MATCH_RECOGNIZE over {name}", explain_plan(plan, source.schema)]
-            database.add(clause.result, match_table(plan, source.slice(0, 0)))
     except QueryError as error:
         error.located(statement)
         raise
     return "\n".join(lines)
+
+
+def planned_clauses(split: Statement, tables: Mapping[str, Any]) -> Iterator[tuple[ClauseInput, OrderedPlan, pa.Table]]:
+    """Yield each clause of a statement with its plan and the table that it reads; the results of clauses before have
+    their columns, and no rows."""
+    database = _Database(tables)
+    for clause in split.clauses:
+        source = _source(split, clause, database)
+        plan = _clause_plan(clause, source)
+        yield clause, plan, source
+        database.add(clause.result, match_table(plan, source.slice(0, 0)))
 
 
 @dataclass
@@ -126,12 +133,16 @@ def _run(split: Statement, tables: Mapping[str, Any]) -> pa.Table:
         database.add(clause.result, match_table(_clause_plan(clause, source), source))
     if split.columns is not None and database.converted[split.clauses[0].result].column_names != [NO_COLUMNS]:
         return select_columns(database.converted[split.clauses[0].result], split.columns)
-    return database.query(split.text)
+    result = database.query(split.text)
+    if NO_COLUMNS in result.column_names:
+        raise error_at("the result of this clause has no columns", split.clauses[0].place,
+                       "add MEASURES, as in MEASURES count(*) AS n", code="query_invalid")  # fmt: skip
+    return result
 
 
 def _clause_plan(clause: ClauseInput, source: pa.Table) -> OrderedPlan:
     try:
-        return plan_clause(source.schema, clause.clause)
+        return plan_clause(source.schema, clause.clause, clause.called)
     except QueryError as error:
         error.text = None  # that of the clause: the place is given in the statement
         if error.start is not None and error.end is not None:

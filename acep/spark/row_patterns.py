@@ -92,8 +92,8 @@ class SparkClause:
             raise QueryError("the result has no columns", hint=hint, code="query_invalid")
 
 
-def plan_for_spark(columns: StructType, clause: str, *, is_stream: bool = False) -> SparkClause:
-    """Plan a clause for the columns of a DataFrame.
+def plan_for_spark(columns: StructType, clause: str, called: str = "", *, is_stream: bool = False) -> SparkClause:
+    """Plan a clause for the columns of a DataFrame, and what it is ``called`` in the clause.
 
     Raises :class:`QueryError` for a clause that is wrong, and :class:`DataError` for columns that do not travel.
     """
@@ -103,7 +103,8 @@ def plan_for_spark(columns: StructType, clause: str, *, is_stream: bool = False)
         raise DataError("a column has a blank as its name", hint="rename it", code="data_column")
     timed = st.StructType([*columns.fields, st.StructField(_TIME, st.TimestampNTZType())])
     schema = input_schema(all_columns(timed), ts=_TIME, type=None)
-    plan = make_plan(parse_clause(clause), tuple(columns.names), schema)
+    dates = frozenset(field.name for field in columns.fields if isinstance(field.dataType, st.DateType))
+    plan = make_plan(parse_clause(clause), tuple(columns.names), schema, dates, called)
     _check_keys(plan)
     if is_stream:
         time_column(plan)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from acep.errors import QueryError
 from acep.pattern.expressions import Span, error_at
+from acep.pattern.sql.clause_ends import PART_WORDS, begins_part, ends_expression, is_alias
 from acep.pattern.sql.clause_tree import (
     Clause,
     Definition,
@@ -24,32 +24,16 @@ from acep.pattern.sql.clause_tree import (
 )
 from acep.pattern.sql.expression_parser import parse_expression
 from acep.pattern.sql.pattern_parser import parse_pattern
-from acep.pattern.sql.scanner import SqlToken, exact_number, scan
-from acep.pattern.times import UNITS
+from acep.pattern.sql.scanner import SqlToken, scan
+from acep.pattern.sql.window_parser import parse_window
 
 __all__ = ["MOST_TEXT", "parse_clause"]
 
 MOST_TEXT = 200_000
 """The most characters of a clause."""
 
-# The words that begin the parts of a clause, each with the word or sign that must follow.
-_PARTS: dict[str, tuple[str, ...]] = {
-    "PARTITION": ("BY",),
-    "ORDER": ("BY",),
-    "MEASURES": (),
-    "ONE": ("ROW",),
-    "ALL": ("ROWS",),
-    "AFTER": ("MATCH",),
-    "PATTERN": ("(",),
-    "INITIAL": ("PATTERN",),
-    "SEEK": ("PATTERN",),
-    "WITHIN": (),
-    "SUBSET": (),
-    "DEFINE": (),
-}
+_SAME_PART = {"ALL": "ONE", "DEFINES": "DEFINE", "SEEK": "PATTERN", "INITIAL": "PATTERN"}
 _ORDER = "PARTITION BY, ORDER BY, MEASURES, ONE ROW or ALL ROWS PER MATCH, AFTER MATCH, PATTERN, WITHIN, SUBSET, DEFINE"
-_UNITS = {"MILLISECOND": "ms", "SECOND": "s", "MINUTE": "min", "HOUR": "h", "DAY": "d", "MICROSECOND": "us"}
-
 T = TypeVar("T")
 
 
@@ -125,20 +109,51 @@ class _ClauseParser:
         opening = self.place if self.sign("(") else None
         if named and opening is None:
             raise self.unexpected("`(` is needed here")
-        partition = self.parse_list(self.expression) if self.word("PARTITION", "BY") else ()
-        order = self.parse_list(self.order_key) if self.word("ORDER", "BY") else ()
-        measures = self.parse_list(self.measure) if self.word("MEASURES") else ()
-        rows = self.rows()
-        skip = self.skip()
-        pattern = self.pattern()
-        window = self.window()
-        subsets = self.parse_list(self.subset) if self.word("SUBSET") else ()
-        definitions = self.parse_list(self.definition) if self.word("DEFINE") else ()
+        parts = self.parts()
+        if "PATTERN" not in parts:
+            raise self.unexpected("PATTERN is needed here", f"the parts of a clause are {_ORDER}")
         if opening is not None:
             self.need(")")
         if self.token.kind != "end":
-            raise self.unexpected("the clause should end here", f"its parts stand in this order: {_ORDER}")
-        return Clause(self.text, partition, order, measures, rows, skip, pattern, window, subsets, definitions)
+            raise self.unexpected("the clause should end here", f"its parts are {_ORDER}")
+        return Clause(
+            self.text,
+            parts.get("PARTITION", ()),
+            parts.get("ORDER", ()),
+            parts.get("MEASURES", ()),
+            parts.get("ONE", RowsMode.ONE_ROW),
+            parts.get("AFTER", Skip(SkipMode.PAST_LAST)),
+            parts["PATTERN"],
+            parts.get("WITHIN"),
+            parts.get("SUBSET", ()),
+            parts.get("DEFINE", ()),
+        )
+
+    def parts(self) -> dict[str, Any]:
+        """Parse the parts, in any order, each at most once."""
+        readers: dict[str, Callable[[], Any]] = {
+            "PARTITION": lambda: self.list_behind(("PARTITION", "BY"), self.expression),
+            "ORDER": lambda: self.list_behind(("ORDER", "BY"), self.order_key),
+            "MEASURES": lambda: self.list_behind(("MEASURES",), self.measure),
+            "ONE": self.rows,
+            "AFTER": self.skip,
+            "PATTERN": self.pattern,
+            "WITHIN": self.window,
+            "SUBSET": lambda: self.list_behind(("SUBSET",), self.subset),
+            "DEFINE": lambda: self.list_behind((self.token.value.upper(),), self.definition),
+        }
+        parts: dict[str, Any] = {}
+        while self.token.kind == "word" and self.token.value.upper() in PART_WORDS:
+            word = self.token.value.upper()
+            part = _SAME_PART.get(word, word)
+            if part in parts:
+                raise error_at(f"{word} stands twice in the clause", self.token.span, code="query_syntax")
+            parts[part] = readers[part]()
+        return parts
+
+    def list_behind(self, words: tuple[str, ...], parse_item: Callable[[], T]) -> tuple[T, ...]:
+        self.need(*words)
+        return self.parse_list(parse_item)
 
     def parse_list(self, parse_item: Callable[[], T]) -> tuple[T, ...]:
         items = [parse_item()]
@@ -153,9 +168,7 @@ class _ClauseParser:
                 raise error_at(f"{self.token.value.upper()} is for ALL ROWS PER MATCH", self.token.span, None,
                                code="query_syntax")  # fmt: skip
             return RowsMode.ONE_ROW
-        if not self.word("ALL"):
-            return RowsMode.ONE_ROW
-        self.need("ROWS", "PER", "MATCH")
+        self.need("ALL", "ROWS", "PER", "MATCH")
         if self.word("WITH"):
             self.need("UNMATCHED", "ROWS")
             return RowsMode.UNMATCHED
@@ -167,9 +180,7 @@ class _ClauseParser:
         return RowsMode.SHOW
 
     def skip(self) -> Skip:
-        if not self.word("AFTER"):
-            return Skip(SkipMode.PAST_LAST)
-        self.need("MATCH", "SKIP")
+        self.need("AFTER", "MATCH", "SKIP")
         if self.word("PAST", "LAST", "ROW"):
             return Skip(SkipMode.PAST_LAST)
         if not self.word("TO"):
@@ -182,7 +193,7 @@ class _ClauseParser:
         following = self.tokens[self.place + 1] if self.token.kind != "end" else self.token
         is_prefix = self.token.is_word("FIRST", "LAST") and following.kind in ("word", "name")
         # A variable may be called first or last; then the next part of the clause follows it.
-        if is_prefix and not self.begins_part(self.place + 1):
+        if is_prefix and not begins_part(self.tokens, self.place + 1):
             mode = SkipMode.TO_FIRST if self.token.is_word("FIRST") else SkipMode.TO_LAST
             self.place += 1
         token = self.name("a variable")
@@ -194,7 +205,7 @@ class _ClauseParser:
                 f"{self.token.value.upper()} is for row patterns in windows", self.token.span, "leave it out",
                 code="query_syntax",
             )  # fmt: skip
-        self.need("PATTERN", hint=f"the parts of a clause stand in this order: {_ORDER}")
+        self.need("PATTERN")
         if not self.token.is_sign("("):
             raise self.unexpected("`(` is needed behind PATTERN")
         if self.tokens[self.place + 1].is_sign(")"):
@@ -203,22 +214,9 @@ class _ClauseParser:
         pattern, self.place = parse_pattern(self.tokens, self.place)
         return pattern
 
-    def window(self) -> MatchSpan | None:
-        start = self.token.start
-        if not self.word("WITHIN"):
-            return None
-        is_interval = self.word("INTERVAL")
-        token = self.token
-        if token.kind not in ("string", "number"):
-            raise self.unexpected("a constant is needed behind WITHIN", "as in WITHIN INTERVAL '10' MINUTE")
-        self.place += 1
-        amount, unit = _interval(token, is_interval)
-        if is_interval and unit is None:
-            unit = self.name("a unit of time").value
-        factor = Fraction(1)
-        if unit is not None:
-            factor = _unit_ns(unit, Span(token.start, self.tokens[self.place - 1].end))
-        return MatchSpan(amount * factor, is_interval, Span(start, self.tokens[self.place - 1].end))
+    def window(self) -> MatchSpan:
+        window, self.place = parse_window(self.tokens, self.place)
+        return window
 
     def subset(self) -> Subset:
         token = self.name("the name of a union variable")
@@ -229,7 +227,8 @@ class _ClauseParser:
 
     def definition(self) -> Definition:
         token = self.name("a variable")
-        self.need("AS")
+        hint = f"write DEFINE {token.value} AS ..." if token.value.upper() != "AUTO" else "write DEFINE A AS A, B AS B"
+        self.need("AS", hint=hint)
         return Definition(token.value, self.expression(), token.span)
 
     def measure(self) -> Measure:
@@ -238,7 +237,8 @@ class _ClauseParser:
         inner = tree.this if type(tree).__name__ == "Column" else tree
         if type(inner).__name__ == "Star":
             raise error_at("`*` is only for count", expression.span, code="query_syntax")
-        self.need("AS", hint="each measure has a name, as in LAST(A.price) AS price")
+        if not self.word("AS") and not is_alias(self.tokens, self.place):
+            raise self.unexpected("AS is needed here", "each measure has a name, as in LAST(A.price) AS price")
         token = self.name("a name")
         return Measure(expression, token.value, token.span)
 
@@ -262,7 +262,12 @@ class _ClauseParser:
         depth = cases = 0
         while self.token.kind != "end":
             token = self.token
-            if depth == 0 and cases == 0 and self.place > first and self.ends_expression(named, ordered):
+            if (
+                depth == 0
+                and cases == 0
+                and self.place > first
+                and ends_expression(self.tokens, self.place, named, ordered)
+            ):
                 break
             if depth == 0 and token.is_sign(",", ")"):
                 break
@@ -273,53 +278,3 @@ class _ClauseParser:
         if self.place == first:
             raise self.unexpected("an expression is needed here")
         return parse_expression(self.text, Span(self.tokens[first].start, self.tokens[self.place - 1].end))
-
-    def ends_expression(self, named: bool, ordered: bool) -> bool:
-        token, before = self.token, self.tokens[self.place - 1]
-        is_star = before.is_sign("*") and (self.place < 2 or not _ends_operand(self.tokens[self.place - 2]))
-        if not is_star and before.is_sign(".", "+", "-", "*", "/", "=", "<", ">", "<=", ">=", "<>", "!=", "||"):
-            return False
-        if named and token.is_word("AS"):
-            return True
-        if ordered and token.is_word("ASC", "DESC", "NULLS"):
-            return True
-        return self.begins_part(self.place)
-
-    def begins_part(self, place: int) -> bool:
-        """Return whether a part of the clause begins here."""
-        token = self.tokens[place]
-        if token.kind != "word" or (following := _PARTS.get(token.value.upper())) is None:
-            return False
-        after = self.tokens[place + 1]
-        return not following or after.is_word(*following) or after.is_sign(*following)
-
-
-def _ends_operand(token: SqlToken) -> bool:
-    """Return whether an operand may end with a token, so that a star behind it multiplies."""
-    is_operand = token.kind == "word" and not token.is_word("MEASURES")
-    return is_operand or token.kind in ("name", "string", "number") or token.is_sign(")", "]")
-
-
-def _interval(token: SqlToken, is_interval: bool) -> tuple[Fraction, str | None]:
-    """Return the number of a constant, and the unit where the text of an interval has it, as in '10 minutes'."""
-    text = token.value[1:-1].strip() if token.kind == "string" else token.value
-    if token.kind == "string" and not is_interval:
-        raise error_at("a number or an INTERVAL is needed behind WITHIN", token.span, code="query_syntax")
-    number, _, unit = text.partition(" ")
-    try:
-        amount = exact_number(number)
-    except ValueError:
-        raise error_at(
-            f"`{text[:40]}` is not a number of a unit", token.span, "as in INTERVAL '10' MINUTE", code="query_syntax"
-        ) from None
-    if amount < 0:
-        raise error_at("WITHIN takes no negative length", token.span, code="query_invalid")
-    return amount, unit.strip() or None
-
-
-def _unit_ns(unit: str, span: Span) -> Fraction:
-    known_unit = _UNITS.get(unit.upper().removesuffix("S"), unit.lower())
-    if known_unit not in UNITS:
-        names = ", ".join(sorted(_UNITS))
-        raise error_at(f"`{unit[:40]}` is not a unit of fixed length", span, f"one of {names}", code="query_syntax")
-    return Fraction(UNITS[known_unit])

@@ -73,7 +73,8 @@ class SqlExpression:
 
 @dataclass(frozen=True)
 class RowVariable:
-    """A primary pattern variable, which one row is mapped to. ``name`` is spelled as in the text."""
+    """A primary pattern variable, which one row is mapped to. ``name`` is in capitals, as the standard has it, unless
+    it stands in quotation marks."""
 
     name: str
     span: Span
@@ -242,10 +243,10 @@ def first_exclusion(pattern: RowPattern) -> Exclusion | None:
 
 
 def variables_of(pattern: RowPattern) -> tuple[RowVariable, ...]:
-    """Return the variables of a pattern in the order in which they are first named, each once whatever its case.
+    """Return the variables of a pattern in the order in which they are first named, each once.
 
     >>> a, b = RowVariable("A", Span(0, 1)), RowVariable("b", Span(2, 3))
-    >>> [v.name for v in variables_of(Concatenation((a, b, RowVariable("a", Span(4, 5)))))]
+    >>> [v.name for v in variables_of(Concatenation((a, b, RowVariable("A", Span(4, 5)))))]
     ['A', 'b']
     """
     variables: dict[str, RowVariable] = {}
@@ -254,7 +255,7 @@ def variables_of(pattern: RowPattern) -> tuple[RowVariable, ...]:
         item = pending.pop()
         match item:
             case RowVariable(name=name):
-                variables.setdefault(name.casefold(), item)
+                variables.setdefault(name, item)
             case Concatenation(items=items) | Alternation(items=items) | Permutation(items=items):
                 pending.extend(reversed(items))
             case Quantified(item=inner) | Exclusion(item=inner):

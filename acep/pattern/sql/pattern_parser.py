@@ -99,7 +99,8 @@ def parse_pattern(tokens: Sequence[SqlToken], start: int) -> tuple[RowPattern, i
             groups.append(_Group("permute", token))
             place += 1
         elif token.kind in ("word", "name"):
-            place = _quantify(RowVariable(token.value, token.span), tokens, place, group)
+            name = token.value if token.kind == "name" else token.value.upper()
+            place = _quantify(RowVariable(name, token.span), tokens, place, group)
         elif token.is_sign("^", "$"):
             place = _quantify(Anchor(token.value == "^"), tokens, place, group)
         elif group.separate(token):

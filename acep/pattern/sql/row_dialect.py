@@ -15,7 +15,15 @@ from acep.pattern.sql.clause_tree import FINAL, RUNNING
 
 __all__ = ["RowPatternDialect"]
 
-_AS_WRITTEN = ("FIRST", "LAST", "PREV", "NEXT", "CLASSIFIER", "MATCH_NUMBER")
+_AS_WRITTEN = (
+    "FIRST", "LAST", "PREV", "NEXT", "LAG", "LEAD", "CLASSIFIER", "MATCH_NUMBER",
+    # Functions of times, whose units sqlglot would read in the places of one dialect.
+    "DATE_TRUNC", "TIMESTAMP_TRUNC", "TRUNC", "TRUNCATE", "DATE_ADD", "DATEADD", "TIMESTAMPADD", "TIMESTAMP_ADD",
+    "DATE_SUB", "DATE_DIFF", "DATEDIFF", "TIMESTAMPDIFF", "TIMESTAMP_DIFF", "ADD_MONTHS", "LAST_DAY", "DATE", "QUARTER",
+    "WEEK", "WEEK_OF_YEAR", "WEEKOFYEAR", "DAY_OF_YEAR", "DAYOFYEAR", "DAY_OF_WEEK", "DAYOFWEEK", "ISODOW",
+    "DAYOFWEEK_ISO", "DAY_OF_MONTH", "DAYOFMONTH", "TO_CHAR", "TO_DATE", "TO_TIMESTAMP", "DATE_FORMAT",
+    "DATE_PART", "NOW",
+)  # fmt: skip
 
 
 class RowPatternParser(parser.Parser):

@@ -20,7 +20,7 @@ _SET_WORDS = (*_BEFORE_TABLE, "ON", "WHERE", "SELECT", "AS", "LATERAL", "INNER",
 class ClauseInput:
     """A clause of a statement. ``result``: the name that stands for its result; ``source``: the text of its input, a
     name (``name``) or another table expression, at ``place`` of the statement; ``clause``: its own text, which begins
-    at ``start``."""
+    at ``start``; ``called``: what its input is called in the clause, an alias or a name."""
 
     result: str
     source: str
@@ -28,6 +28,7 @@ class ClauseInput:
     place: Span
     clause: str
     start: int
+    called: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,8 @@ def _split(text: str, quote: str) -> Statement:
         name = ".".join(path) if is_name else None
         place_of_source = Span(tokens[first].start + removed, tokens[last].end + removed)
         clause = text[start : tokens[closing].end]
-        clauses.append(ClauseInput(result, source, name, place_of_source, clause, start + removed))
+        called = _name_of_input(tokens, last, place)
+        clauses.append(ClauseInput(result, source, name, place_of_source, clause, start + removed, called))
         inserted = f"{quote}{result}{quote}"
         text = text[: tokens[first].start] + inserted + text[tokens[closing].end :]
         removed = len(original) - len(text)
@@ -123,6 +125,15 @@ def _input_tokens(tokens: list[SqlToken], place: int) -> tuple[int, int]:
     if not _is_name(token):
         raise error_at("MATCH_RECOGNIZE needs a table before it", tokens[place].span, code="query_syntax")
     return _path_start(tokens, last), last
+
+
+def _name_of_input(tokens: list[SqlToken], last: int, place: int) -> str:
+    """Return what an input that ends at ``last`` is called in the clause at ``place``; an empty text if nothing."""
+    before = tokens[place - 1]
+    if _is_name(before):  # an alias, or the last part of a name
+        return before.value
+    opening = _opening(tokens, last) if tokens[last].is_sign(")") else 0
+    return tokens[opening - 1].value if opening and _is_name(tokens[opening - 1]) else ""
 
 
 def _is_name(token: SqlToken) -> bool:

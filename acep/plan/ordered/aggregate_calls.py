@@ -44,7 +44,7 @@ class AggregateCall:
 
 def is_aggregate(node: Any) -> bool:
     """Return whether a node is a call of an aggregate, with FILTER or without."""
-    if type(node).__name__ == "Filter":
+    if type(node).__name__ in ("Filter", "WithinGroup"):
         return is_aggregate(node.this)
     return _function_of(node) is not None
 
@@ -63,6 +63,8 @@ def read_aggregate(node: Any, source: SqlExpression) -> AggregateCall:
         if call.function == "array_agg":
             raise error_at("FILTER of array_agg is not supported", span, code="query_syntax")
         return replace(call, condition=node.expression.this)
+    if type(node).__name__ == "WithinGroup":
+        return _within_group(node, source)
     function = _function_of(node)
     assert function is not None
     values = _arguments(node, function, source)
@@ -97,6 +99,17 @@ def read_aggregate(node: Any, source: SqlExpression) -> AggregateCall:
                        code="query_syntax")  # fmt: skip
     key = values[1] if len(values) > 1 else None
     return AggregateCall(function, value, key, None, is_distinct, None, texts, order)
+
+
+def _within_group(node: Any, source: SqlExpression) -> AggregateCall:
+    """Read a call with WITHIN GROUP (ORDER BY ...)."""
+    refuse_other_parts(node, ("this", "expression"), source)
+    call, order = read_aggregate(node.this, source), node.expression
+    if call.function not in _ORDERED or call.order or call.is_distinct or type(order).__name__ != "Order":
+        raise error_at(f"WITHIN GROUP of this {call.function} is not supported", place_of(node, source), None,
+                       code="query_syntax")  # fmt: skip
+    refuse_other_parts(order, ("expressions",), source)
+    return replace(call, order=tuple(order.expressions))
 
 
 def _arguments(node: Any, function: str, source: SqlExpression) -> list[Any]:

@@ -11,16 +11,26 @@ from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE
 from acep.pattern.expressions import Span, error_at
 from acep.pattern.sql.clause_tree import FINAL, RUNNING, SqlExpression
-from acep.pattern.walk import children, leaves_of, with_children
-from acep.plan.ordered.aggregate_calls import IN_CONDITIONS, is_aggregate, read_aggregate
+from acep.pattern.walk import children, with_children
+from acep.plan.ordered.aggregate_calls import is_aggregate
+from acep.plan.ordered.aggregate_references import RowArgument, joined_texts, resolve_aggregate
 from acep.plan.ordered.row_columns import ROW, ClauseColumns
-from acep.plan.ordered.row_references import LABEL, NUMBER, MatchNumber, Navigation, RowAggregate, RowReference
+from acep.plan.ordered.row_references import (
+    CHOOSING,
+    LABEL,
+    NUMBER,
+    MatchNumber,
+    Navigation,
+    RowAggregate,
+    RowReference,
+)
 from acep.plan.ordered.sql_expressions import SqlConverter, place_of, refuse_other_parts
 
 __all__ = ["ClauseLeaves", "convert_key", "reference_name"]
 
 _NAVIGATION = ("FIRST", "LAST", "PREV", "NEXT")
-_CALLS = (*_NAVIGATION, "CLASSIFIER", "MATCH_NUMBER")
+_CALLS = (*_NAVIGATION, "CLASSIFIER", "MATCH_NUMBER", "MATCH_SEQUENCE_NUMBER", "MATCH_ROWTIME")
+_SAME_CALLS = {"LAG": "PREV", "LEAD": "NEXT"}
 MOST_OFFSET = 2**31 - 1
 
 
@@ -40,8 +50,8 @@ def convert_key(source: SqlExpression, columns: ClauseColumns) -> str:
 
     def leaf(node: Any) -> ex.Expr | None:
         if type(node).__name__ == "Column":
-            name = ".".join(_column_parts(node, source))
-            return ex.Attribute(ROW, None, columns.column_name(name, place_of(node, source)))
+            path = columns.own_path(_column_parts(node, source))
+            return ex.Attribute(ROW, None, columns.key_name(path, place_of(node, source)))
         if _call_name(node) is not None or is_aggregate(node):
             raise error_at("a key is an expression over the columns of a row", source.span, code="query_invalid")
         return None
@@ -52,7 +62,7 @@ def convert_key(source: SqlExpression, columns: ClauseColumns) -> str:
 @dataclass
 class ClauseLeaves:
     """The references of a clause, each once, with the place of its first use. ``measures``: those before, by folded
-    names.
+    names. ``time_key``: the first key of ORDER BY.
 
     ``variables``: the primary variables by folded names, as they are spelled; ``unions``: the primary variables of each
     SUBSET, by folded name."""
@@ -63,6 +73,7 @@ class ClauseLeaves:
     references: list[RowReference] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
     measures: dict[str, ex.Expr] = field(default_factory=dict)
+    time_key: str | None = None
 
     def convert(self, source: SqlExpression, defined: str | None = None) -> ex.Expr:
         """Return an expression of MEASURES, or of DEFINE for the variable ``defined``: attributes named by
@@ -70,11 +81,15 @@ class ClauseLeaves:
         return SqlConverter(source, _Leaf(self, source, defined).find, self.is_date).convert()
 
     def is_date(self, expr: ex.Expr) -> bool:
-        """Return whether an expression is a reference to a column of dates, unchanged."""
+        """Return whether an expression is a reference to a date: to a column, or to one of its values that an aggregate
+        chooses."""
         if not isinstance(expr, ex.Attribute):
             return False
         reference = self.references[int(expr.name[1:])]
-        return isinstance(reference, Navigation) and self.columns.is_date(ex.Attribute(ROW, None, reference.column))
+        if isinstance(reference, MatchNumber) or reference.column is None:
+            return False
+        is_value = isinstance(reference, Navigation) or reference.function in CHOOSING
+        return is_value and reference.column in self.columns.dates
 
     def add(self, reference: RowReference, span: Span) -> ex.Expr:
         """Return the attribute of a reference, which is added."""
@@ -96,21 +111,6 @@ class ClauseLeaves:
         raise error_at(f"`{name}` is not a variable of the pattern", span, hint, code="query_name")
 
 
-@dataclass(frozen=True)
-class _Argument:
-    """The argument of a navigation or an aggregate: an expression over a row, the variables that its columns name
-    (``None``: the universal one), and whether it has columns at all."""
-
-    expr: ex.Expr
-    variables: frozenset[str] | None
-    has_columns: bool
-
-    @property
-    def reads_match(self) -> bool:
-        """Return whether it reads labels or the number of the match."""
-        return any(isinstance(leaf, ex.Attribute) and leaf.name in (LABEL, NUMBER) for leaf in leaves_of(self.expr))
-
-
 @dataclass
 class _Leaf:
     clause: ClauseLeaves
@@ -125,24 +125,47 @@ class _Leaf:
                 return measure
             column, variables = self.column(node)
             return self.navigation(Navigation(column, variables), span)
-        if kind in ("Window", "WithinGroup", "IgnoreNulls", "RespectNulls", "Order"):
-            words = {"Window": "OVER", "WithinGroup": "WITHIN GROUP", "Order": "ORDER BY"}
+        if kind in ("Window", "IgnoreNulls", "RespectNulls", "Order"):
+            words = {"Window": "OVER", "Order": "ORDER BY"}
             raise error_at(f"{words.get(kind, 'IGNORE NULLS')} is not supported in a row pattern", span, None,
                            code="query_syntax")  # fmt: skip
+        if (texts := joined_texts(self, node, span)) is not None:
+            return texts
         if is_aggregate(node):
-            return self.resolve_aggregate(node, False, span)
+            return resolve_aggregate(self, node, False, span)
         name = _call_name(node)
         if name is None:
             return None
         if name in (RUNNING, FINAL):
             return self.resolve_prefix(node, name == FINAL, span)
         if name == "MATCH_NUMBER":
-            if node.expressions:
-                raise error_at("MATCH_NUMBER takes no arguments", span, code="query_syntax")
+            self.need_no_arguments(node, name)
             return self.clause.add(MatchNumber(), span)
+        if name == "MATCH_SEQUENCE_NUMBER":
+            self.need_no_arguments(node, name)
+            return self.clause.add(RowAggregate("count", None, None), span)
+        if name == "MATCH_ROWTIME":
+            return self.resolve_rowtime(node, span)
         if name == "CLASSIFIER":
             return self.navigation(Navigation(LABEL, self.classifier_variables(node)), span)
         return self.resolve_navigation(node, name, False, span)
+
+    def need_no_arguments(self, node: Any, name: str) -> None:
+        if node.expressions:
+            raise error_at(f"{name} takes no arguments", place_of(node, self.source), code="query_syntax")
+
+    def resolve_rowtime(self, node: Any, span: Span) -> ex.Expr:
+        """Return MATCH_ROWTIME of Flink: the first key of ORDER BY in the last row of the match."""
+        if self.defined is not None:
+            raise error_at("MATCH_ROWTIME is not possible in DEFINE: the match is not complete there", span, None,
+                           code="query_invalid")  # fmt: skip
+        arguments = node.expressions
+        if len(arguments) > 1 or any(type(argument).__name__ != "Column" for argument in arguments):
+            raise error_at("MATCH_ROWTIME takes at most a column", span, code="query_syntax")
+        column = self.column(arguments[0])[0] if arguments else self.clause.time_key
+        if column is None:
+            raise error_at("MATCH_ROWTIME needs ORDER BY", span, code="query_invalid")
+        return self.clause.add(Navigation(column, None, is_final=True), span)
 
     def earlier_measure(self, node: Any) -> ex.Expr | None:
         """Return the expression of the measure before that a name means, if no column is called so."""
@@ -160,7 +183,7 @@ class _Leaf:
         (call,) = node.expressions
         name = _call_name(call)
         if is_aggregate(call):
-            return self.resolve_aggregate(call, is_final, span)
+            return resolve_aggregate(self, call, is_final, span)
         if name in ("FIRST", "LAST"):
             return self.resolve_navigation(call, name, is_final, span)
         word = "FINAL" if is_final else "RUNNING"
@@ -180,15 +203,18 @@ class _Leaf:
         if not names:
             return clause.columns.column_name(prefix, span), None
         if prefix.casefold() in clause.variables or prefix.casefold() in clause.unions:
-            return clause.columns.column_name(".".join(names), span), clause.variable_set(prefix, span)
-        path = ".".join((prefix, *names))
+            return clause.columns.value_name(names, span), clause.variable_set(prefix, span)
+        if len(own_path := clause.columns.own_path([prefix, *names])) == 1:
+            return clause.columns.column_name(own_path[0], span), None
+        path = ".".join(own_path)
+        prefix = own_path[0]
         if not any(path.casefold() == column.casefold() for column in clause.columns.names):
             if clause.columns.schema.kind(path) is None:
                 clause.variable_set(prefix, span)
             return path, None  # a field of a struct
         return clause.columns.column_name(path, span), None
 
-    def step(self, node: Any, name: str, is_final: bool) -> tuple[_Argument, Navigation]:
+    def step(self, node: Any, name: str, is_final: bool) -> tuple[RowArgument, Navigation]:
         """Resolve FIRST, LAST, PREV or NEXT: the argument, and the way to the row that it is computed of."""
         span = place_of(node, self.source)
         arguments = list(node.expressions)
@@ -241,9 +267,9 @@ class _Leaf:
         if not text.isdecimal():
             raise error_at(f"the offset of {name} is a whole number that is written there, from 0",
                            place_of(node, self.source), code="query_invalid")  # fmt: skip
-        if int(text) > MOST_OFFSET:
-            raise error_at(f"the offset of {name} is at most {MOST_OFFSET}", self.source.span, code="query_size")
-        return int(text)
+        if len(text) > 40 or int(text) >= 2**63:
+            raise error_at(f"the offset of {name} is at most {2**63 - 1}", self.source.span, code="query_size")
+        return min(int(text), MOST_OFFSET)  # no partition has more rows
 
     def classifier_variables(self, node: Any) -> frozenset[str] | None:
         """Return the variables of CLASSIFIER; ``None`` for all."""
@@ -256,7 +282,7 @@ class _Leaf:
         name = ".".join(_column_parts(arguments[0], self.source))
         return self.clause.variable_set(name, place_of(arguments[0], self.source))
 
-    def argument(self, node: Any, called: str) -> _Argument:
+    def argument(self, node: Any, called: str) -> RowArgument:
         """Resolve the argument of a navigation or an aggregate: an expression over one row, whose columns all belong to
         the same variables."""
         prefixes: list[frozenset[str] | None] = []
@@ -283,54 +309,7 @@ class _Leaf:
             raise error_at(f"all columns inside {called} belong to one variable", span, None, code="query_invalid")
         if not prefixes and called in _NAVIGATION:
             raise error_at(f"{called} needs a column or CLASSIFIER()", span, code="query_invalid")
-        return _Argument(expr, prefixes[0] if prefixes else None, bool(prefixes))
-
-    def resolve_aggregate(self, node: Any, is_final: bool, span: Span) -> ex.Expr:
-        """Return the expression of an aggregate; an average is a sum divided by a count."""
-        reference = self.aggregate(node, is_final)
-        if reference.function != "avg" or reference.is_distinct:
-            return self.clause.add(reference, span)
-        parts = [self.clause.add(replace(reference, function=function), span) for function in ("sum", "count")]
-        return ex.Binary("/", parts[0], parts[1], span)
-
-    def aggregate(self, node: Any, is_final: bool) -> RowAggregate:
-        """Resolve an aggregate."""
-        call, span = read_aggregate(node, self.source), place_of(node, self.source)
-        function = call.function
-        if self.defined is not None and function not in IN_CONDITIONS:
-            raise error_at(f"{function} is not supported in DEFINE", span, f"there are {', '.join(IN_CONDITIONS)}",
-                           code="query_syntax")  # fmt: skip
-        if call.rows is not None and call.condition is None:
-            rows = self.clause.variable_set(call.rows, span) if call.rows else None
-            return RowAggregate("count", None, rows, False, is_final)
-        keys = [key.this for key in call.order]
-        parts = [self.argument(part, function) for part in (call.value, call.key, *keys) if part is not None]
-        named = [part.variables for part in parts if part.has_columns]  # constants belong to any variable
-        if call.rows is not None:
-            parts = [_Argument(ex.Literal(1), None, False)]
-            named = [self.clause.variable_set(call.rows, span)] if call.rows else []
-        if call.condition is not None:
-            # All these aggregates leave out nulls.
-            condition = self.argument(call.condition, function)
-            named += [condition.variables] if condition.has_columns else []
-            value = ex.Call(CASE, (condition.expr, parts[0].expr, ex.Literal(None)), span)
-            parts[0] = _Argument(value, None, True)
-        if len(set(named)) > 1:
-            raise error_at(f"all columns inside {function} belong to one variable", span, code="query_invalid")
-        columns = [self.column_of_aggregate(part, function, span) for part in parts]
-        variables = named[0] if named else None
-        order = tuple((bool(key.args.get("desc")), bool(key.args.get("nulls_first"))) for key in call.order)
-        arguments = tuple(columns[1:])
-        return RowAggregate(function, columns[0], variables, call.is_distinct, is_final, arguments, call.texts, order)
-
-    def column_of_aggregate(self, argument: _Argument, function: str, span: Span) -> str:
-        """Return the column that an aggregate reads."""
-        if not argument.reads_match:
-            return self.clause.columns.add(argument.expr)
-        if self.defined is not None and not isinstance(argument.expr, ex.Attribute):
-            raise error_at(f"CLASSIFIER and MATCH_NUMBER stand alone inside {function} in DEFINE", span, None,
-                           code="query_syntax")  # fmt: skip
-        return self.clause.columns.add_mapped(argument.expr)
+        return RowArgument(expr, prefixes[0] if prefixes else None, bool(prefixes))
 
 
 def _call_name(node: Any) -> str | None:
@@ -338,7 +317,10 @@ def _call_name(node: Any) -> str | None:
     if type(node).__name__ != "Anonymous":
         return None
     name = str(node.this)
-    return name if name in (RUNNING, FINAL) else name.upper() if name.upper() in _CALLS else None
+    if name in (RUNNING, FINAL):
+        return name
+    called = _SAME_CALLS.get(name.upper(), name.upper())
+    return called if called in _CALLS else None
 
 
 def _column_parts(node: Any, source: SqlExpression) -> list[str]:

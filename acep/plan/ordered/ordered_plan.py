@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from acep.errors import QueryError, suggest
+from acep.errors import QueryError
 from acep.pattern import expressions as ex
 from acep.pattern.expressions import Span, error_at, placed
 from acep.pattern.sql.clause_tree import (
@@ -13,14 +13,14 @@ from acep.pattern.sql.clause_tree import (
     MatchSpan,
     Measure,
     RowsMode,
-    SqlExpression,
     first_exclusion,
-    variables_of,
 )
 from acep.pattern.walk import leaves_of
 from acep.plan.decimals import Typed
 from acep.plan.kinds import resolve
+from acep.plan.ordered.clause_checks import check_computed, check_labels, checked_window, named_variables
 from acep.plan.ordered.clause_leaves import ClauseLeaves, convert_key, reference_name
+from acep.plan.ordered.dates import gives_date
 from acep.plan.ordered.pattern_states import PatternStates, compile_pattern
 from acep.plan.ordered.reference_types import type_of_reference
 from acep.plan.ordered.row_columns import ClauseColumns
@@ -42,7 +42,7 @@ class PlannedKey:
 @dataclass(frozen=True)
 class PlannedMeasure:
     """A measure. ``reference``: the number of the reference whose value it is; else ``typed`` computes it.
-    ``is_date``: it is a constant date."""
+    ``is_date``: its values are dates."""
 
     name: str
     typed: Typed | None
@@ -65,8 +65,8 @@ class OrderedPlan:
     """The plan of a clause.
 
     ``names`` are the columns of the table, ``computed`` those that are computed of a row, ``mapped`` those of a mapped
-    row and its label. ``width``: the window in ticks, or in units of the first key of ORDER BY.
-    ``skip_to``: the variables of SKIP TO. ``spelled``: the variables by folded names, as CLASSIFIER gives them.
+    row and its label, ``dates`` those of dates. ``width``: the window in ticks, or in units of the first key of ORDER
+    BY. ``skip_to``: the variables of SKIP TO. ``spelled``: the variables by folded names, as CLASSIFIER gives them.
     """
 
     clause: Clause
@@ -84,6 +84,7 @@ class OrderedPlan:
     spelled: tuple[tuple[str, str], ...]
     skip_to: frozenset[str] | None
     width: MatchSpan | None
+    dates: frozenset[str]
 
     @property
     def rows(self) -> RowsMode:
@@ -102,14 +103,15 @@ class OrderedPlan:
 
 
 def make_plan(
-    clause: Clause, names: tuple[str, ...], schema: Schema, dates: frozenset[str] = frozenset()
+    clause: Clause, names: tuple[str, ...], schema: Schema, dates: frozenset[str] = frozenset(), called: str = ""
 ) -> OrderedPlan:
     """Make the plan of a clause over columns ``names`` of a schema whose times are instants; ``dates`` are days.
+    ``called``: what the table is called in the clause.
 
     Raises :class:`QueryError` with the place of the first part that does not fit.
     """
     try:
-        return _plan(clause, ClauseColumns(names, schema, dates))
+        return _plan(clause, ClauseColumns(names, schema, set(dates), called=called))
     except QueryError as error:
         error.located(clause.text)
         raise
@@ -119,13 +121,14 @@ def make_plan(
 
 def _plan(clause: Clause, columns: ClauseColumns) -> OrderedPlan:
     schema = columns.schema
-    variables, unions = _named_variables(clause)
+    variables, unions = named_variables(clause)
     leaves = ClauseLeaves(columns, variables, unions)
     partition = tuple(convert_key(key, columns) for key in clause.partition)
     order = tuple(
         PlannedKey(convert_key(key.expression, columns), key.is_descending, bool(key.nulls_first))
         for key in clause.order
     )  # fmt: skip
+    leaves.time_key = order[0].column if order else None
     sources = (*clause.partition, *(key.expression for key in clause.order))
     for column, source in zip((*partition, *(key.column for key in order)), sources, strict=True):
         with placed(source.span):
@@ -140,13 +143,15 @@ def _plan(clause: Clause, columns: ClauseColumns) -> OrderedPlan:
         _placed_type(reference, span, columns) for reference, span in zip(leaves.references, leaves.spans, strict=True)
     )
     for expr in (*(expr for _, expr in converted), *expressions):
-        _check_computed(expr, leaves.references, types)
+        check_computed(expr, leaves.references, types)
+        check_labels(expr, leaves.references, clause)
     slots = _slot_schema(types, schema)
     conditions = tuple(
         condition for variable, expr in converted for condition in _conditions(variable, expr, leaves.references, slots)
     )
     measures = tuple(
-        _measure(measure, expr, types, slots) for measure, expr in zip(clause.measures, expressions, strict=True)
+        _measure(measure, expr, types, slots, leaves)
+        for measure, expr in zip(clause.measures, expressions, strict=True)
     )
     skip_to = None
     excluded = first_exclusion(clause.pattern)
@@ -159,7 +164,7 @@ def _plan(clause: Clause, columns: ClauseColumns) -> OrderedPlan:
         clause, columns.names, schema, tuple(columns.computed.items()), tuple(columns.mapped.items()), partition, order,
         compile_pattern(clause.pattern),
         conditions, tuple(leaves.references), types, measures, tuple(variables.items()), skip_to,
-        _checked_window(clause, order, columns),
+        checked_window(clause, order[0].column if order else None, columns), frozenset(columns.dates),
     )  # fmt: skip
     _check_output(plan)
     return plan
@@ -168,45 +173,6 @@ def _plan(clause: Clause, columns: ClauseColumns) -> OrderedPlan:
 def _placed_type(reference: RowReference, span: Span, columns: ClauseColumns) -> Typed | None:
     with placed(span):
         return type_of_reference(reference, columns)
-
-
-def _named_variables(clause: Clause) -> tuple[dict[str, str], dict[str, frozenset[str]]]:
-    """Return the primary variables by folded names, and the union variables."""
-    variables = {v.name.casefold(): v.name for v in variables_of(clause.pattern)}
-    unions: dict[str, frozenset[str]] = {}
-    for subset in clause.subsets:
-        name = subset.name.casefold()
-        if name in variables or name in unions:
-            raise error_at(f"`{subset.name}` is the name of another variable", subset.span, code="query_name")
-        for member in subset.variables:
-            if member.casefold() not in variables:
-                hint = suggest(member, [*variables.values()])
-                raise error_at(f"`{member}` is not a variable of the pattern", subset.span, hint, code="query_name")
-        unions[name] = frozenset(member.casefold() for member in subset.variables)
-    defined: set[str] = set()
-    for definition in clause.definitions:
-        name = definition.variable.casefold()
-        if name not in variables:
-            hint = "a union variable has no condition" if name in unions else suggest(
-                definition.variable, [*variables.values()])  # fmt: skip
-            raise error_at(f"`{definition.variable}` is not a variable of the pattern", definition.span, hint,
-                           code="query_name")  # fmt: skip
-        if name in defined:
-            raise error_at(f"`{definition.variable}` is defined twice", definition.span, code="query_name")
-        defined.add(name)
-    return variables, unions
-
-
-def _check_computed(expr: ex.Expr, references: list[RowReference], types: tuple[Typed | None, ...]) -> None:
-    """Refuse to compute with values of types that are only given as they are."""
-    if isinstance(expr, ex.Attribute):
-        return
-    for leaf in leaves_of(expr):
-        if isinstance(leaf, ex.Attribute) and types[number := int(leaf.name[1:])] is None:
-            reference = references[number]
-            name = reference.column if isinstance(reference, Navigation) else getattr(reference, "function", "")
-            raise error_at(f"`{name}` holds values that are not computed with", leaf.span,
-                           "give it as a measure of its own", code="query_type")  # fmt: skip
 
 
 def _slot_schema(types: tuple[Typed | None, ...], schema: Schema) -> Schema:
@@ -259,30 +225,14 @@ def _is_local(reference: RowReference) -> bool:
     )
 
 
-def _is_constant_date(source: SqlExpression) -> bool:
-    tree = source.tree
-    return type(tree).__name__ == "Cast" and tree.to.this.name == "DATE"
-
-
-def _measure(measure: Measure, expr: ex.Expr, types: tuple[Typed | None, ...], slots: Schema) -> PlannedMeasure:
+def _measure(
+    measure: Measure, expr: ex.Expr, types: tuple[Typed | None, ...], slots: Schema, leaves: ClauseLeaves
+) -> PlannedMeasure:
+    is_date = gives_date(expr, leaves.is_date)
     if isinstance(expr, ex.Attribute):
         number = int(expr.name[1:])
-        return PlannedMeasure(measure.name, types[number], number)
-    return PlannedMeasure(measure.name, resolve(expr, slots), None, _is_constant_date(measure.expression))
-
-
-def _checked_window(clause: Clause, order: tuple[PlannedKey, ...], columns: ClauseColumns) -> MatchSpan | None:
-    window = clause.window
-    if window is None:
-        return None
-    if not order or order[0].is_descending:
-        raise error_at("WITHIN needs ORDER BY with a first key that ascends", window.span, code="query_invalid")
-    kind = columns.typed(order[0].column).kind
-    if window.is_interval != (kind == "timestamp") or kind not in ("timestamp", "int"):
-        hint = "a number for a column of integers, an INTERVAL for times"
-        raise error_at(f"WITHIN does not fit the first key of ORDER BY, which is {kind}", window.span, hint,
-                       code="query_type")  # fmt: skip
-    return window
+        return PlannedMeasure(measure.name, types[number], number, is_date)
+    return PlannedMeasure(measure.name, resolve(expr, slots), None, is_date)
 
 
 def _check_output(plan: OrderedPlan) -> None:

@@ -6,7 +6,7 @@ from acep.errors import QueryError
 from acep.pattern import expressions as ex
 from acep.plan.decimals import Typed
 from acep.plan.ordered.row_columns import ClauseColumns
-from acep.plan.ordered.row_references import LABEL, MatchNumber, Navigation, RowAggregate, RowReference
+from acep.plan.ordered.row_references import CHOOSING, LABEL, MatchNumber, Navigation, RowAggregate, RowReference
 
 __all__ = ["type_of_reference"]
 
@@ -17,7 +17,7 @@ def type_of_reference(reference: RowReference, columns: ClauseColumns) -> Typed 
     """Return the type of the value of a reference; ``None`` for one that is given as it is, but not computed with."""
     if isinstance(reference, MatchNumber):
         return Typed(ex.Literal(0), "int")
-    if isinstance(reference, Navigation) or reference.function in ("min", "max", "any_value", "max_by", "min_by"):
+    if isinstance(reference, Navigation) or reference.function in CHOOSING:
         if reference.column == LABEL:
             return Typed(ex.Literal(""), "string")
         return _column_type(reference, columns)

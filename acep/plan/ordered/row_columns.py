@@ -10,6 +10,7 @@ from acep.pattern.expressions import Span, error_at
 from acep.pattern.spelling import expression_text
 from acep.plan.decimals import Typed
 from acep.plan.kinds import resolve
+from acep.plan.ordered.dates import gives_date
 from acep.plan.ordered.row_references import LABEL, NUMBER
 from acep.plan.schema import Kind, Schema
 
@@ -24,13 +25,34 @@ class ClauseColumns:
     """The columns of a table: ``names`` as it has them, those of ``dates``, and ``computed`` ones by the text of their
     expression. Those of ``mapped`` read labels or the number of the match too, and are known of mapped rows alone.
 
-    Names are the same whatever their case, as they are in Spark and DuckDB."""
+    Names are the same whatever their case, as they are in Spark and DuckDB. ``called``: what the table is called, which
+    may stand before a column."""
 
     names: tuple[str, ...]
     schema: Schema
-    dates: frozenset[str] = frozenset()
+    dates: set[str] = field(default_factory=set)
     computed: dict[str, Typed] = field(default_factory=dict)
     mapped: dict[str, Typed] = field(default_factory=dict)
+    called: str = ""
+
+    def own_path(self, path: list[str]) -> list[str]:
+        """Return the names of a column reference without that of the table before them."""
+        is_table = len(path) > 1 and self.called and path[0].casefold() == self.called.casefold()
+        return path[1:] if is_table else path
+
+    def key_name(self, path: list[str], span: Span | None) -> str:
+        """Return the column that a key names, a computed one for a field of a struct."""
+        name = self.value_name(path, span)
+        if name in self.names:
+            return name
+        self.computed[f"({name})"] = resolve(ex.Attribute(ROW, None, name), self.schema)
+        return f"({name})"
+
+    def value_name(self, path: list[str], span: Span | None) -> str:
+        """Return the column, or the field of a struct, that names mean."""
+        name = ".".join(path)
+        is_field = len(path) > 1 and name not in self.names and self.schema.kind(name) is not None
+        return name if is_field else self.column_name(name, span)
 
     def column_name(self, name: str, span: Span | None) -> str:
         """Return the column that a name means.
@@ -58,6 +80,8 @@ class ClauseColumns:
         name = text if text and text not in self.names else f"({expression_text(expr)})"
         if name not in self.computed:
             self.computed[name] = resolve(expr, self.schema)
+            if gives_date(expr, self.is_date):
+                self.dates.add(name)
         return name
 
     def add_mapped(self, expr: ex.Expr) -> str:

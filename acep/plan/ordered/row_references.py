@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = ["LABEL", "NUMBER", "MatchNumber", "Navigation", "RowAggregate", "RowReference"]
+__all__ = ["CHOOSING", "LABEL", "NUMBER", "MatchNumber", "Navigation", "RowAggregate", "RowReference"]
 
 LABEL = "classifier()"
 """The name of the column of labels: that of CLASSIFIER."""
 
 NUMBER = "match_number()"
 """The name of the column of the numbers of matches."""
+
+CHOOSING = ("min", "max", "any_value", "min_by", "max_by")
+"""The aggregates that give one of the values, unchanged."""
 
 
 @dataclass(frozen=True)
