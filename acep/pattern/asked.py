@@ -22,7 +22,9 @@ LETTERS = "re:"
 _FILE = re.compile(r"\S{1,200}\.(csv|tsv|json|jsonl|ndjson|parquet|arrow|gz|zst|acep|sase)", re.IGNORECASE)
 _BEGINS = re.compile(r"\s*(pattern\b|from\s*\(|re:)", re.IGNORECASE)
 _CLAUSE = re.compile(
-    r"(\s+|--[^\n]*\n|/\*.*?\*/)*+(partition|order|measures|match_recognize|select|with)\b", re.IGNORECASE | re.DOTALL
+    r"(\s+|--[^\n]*\n|/\*.*?\*/)*+"
+    r"(partition|order|measures|match_recognize|select|with|define|subset|after|one|all|within)\b",
+    re.IGNORECASE | re.DOTALL,
 )
 
 
