@@ -144,7 +144,13 @@ def result_tables(
     names = [variable for variable, _ in plan.states.labels]
     for batch, unmatched in _with_unmatched(plan, batches, covered):
         values = ReferenceValues(
-            batch, ordered.columns, names, [spelled[name] for name in names], dict(plan.mapped), evaluator
+            batch,
+            ordered.columns,
+            names,
+            [spelled[name] for name in names],
+            dict(plan.mapped),
+            evaluator,
+            plan.states.missing_rows,
         )
         output = output_rows(plan, batch, unmatched)
         yield result_table(plan, table, ordered.rows.order, values, output, evaluator)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = ["CHOOSING", "LABEL", "NUMBER", "MatchNumber", "Navigation", "RowAggregate", "RowReference"]
+__all__ = ["CHOOSING", "LABEL", "NUMBER", "MatchNumber", "MissingRows", "Navigation", "RowAggregate", "RowReference"]
 
 LABEL = "classifier()"
 """The name of the column of labels: that of CLASSIFIER."""
@@ -56,4 +56,11 @@ class MatchNumber:
     """The number of the match in its partition, from 1."""
 
 
-RowReference: TypeAlias = Navigation | RowAggregate | MatchNumber
+@dataclass(frozen=True)
+class MissingRows:
+    """How many rows of the pattern are missing in the match."""
+
+    column: None = None
+
+
+RowReference: TypeAlias = Navigation | RowAggregate | MatchNumber | MissingRows
