@@ -28,7 +28,8 @@ def rows_of(letters: str) -> pa.Table:
 
 def clause_of(pattern: str, errors: int | None, define: str = DEFINE, skip: str = "PAST LAST ROW") -> str:
     """A clause that gives the rows of each match and how many are missing; variables that are not used are left out."""
-    measures = "FIRST(i) AS start, LAST(i) AS stop, MISSING_ROWS() AS missing, LAST(B.i) AS b"
+    b = "LAST(B.i)" if "B" in pattern else "NULL"
+    measures = f"FIRST(i) AS start, LAST(i) AS stop, MISSING_ROWS() AS missing, {b} AS b"
     used = ", ".join(part for part in define.removeprefix("DEFINE ").split(", ") if part[0] in pattern)
     budget = "" if errors is None else f"ERRORS {errors}"
     return f"ORDER BY i MEASURES {measures} AFTER MATCH SKIP {skip} PATTERN ({pattern}) {budget} DEFINE {used}"
@@ -132,6 +133,5 @@ def test_what_is_refused(text: str, message: str) -> None:
 
 
 def test_errors_is_a_name_where_no_number_follows() -> None:
-    assert acep.match_recognize({"errors": [2, 1]}, "ORDER BY errors MEASURES LAST(errors) AS e PATTERN (A+)") == {
-        "e": [2]
-    }
+    clause = "ORDER BY errors MEASURES LAST(errors) AS e PATTERN (A+)"
+    assert acep.match_recognize({"errors": [2, 1]}, clause) == {"e": [2]}
