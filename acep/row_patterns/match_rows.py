@@ -38,6 +38,7 @@ __all__ = [
     "match_recognize",
     "match_table",
     "match_tables",
+    "no_columns_error",
     "plan_clause",
     "result_tables",
     "row_columns",
@@ -69,9 +70,14 @@ def match_recognize(rows: Any, clause: str) -> Any:
     table = to_table(rows)
     plan = plan_clause(table.schema, clause)
     if not plan.output_names:
-        raise QueryError("the result has no columns", hint="add MEASURES, as in MEASURES count(*) AS n",
-                         code="query_invalid")  # fmt: skip
+        raise no_columns_error()
     return convert_like(rows, match_table(plan, table))
+
+
+def no_columns_error() -> QueryError:
+    """Return the error for a clause without MEASURES whose result has no columns."""
+    return QueryError("the result has no columns", hint="add MEASURES, as in MEASURES count(*) AS n",
+                      code="query_invalid")  # fmt: skip
 
 
 def convert_like(rows: Any, table: pa.Table) -> Any:
