@@ -6,10 +6,19 @@ import argparse
 import shutil
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from acep.cli.inputs import budget_options, casts_of, file_options, load_query, ticks_or_text
+from acep.cli.inputs import (
+    budget_options,
+    casts_of,
+    clause_options,
+    file_options,
+    load_query,
+    query_text,
+    ticks_or_text,
+)
 from acep.cli.terminal import printable_lines, say
+from acep.pattern.asked import is_clause
 
 if TYPE_CHECKING:
     from acep.streaming.progress import Progress
@@ -17,7 +26,11 @@ if TYPE_CHECKING:
 
 def run(args: argparse.Namespace) -> None:
     """Follow the folder, and print a summary on stderr at the end."""
-    query, options = load_query(args), budget_options(args)
+    query: Any = query_text(args.query)
+    if is_clause(query):
+        options = clause_options(args)
+    else:
+        query, options = load_query(args), budget_options(args)
     from acep.runner.following import MAX_FILES, POLL, follow
 
     tell, finish = _watching() if args.watch else _silent() if args.no_progress else _teller()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "budget_options",
     "casts_of",
+    "clause_options",
     "column_names",
     "file_options",
     "load_events",
@@ -249,6 +250,19 @@ def budget_options(args: argparse.Namespace) -> dict[str, Any]:
             code="option_invalid",
         )
     return {"budget": budget, "policy": args.policy, "seed": args.seed, "history": args.history}
+
+
+def clause_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments that a clause of SQL has beyond those of its rows: none.
+
+    Raises :class:`QueryError` for options that are of queries."""
+    usual = {"policy": "history", "seed": 0}
+    of_queries = ("errors", "weights", "surplus", "set", "within", "by", "strategy", "work", "cpu", "latency", "memory",
+                  "recover", "speed", "history", *usual)  # fmt: skip
+    for name in of_queries:
+        if getattr(args, name) not in (None, False, usual.get(name)):
+            raise QueryError(f"--{name} is not for MATCH_RECOGNIZE", hint="leave it out", code="option_invalid")
+    return {}
 
 
 # Events -----------------------------------------------------------------------------------------

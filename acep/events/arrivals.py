@@ -298,6 +298,15 @@ class Arrivals:
             self._seen.tidy()
         return Due() if self.speculation is None else Due(self._released(self.final))
 
+    def peek(self, ahead: int | None) -> pa.Table | None:
+        """Return the held events that are final within ``ahead`` ticks (``None``: all), in the order of the stream.
+        They stay where they are."""
+        buffer, retractions = copy(self._held), copy(self._retractions)
+        if ahead is not None and self.final is None:
+            return None
+        rows = buffer.drain() if ahead is None else buffer.release((self.final or 0) + ahead)
+        return None if rows is None else retractions.left(rows, ARRIVAL)
+
     def finish(self) -> Due:
         """Return all remaining rows: no event will come."""
         rows = self._held.drain()

@@ -89,12 +89,26 @@ class OrderedSearch:
         texts: Texts,
         times: Words | None,
         width: int,  # the longest time from the first row of a match to its last
+        starts: Sequence[tuple[int, int, int]] = ...,  # by partition: first start, the one no match has, matches before
+        open_label: int | None = ...,  # a match whose last row has it ends the partition, and is not given
     ) -> None: ...
+    # Of the partitions that are done: the position at which the search ended, and the matches before it.
+    def ends(self) -> tuple[Words, Words]: ...
     # The next matches of about so many rows, None after the last: partition, number in the partition from 1, first row,
     # offsets into the labels, labels of the rows. ValueError("unbound" or "first row", partition, first row): there is
     # no row to skip to. After an error, `start` must come first.
     def take(self, rows: int) -> tuple[Words, Words, Words, Words, NDArray[np.uint16]] | None: ...
     def counts(self) -> dict[str, int]: ...  # steps (rows tried), conditions (evaluated), failures (remembered), bytes
+
+# Of each partition the state at which its open match waits for rows, where the match stood before a position at a
+# state; -1: it does not wait. The last label is that of open rows.
+def walk_open(
+    states: Sequence[tuple[int, int, int]],
+    local: Sequence[Validity],
+    partitions: Words,
+    places: Sequence[tuple[int, int]],
+    memory: int,
+) -> Words: ...
 
 # What acep.events.ordered_rows.OrderedRows does.
 class OrderedRows:

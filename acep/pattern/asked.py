@@ -12,7 +12,7 @@ from acep.pattern.automata import Automaton
 from acep.pattern.several import NamedResults, ResultList
 from acep.pattern.tree import Output, Query
 
-__all__ = ["Asked", "Queries", "asked_for", "columns_read", "for_existence", "is_swapped", "query_of"]
+__all__ = ["Asked", "Queries", "asked_for", "columns_read", "for_existence", "is_clause", "is_swapped", "query_of"]
 
 One = Query | Automaton | str
 Queries = One | Sequence[One] | Mapping[str, One]
@@ -21,6 +21,11 @@ Queries = One | Sequence[One] | Mapping[str, One]
 LETTERS = "re:"
 _FILE = re.compile(r"\S{1,200}\.(csv|tsv|json|jsonl|ndjson|parquet|arrow|gz|zst|acep|sase)", re.IGNORECASE)
 _BEGINS = re.compile(r"\s*(pattern\b|from\s*\(|re:)", re.IGNORECASE)
+_CLAUSE = re.compile(
+    r"(\s+|--[^\n]*\n|/\*.*?\*/)*+"
+    r"(partition|order|measures|match_recognize|select|with|define|subset|after|one|all|within)\b",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 def query_of(query: object) -> Query:
@@ -63,6 +68,15 @@ def is_swapped(events: object) -> bool:
     (True, False)
     """
     return isinstance(events, Query | Automaton) or (isinstance(events, str) and _BEGINS.match(events) is not None)
+
+
+def is_clause(query: object) -> bool:
+    r"""Return whether a text is a row pattern of SQL, and no query of acep: these begin with PATTERN.
+
+    >>> is_clause("-- runs\norder by ts PATTERN (a)"), is_clause("PATTERN SEQ(A a) WITHIN 5"), is_clause(None)
+    (True, False, False)
+    """
+    return isinstance(query, str) and _CLAUSE.match(query) is not None
 
 
 @dataclass(frozen=True)

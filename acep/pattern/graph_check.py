@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
 from acep.errors import QueryError, suggest
@@ -65,6 +64,8 @@ def check_cycles(arcs: Iterable[GraphArc]) -> None:
     for one in arcs:
         if one.epsilon:
             before.setdefault(one.target, []).append(one.source)
+    from graphlib import CycleError, TopologicalSorter  # few queries are hand-written automata
+
     try:
         TopologicalSorter(before).prepare()
     except CycleError as cycle:  # along which a run would never end

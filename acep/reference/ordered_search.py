@@ -35,7 +35,9 @@ class SearchedRows:
     ``partitions``: the first row of each partition, and the end. ``local``: for each label whether each row passes the
     conditions that read it and its neighbours alone (``None``: all do). ``tests``: the other conditions of each label.
     ``columns``: the values of columns that ``tests`` read, row by row. ``names``: the variable of each label, and
-    ``spelled`` how CLASSIFIER gives it. ``times`` and ``width``: the window.
+    ``spelled`` how CLASSIFIER gives it. ``times`` and ``width``: the window. ``starts``: for each partition how many
+    rows stand before the first start, and before the first row that is none, and how many matches came before (empty:
+    all rows are starts). A match whose last row has the ``open_label`` ends its partition, and is not given.
     """
 
     states: tuple[tuple[int, int, int], ...]
@@ -49,6 +51,8 @@ class SearchedRows:
     width: int = 0
     skip: str = "PAST LAST ROW"
     skip_to: frozenset[str] | None = None
+    starts: Sequence[tuple[int, int, int]] = ()
+    open_label: int | None = None
 
 
 @dataclass(frozen=True)
@@ -61,24 +65,30 @@ class FoundMatch:
     labels: tuple[int, ...]
 
 
-def find_matches(searched: SearchedRows) -> Iterator[FoundMatch]:
-    """Yield the matches in the order in which they start.
+def find_matches(searched: SearchedRows, ends: list[tuple[int, int]] | None = None) -> Iterator[FoundMatch]:
+    """Yield the matches in the order in which they start. ``ends`` takes for each partition how many rows stand before
+    the next start, and how many matches came before it.
 
     Raises :class:`DataError` where AFTER MATCH SKIP leads nowhere (:func:`skip_error`)."""
     for partition in range(len(searched.partitions) - 1):
         begin, end = searched.partitions[partition], searched.partitions[partition + 1]
-        row, number = begin, 1
+        first, stop, number = searched.starts[partition] if searched.starts else (0, end - begin, 0)
+        row = begin + first
         failures: set[Any] = set()
-        while row < end:
+        while row < begin + stop:
             if searched.times is not None or _reads_number(searched):
                 failures.clear()
-            labels = _first_way(searched, row, begin, end, number, failures)
+            labels = _first_way(searched, row, begin, end, number + 1, failures)
             if labels is None:
                 row += 1
                 continue
-            yield FoundMatch(partition, number, row, labels)
+            if labels and labels[-1] == searched.open_label:
+                break
             number += 1
+            yield FoundMatch(partition, number, row, labels)
             row = _next_row(searched, row, labels)
+        if ends is not None:
+            ends.append((min(row - begin, stop), number))
 
 
 def _reads_number(searched: SearchedRows) -> bool:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from acep.errors import DataError, QueryError
+from acep.errors import DataError, QueryError, suggest
 from acep.events.batch import Column
+from acep.events.buffers import selectable
 from acep.events.columns import column_of
 from acep.events.fields import column_at
 from acep.events.frames import to_table
 from acep.events.tables import InputSchema, attribute_tick, schema_of
+from acep.pattern.expressions import Span, error_at
 from acep.pattern.sql.clause_parser import parse_clause
 from acep.pattern.sql.clause_tree import RowsMode
 from acep.plan.ordered.ordered_plan import OrderedPlan, make_plan
@@ -25,7 +29,20 @@ from acep.row_patterns.row_search import search_rows
 from acep.row_patterns.row_values import Evaluator
 from acep.row_patterns.sorted_rows import PartitionedRows, sort_rows
 
-__all__ = ["columns_read", "match_recognize", "match_table", "match_tables", "plan_clause", "row_columns"]
+__all__ = [
+    "SortedTable",
+    "columns_read",
+    "convert_like",
+    "convert_to",
+    "form_of",
+    "match_recognize",
+    "match_table",
+    "match_tables",
+    "plan_clause",
+    "result_tables",
+    "row_columns",
+    "select_columns",
+]
 
 _TIME = " "  # a column of times that no table has: a tick is a microsecond or less, whatever columns there are
 
@@ -59,14 +76,24 @@ def match_recognize(rows: Any, clause: str) -> Any:
 
 def convert_like(rows: Any, table: pa.Table) -> Any:
     """Return a table in the form in which ``rows`` came."""
+    return convert_to(form_of(rows), table)
+
+
+def form_of(rows: Any) -> str:
+    """Return the form of rows: ``"pandas"``, ``"polars"``, ``"dict"``, or ``"arrow"`` for any other."""
     home = type(rows).__module__.partition(".")[0]
-    if home == "pandas":
+    return home if home in ("pandas", "polars") else "dict" if isinstance(rows, dict) else "arrow"
+
+
+def convert_to(form: str, table: pa.Table) -> Any:
+    """Return a table in a form of :func:`form_of`."""
+    if form == "pandas":
         return table.to_pandas()
-    if home == "polars":
+    if form == "polars":
         import polars as pl
 
         return pl.from_arrow(table)
-    return table.to_pydict() if isinstance(rows, dict) else table
+    return table.to_pydict() if form == "dict" else table
 
 
 def plan_clause(schema: pa.Schema, clause: str, called: str = "") -> OrderedPlan:
@@ -85,26 +112,49 @@ def match_table(plan: OrderedPlan, table: pa.Table) -> pa.Table:
 
 def match_tables(plan: OrderedPlan, table: pa.Table) -> Iterator[pa.Table]:
     """Yield the result of a plan over a table, a part of the matches at a time; the last part may have no rows."""
-    evaluator = Evaluator(attribute_tick(plan.schema))
+    evaluator, table = Evaluator(attribute_tick(plan.schema)), selectable(table)
     columns = row_columns(plan, table, evaluator)
     rows = sort_rows(table.num_rows, plan.partition, plan.order, columns)
     is_ordered = not len(rows) or bool((rows.order[1:] > rows.order[:-1]).all())
     ordered = columns if is_ordered else {name: column.at(rows.order) for name, column in columns.items()}
+    batches: Iterable[MatchBatch] = search_rows(plan, rows, ordered, evaluator) if len(rows) else ()
+    covered = np.zeros(len(rows), bool)
+    yield from result_tables(plan, table, SortedTable(rows, ordered), evaluator, batches, covered)
+
+
+@dataclass(frozen=True)
+class SortedTable:
+    """The rows of a table in the order of a clause, and the columns that it computes with, in that order."""
+
+    rows: PartitionedRows
+    columns: Mapping[str, Column]
+
+
+def result_tables(
+    plan: OrderedPlan,
+    table: pa.Table,
+    ordered: SortedTable,
+    evaluator: Evaluator,
+    batches: Iterable[MatchBatch],
+    covered: npt.NDArray[np.bool_],
+) -> Iterator[pa.Table]:
+    """Yield the rows of the result for batches of matches; the last part may have no rows. ``covered``: (n,) the sorted
+    rows that WITH UNMATCHED ROWS does not give, even if none of these matches has them."""
     spelled = dict(plan.spelled)
     names = [variable for variable, _ in plan.states.labels]
-    batches: Iterable[MatchBatch] = search_rows(plan, rows, ordered, evaluator) if len(rows) else ()
-    for batch, unmatched in _with_unmatched(plan, rows, batches):
-        values = ReferenceValues(batch, ordered, names, [spelled[name] for name in names], dict(plan.mapped), evaluator)
+    for batch, unmatched in _with_unmatched(plan, batches, covered):
+        values = ReferenceValues(
+            batch, ordered.columns, names, [spelled[name] for name in names], dict(plan.mapped), evaluator
+        )
         output = output_rows(plan, batch, unmatched)
-        yield result_table(plan, table, rows.order, values, output, evaluator)
+        yield result_table(plan, table, ordered.rows.order, values, output, evaluator)
 
 
 def _with_unmatched(
-    plan: OrderedPlan, rows: PartitionedRows, batches: Iterable[MatchBatch]
+    plan: OrderedPlan, batches: Iterable[MatchBatch], covered: npt.NDArray[np.bool_]
 ) -> Iterator[tuple[MatchBatch, Any]]:
     """Yield each batch with the rows before its end that no match has; an empty batch last."""
     none = np.zeros(0, np.int64)
-    covered = np.zeros(len(rows) if plan.rows is RowsMode.UNMATCHED else 0, bool)
     begin = 0
     previous: MatchBatch | None = None
     for batch in batches:
@@ -118,11 +168,11 @@ def _with_unmatched(
             previous = batch
         else:
             yield batch, none
+    is_unmatched = plan.rows is RowsMode.UNMATCHED
     if previous is not None:
-        yield previous, _uncovered(covered, begin, len(rows))
-        begin = len(rows)
-    left = _uncovered(covered, begin, len(covered))
-    yield _no_matches(), left
+        yield previous, _uncovered(covered, begin, len(covered))
+        begin = len(covered)
+    yield _no_matches(), _uncovered(covered, begin, len(covered)) if is_unmatched else none
 
 
 def _uncovered(covered: Any, begin: int, end: int) -> Any:
@@ -168,3 +218,22 @@ def _attributes(expr: Any) -> Iterator[Any]:
     from acep.pattern.walk import leaves_of
 
     return (leaf for leaf in leaves_of(expr) if isinstance(leaf, Attribute))
+
+
+def select_columns(table: pa.Table, columns: tuple[tuple[str, str, Span], ...]) -> pa.Table:
+    """Return columns of a table under other names; ``*`` stands for all."""
+    arrays: list[Any] = []
+    names: list[str] = []
+    for column, name, place in columns:
+        if column == "*":
+            arrays += table.columns
+            names += table.column_names
+            continue
+        alike = [label for label in table.column_names if label.casefold() == column.casefold()]
+        if not alike:
+            raise error_at(f"unknown column `{column}`", place, suggest(column, table.column_names), code="query_name")
+        arrays.append(table.column(column if column in alike else alike[0]))
+        names.append(name if name != column else (column if column in alike else alike[0]))
+    if len(set(names)) < len(names):
+        raise DataError("two columns of the result have one name", hint="rename one with AS", code="data_column")
+    return pa.table(arrays, names=names)

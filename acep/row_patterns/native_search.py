@@ -21,6 +21,7 @@ from acep.plan.schema import Kind
 from acep.reference.ordered_search import skip_error
 from acep.row_patterns.match_batch import MatchBatch
 from acep.row_patterns.row_values import Evaluator, kind_of_typed
+from acep.row_patterns.search_limits import SearchLimits
 from acep.row_patterns.sorted_rows import PartitionedRows
 
 __all__ = ["MEMORY", "NativeTables", "lower_plan", "search_natively"]
@@ -168,11 +169,11 @@ def search_natively(
     tables: NativeTables,
     rows: PartitionedRows,
     bits: Mapping[str, Bits],
-    times: Ints | None,
-    width: int,
+    window: tuple[Ints | None, int],
     batch_rows: int,
+    limits: SearchLimits | None = None,
 ) -> Iterator[MatchBatch]:
-    """Yield the matches, about ``batch_rows`` rows of them at a time."""
+    """Yield the matches, about ``batch_rows`` rows of them at a time. ``window``: times, and the width."""
     from acep.native import _native
 
     plan = tables.plan
@@ -184,9 +185,11 @@ def search_natively(
         live_references(plan.states.states, tables.read), _SKIPS[skip.mode], skip_set, MEMORY,
     )  # fmt: skip
     local = [np.ascontiguousarray(bits[name]) if name in bits else None for name, _ in labels]
+    times, width = window
     search.start(
         tables.words(), local, np.ascontiguousarray(rows.partitions), tables.evaluator.codes.texts,
         None if times is None else np.ascontiguousarray(times), width,
+        [] if limits is None else limits.triples(), None if limits is None else len(labels) - 1,
     )  # fmt: skip
     while True:
         try:
@@ -200,6 +203,8 @@ def search_natively(
             hint = "cast the column to double"
             raise DataError("a sum of integers does not fit in 64 bits", hint=hint, code="data_value") from None
         if columns is None:
+            if limits is not None:
+                limits.end_at(*search.ends())
             return
         partition, number, first, offsets, mapped = columns
         yield MatchBatch(

@@ -16,11 +16,13 @@ from acep.pattern import expressions as ex
 from acep.pattern.evaluation import compile_expression
 from acep.plan.lower.bytecode import CannotLower
 from acep.plan.ordered.clause_leaves import reference_name
+from acep.plan.ordered.open_matches import OPEN
 from acep.plan.ordered.ordered_plan import Condition, OrderedPlan
 from acep.plan.ordered.row_references import LABEL, Navigation, RowAggregate
 from acep.reference.ordered_search import RowTest, SearchedRows, find_matches
 from acep.row_patterns.match_batch import MatchBatch
 from acep.row_patterns.row_values import Evaluator, take_rows, truth_bits
+from acep.row_patterns.search_limits import SearchLimits
 from acep.row_patterns.sorted_rows import PartitionedRows
 
 __all__ = ["local_bits", "search_rows", "window_of"]
@@ -33,20 +35,27 @@ USE_NATIVE = True
 
 
 def search_rows(
-    plan: OrderedPlan, rows: PartitionedRows, columns: Mapping[str, Column], evaluator: Evaluator
+    plan: OrderedPlan,
+    rows: PartitionedRows,
+    columns: Mapping[str, Column],
+    evaluator: Evaluator,
+    limits: SearchLimits | None = None,
+    bits: Mapping[str, Bits] | None = None,
 ) -> Iterator[MatchBatch]:
-    """Yield the matches, some at a time, in the order in which they start.
+    """Yield the matches, some at a time, in the order in which they start. ``limits``: for partitions that go on; they
+    take where the search ended. ``bits``: the conditions of single rows, if they have been computed.
 
     The native core searches; without one, and for conditions that it cannot run, the reference engine does."""
-    bits = local_bits(plan, rows, columns, evaluator)
+    bits = local_bits(plan, rows, columns, evaluator) if bits is None else bits
     times, width = window_of(plan, columns, evaluator.tick_ns)
     if evaluator.codes is not None and USE_NATIVE:
         from acep.row_patterns.native_search import lower_plan, search_natively
 
         with suppress(CannotLower):
             tables = lower_plan(plan, columns, evaluator)
-            return search_natively(tables, rows, bits, times, width, BATCH_ROWS)
-    return _by_reference(plan, rows, columns, evaluator, bits, times, width)
+            return search_natively(tables, rows, bits, (times, width), BATCH_ROWS, limits)
+    searched = searched_rows(plan, rows, columns, evaluator, bits, (times, width), limits)
+    return _by_reference(searched, rows, limits)
 
 
 def local_bits(
@@ -100,37 +109,53 @@ def _test_of(plan: OrderedPlan, condition: Condition, evaluator: Evaluator) -> R
     return RowTest(tuple(plan.references[number] for number in numbers), compiled.run)
 
 
-def _by_reference(
+def bits_with_open_rows(plan: OrderedPlan, bits: Mapping[str, Bits], open_rows: Ints, size: int) -> dict[str, Bits]:
+    """Return the bits of all variables where open rows belong to no variable but their own."""
+    closed = np.ones(size, np.uint8)
+    closed[open_rows] = 0
+    names = dict.fromkeys(variable for variable, _ in plan.states.labels)
+    return {name: 1 - closed if name == OPEN else bits[name] & closed if name in bits else closed for name in names}
+
+
+def searched_rows(
     plan: OrderedPlan,
     rows: PartitionedRows,
     columns: Mapping[str, Column],
     evaluator: Evaluator,
     bits: Mapping[str, Bits],
-    times: Ints | None,
-    width: int,
-) -> Iterator[MatchBatch]:
+    window: tuple[Ints | None, int],
+    limits: SearchLimits | None,
+) -> SearchedRows:
+    """Return the rows as the reference engine takes them."""
     names = [variable for variable, _ in plan.states.labels]
     spelled = dict(plan.spelled)
     tests = {name: [_test_of(plan, c, evaluator) for c in plan.conditions if c.variable == name and not c.is_local]
              for name in names}  # fmt: skip
-    read = {r.column for tested in tests.values() for test in tested for r in test.references
-            if isinstance(r, Navigation | RowAggregate) and r.column not in (None, LABEL)}  # fmt: skip
-    searched = SearchedRows(
+    columns_read = {r.column for tested in tests.values() for test in tested for r in test.references
+                    if isinstance(r, Navigation | RowAggregate) and r.column not in (None, LABEL)}  # fmt: skip
+    times, width = window
+    return SearchedRows(
         states=plan.states.states,
         partitions=rows.partitions.tolist(),
         local=[bits[name].tolist() if name in bits else None for name in names],
         tests=[tests[name] for name in names],
-        columns={name: columns[name].to_list() for name in read if name is not None},
+        columns={name: columns[name].to_list() for name in columns_read if name is not None},
         names=names,
         spelled=[spelled[name] for name in names],
         times=None if times is None else times.tolist(),
         width=width,
         skip=plan.clause.skip.mode.value,
         skip_to=plan.skip_to,
+        starts=() if limits is None else limits.triples(),
+        open_label=None if limits is None else len(names) - 1,
     )
+
+
+def _by_reference(searched: SearchedRows, rows: PartitionedRows, limits: SearchLimits | None) -> Iterator[MatchBatch]:
     pending: list[Any] = []
+    ends: list[tuple[int, int]] = []
     size = 0
-    for match in find_matches(searched):
+    for match in find_matches(searched, ends):
         pending.append(match)
         size += len(match.labels) + 1
         if size >= BATCH_ROWS:
@@ -138,6 +163,8 @@ def _by_reference(
             pending, size = [], 0
     if pending:
         yield _batch(pending, rows)
+    if limits is not None:
+        limits.end_at(*(np.array([end[part] for end in ends], np.int64) for part in (0, 1)))
 
 
 def _batch(matches: list[Any], rows: PartitionedRows) -> MatchBatch:

@@ -9,15 +9,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from acep.errors import DataError, QueryError, check_installed, suggest
+from acep.errors import QueryError, check_installed, suggest
 from acep.events.files.reading import read_events
 from acep.events.frames import to_table
-from acep.pattern.expressions import Span, error_at
+from acep.pattern.expressions import error_at
 from acep.pattern.sql.common_tables import common_tables
 from acep.pattern.sql.statement import ClauseInput, Statement, split_statement
 from acep.plan.ordered.ordered_plan import OrderedPlan
 from acep.row_patterns.explanation import explain_plan
-from acep.row_patterns.match_rows import convert_like, match_table, plan_clause
+from acep.row_patterns.match_rows import convert_like, match_table, plan_clause, select_columns
 from acep.row_patterns.result_table import NO_COLUMNS
 
 __all__ = ["explain_statement", "planned_clauses", "sql"]
@@ -132,7 +132,7 @@ def _run(split: Statement, tables: Mapping[str, Any]) -> pa.Table:
         source = _source(split, clause, database)
         database.add(clause.result, match_table(_clause_plan(clause, source), source))
     if split.columns is not None and database.converted[split.clauses[0].result].column_names != [NO_COLUMNS]:
-        return _selected(database.converted[split.clauses[0].result], split.columns)
+        return select_columns(database.converted[split.clauses[0].result], split.columns)
     result = database.query(split.text)
     if NO_COLUMNS in result.column_names:
         raise error_at("the result of this clause has no columns", split.clauses[0].place,
@@ -161,22 +161,3 @@ def _source(split: Statement, clause: ClauseInput, database: _Database) -> pa.Ta
             hint = suggest(clause.name, [*database.tables]) or "name tables by keywords: acep.sql(text, ticks=frame)"
             raise error_at(f"unknown table `{clause.name}`", clause.place, hint, code="query_name")
     return database.query(f"{common} SELECT * FROM {clause.source}")  # noqa: S608 - it is the user's own
-
-
-def _selected(table: pa.Table, columns: tuple[tuple[str, str, Span], ...]) -> pa.Table:
-    """Return columns of a table under other names; ``*`` stands for all."""
-    arrays: list[Any] = []
-    names: list[str] = []
-    for column, name, place in columns:
-        if column == "*":
-            arrays += table.columns
-            names += table.column_names
-            continue
-        alike = [label for label in table.column_names if label.casefold() == column.casefold()]
-        if not alike:
-            raise error_at(f"unknown column `{column}`", place, suggest(column, table.column_names), code="query_name")
-        arrays.append(table.column(column if column in alike else alike[0]))
-        names.append(name if name != column else (column if column in alike else alike[0]))
-    if len(set(names)) < len(names):
-        raise DataError("two columns of the result have one name", hint="rename one with AS", code="data_column")
-    return pa.table(arrays, names=names)

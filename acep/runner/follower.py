@@ -220,7 +220,7 @@ class Follower:
     def _settings(self, schema: pa.Schema, job: Job) -> dict[str, Any]:
         return {
             "format": FORMAT,
-            "query": [canonical(query) for query in job.queries],
+            "query": [canonical(query) for query in job.queries] if job.clause is None else [job.clause.text],
             "reading": self.inbox.about,
             "fingerprint": job.fingerprint,
             "columns": schema.serialize().to_pybytes().hex(),

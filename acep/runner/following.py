@@ -17,7 +17,7 @@ from acep.events.files.options import MAX_COLUMNS, MAX_EXPANSION, MAX_LINE, MAX_
 from acep.events.tables import schema_of
 from acep.matches.flat import Layout, check_flat, flat_table
 from acep.native.compiled import warn_if_missing
-from acep.pattern.asked import asked_for, columns_read
+from acep.pattern.asked import asked_for, columns_read, is_clause
 from acep.runner.followed import Followed
 from acep.runner.follower import Follower
 from acep.runner.inbox import ROW, Inbox
@@ -84,9 +84,10 @@ def follow(
     ``once`` the call returns when all files are done. With ``end`` it also ends the stream: it decides the matches that
     wait for the end, and no more files are taken afterwards.
 
-    ``query`` is one query, a list, or a dict of names and queries. ``watermark`` is how far an event may be behind the
-    newest one: "10 minutes", a timedelta, or ticks of an integer ``ts``; later events are counted, not used. So is an
-    event beyond the ``latest`` time (see :func:`acep.spark.match`). ``output`` is ``"matches"``, ``"points"``,
+    ``query`` is one query, a list, or a dict of names and queries; or a MATCH_RECOGNIZE clause of SQL, whose time
+    column is the first key of ORDER BY (docs/reference/sql.md#streams). ``watermark`` is how far an event may be behind
+    the newest one: "10 minutes", a timedelta, or ticks of an integer ``ts``; later events are counted, not used. So is
+    an event beyond the ``latest`` time (see :func:`acep.spark.match`). ``output`` is ``"matches"``, ``"points"``,
     ``"bundles"`` or ``"count"`` (rows that have to be added up). With ``speculation`` events are matched that long
     before they are final, and ``op`` names a column that takes events back; points and counts are differences then.
     With ``late`` the results have rows of late events, too (see :func:`acep.spark.match`). The other options are those
@@ -131,36 +132,48 @@ def follow(
     """
     _check(folder, state, into, max_files, poll)
     check_flat(flat, dynamic=versions is not None)
-    given = StreamOptions.of("follow", options, RevisedKeywords)
-    if end_marker and given.type is None:
+    stream_options = StreamOptions.of("follow", options, RevisedKeywords)
+    has_clause = is_clause(query)
+    if has_clause:
+        from acep.runner.followed_clause import check_clause_outputs, clause_options, followed_clause
+
+        check_clause_outputs(output=output, flat=flat, late=late, versions=versions, end_marker=end_marker)
+        stream_options = clause_options(query, stream_options)
+    if end_marker and stream_options.type is None:
         raise DataError(
             "end_marker=True needs a column of types: without it nothing tells an event from the marker",
             hint="end=True ends the stream",
             code="option_invalid",
         )
-    columns = given.columns
+    columns = stream_options.columns
     used = [name for role, name in columns.items() if role != "unit" and name is not None]
-    used += [] if given.op is None else [given.op]
-    used += [name for one in asked_for(query).queries for name in columns_read(one)]
+    used += [] if stream_options.op is None else [stream_options.op]
+    if not has_clause:
+        used += [name for one in asked_for(query).queries for name in columns_read(one)]
     files: dict[str, Any] = {"cast": cast, "format": format, "skip_bad_lines": skip_bad_lines}
     files |= {"max_skipped": max_skipped, "delimiter": delimiter, "quote": quote, "decimal": decimal}
     files |= {"nulls": nulls, "multiline_cells": multiline_cells, "max_line": max_line}
     files |= {"max_expansion": max_expansion, "max_columns": max_columns}
-    files["drop_duplicates"] = given.duplicates == "drop" and given.op is None
-    reading = options_of(columns=None if versions is not None else list(dict.fromkeys(used)), **columns, **files)
-    check_time_cast(given.ts, reading.casts)
-    if cast and cast.get(given.ts, "").lower().startswith(("timestamp", "date")):
+    files["drop_duplicates"] = stream_options.duplicates == "drop" and stream_options.op is None
+    reads_all = has_clause or versions is not None
+    reading = options_of(columns=None if reads_all else list(dict.fromkeys(used)), **columns, **files)
+    check_time_cast(stream_options.ts, reading.casts)
+    if cast and cast.get(stream_options.ts, "").lower().startswith(("timestamp", "date")):
         columns["unit"] = None  # the cast has used it already
 
     def job(schema: pa.Schema) -> tuple[Job, int]:
+        if has_clause:
+            outbox.flat = Layout((), frozenset())
+            in_unit = replace(stream_options, unit=columns["unit"])
+            return followed_clause(query, schema, in_unit, watermark=watermark, latest=latest)
         numbered = schema.append(pa.field(ROW, pa.int64()))
-        known = schema_of(numbered, **columns | {"seq": given.seq or ROW, "id": given.id or ROW})
-        last = first_end_tick(schema.field(given.ts).type, known)
+        known = schema_of(numbered, **columns | {"seq": stream_options.seq or ROW, "id": stream_options.id or ROW})
+        last = first_end_tick(schema.field(stream_options.ts).type, known)
         try:
             made = job_of(
                 query,
                 known,
-                given,
+                stream_options,
                 end=last,
                 ties=(ROW,),
                 output=output,
@@ -179,10 +192,10 @@ def follow(
         # A time that only the end of a stream has is never that of an event.
         bound = Latest(tick=last - 1) if made.latest is None else made.latest
         # Without op= the ids are looked at as files are read, so that file and row are known.
-        duplicates = None if given.op is None else made.duplicates
+        duplicates = None if stream_options.op is None else made.duplicates
         return replace(made, result=result, latest=bound, duplicates=duplicates), delay_ms_of(watermark, known)
 
-    warn_if_missing(given.engine)
+    warn_if_missing(stream_options.engine)
     newer = None if versions is None else _existing("versions", versions)
     inbox = Inbox(Path(folder).resolve(), reading, max_files, end_marker=end_marker)
     outbox = Outbox(Path(into).resolve(), into_format, quote_formulas=quote_formulas)

@@ -15,7 +15,7 @@ from acep.events.tables import to_table
 from acep.matches.answers import Bundles, Count, Points
 from acep.matches.compressed import Compressed
 from acep.matches.matches import Matches, Report
-from acep.pattern.asked import Queries, query_of
+from acep.pattern.asked import Queries, is_clause, query_of
 from acep.pattern.automata import Automaton, moment_of
 from acep.pattern.tree import GraphArc, Query
 from acep.runtime.changing_tables import ChangingTables, tables_of
@@ -182,6 +182,9 @@ class Matcher(Generic[Result]):
     With ``dynamic`` the arcs of an :class:`acep.Automaton` may come and go while the stream runs (:meth:`change`), and
     a query may be replaced by another version (:meth:`replace`).
 
+    The query may also be a MATCH_RECOGNIZE clause of SQL, or a SELECT of columns of one
+    (docs/reference/sql.md#streams).
+
     >>> import acep
     >>> matcher = Matcher(acep.regex("ab", within=5))
     >>> len(matcher.push({"ts": [1], "type": ["a"]})), len(matcher.push({"ts": [2], "type": ["b"]}))
@@ -197,7 +200,18 @@ class Matcher(Generic[Result]):
     >>> matcher = Matcher("PATTERN SEQ(a p, b q) WHERE q.x > 5 WITHIN 9", cast={"x": "int"})
     >>> len(matcher.push([{"ts": 1, "type": "a"}])), len(matcher.push([{"ts": 2, "type": "b", "x": 7}]))
     (0, 1)
+    >>> matcher = Matcher("ORDER BY ts MEASURES count(*) AS n PATTERN (A+) DEFINE A AS x > 1")
+    >>> matcher.push({"ts": [1, 2], "x": [5, 6]}), matcher.push({"ts": [3], "x": [0]})
+    ({'n': []}, {'n': [2]})
     """
+
+    def __new__(cls, query: Any = None, **options: Any) -> Any:
+        """Return a matcher of a query; of a clause of SQL a :class:`acep.runtime.clause_matcher.ClauseMatcher`."""
+        if cls is Matcher and is_clause(query):
+            from acep.runtime.clause_matcher import ClauseMatcher  # few matchers have a clause
+
+            return ClauseMatcher(query, **options)
+        return object.__new__(cls)
 
     @overload
     def __init__(self: Matcher[Matches], query: One, **options: Unpack[MatcherKeywords]) -> None: ...

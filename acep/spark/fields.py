@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructField, StructType
 
-__all__ = ["all_columns", "input_schema", "path_of", "quoted", "refused", "with_fields"]
+__all__ = ["all_columns", "input_schema", "key_column", "path_of", "quoted", "refused", "with_fields"]
 
 CHAR_KEY = "__CHAR_VARCHAR_TYPE_STRING"  # metadata key with which Spark marks a string column as CHAR(n)
 TWICE = "is the name of two fields; rename one of them"
@@ -178,3 +178,12 @@ def with_fields(frame: DataFrame, wanted: Iterable[str]) -> DataFrame:
             column = sf.col(".".join(map(quoted, path)))
             added[name] = sf.rtrim(column) if char else column
     return frame.withColumns(added) if added else frame
+
+
+def key_column(rows: DataFrame, name: str) -> Column:
+    """Return a column to compare by: NaN is null, as in a condition, and -0.0 is 0.0."""
+    from pyspark.sql import functions as sf
+
+    if rows.schema[name].dataType.typeName() not in ("float", "double"):
+        return sf.col(quoted(name))
+    return sf.nanvl(sf.col(quoted(name)) + sf.lit(0.0), sf.lit(None).cast("double"))

@@ -1,52 +1,79 @@
-"""Run a MATCH_RECOGNIZE clause over a batch DataFrame (``acep.spark.match_recognize``)."""
+"""Run a MATCH_RECOGNIZE clause over a DataFrame (``acep.spark.match_recognize``)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import os
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import pyarrow as pa
 
-from acep.errors import DataError, EngineError, QueryError
+from acep.errors import DataError, QueryError
 from acep.pattern.sql.clause_parser import parse_clause
-from acep.pattern.sql.clause_tree import Clause
 from acep.plan.ordered.ordered_plan import OrderedPlan, make_plan
 from acep.plan.ordered.row_references import Navigation, RowAggregate, RowReference
+from acep.row_patterns.clause_stream import time_column
 from acep.row_patterns.match_rows import columns_read, match_table
-from acep.spark.fields import all_columns, input_schema, quoted, with_fields
+from acep.runtime.options import StreamOptions
+from acep.spark.fields import all_columns, input_schema, key_column, quoted, with_fields
 from acep.spark.interpreter import check_workers
 from acep.spark.matching import frame_of
 from acep.spark.row_pattern_worker import SentClause, add_keys, match_sorted
 from acep.spark.session import needs_pyspark, outside_pipelines
 from acep.spark.types import arrow_type, spark_schema
+from acep.streaming.job_clause import without_trees
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
 
 __all__ = ["SparkClause", "match_recognize", "plan_for_spark", "run_clause"]
 
+PLACES = ("watermark", "state", "buckets", "latest")
+"""The options of a stream that are not those of a ``Matcher``."""
 _TIME = " "  # a column of times that no DataFrame has: durations are exact, whatever columns there are
 
 
+class ClauseKeywords(TypedDict, total=False):
+    """The options of a clause over a stream: how late rows may come, where the state is, and what :class:`acep.Matcher`
+    takes."""
+
+    watermark: Any
+    state: str | os.PathLike[str] | None
+    buckets: int | None
+    latest: Any
+    ts: str
+    seq: str | None
+    id: str | None
+    unit: str | None
+    op: str | None
+    speculation: Any
+    duplicates: str
+
+
 @outside_pipelines()
-def match_recognize(df: Any, clause: str) -> DataFrame:
-    """Find row patterns in a batch DataFrame: the clause MATCH_RECOGNIZE of SQL without the SQL around it.
+def match_recognize(df: Any, clause: str, **options: Unpack[ClauseKeywords]) -> DataFrame:
+    """Find row patterns in a DataFrame: the clause MATCH_RECOGNIZE of SQL without the SQL around it.
 
     ``df``: a Spark DataFrame, or a table that :func:`acep.match` takes (a session is then started). ``clause`` is what
     stands between the parentheses of MATCH_RECOGNIZE, as for :func:`acep.match_recognize`, and the rows of the result
     are the same. Partitions are matched on all cores; without PARTITION BY one core matches all rows. Rows that ORDER
     BY does not tell apart come in no certain order, as Spark has none. See docs/howto/sql_on_spark.md.
 
+    On a stream the first key of ORDER BY is the time of the events, ascending. A row of the result comes once no row
+    that may still come can change it. The options are of a stream: ``watermark``, ``state``, ``buckets``, ``latest``,
+    ``seq``, ``id``, ``unit``, ``op``, ``speculation`` and ``duplicates`` are those of :func:`acep.spark.match`. With a
+    ``speculation`` the result has the column ``op``, with -1 for a row that is taken back.
+
     Raises :class:`QueryError`, :class:`DataError` or :class:`EngineError` before any job runs. Problems of the values
     show when Spark runs, see :func:`acep.spark.error_in`.
     """
     needs_pyspark()
     frame = frame_of(df)
-    planned = plan_for_spark(frame.schema, clause)
+    planned = plan_for_spark(frame.schema, clause, is_stream=frame.isStreaming)
     planned.check_columns()
-    return run_clause(frame, planned)
+    return run_clause(frame, planned, options)
 
 
 @dataclass(frozen=True)
@@ -65,7 +92,7 @@ class SparkClause:
             raise QueryError("the result has no columns", hint=hint, code="query_invalid")
 
 
-def plan_for_spark(columns: StructType, clause: str, called: str = "") -> SparkClause:
+def plan_for_spark(columns: StructType, clause: str, called: str = "", *, is_stream: bool = False) -> SparkClause:
     """Plan a clause for the columns of a DataFrame, and what it is ``called`` in the clause.
 
     Raises :class:`QueryError` for a clause that is wrong, and :class:`DataError` for columns that do not travel.
@@ -79,6 +106,8 @@ def plan_for_spark(columns: StructType, clause: str, called: str = "") -> SparkC
     dates = frozenset(field.name for field in columns.fields if isinstance(field.dataType, st.DateType))
     plan = make_plan(parse_clause(clause), tuple(columns.names), schema, dates, called)
     _check_keys(plan)
+    if is_stream:
+        time_column(plan)
     types = {field.name: field.dataType for field in all_columns(columns).fields}
     names = (*dict.fromkeys((*columns_read(plan), *(n for n in plan.output_names if n in plan.names))),)
     names = names or tuple(name for name, of in types.items() if arrow_type(of) is not None)[:1]  # rows are counted
@@ -96,12 +125,8 @@ def plan_for_spark(columns: StructType, clause: str, called: str = "") -> SparkC
     computed = [name for name in dict.fromkeys(plan.partition) if name not in types]
     places = [*names, *computed]
     keys = tuple(places.index(name) for name in dict.fromkeys(plan.partition))
-    sent = SentClause(replace(plan, clause=_without_trees(plan.clause)), names, keys, tuple(casts))
+    sent = SentClause(without_trees(plan), names, keys, tuple(casts))
     return SparkClause(sent, travelling, st.StructType(fields))
-
-
-def _without_trees(clause: Clause) -> Clause:
-    return replace(clause, partition=(), order=(), measures=(), definitions=())
 
 
 def _check_keys(plan: OrderedPlan) -> None:
@@ -150,26 +175,31 @@ def _in_microseconds(arrow: pa.DataType) -> pa.DataType:
     return pa.duration("us") if pa.types.is_duration(arrow) else arrow
 
 
-def run_clause(frame: DataFrame, planned: SparkClause) -> DataFrame:
-    """Return the result of a clause that is planned for the columns of a DataFrame.
+def run_clause(frame: DataFrame, planned: SparkClause, options: ClauseKeywords | None = None) -> DataFrame:
+    """Return the result of a clause that is planned for the columns of a DataFrame. The ``options`` are of a stream.
 
-    Raises :class:`EngineError` for a stream, and for workers without acep."""
+    Raises :class:`QueryError` for options that there are not, and :class:`EngineError` for workers without acep."""
     from pyspark.sql import functions as sf
     from pyspark.sql.types import StructField, StructType
 
+    chosen: dict[str, Any] = {**(options or {})}
+    if unknown := [name for name in chosen if name not in ClauseKeywords.__annotations__]:
+        raise TypeError(f"match_recognize() got an unexpected keyword argument {unknown[0]!r}")
+    places = {name: chosen.pop(name) for name in PLACES if name in chosen}
     if frame.isStreaming:
-        raise EngineError(
-            "MATCH_RECOGNIZE runs over batch DataFrames, and this is a stream",
-            hint="acep.spark.match finds patterns in a stream",
-            code="engine_unable",
-        )
+        from acep.spark.clause_streams import run_on_stream
+
+        return run_on_stream(frame, planned, StreamOptions(**chosen, lateness="inf"), **places)
+    if unused := [*places, *chosen]:
+        raise QueryError(f"{unused[0]}= is of a stream, and this is no stream", hint="leave it out",
+                         code="option_invalid")  # fmt: skip
     check_workers(frame.sparkSession, "auto")
     sent = planned.sent
     rows = with_fields(frame, sent.columns)
     rows = rows.select(*(sf.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(sent.columns)))
     if max(sent.keys, default=-1) >= len(sent.columns):
         rows = rows.mapInArrow(partial(add_keys, sent), _with_keys(rows.schema, planned))
-    keys = [_key(rows, f"c{place}") for place in sent.keys]
+    keys = [key_column(rows, f"c{place}") for place in sent.keys]
     rows = rows.repartition(*keys) if keys else rows.repartition(1)
     # The engine sorts by ORDER BY, in a tenth of the time that Spark needs for more keys.
     rows = rows.sortWithinPartitions(*(key.asc_nulls_last() for key in keys)) if keys else rows
@@ -186,12 +216,3 @@ def _with_keys(columns: StructType, planned: SparkClause) -> StructType:
     (keyed,) = add_keys(planned.sent, [sample])
     added = [*keyed.schema][len(planned.sent.columns) :]
     return StructType([*columns.fields, *spark_schema(pa.schema(added)).fields])
-
-
-def _key(rows: DataFrame, name: str) -> Column:
-    """Return a column to compare by: NaN is null, as in a condition, and -0.0 is 0.0."""
-    from pyspark.sql import functions as sf
-
-    if rows.schema[name].dataType.typeName() not in ("float", "double"):
-        return sf.col(name)
-    return sf.nanvl(sf.col(name) + sf.lit(0.0), sf.lit(None).cast("double"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import mmh3
 
 from acep.errors import DataError
-from acep.spark.fields import quoted, with_fields
+from acep.spark.fields import key_column, quoted, with_fields
 from acep.spark.job import SentJob
 from acep.spark.needed import needed_events
 from acep.spark.newest_time import announced, with_announcements
@@ -60,6 +60,9 @@ def _bucket(frame: DataFrame, job: SentJob, part: Pass) -> Column:
 
     if not part.keys:
         return sf.lit(part.first).cast("int")
+    if job.clause is not None:  # null keys are a partition
+        keys = [key_column(frame, key) for key in part.keys]
+        return (sf.pmod(sf.xxhash64(*keys), sf.lit(part.size)) + sf.lit(part.first)).cast("int")
     missing = _missing(frame, part)
     number = sf.pmod(sf.xxhash64(*[sf.col(quoted(key)) for key in part.keys]), sf.lit(part.size)) + sf.lit(part.first)
     found = sf.when(~missing, number.cast("int"))
@@ -91,7 +94,7 @@ def _travelling(frame: DataFrame, job: SentJob) -> list[Column]:
     """Return the columns that go to the workers; one that only breaks ties and has no order in Arrow goes as text."""
     from pyspark.sql import functions as sf
 
-    read = columns_read(job.plans, job.schema)
+    read = columns_read(job.plans, job.schema) if job.clause is None else set(job.columns)
     out = []
     for name in job.columns:
         column = sf.col(quoted(name))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from acep.errors import QueryError
 from acep.pattern.expressions import Span, error_at
 from acep.pattern.sql.common_tables import common_tables
 from acep.pattern.sql.scanner import scan
 from acep.pattern.sql.statement import ClauseInput, Statement, split_statement
-from acep.spark.row_patterns import plan_for_spark, run_clause
+from acep.spark.row_patterns import ClauseKeywords, plan_for_spark, run_clause
 from acep.spark.session import get_session, needs_pyspark, outside_pipelines
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ __all__ = ["sql"]
 
 
 @outside_pipelines()
-def sql(statement: str, spark: SparkSession | None = None) -> DataFrame:
+def sql(statement: str, spark: SparkSession | None = None, **options: Unpack[ClauseKeywords]) -> DataFrame:
     """Run a statement of Spark SQL with MATCH_RECOGNIZE clauses in a session; return its result, which Spark computes
     when it is needed.
 
@@ -28,36 +28,39 @@ def sql(statement: str, spark: SparkSession | None = None) -> DataFrame:
     ``spark``: the session, else the active one, else a new local one. Names in a clause may be quoted by ``"`` and by
     backticks; around it Spark decides. No temporary view is left.
 
+    A clause may read a streaming view. The ``options`` are those of :func:`acep.spark.match_recognize` for streams, and
+    hold for each clause that reads one.
+
     Raises :class:`QueryError` for what is wrong or not supported, before any job runs.
     """
     needs_pyspark()
     split = split_statement(statement, quote="`")
     try:
         _refuse_views(statement)
-        return _run_all(split, spark or get_session())
+        return _run_all(split, spark or get_session(), options)
     except QueryError as error:
         error.located(statement)
         raise
 
 
-def _run_all(split: Statement, session: SparkSession) -> DataFrame:
+def _run_all(split: Statement, session: SparkSession, options: ClauseKeywords) -> DataFrame:
     frames: dict[str, Any] = {}
     for number, clause in enumerate(split.clauses):
         around = common_tables(split.text, clause.result)
         source = _run(session, f"{around} SELECT * FROM {clause.source}", frames)  # noqa: S608 - it is the user's own
-        frames[f"match_{number + 1}"] = _result_of(clause, source)
+        frames[f"match_{number + 1}"] = _result_of(clause, source, options if source.isStreaming else {})
     return _run(session, split.text, frames)
 
 
-def _result_of(clause: ClauseInput, source: DataFrame) -> DataFrame:
+def _result_of(clause: ClauseInput, source: DataFrame, options: ClauseKeywords) -> DataFrame:
     try:
-        planned = plan_for_spark(source.schema, clause.clause, clause.called)
+        planned = plan_for_spark(source.schema, clause.clause, clause.called, is_stream=source.isStreaming)
     except QueryError as error:
         error.text = None  # that of the clause: the place is given in the statement
         if error.start is not None and error.end is not None:
             error.start, error.end = error.start + clause.start, error.end + clause.start
         raise
-    return run_clause(source, planned)
+    return run_clause(source, planned, options)
 
 
 def _run(session: SparkSession, text: str, frames: dict[str, Any]) -> DataFrame:

@@ -21,7 +21,18 @@ from acep.streaming.buckets import Bucket
 from acep.streaming.live import keep_live, live_place, take_live
 from acep.streaming.query_versions import versions_in_rows
 from acep.streaming.spent import Stopwatch
-from acep.streaming.step import BUCKET, by_bucket, decided, events_only, newest_tick, plain, take_in, telling, told
+from acep.streaming.step import (
+    BUCKET,
+    by_bucket,
+    decided,
+    events_only,
+    make_bucket,
+    newest_tick,
+    plain,
+    take_in,
+    telling,
+    told,
+)
 from acep.streaming.times import after, before, passed
 from acep.streaming.totals import TOLD
 
@@ -173,9 +184,9 @@ def step(
     place = live_place(job, f"{context and context.getLocalProperty('sql.streaming.queryId')} {number}")
     if state.exists:
         data = bytes(state.get[0])
-        bucket = take_live(place, _named(data)) or Bucket.loads(job, job.pass_of(number), data)
+        bucket = take_live(place, _named(data)) or make_bucket(job, number, data)
     else:
-        bucket = Bucket(job, job.pass_of(number))
+        bucket = make_bucket(job, number, None)
     began = state.getCurrentProcessingTimeMs()
     bucket.begin(began)
     watermark, ended, texts, newest = state.getCurrentWatermarkMs(), False, list[str](), NEVER

@@ -87,7 +87,7 @@ class Bucket:
         grouped = job.output in ("points", "bundles") and not job.revised
         now = map(self._plan_now, part.queries)
         self.groups = [WaitingGroups(plan, job.output == "bundles") for plan in now] if grouped else []
-        self.totals = Totals(queries=[Counts() for _ in job.queries])
+        self.totals = Totals(queries=[Counts() for _ in job.names])
         self.refused: list[pa.Table] = []  # late rows that are yet to be given, if the job gives them
         self.changed: list[pa.Table] = []  # rows of queries that changed for events before, yet to be given
         self.ended = False
@@ -453,7 +453,7 @@ class Bucket:
             released, greatest = (None if payload[n] is None else int(payload[n]) for n in ("released", "greatest"))
             bucket.held.released, bucket.held.greatest = released, greatest
             bucket.ended = payload["ended"] is True
-            bucket.totals = Totals.load(payload["totals"], len(job.queries))
+            bucket.totals = Totals.load(payload["totals"], len(job.names))
             for groups, dumped in zip(bucket.groups, payload["groups"], strict=True):
                 groups.load(dumped)
             if bucket.pace is not None and payload["pace"] is not None:

@@ -27,6 +27,7 @@ from acep.runtime.stream import Stream
 from acep.shedding.history_file import read_history, read_learned
 from acep.shedding.limits import Limits, want_a_bound
 from acep.storage.sizes import size_in_bytes
+from acep.streaming.job_clause import JobClause
 from acep.streaming.latest import Latest, latest_of
 from acep.streaming.pace import BatchPace
 from acep.streaming.query_versions import with_columns
@@ -70,7 +71,7 @@ class Job:
     (``None``: at once). ``late``: whether late events are rows of the result, which then has the columns kind and
     event. ``dynamic``: whether queries may be replaced by newer versions; all columns go to the workers then.
     ``duplicates``: what becomes of events that come twice (``None``: they are not looked for); it may change when a
-    stream is restarted."""
+    stream is restarted. ``clause``: a MATCH_RECOGNIZE clause that runs in place of queries."""
 
     names: tuple[str, ...]
     queries: tuple[Query, ...]
@@ -94,10 +95,13 @@ class Job:
     late: bool = False
     dynamic: bool = False
     duplicates: str | None = None
+    clause: JobClause | None = None
 
     @property
     def plans(self) -> tuple[Plan, ...]:
-        """The plans of the queries, as they are at first. A worker process compiles them once."""
+        """The plans of the queries, as they are at first; none of a clause. A worker process compiles them once."""
+        if self.clause is not None:
+            return ()
         return _plans(self.queries, self.schema, self.attributes if self.dynamic else None, self.names)
 
     @property
@@ -183,6 +187,8 @@ class Job:
             parts += (repr((self.op, self.ahead)),)
         if self.dynamic:
             parts += ("dynamic",)
+        if self.clause is not None:
+            parts += (self.clause.text,)
         text = f"({', '.join(parts)})"
         return replace(self, fingerprint=hashlib.sha256(text.encode()).hexdigest())
 

@@ -21,7 +21,7 @@ from acep.runtime.stream import Stream, together
 from acep.storage.snapshot import seal, unseal
 from acep.streaming.job import Job
 
-__all__ = ["RevisedRows"]
+__all__ = ["RevisedRows", "rows_as_they_came"]
 
 BEGINNING = -(2**62)  # before all times
 
@@ -69,7 +69,8 @@ class RevisedRows:
         where it is not certain which.
         """
         if self.job.op is not None:
-            rows = self._as_they_came(rows, self.job.op)
+            rows, twice = rows_as_they_came(self.job, self.keys, rows)
+            self._twice += twice
         if self._arrivals is None:
             self._begin(rows.schema)
         assert self._arrivals is not None
@@ -207,35 +208,6 @@ class RevisedRows:
         )
         self._arrivals.speculation = job.ahead
 
-    def _as_they_came(self, rows: pa.Table, op: str) -> pa.Table:
-        """Return rows in the order in which they came; of equal ``seq`` those first that take an event back. Rows with
-        the same id, ``seq`` and ``op`` are one, if events that come again are left out."""
-        seq, name, ts = str(self.job.schema.seq), str(self.job.schema.id), self.job.schema.ts
-        back = pc.less(rows.column(op), 0)
-        for key in self.keys:
-            if pc.any(pc.and_(back, pc.is_null(rows.column(key), nan_is_null=True))).as_py():
-                raise DataError(
-                    f"column `{key}` is null in a row that takes an event back",
-                    hint="it has the time and the partition attributes of its event; if these are null too, leave both "
-                    f"rows out before the match: `{key}` IS NOT NULL",
-                    code="data_null",
-                )
-        came = rows.take(pc.sort_indices(rows, [(seq, "ascending"), (op, "ascending"), (ts, "ascending")]))
-        if self.job.duplicates == "drop":
-            numbered = came.select([name, seq, op]).append_column(ARRIVAL, pa.array(np.arange(len(came))))
-            first = numbered.group_by([name, seq, op]).aggregate([(ARRIVAL, "min")]).column(f"{ARRIVAL}_min")
-            self._twice += len(came) - len(first)
-            return came if len(first) == len(came) else came.take(first.take(pc.sort_indices(first)))
-        events = rows.filter(pc.invert(back)).select([name, seq])
-        if events.group_by([name, seq]).aggregate([]).num_rows < events.num_rows:
-            raise DataError(
-                f"two events have the same `{name}` and `{seq}`, so that it is not certain which came last",
-                hint=f"`{seq}` counts all rows, also those that take events back; where the source repeats rows: "
-                'duplicates="drop"',
-                code="data_order",
-            )
-        return came
-
     def _fed(self, due: Due, passed: int = BEGINNING) -> list[Sequence[Found]]:
         """Feed the rows that are due, and the time that has ``passed``, if any has since the last call."""
         assert self._arrivals is not None
@@ -257,3 +229,36 @@ class RevisedRows:
 
     def _nothing(self) -> list[Sequence[Found]]:
         return [[] for _ in self.plans]
+
+
+def rows_as_they_came(job: Job, keys: Sequence[str], rows: pa.Table) -> tuple[pa.Table, int]:
+    """Return rows of a job with ``op`` in the order in which they came; of equal ``seq`` those first that take an
+    event back. Rows with the same id, ``seq`` and ``op`` are one, if events that come again are left out: they are
+    counted. ``keys``: the columns that say in which bucket a row is.
+
+    Raises :class:`DataError` where it is not certain which row came last."""
+    seq, name, ts, op = str(job.schema.seq), str(job.schema.id), job.schema.ts, str(job.op)
+    back = pc.less(rows.column(op), 0)
+    for key in keys if job.clause is None else ():  # of a clause null is a key
+        if pc.any(pc.and_(back, pc.is_null(rows.column(key), nan_is_null=True))).as_py():
+            raise DataError(
+                f"column `{key}` is null in a row that takes an event back",
+                hint="it has the time and the partition attributes of its event; if these are null too, leave both "
+                f"rows out before the match: `{key}` IS NOT NULL",
+                code="data_null",
+            )
+    came = rows.take(pc.sort_indices(rows, [(seq, "ascending"), (op, "ascending"), (ts, "ascending")]))
+    if job.duplicates == "drop":
+        numbered = came.select([name, seq, op]).append_column(ARRIVAL, pa.array(np.arange(len(came))))
+        first = numbered.group_by([name, seq, op]).aggregate([(ARRIVAL, "min")]).column(f"{ARRIVAL}_min")
+        twice = len(came) - len(first)
+        return came.take(first.take(pc.sort_indices(first))) if twice else came, twice
+    events = rows.filter(pc.invert(back)).select([name, seq])
+    if events.group_by([name, seq]).aggregate([]).num_rows < events.num_rows:
+        raise DataError(
+            f"two events have the same `{name}` and `{seq}`, so that it is not certain which came last",
+            hint=f"`{seq}` counts all rows, also those that take events back; where the source repeats rows: "
+            'duplicates="drop"',
+            code="data_order",
+        )
+    return came, 0

@@ -15,6 +15,7 @@ from acep.errors import DataError, DataWarning
 from acep.events.columns import ticks_of
 from acep.native.compiled import why_not
 from acep.streaming.buckets import Bucket
+from acep.streaming.clause_buckets import ClauseBucket
 from acep.streaming.job import Job
 from acep.streaming.live import keep_live, live_place, take_live
 from acep.streaming.progress import moment_text, mostly_late
@@ -35,6 +36,7 @@ __all__ = [
     "decided",
     "end_step",
     "events_only",
+    "make_bucket",
     "newest_tick",
     "plain",
     "step_bucket",
@@ -195,8 +197,14 @@ class MicroBatch:
 def bucket_of(micro_batch: MicroBatch, number: int) -> Bucket:
     """Return a bucket as it is before a micro-batch, from its state."""
     job, old = micro_batch.job, micro_batch.there.get(number)
-    part = job.pass_of(number)
-    return Bucket(job, part) if old is None else Bucket.loads(job, part, micro_batch.versions.read(old))
+    return make_bucket(job, number, None if old is None else micro_batch.versions.read(old))
+
+
+def make_bucket(job: Job, number: int, data: bytes | None) -> Bucket:
+    """Return a bucket of a job, as it begins or from its state. Raises :class:`SnapshotError` as
+    :meth:`Bucket.loads` does."""
+    kind, part = Bucket if job.clause is None else ClauseBucket, job.pass_of(number)
+    return kind(job, part) if data is None else kind.loads(job, part, data)
 
 
 @dataclass(frozen=True)

@@ -96,6 +96,24 @@ void OrderedSearch::check(const OrderedInput& input) const {
         const size_t length = reference.reads_label() ? pattern_.graph.labels() : rows;
         if (input.view.lengths[reference.column] != length) refuse("columns: of another length than rows or labels");
     }
+    check_starts(input);
+}
+
+void OrderedSearch::check_starts(const OrderedInput& input) const {
+    if (input.open_label != OrderedInput::no_label && input.open_label >= pattern_.graph.labels()) {
+        refuse("open label: beyond all");
+    }
+    const size_t partitions = input.offsets.size() - 1;
+    if (input.starts.size() != input.stops.size() || input.starts.size() != input.numbers.size()) {
+        refuse("starts: a start, a stop and a number for each partition");
+    }
+    if (input.starts.empty()) return;
+    if (input.starts.size() != partitions) refuse("starts: one for each partition");
+    for (size_t p = 0; p < partitions; ++p) {
+        const size_t rows = input.offsets[p + 1] - input.offsets[p];
+        if (input.starts[p] > input.stops[p] || input.stops[p] > rows) refuse("starts: not before the stop");
+        if (input.numbers[p] < 0) refuse("numbers: below 0");
+    }
 }
 
 void OrderedSearch::start(OrderedInput input) {
@@ -105,6 +123,7 @@ void OrderedSearch::start(OrderedInput input) {
     started_ = true;
     partition_ = 0;
     entered_ = false;
+    partition_ends_ = {};
 }
 
 void OrderedSearch::enter_partition(Polling& polling) {
@@ -116,9 +135,18 @@ void OrderedSearch::enter_partition(Polling& polling) {
                pass_.enter(input_.view, input_.local, begin_, rows_, half);
     failures_.start(half);
     if (input_.times != nullptr) ends_.start(pattern_.graph, input_.local, begin_, rows_, half / 2, polling);
-    start_ = window_ = 0;
-    number_ = 0;
+    const bool limited = !input_.starts.empty();
+    start_ = window_ = limited ? input_.starts[partition_] : 0;
+    stop_ = limited ? input_.stops[partition_] : rows_;
+    number_ = limited ? input_.numbers[partition_] : 0;
     entered_ = true;
+}
+
+void OrderedSearch::leave_partition() {
+    partition_ends_.positions.push_back(static_cast<int64_t>(std::min(start_, stop_)));
+    partition_ends_.numbers.push_back(number_);
+    ++partition_;
+    entered_ = false;
 }
 
 std::optional<OrderedMatches> OrderedSearch::take(size_t rows, Polling& polling) {
@@ -130,8 +158,12 @@ std::optional<OrderedMatches> OrderedSearch::take(size_t rows, Polling& polling)
     while (partition_ + 1 < input_.offsets.size()) {
         if (!entered_) enter_partition(polling);
         if (!next(polling)) {
-            ++partition_;
-            entered_ = false;
+            leave_partition();
+            continue;
+        }
+        if (is_open()) {
+            --number_;
+            leave_partition();
             continue;
         }
         write(matches);
@@ -145,9 +177,9 @@ std::optional<OrderedMatches> OrderedSearch::take(size_t rows, Polling& polling)
 }
 
 bool OrderedSearch::next(Polling& polling) {
-    while (start_ < rows_) {
+    while (start_ < stop_) {
         start_ = reachable_.next_start(start_);
-        if (start_ == rows_) return false;
+        if (start_ >= stop_) return false;
         move_window();
         const bool possible = input_.times == nullptr || ends_.before(start_, std::max(start_, window_));
         polling.work(1);
@@ -161,6 +193,9 @@ bool OrderedSearch::next(Polling& polling) {
     }
     return false;
 }
+
+// Return whether the match that is bound is decided by rows that are not there.
+bool OrderedSearch::is_open() const { return !bound_.labels().empty() && bound_.labels().back() == input_.open_label; }
 
 // Find where the window of the start ends. What failed in an earlier window need not fail in it.
 void OrderedSearch::move_window() {

@@ -50,6 +50,19 @@ struct OrderedInput {
     std::vector<size_t> offsets;  // of partitions, none of which is empty
     const int64_t* times = nullptr;  // nullptr: matches may be of any duration
     int64_t width = 0;  // between the times of the first and the last row of a match
+    // By partition, or empty: the position of the first start, the one from which on no match starts, and the matches
+    // before the first.
+    std::vector<size_t> starts{}, stops{};
+    std::vector<int64_t> numbers{};
+    // A match that ends with a row of this label is open: what it becomes is decided by rows that are not there. It is
+    // not given, and the search of its partition ends with it.
+    size_t open_label = no_label;
+    static constexpr size_t no_label = static_cast<size_t>(-1);
+};
+
+// Where a search of a partition ended: the position at which the next one starts, and the matches before it.
+struct PartitionEnds {
+    std::vector<int64_t> positions, numbers;
 };
 
 // Matches, one after the other: labels of match i are those from offsets[i] to offsets[i + 1].
@@ -102,6 +115,8 @@ public:
     // std::overflow_error or Interrupted; then only `start` may follow.
     std::optional<OrderedMatches> take(size_t rows, Polling& polling);
     Counts counts() const;
+    // Return where the search ended in the partitions that are done, in their order.
+    const PartitionEnds& ends() const { return partition_ends_; }
 
 private:
     // A way that was not taken, and how much of the memory of failures is on the way to it.
@@ -114,9 +129,12 @@ private:
     void check() const;
     void check(const OrderedInput& input) const;
     void find_remembered();
+    void check_starts(const OrderedInput& input) const;
     void enter_partition(Polling& polling);
+    void leave_partition();
     // Find the next match of the partition; return false if there is none.
     bool next(Polling& polling);
+    bool is_open() const;
     // Bind the preferred match from a position on; return false if there is none.
     bool find(size_t start, Polling& polling);
     bool search_from(size_t start, Polling& polling);
@@ -148,10 +166,12 @@ private:
     size_t partition_ = 0;
     size_t begin_ = 0, rows_ = 0;  // of the partition
     bool entered_ = false;
+    size_t stop_ = 0;  // the position from which on no match starts
     bool passing_ = false;  // starts are searched from by pass_
     size_t start_ = 0;  // position of the start, or of the next one
     size_t window_ = 0;  // the position at which the window of the start ends
     int64_t number_ = 0;  // of matches of the partition
+    PartitionEnds partition_ends_;
     std::vector<Choice> choices_;
     std::vector<int64_t> key_;
     size_t steps_ = 0;

@@ -1,17 +1,21 @@
 // Python bindings of the search for preferred matches in sorted rows (acep/native/_native.pyi).
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "common/texts.hpp"
 #include "expression/vm.hpp"
+#include "ordered/open_walk.hpp"
 #include "ordered/ordered_search.hpp"
 #include "python/bind_arrays.hpp"
 
@@ -119,8 +123,19 @@ void check_idle(const BoundSearch& self) {
     if (self.busy) throw std::runtime_error("the search is in use by another thread");
 }
 
+// Read where the search of each partition starts, from which position on no match does, and the matches before.
+void read_starts(const std::vector<Triple>& starts, std::optional<int64_t> open_label, OrderedInput& input) {
+    for (const auto& [first, stop, number] : starts) {
+        input.starts.push_back(in_range(first, size_t{int64_max}, "starts: a position"));
+        input.stops.push_back(in_range(stop, size_t{int64_max}, "starts: a stop"));
+        input.numbers.push_back(number);
+    }
+    if (open_label) input.open_label = in_range(*open_label, PatternGraph::most_labels, "open label: a label");
+}
+
 void start(BoundSearch& self, const nb::sequence& columns, const nb::sequence& local, const Words& partitions,
-           nb::object texts, const std::optional<Words>& times, int64_t width) {
+           nb::object texts, const std::optional<Words>& times, int64_t width, const std::vector<Triple>& starts,
+           std::optional<int64_t> open_label) {
     check_idle(self);
     std::vector<Words> words;
     std::vector<Bytes> bytes;
@@ -156,6 +171,7 @@ void start(BoundSearch& self, const nb::sequence& columns, const nb::sequence& l
         input.times = times->data();
     }
     input.width = width;
+    read_starts(starts, open_label, input);
     input.view.rows = rows;
     input.view.texts = nb::cast<const Texts*>(texts);
     if (input.view.texts == nullptr) throw std::invalid_argument("texts: none");
@@ -214,6 +230,13 @@ nb::object take(BoundSearch& self, size_t rows) {
     }
 }
 
+// Return where the search ended in each partition: positions, and the matches before them.
+nb::tuple ends(const BoundSearch& self) {
+    check_idle(self);
+    PartitionEnds ends = self.search.ends();
+    return nb::make_tuple(array(std::move(ends.positions)), array(std::move(ends.numbers)));
+}
+
 nb::dict counts(const BoundSearch& self) {
     check_idle(self);
     const OrderedSearch::Counts all = self.search.counts();
@@ -225,6 +248,60 @@ nb::dict counts(const BoundSearch& self) {
     return numbers;
 }
 
+// Return for each partition the state at which its open match waits for rows, or -1 if it is decided. `places`: where
+// each stood, as (position, state); a negative state: it is not walked.
+nb::object walk_open(const std::vector<Triple>& states, const nb::sequence& local, const Words& partitions,
+                     const std::vector<std::pair<int64_t, int64_t>>& places, int64_t memory) {
+    std::vector<Bytes> bytes;
+    std::vector<const uint8_t*> bits;
+    for (nb::handle of_label : local) {
+        bytes.push_back(nb::cast<Bytes>(of_label, false));
+        bits.push_back(bytes.back().data());
+    }
+    if (bytes.empty()) throw std::invalid_argument("local: one for each label");
+    const PatternGraph graph(states_of(states), bytes.size());
+    const size_t count = places.size();
+    if (partitions.shape(0) != count + 1) throw std::invalid_argument("places: one for each partition");
+    size_t end = 0;
+    std::vector<size_t> offsets;
+    for (size_t p = 0; p <= count; ++p) {
+        offsets.push_back(in_range(partitions.data()[p], size_t{int64_max}, "partitions: an offset"));
+        if (offsets.back() < end) throw std::invalid_argument("partitions: offsets that rise");
+        end = offsets.back();
+    }
+    for (const Bytes& of_label : bytes) {
+        if (of_label.shape(0) != end) throw std::invalid_argument("local: a byte a row");
+    }
+    std::vector<std::optional<OpenPlace>> stood;
+    for (size_t p = 0; p < count; ++p) {
+        if (places[p].second < 0) {
+            stood.push_back(std::nullopt);
+            continue;
+        }
+        stood.push_back(OpenPlace{in_range(places[p].first, offsets[p + 1] - offsets[p], "places: a position"),
+                                  static_cast<uint32_t>(index_of(places[p].second, graph.size(), "places: a state"))});
+    }
+    const size_t bytes_allowed = in_range(memory, size_t{int64_max}, "memory: a number of bytes");
+    Polling polling = signal_polling();
+    std::vector<int64_t> waiting;
+    try {
+        unlocked([&] {
+            OpenWalk walk(graph, static_cast<uint16_t>(bits.size() - 1));
+            for (size_t p = 0; p < count; ++p) {
+                if (!stood[p]) {
+                    waiting.push_back(OpenWalk::decided);
+                    continue;
+                }
+                const size_t rows = offsets[p + 1] - offsets[p];
+                waiting.push_back(walk.walk(*stood[p], bits, offsets[p], rows, bytes_allowed, polling));
+            }
+        });
+    } catch (const Interrupted&) {
+        throw nb::python_error();
+    }
+    return array(std::move(waiting));
+}
+
 }  // namespace
 
 void bind_ordered(nb::module_& m) {
@@ -232,9 +309,11 @@ void bind_ordered(nb::module_& m) {
         .def("__init__", &make_search, "states"_a, "labels"_a, "label_sets"_a, "references"_a, "conditions"_a, "live"_a,
              "skip"_a, "skip_set"_a, "memory"_a)
         .def("start", &start, "columns"_a, "local"_a, "partitions"_a.noconvert(), "texts"_a, "times"_a.none(),
-             "width"_a)
+             "width"_a, "starts"_a = nb::list(), "open_label"_a.none() = nb::none())
+        .def("ends", &ends)
         .def("take", &take, "rows"_a)
         .def("counts", &counts);
+    m.def("walk_open", &walk_open, "states"_a, "local"_a, "partitions"_a.noconvert(), "places"_a, "memory"_a);
 }
 
 }  // namespace acep

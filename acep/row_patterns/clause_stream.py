@@ -1,0 +1,297 @@
+"""Run a MATCH_RECOGNIZE clause over a stream: each match is given once no row that may still come can change it.
+
+Of each partition the rows are kept from the earliest start on whose match is not decided, and those before it that
+conditions and measures read (docs/internals/row_patterns.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acep.errors import QueryError
+from acep.events.tables import attribute_tick
+from acep.pattern.expressions import error_at
+from acep.pattern.sql.clause_tree import RowsMode
+from acep.plan.ordered.open_matches import add_open_matches, has_state, reach_ahead, reach_behind, reads_number
+from acep.plan.ordered.ordered_plan import OrderedPlan
+from acep.plan.ordered.pattern_states import StateKind
+from acep.row_patterns.kept_rows import KeptRows
+from acep.row_patterns.match_batch import MatchBatch
+from acep.row_patterns.match_rows import SortedTable, match_table, result_tables, row_columns
+from acep.row_patterns.open_rows import OpenPartitions, open_partitions, waiting_states
+from acep.row_patterns.partition_states import NEVER, PartitionStates
+from acep.row_patterns.row_search import search_rows, window_of
+from acep.row_patterns.row_values import Evaluator
+from acep.row_patterns.search_limits import SearchLimits
+from acep.row_patterns.sorted_rows import sort_rows
+
+__all__ = ["ClauseStream", "check_time_option", "order_error", "time_column"]
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+LEAST_WALK = 64
+"""An open match of fewer rows is searched for anew with each push, which takes less time than to walk on."""
+
+
+def time_column(plan: OrderedPlan) -> str:
+    """Return the column of event times: the first key of ORDER BY.
+
+    Raises :class:`QueryError` if there is none, as no stream can be searched then."""
+    if not plan.order:
+        raise order_error()
+    key = plan.order[0]
+    if key.is_descending or key.column not in plan.names:
+        written = plan.clause.order[0]
+        error = error_at("on a stream the first key of ORDER BY is the column of event times, ascending",
+                         written.expression.span, "ORDER BY ts", code="query_invalid")  # fmt: skip
+        error.located(plan.clause.text)
+        raise error
+    return key.column
+
+
+def order_error() -> QueryError:
+    """Return the error for a clause without ORDER BY."""
+    hint = "add ORDER BY with the column of event times"
+    return QueryError("on a stream rows come in the order of time, and the clause has no ORDER BY", hint=hint,
+                      code="query_invalid")  # fmt: skip
+
+
+def check_time_option(ts: str, name: str) -> None:
+    """Raise :class:`QueryError` if a user names another time column than the clause does."""
+    if ts not in ("ts", name):
+        raise QueryError(f"the clause has the times in `{name}`, and ts={ts!r}", hint=f'ts="{name}", or leave it out',
+                         code="option_invalid")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The rows that a plan reads around a match, ``behind`` and ``ahead`` of it, and whether the end of a partition, or
+    the numbers of matches matter. ``has_deadlines``: time decides matches (WITHIN). ``walks``: an open match can be
+    walked on from where it stood."""
+
+    behind: int
+    ahead: int
+    ends_matter: bool
+    numbers_matter: bool
+    has_deadlines: bool
+    walks: bool
+
+
+def reach_of(plan: OrderedPlan) -> Reach:
+    """Return how far a plan reads."""
+    ahead, ends_matter = reach_ahead(plan), has_state(plan, StateKind.END)
+    has_deadlines = plan.width is not None and not ahead and not ends_matter
+    walks = all(condition.is_local for condition in plan.conditions) and (plan.width is None or has_deadlines)
+    return Reach(reach_behind(plan), ahead, ends_matter, reads_number(plan), has_deadlines, walks)
+
+
+class ClauseStream:
+    """A clause over rows that come in the order of time. ``plan``: that of the clause; ``arrow``: the columns.
+
+    Rows of the same time are in the order of the other keys, so they wait until time has passed where there are such
+    keys."""
+
+    def __init__(self, plan: OrderedPlan, arrow: pa.Schema) -> None:
+        self.time = time_column(plan)
+        self.plan, self.arrow = add_open_matches(plan), arrow
+        self.reach = reach_of(plan)
+        self.waiting = arrow.empty_table()
+        self.kept = KeptRows(arrow)  # those that matches may still need
+        self.tails = KeptRows(arrow)  # of partitions that are walked on: the last rows that conditions read
+        self.partitions = PartitionStates()
+        self.searched_rows = 0  # so far, those that were searched again among them
+
+    def __len__(self) -> int:
+        return int(self.waiting.num_rows) + len(self.kept)
+
+    def copy(self) -> ClauseStream:
+        """Return a stream in the same state, which goes on alone."""
+        other = ClauseStream.__new__(ClauseStream)
+        vars(other).update(vars(self))
+        other.partitions = self.partitions.copy()
+        return other
+
+    def empty_result(self) -> pa.Table:
+        """Return the columns of the result, without rows."""
+        return match_table(self.plan, self.arrow.empty_table())
+
+    def push(self, rows: pa.Table | None, clock: int) -> pa.Table:
+        """Take in the next rows, in the order of time; return the rows of matches that are decided. ``clock``: the
+        earliest time, in ticks of the plan, that a row after these may have."""
+        evaluator = Evaluator(attribute_tick(self.plan.schema))
+        fresh = self.arrow.empty_table() if rows is None else rows
+        if len(self.plan.order) > 1:
+            fresh = pa.concat_tables([self.waiting, fresh])
+            times = row_columns(self.plan, fresh, evaluator)[self.time].values
+            is_later = np.asarray(times) >= clock
+            self.waiting, fresh = fresh.filter(pa.array(is_later)), fresh.filter(pa.array(~is_later))
+        return self._search(fresh, evaluator, clock)
+
+    def finish(self) -> pa.Table:
+        """End the stream; return the rows of all matches that are left."""
+        fresh, self.waiting = self.waiting, self.waiting.slice(0, 0)
+        return self._search(fresh, Evaluator(attribute_tick(self.plan.schema)), None)
+
+    def _search(self, fresh: pa.Table, evaluator: Evaluator, clock: int | None) -> pa.Table:
+        """Search the partitions of fresh rows, and those whose windows are over (``clock`` ``None``: all, for the last
+        time)."""
+        columns = row_columns(self.plan, fresh, evaluator)
+        codes = self.partitions.add(self.plan.partition, columns, fresh.num_rows)
+        is_searched = self.partitions.touched(codes, clock)
+        if clock is not None and (self.partitions.waits[codes] >= 0).any():
+            still_open = self._walk_on(fresh, codes, evaluator, clock)
+            is_searched &= ~still_open
+            goes_on = still_open[codes]
+            fresh, codes = fresh.filter(pa.array(~goes_on)), codes[~goes_on]
+        if not fresh.num_rows and not is_searched.any():
+            return self.empty_result()
+        earlier, earlier_codes, self.kept = self.kept.take(is_searched)
+        self.tails = self.tails.take(is_searched)[2]
+        table, codes = pa.concat_tables([earlier, fresh]), np.concatenate([earlier_codes, codes])
+        return self._search_whole(table, codes, evaluator, clock) if len(codes) else self.empty_result()
+
+    def _open_partitions(self, table: pa.Table, codes: Ints, evaluator: Evaluator, clock: int | None) -> OpenPartitions:
+        """Bring rows into order, with an open row in each partition."""
+        columns = row_columns(self.plan, table, evaluator)
+        rows = sort_rows(table.num_rows, self.plan.partition, self.plan.order, columns)
+        opened = open_partitions(rows, codes, columns, ahead=self.reach.ahead, is_last=clock is None)
+        if clock is not None and not self.reach.ahead and not self.reach.ends_matter:
+            opened.set_times(self.time, clock)
+        opened.add_bits(self.plan, evaluator)
+        return opened
+
+    def _walk_on(self, fresh: pa.Table, codes: Ints, evaluator: Evaluator, clock: int) -> Flags:
+        """Walk the open matches on over fresh rows; return by code which of them are still open, and take in their
+        rows."""
+        partitions = self.partitions
+        goes_on = np.zeros(len(partitions.waits), bool)
+        goes_on[codes] = (partitions.waits[codes] >= 0) & (partitions.deadlines[codes] >= clock)
+        tails, tail_codes, self.tails = self.tails.take(goes_on)
+        is_walked = goes_on[codes]
+        table = pa.concat_tables([tails, fresh.filter(pa.array(is_walked))])
+        if not table.num_rows:
+            return goes_on
+        opened = self._open_partitions(table, np.concatenate([tail_codes, codes[is_walked]]), evaluator, clock)
+        positions = np.bincount(tail_codes, minlength=len(goes_on))[opened.codes] - self.reach.ahead
+        states = waiting_states(self.plan, opened, positions, partitions.waits[opened.codes])
+        partitions.waits[opened.codes] = states
+        goes_on[opened.codes] = states >= 0
+        self.kept = self.kept.add(fresh.filter(pa.array(goes_on[codes])), codes[goes_on[codes]])
+        self._keep_tails(table, opened, states >= 0)
+        self.searched_rows += len(codes)
+        return goes_on
+
+    def _keep_tails(self, table: pa.Table, opened: OpenPartitions, is_open: Flags) -> None:
+        """Keep the last rows of open partitions, which conditions on the next ones read."""
+        sizes = np.diff(opened.rows.partitions)
+        counts = np.where(is_open, np.minimum(sizes, self.reach.behind + self.reach.ahead), 0)
+        places = opened.last_places(counts)
+        self.tails = self.tails.add(table.take(pa.array(opened.rows.order[places])), np.repeat(opened.codes, counts))
+
+    def _search_whole(self, table: pa.Table, codes: Ints, evaluator: Evaluator, clock: int | None) -> pa.Table:
+        """Search whole partitions, and keep what later matches may need."""
+        plan, partitions = self.plan, self.partitions
+        opened = self._open_partitions(table, codes, evaluator, clock)
+        limits = SearchLimits(
+            partitions.starts[opened.codes], opened.stops, partitions.numbers[opened.codes], opened.open_rows
+        )
+        rows, columns = opened.extended, opened.columns
+        batches = list(search_rows(plan, rows, columns, evaluator, limits, opened.bits))
+        covered, covered_ends = self._covered(opened, limits, batches)
+        tables = list(result_tables(plan, table, SortedTable(rows, columns), evaluator, batches, covered))
+        self.searched_rows += table.num_rows
+        sizes = np.diff(opened.rows.partitions)
+        first_kept = sizes if clock is None else np.maximum(limits.next_starts - self.reach.behind, 0)
+        counts = sizes - first_kept
+        stays = opened.last_places(counts)
+        self.kept = self.kept.add(table.take(pa.array(opened.rows.order[stays])), np.repeat(opened.codes, counts))
+        waits = np.full(len(sizes), -1, np.int64)
+        walks = (opened.stops - limits.next_starts >= LEAST_WALK) & self.reach.walks & (clock is not None)
+        if walks.any():
+            waits = waiting_states(plan, opened, limits.next_starts, np.where(walks, 0, -1))
+            self._keep_tails(table, opened, waits >= 0)
+        settled = {
+            "starts": limits.next_starts - first_kept,
+            "numbers": limits.last_numbers,
+            "covered": np.maximum(covered_ends - first_kept, 0),
+            "deadlines": self._deadlines(opened, limits, sizes, evaluator),
+            "waits": waits,
+        }
+        is_over = (counts == 0) & (not self.reach.numbers_matter or clock is None)
+        partitions.settle(opened.codes, settled, is_over)
+        return pa.concat_tables(tables)
+
+    def _deadlines(self, opened: OpenPartitions, limits: SearchLimits, sizes: Ints, evaluator: Evaluator) -> Ints:
+        """Return for each partition the last time at which its open match is open."""
+        deadlines = np.full(len(sizes), NEVER)
+        if self.reach.has_deadlines:
+            times, width = window_of(self.plan, opened.columns, evaluator.tick_ns)
+            assert times is not None
+            is_open = limits.next_starts < sizes
+            starts = (opened.extended.partitions[:-1] + limits.next_starts)[is_open]
+            deadlines[is_open] = np.minimum(times[starts], NEVER - max(width, 0)) + width
+        return deadlines
+
+    def _covered(
+        self, opened: OpenPartitions, limits: SearchLimits, batches: Sequence[MatchBatch]
+    ) -> tuple[Flags, Ints]:
+        """Return which rows WITH UNMATCHED ROWS does not give now, and how many rows of each partition stand before the
+        end of its matches so far."""
+        begins = opened.extended.partitions[:-1]
+        before = self.partitions.covered[opened.codes]
+        ends = before.copy()
+        if self.plan.rows is not RowsMode.UNMATCHED:
+            return np.zeros(len(opened.extended), bool), ends
+        firsts = begins + np.maximum(limits.starts, before)
+        lasts = begins + limits.next_starts
+        steps = np.zeros(len(opened.extended) + 1, np.int64)
+        np.add.at(steps, firsts, firsts < lasts)
+        np.add.at(steps, lasts, -(firsts < lasts).astype(np.int64))
+        for batch in batches:
+            np.maximum.at(ends, batch.partition, batch.first + np.diff(batch.offsets) - begins[batch.partition])
+        return np.cumsum(steps[:-1]) <= 0, ends
+
+    def dump(self) -> dict[str, Any]:
+        """Return the state as JSON-like data with bytes."""
+        rows, codes = self.kept.whole()
+        return {
+            "waiting": table_bytes(self.waiting),
+            "kept": table_bytes(rows),
+            "codes": np.ascontiguousarray(codes, "<i8").tobytes(),
+            "partitions": self.partitions.dump(),
+        }
+
+    def load(self, data: Mapping[str, Any]) -> None:
+        """Read the state of :meth:`dump`. Raises :class:`ValueError`, :class:`KeyError`, :class:`TypeError` or
+        :class:`pyarrow.ArrowException` for other data."""
+        waiting, rows = (read_table(data[name]).cast(self.arrow) for name in ("waiting", "kept"))
+        codes = np.frombuffer(data["codes"], "<i8").astype(np.int64)
+        partitions = PartitionStates.load(data["partitions"])
+        if len(codes) != rows.num_rows or codes.min(initial=0) < 0:
+            raise ValueError("codes")
+        counts = np.bincount(codes, minlength=len(partitions.starts))
+        if len(counts) > len(partitions.starts) or (partitions.starts > counts).any():
+            raise ValueError("starts")
+        self.waiting, self.partitions = waiting, partitions
+        self.kept, self.tails = KeptRows(self.arrow).add(rows, codes), KeptRows(self.arrow)
+
+
+def table_bytes(table: pa.Table) -> bytes:
+    """Return a table as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def read_table(data: Any) -> pa.Table:
+    """Return the table of :func:`table_bytes`."""
+    if not isinstance(data, bytes):
+        raise ValueError("bytes")
+    return pa.ipc.open_stream(data).read_all()

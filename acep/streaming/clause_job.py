@@ -1,0 +1,75 @@
+"""Make the streaming job of a MATCH_RECOGNIZE clause."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from acep.errors import DataError, QueryError
+from acep.events.arrivals import span_ticks
+from acep.events.tables import InputSchema
+from acep.plan.schema import Kind
+from acep.row_patterns.revised_clause import OP
+from acep.runtime.clause_tables import check_clause_options
+from acep.runtime.options import StreamOptions
+from acep.streaming.job import BUCKETS, Job, Pass
+from acep.streaming.job_clause import JobClause
+from acep.streaming.latest import latest_of
+from acep.streaming.times import tick_ms_of
+
+__all__ = ["clause_job"]
+
+
+def clause_job(
+    clause: JobClause,
+    schema: InputSchema,
+    options: StreamOptions,
+    *,
+    keys: Sequence[str],
+    buckets: int | None,
+    end: int,
+    latest: Any,
+    result: pa.Schema,
+) -> Job:
+    """Return the job of a clause over rows of a schema. ``keys``: the columns by which rows are spread over
+    ``buckets``; ``end``: the first tick that marks the end of the stream; ``result``: the columns of the result but
+    ``op``.
+
+    Raises :class:`QueryError` or :class:`DataError` for options that a clause does not have."""
+    check_clause_options(options)
+    if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
+        raise DataError(f"buckets={buckets!r} is not a positive number", code="option_invalid")
+    if options.op is not None and (schema.id is None or schema.seq is None):
+        missing = "id=" if schema.id is None else "seq="
+        raise QueryError("op= takes back rows by their ids, in the order in which they came", hint=f"name {missing}",
+                         code="option_invalid")  # fmt: skip
+    if options.op is not None and schema.kind(options.op) is not Kind.INT:
+        raise DataError(f"there is no column `{options.op}` of integers", hint="op= names the column with +1 and -1",
+                        code="data_column")  # fmt: skip
+    ahead = span_ticks("speculation", options.speculation, schema)
+    if ahead != 0:
+        if OP in result.names:
+            raise QueryError(f"`{OP}` tells rows that come from those taken back", hint="give the measure another name",
+                             code="query_name")  # fmt: skip
+        result = result.append(pa.field(OP, pa.int64()))
+    roles = (schema.ts, schema.seq, schema.id, options.op)
+    columns = dict.fromkeys((*clause.columns, *(name for name in roles if name is not None)))
+    return Job(
+        names=("",),
+        queries=(),
+        schema=schema,
+        columns=tuple(columns),
+        passes=(Pass((), tuple(keys), 0, (buckets or BUCKETS) if keys else 1),),
+        output="matches",
+        result=result,
+        tick_ms=tick_ms_of(schema),
+        end=end,
+        several=False,
+        latest=latest_of(latest, schema),
+        op=options.op,
+        ahead=ahead,
+        duplicates=None if options.id is None else options.duplicates,
+        clause=clause,
+    ).sealed()

@@ -1,0 +1,324 @@
+"""A clause over a stream gives the rows that it gives over a table, however the stream is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from random import Random
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import acep
+from acep.errors import AcepError, DataError, QueryError
+from acep.row_patterns import clause_stream, row_search
+from acep.row_patterns.clause_stream import ClauseStream, time_column
+from acep.row_patterns.match_rows import match_table, plan_clause
+from tests.case_counts import CaseCounts
+from tests.row_patterns.corpus.cases import Case
+from tests.row_patterns.random_cases import random_case
+from tests.row_patterns.test_corpus import CLAUSES, compare, params
+from tests.row_patterns.test_differential import table_of
+
+N_RANDOM, N_PARTS = 3_000, 6
+TIMES = (pa.types.is_integer, pa.types.is_timestamp, pa.types.is_date)
+
+
+def stream_table(case: Case) -> pa.Table | None:
+    """Return the rows of a case in the order of time; ``None`` if they are no stream."""
+    try:
+        name = time_column(plan_clause(case.table.schema, case.text))
+    except QueryError:
+        return None
+    column = case.table.column(name)
+    if column.null_count or not any(is_time(column.type) for is_time in TIMES):
+        return None
+    return case.table.take(pc.sort_indices(case.table, sort_keys=[(name, "ascending")]))
+
+
+def batches_of(table: pa.Table, size: int) -> list[pa.Table]:
+    """Return rows in batches of a size; one batch if there are none."""
+    return [table.slice(begin, size) for begin in range(0, max(table.num_rows, 1), size)]
+
+
+def run_stream(text: str, batches: Sequence[pa.Table], *, restores: bool = False) -> pa.Table:
+    """Return all that a matcher gives; after each batch it may go on from a snapshot."""
+    matcher = acep.Matcher(text)
+    results = []
+    for batch in batches:
+        results.append(matcher.push(batch))
+        if restores:
+            data, matcher = matcher.snapshot(), acep.Matcher(text)
+            matcher.restore(data)
+    return pa.concat_tables([*results, matcher.finish()])
+
+
+STREAMS = [(case, table) for case in CLAUSES if (table := stream_table(case)) is not None]
+TABLES = {case.id: table for case, table in STREAMS}
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+@params([case for case, _ in STREAMS])
+def test_corpus(case: Case, size: int) -> None:
+    compare(case, run_stream(case.text, batches_of(TABLES[case.id], size), restores=size == 7))
+
+
+@params([case for case, _ in STREAMS])
+@pytest.mark.long
+def test_corpus_by_the_reference_engine(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_search, "USE_NATIVE", False)
+    compare(case, run_stream(case.text, batches_of(TABLES[case.id], 2)))
+
+
+def test_most_cases_of_the_corpus_are_streams() -> None:
+    assert len(STREAMS) > 0.9 * len(CLAUSES)
+
+
+def random_streams(part: int, count: int) -> Iterator[tuple[Random, str, pa.Table]]:
+    """Yield the clauses and tables of random cases that are streams, in the order of time."""
+    for seed in range(part, count, N_PARTS):
+        case = random_case(seed)
+        table = table_of(case.columns, case.rows, case.kinds, case.unit)
+        try:
+            name = time_column(plan_clause(table.schema, case.text))
+        except QueryError:
+            continue
+        if name == "ts" and not table.column("ts").null_count:
+            yield Random(seed), case.text, table.take(pc.sort_indices(table, sort_keys=[("ts", "ascending")]))
+
+
+def random_batches(rng: Random, table: pa.Table) -> list[pa.Table]:
+    """Return rows in batches of random sizes, some of them empty."""
+    size = rng.choice([1, 2, 3, 5])
+    cuts = sorted(rng.randint(0, table.num_rows) for _ in range(table.num_rows // size))
+    return [table.slice(begin, end - begin) for begin, end in zip([0, *cuts], [*cuts, table.num_rows], strict=True)]
+
+
+def outcome(text: str, batches: Sequence[pa.Table], **options: object) -> pa.Table | None:
+    """Return what a matcher gives for batches; ``None`` where a match cannot be answered for."""
+    matcher = acep.Matcher(text, **options)  # type: ignore[arg-type]
+    try:
+        return pa.concat_tables([*map(matcher.push, batches), matcher.finish()])
+    except DataError:
+        return None
+
+
+def texts_of(table: pa.Table) -> list[str]:
+    """Return a text for each row."""
+    return [repr(list(row.values())) for row in table.to_pylist()]
+
+
+def same_rows(text: str, stream: pa.Table | None, table: pa.Table) -> str | None:
+    """Say how the rows of a stream differ from those of the whole table, ``None`` if they do not."""
+    try:
+        expected = match_table(plan_clause(table.schema, text), table)
+    except DataError as error:
+        return None if stream is None else f"the stream gives {texts_of(stream)}, not {error}"
+    if stream is None:
+        return f"the stream raises an error, not {texts_of(expected)}"
+    if stream.schema != expected.schema:
+        return f"the stream has {stream.schema}, not {expected.schema}"
+    rows, expected_rows = texts_of(stream), texts_of(expected)
+    return None if sorted(rows) == sorted(expected_rows) else f"the stream gives {rows}, not {expected_rows}"
+
+
+@pytest.mark.parametrize("part", range(N_PARTS))
+def test_random_streams(part: int, cases: CaseCounts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clause_stream, "LEAST_WALK", 1 + part % 3)  # 1: each open match is walked on
+    count = 0
+    for rng, text, table in random_streams(part, cases(N_RANDOM)):
+        count += 1
+        batches = random_batches(rng, table)
+        difference = same_rows(text, outcome(text, batches), table)
+        assert difference is None, f"{difference}\n{text}\n{[batch.to_pylist() for batch in batches]}"
+    cases.expect({"streams": count}, "streams", least=N_RANDOM // N_PARTS // 3)
+
+
+def disordered(rng: Random, table: pa.Table) -> tuple[pa.Table, int]:
+    """Return rows with numbers ``i`` in another order, and by how much their times are out of order. Rows of one time
+    stay in their order, which is that of the stream."""
+    times = table.column("ts").cast(pa.int64()).to_pylist()
+    span = rng.choice([1, 3, 10]) * (max(times) - min(times)) // 12 if times else 0
+    delays = {time: time + rng.randint(0, span) for time in times}
+    order = sorted(range(len(times)), key=lambda row: (delays[times[row]], row))
+    shuffled = table.take(pa.array(order, pa.int64()))
+    greatest, lateness = -(2**62), 0
+    for row in order:
+        greatest = max(greatest, times[row])
+        lateness = max(lateness, greatest - times[row])
+    return shuffled, lateness
+
+
+@pytest.mark.parametrize("part", range(N_PARTS))
+def test_random_streams_out_of_order(part: int, cases: CaseCounts) -> None:
+    for rng, text, table in random_streams(part, cases(N_RANDOM)):
+        if not pa.types.is_integer(table.schema.field("ts").type):
+            continue
+        shuffled, lateness = disordered(rng, table)
+        batches = random_batches(rng, shuffled)
+        difference = same_rows(text, outcome(text, batches, lateness=lateness), table)
+        assert difference is None, f"{difference}\n{text}\n{[batch.to_pylist() for batch in batches]}"
+
+
+@pytest.mark.parametrize("part", range(N_PARTS))
+def test_random_streams_that_are_revised(part: int, cases: CaseCounts) -> None:
+    """At each moment the rows given, less those taken back, are those of the rows so far in the order of time."""
+    retracted = 0
+    for rng, text, rows in random_streams(part, cases(N_RANDOM // 2)):
+        if not pa.types.is_integer(rows.schema.field("ts").type):
+            continue
+        table = rows.append_column("id", pa.array(range(rows.num_rows), pa.int64()))
+        if same_rows(text, outcome(text, [rows]), rows) is not None or outcome(text, [rows]) is None:
+            continue  # it ends in an error
+        with_ops, corrected = corrections(rng, table)
+        retracted += check_revisions(rng, text, with_ops, corrected)
+    cases.expect({"retracted": retracted}, "retracted")
+
+
+def corrections(rng: Random, table: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Return rows out of order, some of which come and are taken back (``op`` -1), and those that are left."""
+    shuffled, _ = disordered(rng, table)
+    arrivals: list[tuple[float, int, dict[str, object]]] = []
+    left = []
+    for place, row in enumerate(shuffled.to_pylist()):
+        arrivals.append((place, 1, row))
+        if rng.random() < 0.2:
+            arrivals.append((place + rng.random() * 4, -1, row))
+        else:
+            left.append(row["id"])
+    arrivals.sort(key=lambda arrival: (arrival[0], -arrival[1]))
+    rows = [row | {"op": sign} for _, sign, row in arrivals]
+    stays = pc.is_in(table.column("id"), value_set=pa.array(left, pa.int64()))
+    schema = table.schema.append(pa.field("op", pa.int64()))
+    return pa.Table.from_pylist(rows, schema=schema), table.filter(stays)
+
+
+def check_revisions(rng: Random, text: str, rows: pa.Table, corrected: pa.Table) -> int:
+    """Assert that what is given, less what is taken back, is right; return how many rows were taken back."""
+    matcher = acep.Matcher(text, id="id", op="op", lateness="inf", speculation="inf")
+    given: list[str] = []
+    retracted, so_far = 0, []
+    for batch in [*random_batches(rng, rows), None]:
+        try:
+            result = matcher.finish() if batch is None else matcher.push(batch)
+        except DataError:
+            return 0  # rows that are taken back may lead to a match that AFTER MATCH SKIP cannot go on from
+        for sign, content in changes_of(result):
+            if sign > 0:
+                given.append(content)
+            else:
+                given.remove(content)
+                retracted += 1
+        if rng.random() < 0.3 and batch is not None:
+            data = matcher.snapshot()
+            matcher = acep.Matcher(text, id="id", op="op", lateness="inf", speculation="inf")
+            matcher.restore(data)
+        so_far += [] if batch is None else batch.to_pylist()
+        if batch is not None:
+            expected = stream_so_far(text, so_far, corrected.schema)
+            assert expected is None or sorted(given) == sorted(expected), f"{given}, not {expected}\n{text}\n{so_far}"
+    whole = match_table(plan_clause(corrected.schema, text), corrected)
+    assert sorted(given) == sorted(texts_of(whole)), text
+    return retracted
+
+
+def changes_of(result: pa.Table) -> list[tuple[int, str]]:
+    """Return the sign of each row, and its content."""
+    ops = result.column("op").to_pylist()
+    return list(zip(ops, texts_of(result.drop_columns(["op"])), strict=True))
+
+
+def stream_so_far(text: str, rows: Sequence[dict[str, object]], schema: pa.Schema) -> list[str] | None:
+    """Return what a matcher has given for the rows that are left, in order; ``None`` where it raises an error."""
+    gone = {row["id"] for row in rows if row["op"] == -1}
+    left = [{name: row[name] for name in schema.names} for row in rows if row["op"] == 1 and row["id"] not in gone]
+    left.sort(key=lambda row: row["ts"])  # type: ignore[arg-type, return-value]
+    try:
+        return texts_of(acep.Matcher(text).push(pa.Table.from_pylist(left, schema=schema)))
+    except AcepError:
+        return None
+
+
+def rows_searched(text: str, table: pa.Table, size: int) -> int:
+    """Return how many rows a stream searches, those that it searches again among them."""
+    stream = ClauseStream(plan_clause(table.schema, text), table.schema)
+    for batch in batches_of(table, size):
+        stream.push(batch, batch.column("ts")[-1].as_py())
+    stream.finish()
+    return stream.searched_rows
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ORDER BY ts MEASURES count(*) AS n PATTERN (A B*) DEFINE B AS ts - PREV(ts) < 10",
+        "ORDER BY ts MEASURES count(*) AS n PATTERN (A+ C) DEFINE A AS x = 1, C AS x = 2",
+        "ORDER BY ts MEASURES count(*) AS n PATTERN (A B+ C) DEFINE B AS x = 1 AND NEXT(x) = 1, C AS x = 2",
+        "PARTITION BY k ORDER BY ts MEASURES count(*) AS n PATTERN (A+ C) WITHIN 1000000 DEFINE A AS x = 1, C AS x = 2",
+    ],
+)
+def test_a_long_open_match_costs_time_that_grows_with_its_rows(text: str) -> None:
+    searched = []
+    for n_rows in (1_000, 2_000, 4_000):
+        table = pa.table({"ts": range(n_rows), "x": [1] * n_rows, "k": ["a", "b"] * (n_rows // 2)})
+        searched.append(rows_searched(text, table, 20))
+    assert searched[2] < 3 * 4_000
+    assert searched[2] - searched[1] < 2.2 * (searched[1] - searched[0])
+
+
+KINDS_CLAUSE = """PARTITION BY k ORDER BY ts MEASURES FIRST(ts) AS a, LAST(k) AS label, LAST(xs) AS xs, k AS key_again
+    PATTERN (A B) DEFINE B AS ts > A.ts"""
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]
+)
+def test_columns_of_all_kinds_of_text(kind: pa.DataType) -> None:
+    table = pa.table({"k": pa.array([*"xyxyz"]), "ts": range(5), "xs": [[n] for n in range(5)]})
+    rows = table.set_column(0, "k", table.column("k").cast(kind))
+    expected = acep.match_recognize(table, KINDS_CLAUSE).to_pylist()
+    assert acep.match_recognize(rows, KINDS_CLAUSE).to_pylist() == expected
+    for options in ({}, {"lateness": 1}, {"lateness": 1, "speculation": "inf"}):
+        parts = run_options(KINDS_CLAUSE, rows, options)
+        assert sorted(map(repr, parts)) == sorted(map(repr, expected))
+
+
+def run_options(text: str, rows: pa.Table, options: dict[str, object]) -> list[dict[str, object]]:
+    """Return what a matcher with options gives for one row after the other, from snapshot to snapshot."""
+    matcher = acep.Matcher(text, **options)  # type: ignore[arg-type]
+    results = []
+    for batch in batches_of(rows, 1):
+        results += matcher.push(batch).to_pylist()
+        data, matcher = matcher.snapshot(), acep.Matcher(text, **options)  # type: ignore[arg-type]
+        matcher.restore(data)
+    results += matcher.finish().to_pylist()
+    return [{name: value for name, value in row.items() if name != "op"} for row in results]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "given_at"),
+    [
+        ("A B+", {4: ["1-3"]}),
+        ("A B+?", {2: ["1-2"]}),
+        ("A B+ C", {4: ["1-4"]}),
+        ("A B*) WITHIN (3", {4: ["1-3"]}),
+    ],
+)
+@pytest.mark.parametrize("ends_elsewhere", [False, True])
+def test_when_a_match_is_given(pattern: str, given_at: dict[int, list[str]], ends_elsewhere: bool) -> None:
+    """The table in docs/reference/sql.md#streams: a greedy quantifier waits for the row that ends it."""
+    matcher = acep.Matcher(
+        f"PARTITION BY k ORDER BY i MEASURES FIRST(i) AS start, LAST(i) AS stop PATTERN ({pattern.replace('(3', '3')}"
+        + ("" if "WITHIN" in pattern else ")")
+        + " DEFINE A AS c = 'a', B AS c = 'b'"
+    )
+    last = (9, "c", "other") if ends_elsewhere else (4, "c", "k")
+    matches = {}
+    for i, letter, key in [(1, "a", "k"), (2, "b", "k"), (3, "b", "k"), last]:
+        rows = matcher.push([{"i": i, "c": letter, "k": key}]).to_pylist()
+        if rows:
+            matches[i] = [f"{row['start']}-{row['stop']}" for row in rows]
+    is_decided_by_time = "WITHIN" in pattern
+    if ends_elsewhere and 4 in given_at:
+        given_at = {9: given_at[4]} if is_decided_by_time else {}
+    assert matches == given_at

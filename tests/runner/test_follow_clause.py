@@ -1,0 +1,114 @@
+"""``acep.follow`` with a MATCH_RECOGNIZE clause: the rows of one process, from call to call, late and revised too."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+import acep
+from acep.errors import AcepError, QueryError, SnapshotError
+from tests.spark.streams import shuffled
+
+CLAUSE = """PARTITION BY k ORDER BY at
+    MEASURES MATCH_NUMBER() AS n, FIRST(x) AS high, LAST(DOWN.x) AS low, count(*) AS size
+    PATTERN (STRT DOWN+ UP+) DEFINE DOWN AS x < PREV(x), UP AS x > PREV(x)"""
+
+
+def rows_of(size: int, disorder: float) -> pa.Table:
+    rng = random.Random(size)
+    ticks = shuffled(range(0, 2 * size, 2), disorder, rng)
+    keys, xs = rng.choices([*"ab"], k=size), rng.choices(range(9), k=size)
+    return pa.table({"at": ticks, "k": keys, "x": pa.array(xs, pa.int64()), "id": pa.array(range(size), pa.int64())})
+
+
+def write_files(folder: Path, table: pa.Table, size: int) -> list[Path]:
+    """Write rows as files, CSV and Parquet in turn, which are not there yet; return where they will be."""
+    paths = []
+    for number, begin in enumerate(range(0, table.num_rows, size)):
+        is_csv = number % 2
+        path = folder / f"{number:03}.{'csv' if is_csv else 'parquet'}.tmp"
+        write: Any = pyarrow.csv.write_csv if is_csv else pyarrow.parquet.write_table
+        write(table.slice(begin, size), path)
+        paths.append(path)
+    return paths
+
+
+def results_in(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for path in sorted(folder.iterdir()) for line in path.read_text().splitlines()]
+
+
+def texts(rows: list[dict[str, Any]]) -> list[str]:
+    return sorted(map(repr, rows))
+
+
+def follow_all(tmp_path: Path, table: pa.Table, clause: str = CLAUSE, **options: Any) -> list[dict[str, Any]]:
+    """Follow files with one call for each, and return all results."""
+    (inbox := tmp_path / "in").mkdir()
+    paths = write_files(inbox, table, 40)
+    places = {"state": tmp_path / "state", "into": tmp_path / "out"}
+    for path in paths:
+        path.rename(path.with_suffix(""))
+        acep.follow(inbox, clause, **places, once=True, end=path == paths[-1], **options)
+    return results_in(tmp_path / "out")
+
+
+@pytest.mark.parametrize("disorder", [0, 50])
+def test_files_give_the_rows_of_one_table(tmp_path: Path, disorder: float) -> None:
+    table = rows_of(200, disorder)
+    rows = follow_all(tmp_path, table, watermark=200 if disorder else 0)
+    expected = acep.match_recognize(table, CLAUSE)
+    assert expected.num_rows > 10
+    assert texts(rows) == texts(expected.to_pylist())
+
+
+def test_rows_come_and_are_taken_back(tmp_path: Path) -> None:
+    table = rows_of(200, 50)
+    rows = follow_all(tmp_path, table, watermark=200, speculation="inf", id="id")
+    counts: Counter[str] = Counter()
+    for row in rows:
+        counts[repr({name: value for name, value in row.items() if name != "op"})] += row["op"]
+    assert any(row["op"] < 0 for row in rows)
+    assert sorted(counts.elements()) == texts(acep.match_recognize(table, CLAUSE).to_pylist())
+
+
+def test_a_select_takes_columns(tmp_path: Path) -> None:
+    statement = f"SELECT low AS bottom, k FROM files MATCH_RECOGNIZE ({CLAUSE})"  # noqa: S608
+    rows = follow_all(tmp_path, rows_of(80, 0), statement)
+    assert rows
+    assert [*rows[0]] == ["bottom", "k"]
+
+
+def test_a_state_is_of_one_clause(tmp_path: Path) -> None:
+    (inbox := tmp_path / "in").mkdir()
+    for path in write_files(inbox, rows_of(40, 0), 40):
+        path.rename(path.with_suffix(""))
+    places = {"state": tmp_path / "state", "into": tmp_path / "out"}
+    acep.follow(inbox, CLAUSE, **places, once=True)
+    with pytest.raises(SnapshotError, match="another query"):
+        acep.follow(inbox, CLAUSE.replace("DOWN+", "DOWN*"), **places, once=True)
+
+
+@pytest.mark.parametrize(
+    ("clause", "options", "message"),
+    [
+        (CLAUSE, {"output": "points"}, "output= is not for MATCH_RECOGNIZE"),
+        (CLAUSE, {"late": True}, "late= is not for MATCH_RECOGNIZE"),
+        (CLAUSE, {"budget": acep.Budget(work=5)}, "budget= is not for MATCH_RECOGNIZE"),
+        (CLAUSE, {"ts": "x"}, "the clause has the times in `at`"),
+        (CLAUSE.replace("ORDER BY at", ""), {}, "has no ORDER BY"),
+        (CLAUSE.replace("x < PREV(x)", "y < PREV(x)"), {}, "unknown column `y`"),
+        (CLAUSE.replace("ORDER BY at", "ORDER BY at DESC"), {}, "the first key of ORDER BY"),
+    ],
+)
+def test_what_a_folder_refuses(tmp_path: Path, clause: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(AcepError, match=message) as caught:
+        follow_all(tmp_path, rows_of(40, 0), clause, **options)
+    assert isinstance(caught.value, QueryError)

@@ -1,0 +1,132 @@
+"""MATCH_RECOGNIZE over streaming DataFrames gives the rows of one process, on both routes, late and revised too."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import acep
+from acep.errors import AcepError, QueryError
+from tests.spark.streams import Folder, shuffled
+
+V_SHAPE = """PARTITION BY k ORDER BY ts
+    MEASURES MATCH_NUMBER() AS n, FIRST(x) AS high, LAST(DOWN.x) AS low, count(*) AS size
+    PATTERN (STRT DOWN+ UP+) DEFINE DOWN AS x < PREV(x), UP AS x > PREV(x)"""
+CLAUSES = {
+    "a V": V_SHAPE,
+    "all rows, with others": """PARTITION BY k ORDER BY ts, x DESC MEASURES CLASSIFIER() AS label, part.u AS u
+        ALL ROWS PER MATCH WITH UNMATCHED ROWS PATTERN (A B+?) WITHIN 40 DEFINE A AS x > 5, B AS x < PREV(x)""",
+    "a key that is computed": """PARTITION BY upper(k), x % 2 ORDER BY ts MEASURES array_agg(x) AS xs
+        AFTER MATCH SKIP TO NEXT ROW PATTERN (A B* C) DEFINE B AS x < A.x, C AS x > NEXT(x)""",
+    "one partition": """ORDER BY ts MEASURES LAST(k) AS k, sum(x * 1.5) AS s
+        PATTERN (^ A B* | C+ D | C $) DEFINE B AS x > 2, C AS x > 4""",
+}
+
+
+def rows_of(size: int = 300, disorder: float = 0.0) -> pa.Table:
+    """Random rows; times are all different."""
+    rng = random.Random(size)
+    ticks = shuffled(range(0, 3 * size, 3), disorder, rng)
+    return pa.table(
+        {
+            "ts": pa.array(ticks, pa.int64()),
+            "k": rng.choices(["a", "B", "b", None], k=size),
+            "x": rng.choices([*range(9), None], k=size),
+            "part": [{"u": n % 3} for n in range(size)],
+            "id": pa.array(range(size), pa.int64()),
+        }
+    )
+
+
+def lines(rows: list[dict[str, Any]]) -> list[str]:
+    return sorted(map(repr, rows))
+
+
+@pytest.mark.parametrize("in_files", [False, True])
+@pytest.mark.parametrize("name", CLAUSES)
+def test_a_stream_gives_the_rows_of_one_process(spark: Any, name: str, in_files: bool) -> None:
+    table = rows_of(disorder=60)
+    folder = Folder(spark, table, 100)
+    options = {"state": tempfile.mkdtemp()} if in_files else {}
+    result = acep.spark.match_recognize(folder.frame(), CLAUSES[name], watermark=200, buckets=3, **options)
+    rows, told = folder.run(result)
+    expected = acep.match_recognize(table, CLAUSES[name])
+    assert expected.num_rows > 1
+    assert lines(rows) == lines(expected.to_pylist())
+    assert sum(progress.report.late for progress in told[-1:]) == 0
+
+
+def net(rows: list[dict[str, Any]]) -> list[str]:
+    """The rows that came and were not taken back."""
+    counts: Counter[str] = Counter()
+    for row in rows:
+        counts[repr({name: value for name, value in row.items() if name != "op"})] += row["op"]
+    assert all(count >= 0 for count in counts.values())
+    return sorted(counts.elements())
+
+
+@pytest.mark.parametrize("in_files", [False, True])
+def test_rows_that_are_taken_back(spark: Any, in_files: bool) -> None:
+    """With a speculation rows come early; what corrections change is taken back."""
+    rng = random.Random(3)
+    table = rows_of(200, disorder=30)
+    gone = sorted(rng.sample(range(table.num_rows), 40))
+    everything = pa.concat_tables([table, table.take(pa.array(gone))])
+    order = sorted(range(everything.num_rows), key=lambda n: n if n < table.num_rows else gone[n - table.num_rows] + 20)
+    ops = [1] * table.num_rows + [-1] * len(gone)
+    stream = everything.append_column("op", pa.array(ops, pa.int64())).take(pa.array(order))
+    stream = stream.append_column("seq", pa.array(range(stream.num_rows), pa.int64()))
+    folder = Folder(spark, stream, 60)
+    options = {"state": tempfile.mkdtemp()} if in_files else {}
+    options |= {"id": "id", "op": "op", "seq": "seq", "speculation": "inf", "watermark": 300, "buckets": 2}
+    rows, _ = folder.run(acep.spark.match_recognize(folder.frame(), V_SHAPE, **options))
+    stays = [n for n in range(table.num_rows) if n not in gone]
+    assert any(row["op"] < 0 for row in rows)
+    assert net(rows) == lines(acep.match_recognize(table.take(pa.array(stays)), V_SHAPE).to_pylist())
+
+
+def test_a_statement_over_a_streaming_view(spark: Any) -> None:
+    """Spark's own SQL stands around the clause, on a stream too."""
+    table = rows_of(120)
+    folder = Folder(spark, table, 60)
+    folder.frame().createOrReplaceTempView("clause_ticks")
+    try:
+        text = f"SELECT k, high - low AS depth FROM clause_ticks MATCH_RECOGNIZE ({V_SHAPE}) WHERE size > 3"  # noqa: S608
+        rows, _ = folder.run(acep.spark.sql(text, watermark=10, buckets=1))
+    finally:
+        spark.catalog.dropTempView("clause_ticks")
+    expected = [row for row in acep.match_recognize(table, V_SHAPE).to_pylist() if row["size"] > 3]
+    assert expected
+    assert lines(rows) == lines([{"k": row["k"], "depth": row["high"] - row["low"]} for row in expected])
+
+
+@pytest.mark.parametrize(
+    ("clause", "options", "message"),
+    [
+        (V_SHAPE.replace("ORDER BY ts", "ORDER BY ts DESC"), {"watermark": 5}, "the first key of ORDER BY"),
+        (V_SHAPE.replace("ORDER BY ts", ""), {"watermark": 5}, "has no ORDER BY"),
+        (V_SHAPE, {}, "a stream needs a watermark"),
+        (V_SHAPE, {"watermark": 5, "op": "id"}, "op="),
+        (V_SHAPE, {"watermark": 5, "op": "id", "id": "id"}, "op= takes back rows by their ids"),
+        (V_SHAPE, {"watermark": 5, "ts": "id"}, "the clause has the times in `ts`"),
+        (V_SHAPE, {"watermark": 5, "buckets": 0}, "buckets=0"),
+        (V_SHAPE.replace("AS n,", "AS op,"), {"watermark": 5, "speculation": "inf"}, "`op` tells rows that come"),
+    ],
+)
+def test_what_a_stream_refuses(spark: Any, clause: str, options: dict[str, Any], message: str) -> None:
+    folder = Folder(spark, rows_of(3), 3)
+    with pytest.raises(AcepError, match=message):
+        acep.spark.match_recognize(folder.frame(), clause, **options)
+
+
+def test_options_of_a_stream_are_refused_for_a_batch(spark: Any) -> None:
+    frame = spark.createDataFrame(rows_of(3))
+    with pytest.raises(QueryError, match="watermark= is of a stream"):
+        acep.spark.match_recognize(frame, V_SHAPE, watermark=5)
+    with pytest.raises(TypeError, match="policy"):
+        acep.spark.match_recognize(frame, V_SHAPE, policy="x")

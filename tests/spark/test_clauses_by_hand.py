@@ -1,0 +1,144 @@
+"""MATCH_RECOGNIZE as Spark's workers run it, without a JVM: the corpus in batch, and random streams in buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from acep.errors import AcepError, DataError
+from acep.events.fields import column_at
+from acep.events.tables import schema_of
+from acep.row_patterns.clause_stream import time_column
+from acep.row_patterns.match_rows import match_table, plan_clause
+from acep.runtime.options import StreamOptions
+from acep.spark.row_pattern_worker import add_keys, match_sorted
+from acep.spark.row_patterns import SparkClause, plan_for_spark
+from acep.spark.types import spark_schema
+from acep.streaming.clause_job import clause_job
+from acep.streaming.job import Job
+from acep.streaming.job_clause import JobClause, without_trees
+from acep.streaming.spent import Stopwatch
+from acep.streaming.step import decided, make_bucket, take_in
+from acep.streaming.times import first_end_tick
+from tests.case_counts import CaseCounts
+from tests.row_patterns.corpus.cases import Case
+from tests.row_patterns.test_corpus import CLAUSES, compare, params
+from tests.row_patterns.test_streams import disordered, random_batches, random_streams, texts_of
+
+N_RANDOM, N_PARTS = 600, 3
+
+
+def travelling_rows(planned: SparkClause, table: pa.Table) -> pa.Table:
+    """Return the columns that travel, under the names that they have then."""
+    columns = [column_at(table, name).cast(field.type) for name, field in zip(
+        planned.sent.columns, planned.travelling, strict=True)]  # fmt: skip
+    return pa.table(columns, names=[f"c{i}" for i in range(len(columns))])
+
+
+def result_of(case: Case) -> pa.Table:
+    """Return what the workers give for the rows of a case, in batches of three rows."""
+    planned = plan_for_spark(spark_schema(case.table.schema), case.text)
+    rows = travelling_rows(planned, case.table)
+    if max(planned.sent.keys, default=-1) >= rows.num_columns:
+        rows = pa.Table.from_batches([*add_keys(planned.sent, rows.to_batches())] or [rows])
+    if rows.num_rows and planned.sent.keys:
+        keys = [(f"c{place}", "ascending") for place in planned.sent.keys]
+        rows = rows.take(pc.sort_indices(rows, sort_keys=keys))
+    batches = list(match_sorted(planned.sent, rows.to_batches(max_chunksize=3)))
+    names = list(planned.result.names)
+    if not batches:
+        return match_table(planned.sent.plan, case.table.slice(0, 0)).rename_columns(names)
+    return pa.Table.from_batches(batches).rename_columns(names)
+
+
+NO_FLOATS = [case for case in CLAUSES if not any(pa.types.is_floating(of) for of in case.table.schema.types)]
+
+
+@params([case for case in NO_FLOATS if case.table.num_columns])
+def test_corpus(case: Case) -> None:
+    compare(case, result_of(case))
+
+
+def job_of(text: str, table: pa.Table, **options: Any) -> Job:
+    """Return the job of a clause over the columns of a table."""
+    plan = plan_clause(table.schema, text)
+    ts = time_column(plan)
+    schema = schema_of(table.schema, ts=ts, type=None, seq=options.get("seq"), id=options.get("id"))
+    columns = tuple(name for name in table.column_names if name != "seq")
+    plan = plan_clause(table.select(columns).schema, text)
+    result = match_table(plan, table.select(columns).slice(0, 0)).schema
+    casts = (None,) * len(result)
+    clause = JobClause(text, without_trees(plan), columns, None, casts, tuple(result.names))
+    return clause_job(
+        clause, schema, StreamOptions(lateness="inf", **options), keys=(), buckets=None,
+        end=first_end_tick(table.schema.field(ts).type, schema), latest=None, result=result,
+    )  # fmt: skip
+
+
+def bucket_results(job: Job, batches: list[pa.Table], delay: int) -> Iterator[pa.Table]:
+    """Yield what a bucket gives in each micro-batch and at the end; its state goes through bytes each time."""
+    data, watermark = None, 0
+    for number, rows in enumerate(batches):
+        bucket = make_bucket(job, 0, data)
+        bucket.begin(0)
+        take_in(bucket, rows, watermark, None, Stopwatch(0))
+        yield from decided(bucket, watermark, delay, ended=number == len(batches) - 1)
+        greatest = bucket.held.greatest
+        watermark = 0 if greatest is None else max(watermark, greatest - delay)
+        data = bucket.dumps()
+
+
+@pytest.mark.parametrize("part", range(N_PARTS))
+def test_random_streams(part: int, cases: CaseCounts) -> None:
+    """With disorder, and with rows that are taken back: all in all the rows of one table."""
+    for rng, text, rows in random_streams(part, cases(N_RANDOM)):
+        if not pa.types.is_integer(rows.schema.field("ts").type) or not rows.num_rows:
+            continue
+        expected = whole_result(text, rows)
+        shuffled, lateness = disordered(rng, rows.append_column("seq", pa.array(range(rows.num_rows), pa.int64())))
+        batches = [*random_batches(rng, shuffled), shuffled.slice(0, 0)]
+        for speculation in (0, "inf") if expected is not None else ():
+            job = job_of(text, shuffled, speculation=speculation, seq="seq")
+            given: list[str] = []
+            for result in bucket_results(job, batches, lateness):
+                collect(given, result)
+            assert sorted(given) == sorted(expected or ()), text
+
+
+def whole_result(text: str, rows: pa.Table) -> list[str] | None:
+    """Return the rows that a clause gives for a table; ``None`` where a match cannot be answered for."""
+    try:
+        return texts_of(match_table(plan_clause(rows.schema, text), rows))
+    except DataError:
+        return None
+
+
+def collect(given: list[str], result: pa.Table) -> None:
+    """Add rows that come, and remove those that are taken back."""
+    ops = result.column("op").to_pylist() if "op" in result.column_names else [1] * result.num_rows
+    for sign, row in zip(ops, texts_of(result.select([n for n in result.column_names if n != "op"])), strict=True):
+        if sign > 0:
+            given.append(row)
+        else:
+            given.remove(row)
+
+
+def test_a_state_of_another_clause_is_refused() -> None:
+    table = pa.table({"ts": [1, 2], "x": [3, 4]})
+    texts = [f"ORDER BY ts MEASURES LAST(x) AS x PATTERN (A{sign} B) DEFINE B AS x > 3" for sign in "+*"]
+    first, second = (job_of(text, table) for text in texts)
+    bucket = make_bucket(first, 0, None)
+    take_in(bucket, table, 0, None, Stopwatch(0))
+    data = bucket.dumps()
+    assert make_bucket(first, 0, data).held.rows is not None
+    with pytest.raises(AcepError, match="another query"):
+        make_bucket(second, 0, data)
+    damaged = bytearray(data)
+    damaged[Random(1).randrange(len(data) // 2, len(data))] ^= 255
+    with pytest.raises(AcepError, match="damaged"):
+        make_bucket(first, 0, bytes(damaged))
