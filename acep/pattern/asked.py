@@ -56,6 +56,12 @@ def query_of(query: object) -> Query:
             hint="of a query, give its text; of events, give them first",
             code="file_read",
         )
+    if is_clause(query):
+        raise QueryError(
+            "this is a clause of SQL, and no query of acep",
+            hint="acep.match_recognize(events, clause), or acep.Matcher(clause) for a stream",
+            code="query_syntax",
+        )
     from acep.pattern.sase import parse
 
     return parse(query)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from acep.errors import DataError
 from acep.plan.ordered.pattern_states import StateKind
-from acep.plan.ordered.row_references import LABEL, MatchNumber, Navigation, RowAggregate, RowReference
+from acep.plan.ordered.row_references import LABEL, MatchNumber, MissingRows, Navigation, RowAggregate, RowReference
 
 __all__ = ["FoundMatch", "RowTest", "SearchedRows", "find_matches", "skip_error"]
 
@@ -168,7 +168,7 @@ class _Past:
 
     def __post_init__(self) -> None:
         references = [r for tests in self.searched.tests for test in tests for r in test.references]
-        self.references = [r for r in dict.fromkeys(references) if not isinstance(r, MatchNumber)]
+        self.references = [r for r in dict.fromkeys(references) if not isinstance(r, MatchNumber | MissingRows)]
 
     def takes(self, row: int, label: int) -> bool:
         """Map a row to a label if its conditions hold there; return whether they do."""
@@ -191,7 +191,7 @@ class _Past:
 
     def value(self, reference: RowReference) -> Any:
         """Return the value of a reference at the last mapped row."""
-        if isinstance(reference, MatchNumber):
+        if isinstance(reference, MatchNumber | MissingRows):  # no condition reads the second
             return self.number
         rows = self.rows_of(reference.variables)
         if isinstance(reference, RowAggregate):
@@ -216,7 +216,7 @@ class _Past:
         """Return what decides the values of references from here on."""
         parts: list[Any] = []
         for reference in self.references:
-            assert not isinstance(reference, MatchNumber)
+            assert not isinstance(reference, MatchNumber | MissingRows)
             rows = self.rows_of(reference.variables)
             if isinstance(reference, Navigation):
                 size = reference.offset + 1

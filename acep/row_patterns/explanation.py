@@ -11,7 +11,7 @@ from acep.events.tables import attribute_tick
 from acep.pattern.sql.clause_tree import Concatenation, RowPattern, RowVariable
 from acep.plan.lower.bytecode import CannotLower
 from acep.plan.ordered.ordered_plan import Condition, OrderedPlan
-from acep.plan.ordered.row_references import LABEL, MatchNumber, Navigation, RowReference
+from acep.plan.ordered.row_references import LABEL, MatchNumber, MissingRows, Navigation, RowReference
 from acep.row_patterns.match_rows import plan_clause, row_columns
 from acep.row_patterns.row_values import Evaluator
 
@@ -125,6 +125,8 @@ def _count(pattern: Any, name: str) -> int:
 def _reference_text(reference: RowReference, spelled: dict[str, str]) -> str:
     if isinstance(reference, MatchNumber):
         return "MATCH_NUMBER()"
+    if isinstance(reference, MissingRows):
+        return "MISSING_ROWS()"
     names = "|".join(sorted(spelled[name] for name in reference.variables)) if reference.variables else ""
     column = "*" if reference.column is None else reference.column
     value = f"{names}.{column}" if names else column

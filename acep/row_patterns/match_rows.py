@@ -39,6 +39,7 @@ __all__ = [
     "match_recognize",
     "match_table",
     "match_tables",
+    "no_columns_error",
     "plan_clause",
     "result_tables",
     "row_columns",
@@ -70,9 +71,14 @@ def match_recognize(rows: Any, clause: str) -> Any:
     table = to_table(rows)
     plan = plan_clause(table.schema, clause)
     if not plan.output_names:
-        raise QueryError("the result has no columns", hint="add MEASURES, as in MEASURES count(*) AS n",
-                         code="query_invalid")  # fmt: skip
+        raise no_columns_error()
     return convert_like(rows, match_table(plan, table))
+
+
+def no_columns_error() -> QueryError:
+    """Return the error for a clause without MEASURES whose result has no columns."""
+    return QueryError("the result has no columns", hint="add MEASURES, as in MEASURES count(*) AS n",
+                      code="query_invalid")  # fmt: skip
 
 
 def convert_like(rows: Any, table: pa.Table) -> Any:
@@ -145,7 +151,13 @@ def result_tables(
     names = [variable for variable, _ in plan.states.labels]
     for batch, unmatched in _with_unmatched(plan, batches, covered):
         values = ReferenceValues(
-            batch, ordered.columns, names, [spelled[name] for name in names], dict(plan.mapped), evaluator
+            batch,
+            ordered.columns,
+            names,
+            [spelled[name] for name in names],
+            dict(plan.mapped),
+            evaluator,
+            plan.states.missing_rows,
         )
         output = output_rows(plan, batch, unmatched)
         yield result_table(plan, table, ordered.rows.order, values, output, evaluator)

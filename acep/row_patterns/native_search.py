@@ -16,7 +16,7 @@ from acep.pattern.walk import leaves_of
 from acep.plan.lower.bytecode import CannotLower, lower_expression
 from acep.plan.ordered.ordered_plan import Condition, OrderedPlan
 from acep.plan.ordered.pattern_states import StateKind
-from acep.plan.ordered.row_references import LABEL, MatchNumber, RowAggregate, RowReference
+from acep.plan.ordered.row_references import LABEL, MatchNumber, MissingRows, RowAggregate, RowReference
 from acep.plan.schema import Kind
 from acep.reference.ordered_search import skip_error
 from acep.row_patterns.match_batch import MatchBatch
@@ -87,6 +87,8 @@ class NativeTables:
     def _row(self, reference: RowReference) -> tuple[int, int, int, int, int, int]:
         if isinstance(reference, MatchNumber):
             return (_MATCH_NUMBER, 0, 0, 0, 0, 0)
+        if isinstance(reference, MissingRows):  # no condition reads it
+            raise CannotLower("MISSING_ROWS")
         if isinstance(reference, RowAggregate):
             return self._aggregate(reference)
         rows = self.set_of(reference.variables)

@@ -12,7 +12,15 @@ from acep.events.batch import Column
 from acep.pattern import expressions as ex
 from acep.pattern.walk import leaves_of
 from acep.plan.decimals import Typed
-from acep.plan.ordered.row_references import LABEL, NUMBER, MatchNumber, Navigation, RowAggregate, RowReference
+from acep.plan.ordered.row_references import (
+    LABEL,
+    NUMBER,
+    MatchNumber,
+    MissingRows,
+    Navigation,
+    RowAggregate,
+    RowReference,
+)
 from acep.plan.schema import Kind
 from acep.row_patterns.aggregates import aggregate_values
 from acep.row_patterns.match_batch import MatchBatch, MeasurePoints
@@ -26,7 +34,8 @@ Ints = npt.NDArray[np.int64]
 @dataclass(frozen=True)
 class ReferenceValues:
     """Values of references for a batch of matches. ``columns``: those of the sorted rows. ``names`` and ``spelled``:
-    the variable of each label, folded and as CLASSIFIER gives it."""
+    the variable of each label, folded and as CLASSIFIER gives it. ``missing_rows``: how many rows of the pattern are
+    missing in a match with each label (empty: none may be)."""
 
     batch: MatchBatch
     columns: Mapping[str, Column]
@@ -34,16 +43,27 @@ class ReferenceValues:
     spelled: Sequence[str]
     mapped: Mapping[str, Typed]
     evaluator: Evaluator
+    missing_rows: Sequence[int] = ()
 
     def column(self, reference: RowReference, points: MeasurePoints) -> Column:
         """Return the value of a reference at each point, of a kind that is computed with."""
         if isinstance(reference, MatchNumber):
             return Column(Kind.INT, self.batch.number[points.match])
+        if isinstance(reference, MissingRows):
+            return Column(Kind.INT, self._missing_rows()[points.match])
         if isinstance(reference, RowAggregate):
             return self.aggregate(reference, points)
         if reference.column == LABEL:
             return self.labels(reference, points)
         return take_rows(self.columns[reference.column], self.rows(reference, points))
+
+    def _missing_rows(self) -> Ints:
+        """Return (m,) how many rows of the pattern are missing in each match, as its labels say."""
+        batch = self.batch
+        has_rows = np.diff(batch.offsets) > 0
+        counts = np.array([*self.missing_rows, 0], np.int64)
+        labels = self._taken(batch.labels.astype(np.int64), np.where(has_rows, batch.offsets[:-1], -1))
+        return np.where(has_rows & bool(self.missing_rows), counts[labels if self.missing_rows else 0], 0)
 
     def rows(self, reference: Navigation, points: MeasurePoints) -> Ints:
         """Return the sorted row that a navigation leads to at each point; -1 where there is none."""

@@ -61,6 +61,11 @@ class RevisedClause:
         """Return the columns of the result but ``op``, without rows."""
         return self.select(self.stream.empty_result())
 
+    def no_changes(self) -> pa.Table:
+        """Return the columns of what :meth:`push` gives, without rows."""
+        empty = self.empty_result()
+        return empty if self.ahead == 0 else empty.append_column(OP, pa.array([], pa.int64()))
+
     def push(self, due: Due, reached: int | None) -> pa.Table:
         """Take in rows that are due; return the rows of the result that come and go. ``reached``: the earliest time of
         a row that comes after them, in ticks of the arrivals (``None``: it is not known).

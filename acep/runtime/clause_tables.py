@@ -19,7 +19,7 @@ from acep.matches.records import Counts
 from acep.matches.report import Report
 from acep.row_patterns.clause_stream import ClauseStream, check_time_option, time_column
 from acep.row_patterns.clause_text import read_clause
-from acep.row_patterns.match_rows import convert_to
+from acep.row_patterns.match_rows import convert_to, no_columns_error
 from acep.row_patterns.revised_clause import RevisedClause
 from acep.runtime.options import StreamOptions
 from acep.storage.snapshot import seal, unseal
@@ -60,6 +60,8 @@ class ClauseTables:
             raise self.clause.place_error(error) from None
         check_time_option(options.ts, name)
         schema = schema_of(arrow, ts=name, type=None, seq=options.seq, id=options.id, unit=options.unit)
+        if not plan.output_names:
+            raise self.clause.place_error(no_columns_error())
         arrivals = _arrivals_of(arrow, schema, options)
         ahead = span_ticks("speculation", options.speculation, schema)
         self.revised = RevisedClause(ClauseStream(plan, columns), arrivals, ahead, self.clause.select)
@@ -74,11 +76,12 @@ class ClauseTables:
         if self.finished:
             raise DataError("the stream has been finished: no more events can be pushed", hint="make a new Matcher",
                             code="data_order")  # fmt: skip
-        if self.revised is None and not table.num_columns:
-            return pa.table({})
+        if not table.num_rows and (self.revised is not None or any(map(pa.types.is_null, table.schema.types))):
+            return self._nothing()  # columns without values settle no types
         revised = self.revised or self.prepare(table.schema)
         mark, latest = revised.arrivals.mark(), self.latest
         try:
+            self._check_zones(table)
             self._check_order(table)
             due = revised.arrivals.push(table)
         except DataError:
@@ -93,6 +96,17 @@ class ClauseTables:
         passed = revised.arrivals.passed
         after = None if passed is None else passed + 1
         return revised.push(due, revised.arrivals.greatest if self.is_ordered else after)
+
+    def _check_zones(self, table: pa.Table) -> None:
+        """Raise :class:`DataError` for times with a zone where there were none before, or without one."""
+        assert self.arrow is not None
+        for field in table.schema:
+            before = self.arrow.field(field.name).type if field.name in self.arrow.names else field.type
+            if not (pa.types.is_timestamp(field.type) and pa.types.is_timestamp(before)):
+                continue
+            if (field.type.tz is None) != (before.tz is None):
+                raise DataError(f"column `{field.name}` is now {field.type}, and was {before} before", code="data_type",
+                                hint="give all times a zone, or none")  # fmt: skip
 
     def _check_order(self, table: pa.Table) -> None:
         """Raise :class:`DataError` for rows that come before others, where they must come in order."""
@@ -135,7 +149,7 @@ class ClauseTables:
         return self._push(self.revised, self.revised.arrivals.advance(tick))
 
     def _nothing(self) -> pa.Table:
-        return pa.table({}) if self.revised is None else self.revised.empty_result()
+        return pa.table({}) if self.revised is None else self.revised.no_changes()
 
     def end(self) -> pa.Table:
         """End the stream; return the rows of the result that waited for its end."""

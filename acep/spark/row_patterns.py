@@ -14,7 +14,7 @@ from acep.pattern.sql.clause_parser import parse_clause
 from acep.plan.ordered.ordered_plan import OrderedPlan, make_plan
 from acep.plan.ordered.row_references import Navigation, RowAggregate, RowReference
 from acep.row_patterns.clause_stream import time_column
-from acep.row_patterns.match_rows import columns_read, match_table
+from acep.row_patterns.match_rows import columns_read, match_table, no_columns_error
 from acep.runtime.options import StreamOptions
 from acep.spark.fields import all_columns, input_schema, key_column, quoted, with_fields
 from acep.spark.interpreter import check_workers
@@ -88,8 +88,7 @@ class SparkClause:
     def check_columns(self) -> None:
         """Raise :class:`QueryError` if the result has no columns."""
         if not self.sent.plan.output_names:
-            hint = "add MEASURES, as in MEASURES count(*) AS n"
-            raise QueryError("the result has no columns", hint=hint, code="query_invalid")
+            raise no_columns_error()
 
 
 def plan_for_spark(columns: StructType, clause: str, called: str = "", *, is_stream: bool = False) -> SparkClause:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 import acep
-from acep.errors import AcepError, DataError, QueryError
+from acep.errors import AcepError, DataError, QueryError, SnapshotError
 from acep.row_patterns import clause_stream, row_search
 from acep.row_patterns.clause_stream import ClauseStream, time_column
 from acep.row_patterns.match_rows import match_table, plan_clause
@@ -322,3 +322,84 @@ def test_when_a_match_is_given(pattern: str, given_at: dict[int, list[str]], end
     if ends_elsewhere and 4 in given_at:
         given_at = {9: given_at[4]} if is_decided_by_time else {}
     assert matches == given_at
+
+
+UP = "ORDER BY ts MEASURES FIRST(ts) AS a, LAST(ts) AS z PATTERN (A B+) DEFINE B AS x > PREV(x)"
+
+
+def test_a_batch_without_rows_settles_no_types() -> None:
+    matcher = acep.Matcher(UP)
+    assert matcher.push({"ts": [], "x": []}) == {}
+    assert matcher.push({"ts": [1, 2], "x": [1, 2]}) == {"a": [], "z": []}
+    assert matcher.push({"ts": [], "x": []}) == {"a": [], "z": []}
+    assert matcher.finish() == {"a": [1], "z": [2]}
+
+
+def push_all(text: str, *batches: object, **options: object) -> None:
+    matcher = acep.Matcher(text, **options)  # type: ignore[arg-type]
+    for batch in batches:
+        matcher.push(batch)
+
+
+def zoned(zone: str | None) -> pa.Table:
+    return pa.table({"ts": pa.array([5], pa.timestamp("s", zone)), "x": [1]})
+
+
+@pytest.mark.parametrize(
+    ("text", "batches", "options", "message"),
+    [
+        (UP, [{"ts": [3, 2], "x": [1, 2]}], {}, "event 1 of the batch .ts 2. is older"),
+        (UP, [{"ts": [3], "x": [1]}, {"ts": [2], "x": [1]}], {}, "event 0 of the batch .ts 2. is older"),
+        (UP, [{"ts": [3], "x": [1]}, {"ts": [4]}], {}, "other columns than before"),
+        (UP, [{"ts": [3], "x": [1]}, {"ts": [4], "x": ["q"]}], {}, "other types than before"),
+        (UP, [{"ts": [1, None], "x": [1, 2]}], {}, "`ts` is null in row 1"),
+        (UP, [{"ts": [1.5], "x": [1]}], {}, "must hold integers, timestamps or dates"),
+        (
+            UP,
+            [zoned("UTC"), zoned(None)],
+            {"lateness": "1 h"},
+            "now timestamp.s., and was timestamp.s, tz=UTC. before",
+        ),
+        (UP, [{"ts": [1], "x": [1]}], {"lateness": "5 s"}, "how long a tick"),
+        (UP, [{"ts": [1], "x": [1]}], {"ts": "x"}, "the clause has the times in `ts`"),
+        (UP, [], {"threads": 2}, "threads= is not for MATCH_RECOGNIZE"),
+        (UP, [], {"budget": acep.Budget(work=3)}, "budget= is not for MATCH_RECOGNIZE"),
+        ("SELECT count(*) FROM t MATCH_RECOGNIZE (ORDER BY ts PATTERN (A))", [], {}, "takes columns of one clause"),
+        ("MATCH_RECOGNIZE (ORDER BY ts PATTERN (A)) AS m", [], {}, "the clause ends before"),
+        ("ORDER BY ts PATTERN (A)", [{"ts": [1]}], {}, "the result has no columns"),
+        ("ORDER BY ts + 1 MEASURES 1 AS n PATTERN (A)", [{"ts": [1]}], {}, "the first key of ORDER BY"),
+        (UP.replace("AS a", "AS op"), [{"ts": [1], "x": [1]}], {"lateness": 1, "speculation": 1}, "`op` tells rows"),
+    ],
+)
+def test_what_a_stream_refuses(text: str, batches: list[object], options: dict[str, object], message: str) -> None:
+    with pytest.raises(AcepError, match=message):
+        push_all(text, *batches, **options)
+
+
+def test_a_push_that_is_refused_takes_nothing_in() -> None:
+    matcher = acep.Matcher(UP)
+    matcher.push({"ts": [1], "x": [1]})
+    with pytest.raises(DataError):
+        matcher.push({"ts": [2, 1], "x": [2, 3]})
+    matcher.push({"ts": [2], "x": [2]})
+    assert matcher.finish() == {"a": [1], "z": [2]}
+
+
+def test_snapshots_are_of_one_clause_and_its_options() -> None:
+    matcher = acep.Matcher(UP)
+    matcher.push({"ts": [1, 2], "x": [1, 2]})
+    data = matcher.snapshot()
+    for text, options in ((UP + " ", {}), (UP, {"lateness": 3}), (UP, {"cast": {"x": "int"}})):
+        with pytest.raises(SnapshotError, match="another query"):
+            acep.Matcher(text, **options).restore(data)  # type: ignore[arg-type]
+    rng = Random(4)
+    for _ in range(200):
+        damaged = bytearray(data)
+        damaged[rng.randrange(12, len(data))] ^= rng.randint(1, 255)  # behind magic, version and what is reserved
+        with pytest.raises(SnapshotError):
+            acep.Matcher(UP).restore(bytes(damaged))
+
+
+def test_a_clause_is_no_query() -> None:
+    with pytest.raises(QueryError, match="a clause of SQL"):
+        acep.match({"ts": [1], "x": [1]}, UP)

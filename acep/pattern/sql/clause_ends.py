@@ -20,6 +20,7 @@ PART_WORDS: dict[str, tuple[str, ...]] = {
     "INITIAL": ("PATTERN",),
     "SEEK": ("PATTERN",),
     "WITHIN": (),
+    "ERRORS": (),
     "SUBSET": (),
     "DEFINE": (),
     "DEFINES": (),
@@ -41,6 +42,8 @@ def begins_part(tokens: Sequence[SqlToken], place: int) -> bool:
     after = tokens[place + 1]
     if token.is_word("WITHIN") and after.is_word("GROUP"):
         return False
+    if token.is_word("ERRORS"):
+        return after.kind == "number"
     return not following or after.is_word(*following) or after.is_sign(*following)
 
 

@@ -32,8 +32,13 @@ __all__ = ["MOST_TEXT", "parse_clause"]
 MOST_TEXT = 200_000
 """The most characters of a clause."""
 
+MOST_ERRORS = 20
+"""The most rows of a pattern that may be missing."""
 _SAME_PART = {"ALL": "ONE", "DEFINES": "DEFINE", "SEEK": "PATTERN", "INITIAL": "PATTERN"}
-_ORDER = "PARTITION BY, ORDER BY, MEASURES, ONE ROW or ALL ROWS PER MATCH, AFTER MATCH, PATTERN, WITHIN, SUBSET, DEFINE"
+_ORDER = (
+    "PARTITION BY, ORDER BY, MEASURES, ONE ROW or ALL ROWS PER MATCH, AFTER MATCH, PATTERN, WITHIN, ERRORS, SUBSET,"
+    " DEFINE"
+)
 T = TypeVar("T")
 
 
@@ -127,6 +132,7 @@ class _ClauseParser:
             parts.get("WITHIN"),
             parts.get("SUBSET", ()),
             parts.get("DEFINE", ()),
+            parts.get("ERRORS", 0),
         )
 
     def parts(self) -> dict[str, Any]:
@@ -139,6 +145,7 @@ class _ClauseParser:
             "AFTER": self.skip,
             "PATTERN": self.pattern,
             "WITHIN": self.window,
+            "ERRORS": self.errors,
             "SUBSET": lambda: self.list_behind(("SUBSET",), self.subset),
             "DEFINE": lambda: self.list_behind((self.token.value.upper(),), self.definition),
         }
@@ -217,6 +224,14 @@ class _ClauseParser:
     def window(self) -> MatchSpan:
         window, self.place = parse_window(self.tokens, self.place)
         return window
+
+    def errors(self) -> int:
+        self.need("ERRORS")
+        token = self.token
+        if token.kind != "number" or not token.value.isdigit() or int(token.value) > MOST_ERRORS:
+            raise error_at(f"ERRORS takes a number from 0 to {MOST_ERRORS}", token.span, code="query_syntax")
+        self.place += 1
+        return int(token.value)
 
     def subset(self) -> Subset:
         token = self.name("the name of a union variable")

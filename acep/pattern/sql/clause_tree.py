@@ -212,7 +212,7 @@ class MatchSpan:
 
 @dataclass(frozen=True)
 class Clause:
-    """A MATCH_RECOGNIZE clause as it is written."""
+    """A MATCH_RECOGNIZE clause as it is written; ``errors``: how many rows of the pattern may be missing."""
 
     text: str
     partition: tuple[SqlExpression, ...]
@@ -224,6 +224,7 @@ class Clause:
     window: MatchSpan | None
     subsets: tuple[Subset, ...]
     definitions: tuple[Definition, ...]
+    errors: int = 0
 
 
 def first_exclusion(pattern: RowPattern) -> Exclusion | None:

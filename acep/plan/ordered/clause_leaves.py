@@ -20,6 +20,7 @@ from acep.plan.ordered.row_references import (
     LABEL,
     NUMBER,
     MatchNumber,
+    MissingRows,
     Navigation,
     RowAggregate,
     RowReference,
@@ -30,7 +31,7 @@ from acep.plan.ordered.window_calls import resolve_window
 __all__ = ["ClauseLeaves", "convert_key", "reference_name"]
 
 _NAVIGATION = ("FIRST", "LAST", "PREV", "NEXT")
-_CALLS = (*_NAVIGATION, "CLASSIFIER", "MATCH_NUMBER", "MATCH_SEQUENCE_NUMBER", "MATCH_ROWTIME")
+_CALLS = (*_NAVIGATION, "CLASSIFIER", "MATCH_NUMBER", "MATCH_SEQUENCE_NUMBER", "MATCH_ROWTIME", "MISSING_ROWS")
 _SAME_CALLS = {"LAG": "PREV", "LEAD": "NEXT"}
 MOST_OFFSET = 2**31 - 1
 
@@ -87,7 +88,7 @@ class ClauseLeaves:
         if not isinstance(expr, ex.Attribute):
             return False
         reference = self.references[int(expr.name[1:])]
-        if isinstance(reference, MatchNumber) or reference.column is None:
+        if isinstance(reference, MatchNumber | MissingRows) or reference.column is None:
             return False
         is_value = isinstance(reference, Navigation) or reference.function in CHOOSING
         return is_value and reference.column in self.columns.dates
@@ -144,6 +145,12 @@ class _Leaf:
         if name == "MATCH_NUMBER":
             self.need_no_arguments(node, name)
             return self.clause.add(MatchNumber(), span)
+        if name == "MISSING_ROWS":
+            self.need_no_arguments(node, name)
+            if self.defined is not None:
+                raise error_at("MISSING_ROWS is not possible in DEFINE: the match is not complete there", span, None,
+                               code="query_invalid")  # fmt: skip
+            return self.clause.add(MissingRows(), span)
         if name == "MATCH_SEQUENCE_NUMBER":
             self.need_no_arguments(node, name)
             return self.clause.add(RowAggregate("count", None, None), span)

@@ -43,14 +43,15 @@ def add_open_row(pattern: PatternStates) -> PatternStates:
     accept = next((n for n, (kind, *_) in enumerate(states) if kind == StateKind.ACCEPT), None)
     waiting = [n for n in _behind_a_row(pattern) if states[n][0] in (StateKind.ROW, StateKind.END)]
     labels = (*pattern.labels, (OPEN, False))
+    missing_rows = (*pattern.missing_rows, 0) if pattern.missing_rows else ()
     if accept is None or not waiting:
-        return PatternStates(tuple(states), labels)
+        return PatternStates(tuple(states), labels, missing_rows)
     open_row = len(states)
     states.append((int(StateKind.ROW), accept, len(pattern.labels)))
     for number in waiting:
         states.append(states[number])
         states[number] = (int(StateKind.SPLIT), len(states) - 1, open_row)
-    return PatternStates(tuple(states), labels)
+    return PatternStates(tuple(states), labels, missing_rows)
 
 
 def _behind_a_row(pattern: PatternStates) -> list[int]:

@@ -21,6 +21,7 @@ from acep.plan.kinds import resolve
 from acep.plan.ordered.clause_checks import check_computed, check_labels, checked_window, named_variables
 from acep.plan.ordered.clause_leaves import ClauseLeaves, convert_key, reference_name
 from acep.plan.ordered.dates import gives_date
+from acep.plan.ordered.missing_rows import allow_missing, and_parts, leave_out_missing
 from acep.plan.ordered.pattern_states import PatternStates, compile_pattern
 from acep.plan.ordered.reference_types import type_of_reference
 from acep.plan.ordered.row_columns import ClauseColumns
@@ -137,6 +138,9 @@ def _plan(clause: Clause, columns: ClauseColumns) -> OrderedPlan:
             columns.typed(column)  # the values of a key can be compared
     converted = [(d.variable.casefold(), leaves.convert(d.condition, d.variable.casefold()))
                  for d in clause.definitions]  # fmt: skip
+    if clause.errors:
+        converted = [(variable, part) for variable, expr in converted
+                     for part in leave_out_missing(expr, variable, leaves)]  # fmt: skip
     expressions: list[ex.Expr] = []
     for measure in clause.measures:
         expressions.append(leaves.convert(measure.expression))
@@ -164,7 +168,7 @@ def _plan(clause: Clause, columns: ClauseColumns) -> OrderedPlan:
         skip_to = leaves.variable_set(clause.skip.variable, clause.skip.span)
     plan = OrderedPlan(
         clause, columns.names, schema, tuple(columns.computed.items()), tuple(columns.mapped.items()), partition, order,
-        compile_pattern(clause.pattern),
+        allow_missing(compile_pattern(clause.pattern), clause.errors),
         conditions, tuple(leaves.references), types, measures, tuple(variables.items()), skip_to,
         checked_window(clause, order[0].column if order else None, columns), frozenset(columns.dates),
         tuple(columns.windows.items()),
@@ -201,15 +205,8 @@ def _slot_schema(types: tuple[Typed | None, ...], schema: Schema) -> Schema:
 
 def _conditions(variable: str, expr: ex.Expr, references: list[RowReference], slots: Schema) -> list[Condition]:
     """Return the parts of a condition that AND joins, those first that need only the row and its neighbours."""
-    pending, parts = [expr], []
-    while pending:
-        part = pending.pop()
-        if isinstance(part, ex.Binary) and part.op == "and":
-            pending += [part.right, part.left]
-        else:
-            parts.append(part)
     conditions = []
-    for part in parts:
+    for part in and_parts(expr):
         typed = resolve(part, slots, condition=True)
         numbers = tuple(int(leaf.name[1:]) for leaf in leaves_of(typed.expr) if isinstance(leaf, ex.Attribute))
         is_local = all(_is_local(references[number]) for number in numbers)

@@ -8,7 +8,7 @@ iteration. No way without rows leads in a circle then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import permutations
@@ -27,7 +27,7 @@ from acep.pattern.sql.clause_tree import (
     variables_of,
 )
 
-__all__ = ["MOST_STATES", "PatternStates", "StateKind", "compile_pattern"]
+__all__ = ["MOST_STATES", "PatternStates", "StateBuilder", "StateKind", "compile_pattern", "renumber"]
 
 MOST_STATES = 200_000
 
@@ -49,11 +49,13 @@ class PatternStates:
 
     ``states`` are (kind, next, other): a ROW maps a row to the label ``other`` and goes on at ``next``; a SPLIT prefers
     ``next`` to ``other``; START and END go on at ``next`` at the ends of the partition. ``labels`` are (variable,
-    whether it is excluded); variables by their folded names.
+    whether it is excluded); variables by their folded names. ``missing_rows``: how many rows of the pattern are missing
+    in a match with each label; empty, if none may be.
     """
 
     states: tuple[tuple[int, int, int], ...]
     labels: tuple[tuple[str, bool], ...]
+    missing_rows: tuple[int, ...] = ()
 
     def lines(self) -> list[str]:
         """Return a readable listing, one state a line.
@@ -89,21 +91,24 @@ def compile_pattern(pattern: RowPattern) -> PatternStates:
 
     Raises :class:`QueryError` if it has more than :data:`MOST_STATES` states.
     """
-    builder = _StateBuilder()
+    builder = StateBuilder()
     accept = builder.add(StateKind.ACCEPT)
     start = builder.build(pattern, accept, accept, False)
-    return _renumbered(builder.states, start, builder.labels)
+    return renumber(builder.states, start, list(builder.labels))
 
 
 @dataclass
-class _StateBuilder:
+class StateBuilder:
+    """States that are being made of a pattern."""
+
     states: list[tuple[int, int, int]] = field(default_factory=list)
     labels: dict[tuple[str, bool], int] = field(default_factory=dict)
     nullable: dict[int, bool] = field(default_factory=dict)
     built: dict[tuple[int, int, int, bool], int] = field(default_factory=dict)
     items: list[RowPattern] = field(default_factory=list)  # keeps the items whose ids are keys above
 
-    def add(self, kind: StateKind, following: int = 0, other: int = 0) -> int:
+    def add(self, kind: int, following: int = 0, other: int = 0) -> int:
+        """Add a state and return its number. Raises :class:`QueryError` if there are too many."""
         if len(self.states) >= MOST_STATES:
             raise QueryError(
                 f"the pattern has more than {MOST_STATES} states",
@@ -113,7 +118,7 @@ class _StateBuilder:
         self.states.append((int(kind), following, other))
         return len(self.states) - 1
 
-    def split(self, more: int, fewer: int, is_reluctant: bool) -> int:
+    def _split(self, more: int, fewer: int, is_reluctant: bool) -> int:
         return self.add(StateKind.SPLIT, fewer, more) if is_reluctant else self.add(StateKind.SPLIT, more, fewer)
 
     def build(self, item: RowPattern, empty: int, full: int, is_excluded: bool) -> int:
@@ -135,24 +140,24 @@ class _StateBuilder:
             case Anchor(is_start=is_start):
                 return self.add(StateKind.START if is_start else StateKind.END, empty)
             case Concatenation(items=items):
-                return self.build_row(items, empty, full, is_excluded)[0]
+                return self._build_row(items, empty, full, is_excluded)[0]
             case Alternation(items=items):
                 ways = [self.build(way, empty, full, is_excluded) for way in items]
-                return self.prefer(ways)
+                return self._prefer(ways)
             case Permutation(items=items):
-                return self.build_permutation(items, empty, full, is_excluded)
+                return self._build_permutation(items, empty, full, is_excluded)
             case Exclusion(item=inner):
                 return self.build(inner, empty, full, True)
             case Quantified():
-                return self.build_repeated(item, empty, full, is_excluded)
+                return self._build_repeated(item, empty, full, is_excluded)
 
-    def prefer(self, ways: list[int]) -> int:
+    def _prefer(self, ways: list[int]) -> int:
         state = ways[-1]
         for way in reversed(ways[:-1]):
             state = self.add(StateKind.SPLIT, way, state)
         return state
 
-    def build_row(self, items: Iterable[RowPattern], empty: int, full: int, is_excluded: bool) -> tuple[int, int]:
+    def _build_row(self, items: Iterable[RowPattern], empty: int, full: int, is_excluded: bool) -> tuple[int, int]:
         """Return the states from which the items are matched one after another: where no row has been mapped yet, and
         where one has."""
         for item in reversed(tuple(items)):
@@ -161,11 +166,11 @@ class _StateBuilder:
             full = both
         return empty, full
 
-    def build_permutation(self, items: tuple[RowPattern, ...], empty: int, full: int, is_excluded: bool) -> int:
+    def _build_permutation(self, items: tuple[RowPattern, ...], empty: int, full: int, is_excluded: bool) -> int:
         """Return the state of the alternation of all orders; the orders share the states of their ends."""
-        return self.prefer([self.build_row(order, empty, full, is_excluded)[0] for order in permutations(items)])
+        return self._prefer([self._build_row(order, empty, full, is_excluded)[0] for order in permutations(items)])
 
-    def build_repeated(self, item: Quantified, empty: int, full: int, is_excluded: bool) -> int:
+    def _build_repeated(self, item: Quantified, empty: int, full: int, is_excluded: bool) -> int:
         body, is_reluctant, low, high = item.item, item.is_reluctant, item.low, item.high
         if not variables_of(body):  # it maps no rows: a second iteration changes nothing
             low, high = min(low, 1), 1
@@ -176,7 +181,7 @@ class _StateBuilder:
             ways = (full, more) if is_reluctant else (more, full)
             self.states[again] = (int(StateKind.SPLIT), *ways)
             if low == 0 and empty != full:
-                empty = self.split(self.build(body, empty, again, is_excluded), empty, is_reluctant)
+                empty = self._split(self.build(body, empty, again, is_excluded), empty, is_reluctant)
             else:
                 empty = again
             full = again
@@ -184,8 +189,8 @@ class _StateBuilder:
             for _ in range(high - low):
                 more_full = self.build(body, end_full, full, is_excluded)
                 more_empty = more_full if end_empty == end_full else self.build(body, end_empty, full, is_excluded)
-                following = self.split(more_full, end_full, is_reluctant)
-                empty = following if end_empty == end_full else self.split(more_empty, end_empty, is_reluctant)
+                following = self._split(more_full, end_full, is_reluctant)
+                empty = following if end_empty == end_full else self._split(more_empty, end_empty, is_reluctant)
                 full = following
         for iteration in range(low):
             # The iteration that reaches the lower bound ends the loop, too, if it maps no row.
@@ -196,8 +201,11 @@ class _StateBuilder:
         return empty
 
 
-def _renumbered(
-    states: list[tuple[int, int, int]], start: int, labels: Mapping[tuple[str, bool], int]
+def renumber(
+    states: Sequence[tuple[int, int, int]],
+    start: int,
+    labels: Sequence[tuple[str, bool]],
+    missing_rows: Sequence[int] = (),
 ) -> PatternStates:
     """Return the states that can be reached, numbered from the start on in the order of a walk by preference."""
     numbers: dict[int, int] = {}
@@ -217,4 +225,4 @@ def _renumbered(
         kind, following, other = states[state]
         target = 0 if kind == StateKind.ACCEPT else numbers[following]
         moved.append((kind, target, numbers[other] if kind == StateKind.SPLIT else other))
-    return PatternStates(tuple(moved), tuple(labels))
+    return PatternStates(tuple(moved), tuple(labels), tuple(missing_rows))

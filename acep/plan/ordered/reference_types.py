@@ -6,7 +6,15 @@ from acep.errors import QueryError
 from acep.pattern import expressions as ex
 from acep.plan.decimals import Typed
 from acep.plan.ordered.row_columns import ClauseColumns
-from acep.plan.ordered.row_references import CHOOSING, LABEL, MatchNumber, Navigation, RowAggregate, RowReference
+from acep.plan.ordered.row_references import (
+    CHOOSING,
+    LABEL,
+    MatchNumber,
+    MissingRows,
+    Navigation,
+    RowAggregate,
+    RowReference,
+)
 
 __all__ = ["type_of_reference"]
 
@@ -15,7 +23,7 @@ _AS_FLOAT = ("avg", "median", "stddev", "stddev_pop", "variance", "variance_pop"
 
 def type_of_reference(reference: RowReference, columns: ClauseColumns) -> Typed | None:
     """Return the type of the value of a reference; ``None`` for one that is given as it is, but not computed with."""
-    if isinstance(reference, MatchNumber):
+    if isinstance(reference, MatchNumber | MissingRows):
         return Typed(ex.Literal(0), "int")
     if isinstance(reference, Navigation) or reference.function in CHOOSING:
         if reference.column == LABEL:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = ["CHOOSING", "LABEL", "NUMBER", "MatchNumber", "Navigation", "PartitionValue", "RowAggregate", "RowReference"]
+__all__ = [
+    "CHOOSING",
+    "LABEL",
+    "NUMBER",
+    "MatchNumber",
+    "MissingRows",
+    "Navigation",
+    "PartitionValue",
+    "RowAggregate",
+    "RowReference",
+]
 
 LABEL = "classifier()"
 """The name of the column of labels: that of CLASSIFIER."""
@@ -66,4 +76,11 @@ class PartitionValue:
     column: str | None
 
 
-RowReference: TypeAlias = Navigation | RowAggregate | MatchNumber
+@dataclass(frozen=True)
+class MissingRows:
+    """How many rows of the pattern are missing in the match."""
+
+    column: None = None
+
+
+RowReference: TypeAlias = Navigation | RowAggregate | MatchNumber | MissingRows
