@@ -1,4 +1,4 @@
-"""The queries of the page about MATCH_RECOGNIZE, compared with SQL's rules (tests/match_recognize.py) on random rows.
+"""The own queries on the page about MATCH_RECOGNIZE, compared with SQL rules (tests/match_recognize.py) on random rows.
 
 Where a query is not exact, the page says so, and a case here shows the difference.
 """
@@ -31,13 +31,11 @@ from tests.match_recognize import (
     seq,
     shown,
 )
-from tests.test_docs import blocks
 from tests.test_other_languages import HOWTO
 
 PAGE = HOWTO / "from_match_recognize.md"
 LONGEST = "OUTPUT LONGEST NON OVERLAP"
 NEXT = ("next",)
-Choice = Callable[[Any, dict[str, Any]], list[Any]]
 
 
 def kind(*kinds: str) -> Callable[[Seen], bool]:
@@ -113,35 +111,6 @@ def table() -> dict[str, list[Any]]:
     return {name: [one[name] for rows in streams() for one in rows] for name in streams()[0][0]}
 
 
-@cache
-def page_names() -> dict[str, Any]:
-    """The functions that the page defines."""
-    names: dict[str, Any] = {}
-    for block in blocks(PAGE):
-        if block.runs and ">>>" not in block.text:
-            exec(block.text, names)  # noqa: S102 - the page is ours
-    return names
-
-
-def number(match: Any, name: str) -> int:
-    return len(match.bindings.get(name, ()))
-
-
-def preferred(skip: str, *names: str, reluctant: bool = False, to: str = "") -> Choice:
-    """The choice that the page defines, by the numbers of rows of some repetitions."""
-
-    def choose(matches: Any, page: dict[str, Any]) -> list[Any]:
-        then = page[skip](to) if to else page[skip]
-        sign = 1 if reluctant else -1
-        return list(page["chosen"](matches, lambda m: tuple(sign * number(m, name) for name in names), then))
-
-    return choose
-
-
-def by_alternative(matches: Any, page: dict[str, Any]) -> list[Any]:
-    return list(page["chosen"](matches, lambda m: "a" not in m.bindings, page["past_last_row"]))
-
-
 @dataclass(frozen=True)
 class Case:
     """A row of the page by its beginning, words of it that the query has too, SQL's pattern, and the query."""
@@ -152,7 +121,6 @@ class Case:
     define: Define
     query: str
     skip: tuple[str, ...] = ("past",)
-    choose: Choice | None = None
     left_out: str = ""  # variables that one side does not have
 
     def sql(self) -> set[Any]:
@@ -165,8 +133,6 @@ class Case:
 
     def acep(self, engine: str = "auto") -> set[Any]:
         matches: Any = acep.match(table(), self.query, type=None, engine=engine)
-        if self.choose is not None:
-            matches = self.choose(matches, page_names())
         return {self._told(match.bindings) for match in matches}
 
     def _told(self, bindings: dict[str, Any]) -> Any:
@@ -187,7 +153,6 @@ def vee(first: str = "d", then: str = "u", equal: str = "") -> str:
 
 
 V = seq(row("s"), plus("d"), plus("u"))
-LAZY_V = seq(row("s"), plus("d", greedy=False), plus("u", greedy=False))
 Z = seq(row("s"), plus("z"), plus("a"))  # names against the alphabet
 STRICT: Define = {"d": falls, "u": rises}
 LEVEL: Define = {"z": not_up, "a": not_down, "d": not_up, "u": not_down}
@@ -310,27 +275,7 @@ EXACT = [
         {**KINDS, "x": kind("F", "V")},
         GAP_QUERY.replace("AND p", "AND x.kind IN ('F', 'V') AND p") + LONGEST,
     ),
-    Case(AFTER + "PAST", (), Z, LEVEL, vee("z", "a", "="), choose=preferred("past_last_row", "z", "a")),
     Case(AFTER + "TO NEXT", ("OUTPUT EARLIEST MAXIMAL",), V, STRICT, vee() + "OUTPUT EARLIEST MAXIMAL", NEXT),
-    Case(AFTER + "TO NEXT", (), GAP, KINDS, GAP_QUERY, NEXT, preferred("to_next_row", "x")),
-    Case(
-        AFTER + "TO FIRST",
-        (),
-        Z,
-        LEVEL,
-        vee("z", "a", "="),
-        ("last", "a"),
-        preferred("to_last", "z", "a", to="a"),
-    ),
-    Case(
-        AFTER + "TO FIRST",
-        (),
-        Z,
-        LEVEL,
-        vee("z", "a", "="),
-        ("first", "a"),
-        preferred("to_first", "z", "a", to="a"),
-    ),
     Case(
         "`A{2,5}`",
         ("ANY{2,5} a[]",),
@@ -348,8 +293,6 @@ EXACT = [
         )
         + LONGEST,
     ),
-    Case("`A+?`", (), LAZY_V, STRICT, vee(), choose=preferred("past_last_row", "d", "u", reluctant=True)),
-    Case("`A+?`", (), LAZY_B, DEARER, DEARER_QUERY, choose=preferred("past_last_row", "more", reluctant=True)),
     Case(
         "`A+?`",
         ("SEQ(ANY a, ANY* more[], ANY b)",),
@@ -358,7 +301,6 @@ EXACT = [
         under("SEQ(ANY a, ANY* more[], ANY b)", "b.price > 3 AND coalesce(more[i].price, 0) <= 3") + LONGEST,
         left_out="a more",
     ),
-    Case("`A \\| B`", (), CHOICE, CHOICE_KINDS, CHOICE_QUERY, choose=by_alternative),
     Case(
         "`A \\| B`",
         (),

@@ -28,7 +28,6 @@ PAID = "skip_till_next_match"
 ROWS: dict[str, dict[str, str]] = {
     "from_match_recognize": {
         "`PARTITION BY symbol": "PATTERN SEQ(ANY a, ANY b) WHERE [symbol] WITHIN 1",
-        "`PARTITION BY UPPER": "PATTERN SEQ(ANY a, ANY b) WHERE [symbol] WITHIN 1",
         "`ORDER BY": "PATTERN ANY a",
         "`PATTERN (A B+ C)`": f"PATTERN SEQ(ANY a, ANY+ b[], ANY c) WHERE {BAR}(a, b[], c) {{ [symbol] }}",
         "`DEFINE B AS B.price < PREV": f"{RUN} {{ [symbol] AND b[1].price < a.price AND b[i].price < b[i-1].price }}",
@@ -39,14 +38,10 @@ ROWS: dict[str, dict[str, str]] = {
         "`AVG(B": f"{UP[:-2]} AND b[i].price > avg(b[..i-1].price) }} RETURN avg(b[].price) AS mean",
         "`COUNT(DISTINCT": f"{UP} HAVING count(DISTINCT b[].volume) > 2 AND stddev(b[].price) < 4 "
         "RETURN stddev_pop(b[].price) AS spread",
-        "`CAST": "PATTERN ANY a WHERE CAST(a.volume AS varchar) = '400'",
-        "`REGEXP_LIKE": "PATTERN ANY a WHERE regexp_like(a.symbol, '^G')",
-        "a scalar function": "PATTERN ANY a WHERE thousands(a.volume) > 0.3 RETURN thousands(a.volume) AS t",
         "`MEASURES": "PATTERN ANY a RETURN a.price AS p",
         "`FINAL`": f"{UP} HAVING count(b[]) > 2 RETURN count(b[]) AS n",
         "`ONE ROW": "PATTERN ANY a",
         "`ALL ROWS": UP,
-        "`MATCH_NUMBER": UP,
         "`AFTER MATCH SKIP PAST": f"{UP} OUTPUT LONGEST NON OVERLAP",
         "`AFTER MATCH SKIP TO NEXT": f"{UP} OUTPUT EARLIEST MAXIMAL",
         "`A{2,5}`": "PATTERN SEQ(ANY{2,5} a[], (ANY b, ANY c)+, ANY? d, ANY* e[], (ANY f | ANY g)) "
@@ -54,8 +49,6 @@ ROWS: dict[str, dict[str, str]] = {
         "`A \\| B`": f"PATTERN (ANY a | ANY b) WHERE {BAR} {{ [symbol] AND a.price > 20 AND b.price < 15 }}",
         "`PERMUTE": f"PATTERN {{ANY a, ANY b}} WHERE {BAR}(a, b) {{ [symbol] AND a.price > 20 AND b.price < 19 }}",
         "`WITHIN INTERVAL": "PATTERN SEQ(ANY a, ANY b) WHERE [symbol] WITHIN 59999 ms",
-        "`SUBSET": "PATTERN SEQ(ANY a, ANY b) WHERE [symbol] AND a.price > 5 AND b.price > 5 WITHIN 1",
-        "`AFTER MATCH SKIP TO FIRST": UP,
         "`A+?`": f"PATTERN SEQ(ANY a, ANY* m[], ANY b) WHERE {BAR} {{ [symbol] AND m.price < 9 AND b.price > 8 }}",
         "`^`, `$`": "PATTERN SEQ(~ANY n, ANY a) WHERE [symbol] WITHIN 5",
         "`{- A -}`": "PATTERN SEQ(ANY a, ANY b) WHERE [symbol] WITHIN 1 RETURN b.price AS price",

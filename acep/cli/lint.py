@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
                          code="option_invalid")  # fmt: skip
     query = load_query(args)
     from acep.events.duplicates import check_duplicates
-    from acep.linting.lint import findings
+    from acep.linting.lint import findings as find
     from acep.linting.reading import read_whole
 
     check_duplicates(args.duplicates, args.id)
@@ -47,9 +47,9 @@ def run(args: argparse.Namespace) -> int:
         table, complete, bad = read_whole(args.events, reading_options(args, query))
         say_bad_lines(bad)
     with progress(args, "looking at the events"):
-        found = findings(table, query, column_names(args), complete=complete, duplicates=args.duplicates)
-        say_duplicates(table.num_rows - found.events)
-    return _show(args, found)
+        table_findings = find(table, query, column_names(args), complete=complete, duplicates=args.duplicates)
+        say_duplicates(table.num_rows - table_findings.events)
+    return _show(args, table_findings)
 
 
 def _findings_of_statement(args: argparse.Namespace, statement: str) -> Findings:
@@ -62,9 +62,11 @@ def _findings_of_statement(args: argparse.Namespace, statement: str) -> Findings
     return lint_statement(statement, **tables)
 
 
-def _show(args: argparse.Namespace, found: Findings) -> int:
+def _show(args: argparse.Namespace, findings: Findings) -> int:
     if args.json is not None:
-        write_text(args.json, json.dumps([one.to_dict() for one in found], indent=2, ensure_ascii=False) + "\n")
-    lines = [as_typed(line) if line.startswith("hint: ") else line for line in str(found).splitlines()]
+        write_text(
+            args.json, json.dumps([finding.to_dict() for finding in findings], indent=2, ensure_ascii=False) + "\n"
+        )
+    lines = [as_typed(line) if line.startswith("hint: ") else line for line in str(findings).splitlines()]
     show("\n".join(lines))
-    return int(args.strict and len(found) > 0)
+    return int(args.strict and len(findings) > 0)

@@ -74,8 +74,8 @@ def variable_unlike(view: ClauseView) -> Iterator[Hit]:
     """Find a variable without a condition whose name is nearly that of another one."""
     names = {v.name.casefold(): v.name for v in variables_of(view.clause.pattern)}
     for variable in view.undefined_variables():
-        others = [name for name in names if name != variable.name.casefold()]
-        alike = get_close_matches(variable.name.casefold(), others, 1, 0.75) if len(variable.name) > 2 else []
+        other_names = [name for name in names if name != variable.name.casefold()]
+        alike = get_close_matches(variable.name.casefold(), other_names, 1, 0.75) if len(variable.name) > 2 else []
         if alike and not alike[0][-1:].isdecimal() and not variable.name[-1:].isdecimal():
             message = f"`{variable.name}` has no condition, so that it takes any row"
             hint = f"is it `{names[alike[0]]}`? Else write DEFINE {variable.name} AS TRUE"

@@ -181,9 +181,9 @@ def _extract_of_length(expr: ex.Call, unit: str, length: Typed) -> Typed:
         raise error_at(f"a duration has no {unit}", length.expr.span or expr.span, "EPOCH gives its seconds",
                        code="query_type")  # fmt: skip
     ns, limit = _OF_LENGTHS[unit]
-    rest = length.expr if limit is None else ex.Binary("%", length.expr, _length(ns * limit))
-    whole = ex.Binary("-", rest, ex.Binary("%", rest, _length(ns)))
-    return Typed(_near(ex.Binary("/", whole, _length(ns))), "int")
+    remainder = length.expr if limit is None else ex.Binary("%", length.expr, _length(ns * limit))
+    multiple = ex.Binary("-", remainder, ex.Binary("%", remainder, _length(ns)))
+    return Typed(_near(ex.Binary("/", multiple, _length(ns))), "int")
 
 
 def _to_char(expr: ex.Call, args: Sequence[Typed]) -> Typed:

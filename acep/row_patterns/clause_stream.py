@@ -42,7 +42,11 @@ LEAST_WALK = 64
 def time_column(plan: OrderedPlan) -> str:
     """Return the column of event times: the first key of ORDER BY.
 
-    Raises :class:`QueryError` if there is none, as no stream can be searched then."""
+    Raises :class:`QueryError` if there is none, as no stream can be searched then, and for a clause that reads whole
+    partitions."""
+    if plan.windows:
+        raise QueryError("on a stream a partition has no end, and the clause has an aggregate OVER all of its rows",
+                         hint="write the value as a constant", code="query_invalid")  # fmt: skip
     if not plan.order:
         raise order_error()
     key = plan.order[0]

@@ -23,6 +23,7 @@ from acep.pattern.sql.clause_tree import RowsMode
 from acep.plan.ordered.ordered_plan import OrderedPlan, make_plan
 from acep.plan.ordered.row_references import LABEL, NUMBER, Navigation, RowAggregate
 from acep.row_patterns.match_batch import MatchBatch
+from acep.row_patterns.partition_values import partition_values
 from acep.row_patterns.references import ReferenceValues
 from acep.row_patterns.result_table import output_rows, result_table
 from acep.row_patterns.row_search import search_rows
@@ -207,7 +208,9 @@ def columns_read(plan: OrderedPlan) -> tuple[str, ...]:
     computed = dict(plan.computed)
     mapped = dict(plan.mapped)
     sources = [leaf.name for typed in (*computed.values(), *mapped.values()) for leaf in _attributes(typed.expr)]
-    beside = {*computed, *mapped, LABEL, NUMBER}
+    windows = [window for window, _ in plan.windows]
+    names += [window.column for window in windows if window.column is not None]
+    beside = {*computed, *mapped, *(window.name for window in windows), LABEL, NUMBER}
     return tuple(name for name in dict.fromkeys((*sources, *names)) if name not in beside)
 
 
@@ -222,6 +225,8 @@ def row_columns(plan: OrderedPlan, table: pa.Table, evaluator: Evaluator) -> dic
             columns[name] = column_of(name, array, kind, evaluator.tick_ns or 1, plan.schema.scale(name))
     for name, typed in plan.computed:
         columns[name] = evaluator.column(typed, columns, table.num_rows)
+    if plan.windows:
+        columns |= partition_values(plan, columns, table.num_rows)
     return columns
 
 

@@ -14,7 +14,7 @@ from acep.events.files.reading import read_events
 from acep.events.frames import to_table
 from acep.pattern.expressions import error_at
 from acep.pattern.sql.common_tables import common_tables
-from acep.pattern.sql.statement import ClauseInput, Statement, split_statement
+from acep.pattern.sql.statement import ClauseInput, Statement, split_statement, with_rows_in_parentheses
 from acep.plan.ordered.ordered_plan import OrderedPlan
 from acep.row_patterns.explanation import explain_plan
 from acep.row_patterns.match_rows import convert_like, match_table, plan_clause, select_columns
@@ -111,7 +111,7 @@ class _Database:
             for name, table in self.converted.items():
                 self.connection.register(name, table)
         try:
-            return self.connection.sql(text).to_arrow_table()
+            return self.connection.sql(with_rows_in_parentheses(text)).to_arrow_table()
         except Exception as error:
             if type(error).__module__.partition(".")[0] not in ("duckdb", "_duckdb"):
                 raise

@@ -36,6 +36,8 @@ CLAUSES = {
     "no columns": "MEASURES count(*) AS size, CLASSIFIER() AS label PATTERN (A B{9} | C)",
     "overlapping matches": """PARTITION BY at ORDER BY n MEASURES FIRST(k) AS k, LAST(n) AS n
         AFTER MATCH SKIP TO NEXT ROW PATTERN (A B) DEFINE B AS x > PREV(x)""",
+    "aggregates over partitions": """PARTITION BY k ORDER BY n MEASURES COUNT(*) AS size, FIRST(n) AS n PATTERN (A+)
+        DEFINE A AS x > avg(x) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)""",
     "dates and times": """PARTITION BY CAST(at AS DATE) ORDER BY n MEASURES LAST(at) + INTERVAL '1' MONTH AS a,
         CAST(FIRST(at) AS DATE) + 3 AS b, array_agg(at::DATE) AS c, date_trunc('quarter', LAST(at)) AS d,
         TO_CHAR(LAST(at), 'YYYY-MM-DD') || '/' || COUNT(*) AS e, MATCH_ROWTIME(at) AS f, COUNT_IF(x > 3) g

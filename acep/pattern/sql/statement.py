@@ -9,7 +9,7 @@ from acep.errors import QueryError
 from acep.pattern.expressions import Span, error_at
 from acep.pattern.sql.scanner import SqlToken, closing_place, scan
 
-__all__ = ["ClauseInput", "Statement", "split_statement"]
+__all__ = ["ClauseInput", "Statement", "split_statement", "with_rows_in_parentheses"]
 
 MOST_TEXT = 1_000_000
 _BEFORE_TABLE = ("FROM", "JOIN", "USING")
@@ -192,3 +192,31 @@ def _split_at_commas(tokens: list[Any]) -> list[list[Any]]:
         else:
             items[-1].append(token)
     return items
+
+
+def with_rows_in_parentheses(text: str) -> str:
+    """Return a statement whose VALUES have parentheses around each row, which DuckDB needs and others do not.
+
+    >>> with_rows_in_parentheses("SELECT * FROM (VALUES 1, f(2, 3)) t(x), (VALUES (4)) u(y)")
+    'SELECT * FROM (VALUES (1), (f(2, 3))) t(x), (VALUES (4)) u(y)'
+    """
+    tokens = scan(text)
+    pieces: list[str] = []
+    begin = 0
+    for place, token in enumerate(tokens[:-1]):
+        following = tokens[place + 1]
+        if not token.is_word("VALUES") or following.kind not in ("number", "string"):
+            continue
+        depth, start = 0, following.start
+        for part in tokens[place + 1 :]:
+            is_end = depth == 0 and (part.is_sign(",", ")", ";") or part.kind == "end")
+            depth += part.is_sign("(") - part.is_sign(")")
+            if not is_end:
+                continue
+            value = text[start : part.start]
+            pieces += [text[begin:start], "(", value.rstrip(), ")", value[len(value.rstrip()) :]]
+            begin = start = part.start
+            if not part.is_sign(","):
+                break
+            start = part.end + len(text[part.end :]) - len(text[part.end :].lstrip())
+    return "".join([*pieces, text[begin:]])

@@ -26,6 +26,7 @@ from acep.plan.ordered.row_references import (
     RowReference,
 )
 from acep.plan.ordered.sql_expressions import SqlConverter, place_of, refuse_other_parts
+from acep.plan.ordered.window_calls import resolve_window
 
 __all__ = ["ClauseLeaves", "convert_key", "reference_name"]
 
@@ -126,8 +127,10 @@ class _Leaf:
                 return measure
             column, variables = self.column(node)
             return self.navigation(Navigation(column, variables), span)
-        if kind in ("Window", "IgnoreNulls", "RespectNulls", "Order"):
-            words = {"Window": "OVER", "Order": "ORDER BY"}
+        if kind == "Window":
+            return resolve_window(self, node, span)
+        if kind in ("IgnoreNulls", "RespectNulls", "Order"):
+            words = {"Order": "ORDER BY"}
             raise error_at(f"{words.get(kind, 'IGNORE NULLS')} is not supported in a row pattern", span, None,
                            code="query_syntax")  # fmt: skip
         if (texts := joined_texts(self, node, span)) is not None:

@@ -37,5 +37,5 @@ def gives_date(expr: ex.Expr, is_column: Callable[[ex.Expr], bool]) -> bool:
 
 
 def _are_dates(values: tuple[ex.Expr, ...], is_column: Callable[[ex.Expr], bool]) -> bool:
-    known = [value for value in values if not (isinstance(value, ex.Literal) and value.value is None)]
-    return bool(known) and all(gives_date(value, is_column) for value in known)
+    non_null_values = [value for value in values if not (isinstance(value, ex.Literal) and value.value is None)]
+    return bool(non_null_values) and all(gives_date(value, is_column) for value in non_null_values)

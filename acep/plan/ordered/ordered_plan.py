@@ -25,7 +25,7 @@ from acep.plan.ordered.missing_rows import allow_missing, and_parts, leave_out_m
 from acep.plan.ordered.pattern_states import PatternStates, compile_pattern
 from acep.plan.ordered.reference_types import type_of_reference
 from acep.plan.ordered.row_columns import ClauseColumns
-from acep.plan.ordered.row_references import LABEL, Navigation, RowReference
+from acep.plan.ordered.row_references import LABEL, Navigation, PartitionValue, RowReference
 from acep.plan.schema import Kind, Schema
 
 __all__ = ["Condition", "OrderedPlan", "PlannedKey", "PlannedMeasure", "make_plan"]
@@ -66,7 +66,8 @@ class OrderedPlan:
     """The plan of a clause.
 
     ``names`` are the columns of the table, ``computed`` those that are computed of a row, ``mapped`` those of a mapped
-    row and its label, ``dates`` those of dates. ``width``: the window in ticks, or in units of the first key of ORDER
+    row and its label, ``dates`` those of dates, ``windows`` those of
+    aggregates over partitions. ``width``: the window in ticks, or in units of the first key of ORDER
     BY. ``skip_to``: the variables of SKIP TO. ``spelled``: the variables by folded names, as CLASSIFIER gives them.
     """
 
@@ -86,6 +87,7 @@ class OrderedPlan:
     skip_to: frozenset[str] | None
     width: MatchSpan | None
     dates: frozenset[str]
+    windows: tuple[tuple[PartitionValue, Typed], ...]
 
     @property
     def rows(self) -> RowsMode:
@@ -169,6 +171,7 @@ def _plan(clause: Clause, columns: ClauseColumns) -> OrderedPlan:
         allow_missing(compile_pattern(clause.pattern), clause.errors),
         conditions, tuple(leaves.references), types, measures, tuple(variables.items()), skip_to,
         checked_window(clause, order[0].column if order else None, columns), frozenset(columns.dates),
+        tuple(columns.windows.items()),
     )  # fmt: skip
     _check_output(plan)
     return plan

@@ -11,7 +11,7 @@ from acep.pattern.spelling import expression_text
 from acep.plan.decimals import Typed
 from acep.plan.kinds import resolve
 from acep.plan.ordered.dates import gives_date
-from acep.plan.ordered.row_references import LABEL, NUMBER
+from acep.plan.ordered.row_references import LABEL, NUMBER, PartitionValue
 from acep.plan.schema import Kind, Schema
 
 __all__ = ["ROW", "ClauseColumns"]
@@ -26,7 +26,7 @@ class ClauseColumns:
     expression. Those of ``mapped`` read labels or the number of the match too, and are known of mapped rows alone.
 
     Names are the same whatever their case, as they are in Spark and DuckDB. ``called``: what the table is called, which
-    may stand before a column."""
+    may stand before a column. ``windows``: aggregates over partitions."""
 
     names: tuple[str, ...]
     schema: Schema
@@ -34,6 +34,7 @@ class ClauseColumns:
     computed: dict[str, Typed] = field(default_factory=dict)
     mapped: dict[str, Typed] = field(default_factory=dict)
     called: str = ""
+    windows: dict[PartitionValue, Typed] = field(default_factory=dict)
 
     def own_path(self, path: list[str]) -> list[str]:
         """Return the names of a column reference without that of the table before them."""
@@ -93,8 +94,16 @@ class ClauseColumns:
         self.mapped[name] = resolve(expr, replace(self.schema, kinds=kinds))
         return name
 
+    def add_window(self, window: PartitionValue, typed: Typed) -> str:
+        """Return the name of the column of an aggregate over partitions, which is added with its type."""
+        self.windows[window] = typed
+        return window.name
+
     def typed(self, name: str) -> Typed:
         """Return a column with its type; it is an attribute of one row."""
+        for window, typed in self.windows.items():
+            if window.name == name:
+                return Typed(ex.Attribute(ROW, None, name), typed.kind, typed.scale)
         if name == NUMBER:
             return Typed(ex.Attribute(ROW, None, name), "int")
         if name in self.computed or name in self.mapped:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = ["CHOOSING", "LABEL", "NUMBER", "MatchNumber", "MissingRows", "Navigation", "RowAggregate", "RowReference"]
+__all__ = [
+    "CHOOSING",
+    "LABEL",
+    "NUMBER",
+    "MatchNumber",
+    "MissingRows",
+    "Navigation",
+    "PartitionValue",
+    "RowAggregate",
+    "RowReference",
+]
 
 LABEL = "classifier()"
 """The name of the column of labels: that of CLASSIFIER."""
@@ -54,6 +64,16 @@ class RowAggregate:
 @dataclass(frozen=True)
 class MatchNumber:
     """The number of the match in its partition, from 1."""
+
+
+@dataclass(frozen=True)
+class PartitionValue:
+    """The value of an aggregate over all rows of a partition, as a column ``name`` of each row; ``column`` is ``None``
+    for a count of rows."""
+
+    name: str
+    function: str
+    column: str | None
 
 
 @dataclass(frozen=True)

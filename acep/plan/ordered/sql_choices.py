@@ -53,8 +53,8 @@ def _nullif(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
 
 
 def _nvl2(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
-    value, there, missing = (converter.convert(part) for part in converter.parts(node, "this", "true", "false"))
-    return ex.Call(CASE, (ex.IsNull(value, True, span), there, missing), span)
+    value, result, default = (converter.convert(part) for part in converter.parts(node, "this", "true", "false"))
+    return ex.Call(CASE, (ex.IsNull(value, True, span), result, default), span)
 
 
 def _decodecase(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:

@@ -111,7 +111,7 @@ class SqlConverter:
             names = {"Exists": "EXISTS, a subquery,", "In": "IN with a subquery"}
             raise self.refuse(node, names.get(kind, "a subquery"), "join its table to the rows before")
         if method is None:
-            name = node.sql().split("(")[0][:40] if hasattr(node, "sql") else kind
+            name = node.sql_names()[0] if hasattr(node, "sql_names") else node.sql().split("(")[0][:40]
             raise self.refuse(node, f"`{name}`")
         converted: ex.Expr = method(node, span)
         return converted
