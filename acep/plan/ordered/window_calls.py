@@ -25,8 +25,8 @@ def resolve_window(leaf: _Leaf, node: Any, span: Span) -> ex.Expr:
 
     Raises :class:`QueryError` for other windows and other functions."""
     spec = node.args.get("spec")
-    others = ("partition_by", "order", "alias", "first")
-    is_whole = spec is not None and not any(node.args.get(part) for part in others) and (
+    refused_parts = ("partition_by", "order", "alias", "first")
+    is_whole = spec is not None and not any(node.args.get(part) for part in refused_parts) and (
         str(spec.args.get("kind")).upper() == "ROWS"
         and [str(spec.args.get(side)).upper() for side in ("start", "start_side", "end", "end_side")]
         == ["UNBOUNDED", "PRECEDING", "UNBOUNDED", "FOLLOWING"]
