@@ -31,7 +31,7 @@ from acep.row_patterns.row_values import Evaluator
 from acep.row_patterns.search_limits import SearchLimits
 from acep.row_patterns.sorted_rows import sort_rows
 
-__all__ = ["ClauseStream", "check_time_option", "order_error", "time_column"]
+__all__ = ["ClauseStream", "check_time_option", "order_error", "reach_of", "time_column"]
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

@@ -6,12 +6,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from acep.errors import QueryError
 from acep.events.frames import to_table
 from acep.events.tables import attribute_tick
 from acep.pattern.sql.clause_tree import Concatenation, RowPattern, RowVariable
 from acep.plan.lower.bytecode import CannotLower
 from acep.plan.ordered.ordered_plan import Condition, OrderedPlan
 from acep.plan.ordered.row_references import LABEL, MatchNumber, MissingRows, Navigation, RowReference
+from acep.row_patterns.clause_stream import reach_of, time_column
 from acep.row_patterns.match_rows import plan_clause, row_columns
 from acep.row_patterns.row_values import Evaluator
 
@@ -32,7 +34,8 @@ def explain_clause(rows: Any, clause: str) -> str:
 
     Raises :class:`QueryError` for a clause that is wrong, as :func:`match_recognize` does.
 
-    >>> print(explain_clause({"x": [1]}, "ORDER BY x PATTERN (A B+) DEFINE B AS x > PREV(x) AND x < A.x * 2"))
+    >>> clause = "ORDER BY x PATTERN (A B+) DEFINE B AS x > PREV(x) AND x < A.x * 2"
+    >>> print(explain_clause({"x": [1]}, clause).rpartition("; ")[0])
     order: x
     given: ONE ROW PER MATCH, AFTER MATCH SKIP PAST LAST ROW; columns: none
     states: 4
@@ -45,6 +48,7 @@ def explain_clause(rows: Any, clause: str) -> str:
       B, in the search: x, LAST(A.x)
     engine: native
     work: for each start at most rows x states, as conditions read rows that are bound once at its beginning
+    stream: x is the time; keeps the rows from the first open match on, and 1 before it: no time bounds them
     """
     table = to_table(rows)
     return explain_plan(plan_clause(table.schema, clause), table.schema)
@@ -73,7 +77,28 @@ def explain_plan(plan: OrderedPlan, schema: pa.Schema) -> str:
         lines.append(f"  {spelled[condition.variable]}, {where}: {read or 'a constant'}")
     lines.append(f"engine: {engine_of(plan, schema)}")
     lines.append(f"work: {bound_of_work(plan)}")
+    lines.append(f"stream: {stream_text(plan)}")
     return "\n".join(lines)
+
+
+def stream_text(plan: OrderedPlan) -> str:
+    """Return what a stream waits for and keeps, or why there is none (docs/reference/sql.md#streams)."""
+    try:
+        time = time_column(plan)
+    except QueryError as error:
+        return error.message
+    reach = reach_of(plan)
+    parts = [f"{time} is the time"]
+    if reach.ahead:
+        parts.append(f"waits for {reach.ahead} more {'row' if reach.ahead == 1 else 'rows'}")
+    if reach.ends_matter:
+        parts.append("waits for the end where the pattern has $")
+    behind = f", and {reach.behind} before it" if reach.behind else ""
+    bound = "WITHIN bounds them" if plan.width is not None else "no time bounds them"
+    parts.append(f"keeps the rows from the first open match on{behind}: {bound}")
+    if not reach.walks:
+        parts.append("searches an open match anew with each push")
+    return "; ".join(parts)
 
 
 def bound_of_work(plan: OrderedPlan) -> str:

@@ -403,3 +403,18 @@ def test_snapshots_are_of_one_clause_and_its_options() -> None:
 def test_a_clause_is_no_query() -> None:
     with pytest.raises(QueryError, match="a clause of SQL"):
         acep.match({"ts": [1], "x": [1]}, UP)
+
+
+@pytest.mark.parametrize(
+    ("clause", "text"),
+    [
+        ("PATTERN (A)", "on a stream rows come in the order of time, and the clause has no ORDER BY"),
+        ("ORDER BY ts PATTERN (A+) WITHIN 3", "ts is the time; keeps the rows from the first open match on: WITHIN bounds"),
+        ("ORDER BY ts PATTERN (^ A $) DEFINE A AS NEXT(x, 2) > x", "waits for 2 more rows; waits for the end where"),
+        ("ORDER BY ts PATTERN (A B+) DEFINE B AS x > A.x", "searches an open match anew with each push"),
+    ],
+)
+def test_explain_says_what_a_stream_keeps(clause: str, text: str) -> None:
+    line = acep.explain_clause({"ts": [1], "x": [1]}, clause).splitlines()[-1]
+    assert line.startswith("stream: ")
+    assert text in line
