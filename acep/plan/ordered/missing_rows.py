@@ -108,14 +108,15 @@ class _Copy:
         """Add the copy to the states of a builder; return its start, ``None`` if its end cannot be reached."""
         if self.first not in self.alive:
             return None
-        numbers = {place: builder.add(StateKind.JUMP) for place in self.following if place in self.alive}
+        places = [place for place in self.following if place in self.alive]
+        numbers = {place: accept if self._is_end(place) else builder.add(StateKind.JUMP) for place in places}
         size = len(self.pattern.labels)
         for place, number in numbers.items():
             kind, _, other = self.pattern.states[place[0]]
             targets = [numbers.get(target) for target in self.following[place]]
-            if self._is_end(place):
-                builder.states[number] = (int(StateKind.JUMP), accept, 0)
-            elif kind == StateKind.ROW:
+            if number == accept:
+                continue
+            if kind == StateKind.ROW:
                 real, absent = (*targets, None)[:2]
                 row = None if real is None else (int(StateKind.ROW), real, self.missing * size + other)
                 if row is not None and absent is not None:
