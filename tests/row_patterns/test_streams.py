@@ -411,7 +411,7 @@ def test_a_clause_is_no_query() -> None:
         ("PATTERN (A)", "on a stream rows come in the order of time, and the clause has no ORDER BY"),
         (
             "ORDER BY ts PATTERN (A+) WITHIN 3",
-            "ts is the time; keeps the rows from the first open match on: WITHIN bounds",
+            "keeps the rows from the first open match on: WITHIN bounds",
         ),
         ("ORDER BY ts PATTERN (^ A $) DEFINE A AS NEXT(x, 2) > x", "waits for 2 more rows; waits for the end where"),
         ("ORDER BY ts PATTERN (A B+) DEFINE B AS x > A.x", "searches an open match anew with each push"),
