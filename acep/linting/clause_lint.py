@@ -31,6 +31,7 @@ CLAUSE_RULES: tuple[Callable[[ClauseView], Iterator[Hit]], ...] = (
     clause_rules.partition_missing,
     clause_rules.rows_running,
     clause_rules.work_bound,
+    clause_rules.state_unbounded,
     clause_rules.engine_slow,
 )
 

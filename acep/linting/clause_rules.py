@@ -13,6 +13,7 @@ from acep.pattern.sql.clause_tree import (
     RUNNING,
     Concatenation,
     Quantified,
+    RowPattern,
     RowsMode,
     SqlExpression,
     variables_of,
@@ -31,6 +32,7 @@ __all__ = [
     "pattern_empty",
     "pattern_reluctant",
     "rows_running",
+    "state_unbounded",
     "variable_unlike",
     "work_bound",
 ]
@@ -177,6 +179,28 @@ def work_bound(view: ClauseView) -> Iterator[Hit]:
     elif work == "past":
         message = "the work may grow exponentially with the rows: conditions read what was bound on the way"
         yield Hit("warning", message, hint)
+
+
+def state_unbounded(view: ClauseView) -> Iterator[Hit]:
+    """Find a repetition that takes any row, without WITHIN: on a stream it keeps all rows until what follows comes."""
+    if view.clause.window is not None:
+        return
+    undefined = {variable.name.casefold() for variable in view.undefined_variables()}
+    for part in _parts(view.clause.pattern):
+        if isinstance(part, Quantified) and part.high is None:
+            names = variables_of(part.item)
+            if any(variable.name.casefold() in undefined for variable in names):
+                message = f"`{names[0].name}` may take all rows: on a stream nothing bounds what is kept of a partition"
+                yield Hit("note", message, "bound the time, as in WITHIN INTERVAL '1' HOUR, or the repetition",
+                          names[0].span)  # fmt: skip
+
+
+def _parts(pattern: RowPattern) -> Iterator[RowPattern]:
+    """Yield a pattern and all its parts."""
+    yield pattern
+    for part in getattr(pattern, "items", ()) or [getattr(pattern, "item", None)]:
+        if part is not None:
+            yield from _parts(part)
 
 
 def engine_slow(view: ClauseView) -> Iterator[Hit]:

@@ -21,7 +21,7 @@ from acep.plan.ordered.ordered_plan import Condition, OrderedPlan
 from acep.plan.ordered.row_references import LABEL, Navigation, RowAggregate
 from acep.reference.ordered_search import RowTest, SearchedRows, find_matches
 from acep.row_patterns.match_batch import MatchBatch
-from acep.row_patterns.row_values import Evaluator, take_rows, truth_bits
+from acep.row_patterns.row_values import Evaluator, shift_rows, truth_bits
 from acep.row_patterns.search_limits import SearchLimits
 from acep.row_patterns.sorted_rows import PartitionedRows
 
@@ -29,7 +29,7 @@ __all__ = ["local_bits", "search_rows", "window_of"]
 
 Ints = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.uint8]
-BATCH_ROWS = 1 << 18
+BATCH_ROWS = 1 << 16
 USE_NATIVE = True
 """Tests turn the native core off."""
 
@@ -72,22 +72,11 @@ def local_bits(
                 reference = plan.references[number]
                 assert isinstance(reference, Navigation)
                 column = columns[reference.column]
-                shifted[number] = (
-                    column if not reference.shift else take_rows(column, _neighbours(rows, reference.shift))
-                )
+                shifted[number] = shift_rows(column, rows.partitions, reference.shift) if reference.shift else column
         inputs = {reference_name(number): shifted[number] for number in condition.references}
         passes = truth_bits(evaluator.column(condition.typed, inputs, len(rows)))
         bits[condition.variable] = passes & bits[condition.variable] if condition.variable in bits else passes
     return bits
-
-
-def _neighbours(rows: PartitionedRows, shift: int) -> Ints:
-    """Return the row at a distance in the same partition; -1 where there is none."""
-    places = np.arange(len(rows), dtype=np.int64)
-    sizes = np.diff(rows.partitions)
-    begins, ends = np.repeat(rows.partitions[:-1], sizes), np.repeat(rows.partitions[1:], sizes)
-    targets = places + shift
-    return np.where((targets >= begins) & (targets < ends), targets, -1)
 
 
 def window_of(plan: OrderedPlan, columns: Mapping[str, Column], tick_ns: Fraction | None) -> tuple[Ints | None, int]:

@@ -19,7 +19,7 @@ from acep.plan.decimals import Typed
 from acep.plan.lower.bytecode import CannotLower, lower_expression
 from acep.plan.schema import Kind
 
-__all__ = ["Evaluator", "kind_of_typed", "take_rows", "truth_bits"]
+__all__ = ["Evaluator", "kind_of_typed", "shift_rows", "take_rows", "truth_bits"]
 
 Ints = npt.NDArray[np.int64]
 _KINDS = {"decimal": Kind.INT, "duration": Kind.INT}
@@ -88,6 +88,34 @@ def take_rows(column: Column, rows: Ints) -> Column:
     valid = (~outside).astype(np.uint8) if inside.valid is None else np.where(outside, np.uint8(0), inside.valid)
     values: Any = inside.values.copy()
     values[outside] = 0
+    return Column(column.kind, values, valid, column.texts)
+
+
+def shift_rows(column: Column, partitions: Ints, shift: int) -> Column:
+    """Return for each row the value at a distance in its partition; null where there is none. ``partitions``: the first
+    row of each, and the end.
+
+    >>> column = Column(Kind.INT, np.array([5, 6, 7, 8]))
+    >>> shift_rows(column, np.array([0, 3, 4]), -1).to_list()
+    [None, 5, 6, None]
+    """
+    size = len(column)
+    distance = min(abs(shift), size)
+    targets, sources = (slice(distance, None), slice(0, size - distance))
+    targets, sources = (targets, sources) if shift < 0 else (sources, targets)
+    values: Any = np.zeros(size, column.values.dtype)
+    values[targets] = column.values[sources]
+    valid = np.zeros(size, np.uint8)
+    valid[targets] = 1 if column.valid is None else column.valid[sources]
+    begins, ends = partitions[:-1], partitions[1:]
+    if distance * len(begins) > size:  # most partitions are no longer than the distance
+        places = np.arange(size) + shift
+        sizes = ends - begins
+        outside = np.flatnonzero((places < np.repeat(begins, sizes)) | (places >= np.repeat(ends, sizes)))
+    else:
+        edges = begins[:, None] + np.arange(distance) if shift < 0 else ends[:, None] - 1 - np.arange(distance)
+        outside = edges[(edges < ends[:, None]) & (edges >= begins[:, None])]
+    values[outside], valid[outside] = 0, 0
     return Column(column.kind, values, valid, column.texts)
 
 

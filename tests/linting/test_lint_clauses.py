@@ -49,6 +49,8 @@ EXAMPLES: list[tuple[str, str, str, str, str]] = [
      changed((CONDITION, "price > A.price"), ("B+", "B{1,3}"))),
     ("work_bound", "warning", changed((CONDITION, "SUM(B.price) < 9")), "",
      changed((CONDITION, "SUM(B.price) < 9"), ("DEFINE", "WITHIN 3 DEFINE"))),
+    ("state_unbounded", "note", changed(("(A B+)", "(A X* B)")), "X",
+     changed(("(A B+)", "(A X* B)"), ("DEFINE", "WITHIN 3 DEFINE"))),
     ("engine_slow", "warning", changed((CONDITION, "replace(name, 'x', 'y') > A.name")), "",
      changed((CONDITION, "replace(name, 'x', 'y') > 'b'"))),
 ]  # fmt: skip
