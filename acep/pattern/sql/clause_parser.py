@@ -154,7 +154,9 @@ class _ClauseParser:
             word = self.token.value.upper()
             part = _SAME_PART.get(word, word)
             if part in parts:
-                raise error_at(f"{word} stands twice in the clause", self.token.span, code="query_syntax")
+                raise error_at(
+                    f"{word} stands twice in the clause", self.token.span, "write one of them", code="query_syntax"
+                )
             parts[part] = readers[part]()
         return parts
 
@@ -251,7 +253,7 @@ class _ClauseParser:
         tree = expression.tree
         inner = tree.this if type(tree).__name__ == "Column" else tree
         if type(inner).__name__ == "Star":
-            raise error_at("`*` is only for count", expression.span, code="query_syntax")
+            raise error_at("`*` is only for count", expression.span, "name a column", code="query_syntax")
         if not self.word("AS") and not is_alias(self.tokens, self.place):
             raise self.unexpected("AS is needed here", "each measure has a name, as in LAST(A.price) AS price")
         token = self.name("a name")

@@ -87,4 +87,6 @@ def _located(error: Any, part: str, span: Span) -> QueryError:
         return error_at(f"{calls[-1].upper()} has too few arguments", place, code="query_syntax")
     if calls and "number of provided arguments" in description:
         return error_at(f"{calls[-1].upper()} has too many arguments", place, code="query_syntax")
-    return error_at("this is not an expression of SQL", place, code="query_syntax")
+    return error_at(
+        "this is not an expression of SQL", place, "see docs/reference/sql.md for what there is", code="query_syntax"
+    )

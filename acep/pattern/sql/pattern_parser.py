@@ -194,7 +194,14 @@ def _bounds(tokens: Sequence[SqlToken], place: int) -> tuple[int, int | None, in
     if len(bounds) == 1 and low is None:
         raise error_at("a quantifier needs a number", opening.span, "as in {2,3}", code="query_syntax")
     if high is not None and high < (low or 0):
-        raise error_at(f"at least {low} and at most {high} is never so", opening.span, code="query_invalid")
+        raise error_at(
+            f"at least {low} and at most {high} is never so",
+            opening.span,
+            f"as in {{{high},{low}}}",
+            code="query_invalid",
+        )
     if high == 0:
-        raise error_at("a quantifier allows at least one iteration", opening.span, code="query_invalid")
+        raise error_at(
+            "a quantifier allows at least one iteration", opening.span, "the empty pattern is ()", code="query_invalid"
+        )
     return low or 0, high, place + 1

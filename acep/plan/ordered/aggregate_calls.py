@@ -61,7 +61,12 @@ def read_aggregate(node: Any, source: SqlExpression) -> AggregateCall:
         refuse_other_parts(node, ("this", "expression"), source)
         call = read_aggregate(node.this, source)
         if call.function == "array_agg":
-            raise error_at("FILTER of array_agg is not supported", span, code="query_syntax")
+            raise error_at(
+                "FILTER of array_agg is not supported",
+                span,
+                "its rows are those of a variable, as in array_agg(A.x)",
+                code="query_syntax",
+            )
         return replace(call, condition=node.expression.this)
     if type(node).__name__ == "WithinGroup":
         return _within_group(node, source)

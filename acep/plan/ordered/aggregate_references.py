@@ -75,7 +75,12 @@ def _reference(leaf: _Leaf, node: Any, is_final: bool) -> RowAggregate:
         value = ex.Call(CASE, (condition.expr, parts[0].expr, ex.Literal(None)), span)
         parts[0] = RowArgument(value, None, True)
     if len(set(named)) > 1:
-        raise error_at(f"all columns inside {function} belong to one variable", span, code="query_invalid")
+        raise error_at(
+            f"all columns inside {function} belong to one variable",
+            span,
+            f"as in {function}(A.x) and {function}(B.x)",
+            code="query_invalid",
+        )
     if function == "string_agg":
         parts[0] = replace(parts[0], expr=_as_text(leaf, parts[0]))
     columns = [_column(leaf, part, function, span) for part in parts]
@@ -90,7 +95,8 @@ def _column(leaf: _Leaf, argument: RowArgument, function: str, span: Span) -> st
     if not argument.reads_match:
         return leaf.clause.columns.add(argument.expr)
     if leaf.defined is not None and not isinstance(argument.expr, ex.Attribute):
-        raise error_at(f"CLASSIFIER and MATCH_NUMBER stand alone inside {function} in DEFINE", span, None,
+        hint = f"as in {function}(CLASSIFIER()), or a variable of its own in place of the label"
+        raise error_at(f"CLASSIFIER and MATCH_NUMBER stand alone inside {function} in DEFINE", span, hint,
                        code="query_syntax")  # fmt: skip
     return leaf.clause.columns.add_mapped(argument.expr)
 

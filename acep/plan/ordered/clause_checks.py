@@ -29,7 +29,12 @@ def named_variables(clause: Clause) -> tuple[dict[str, str], dict[str, frozenset
     for subset in clause.subsets:
         name = subset.name.casefold()
         if name in variables or name in unions:
-            raise error_at(f"`{subset.name}` is the name of another variable", subset.span, code="query_name")
+            raise error_at(
+                f"`{subset.name}` is the name of another variable",
+                subset.span,
+                "give it another name",
+                code="query_name",
+            )
         for member in subset.variables:
             if member.casefold() not in variables:
                 hint = suggest(member, [*variables.values()])
@@ -44,7 +49,12 @@ def named_variables(clause: Clause) -> tuple[dict[str, str], dict[str, frozenset
             raise error_at(f"`{definition.variable}` is not a variable of the pattern", definition.span, hint,
                            code="query_name")  # fmt: skip
         if name in defined:
-            raise error_at(f"`{definition.variable}` is defined twice", definition.span, code="query_name")
+            raise error_at(
+                f"`{definition.variable}` is defined twice",
+                definition.span,
+                "join both conditions by AND",
+                code="query_name",
+            )
         defined.add(name)
     return variables, unions
 

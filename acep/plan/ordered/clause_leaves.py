@@ -167,8 +167,8 @@ class _Leaf:
     def resolve_rowtime(self, node: Any, span: Span) -> ex.Expr:
         """Return MATCH_ROWTIME of Flink: the first key of ORDER BY in the last row of the match."""
         if self.defined is not None:
-            raise error_at("MATCH_ROWTIME is not possible in DEFINE: the match is not complete there", span, None,
-                           code="query_invalid")  # fmt: skip
+            message = "MATCH_ROWTIME is not possible in DEFINE: the match is not complete there"
+            raise error_at(message, span, "name a column", code="query_invalid")
         arguments = node.expressions
         if len(arguments) > 1 or any(type(argument).__name__ != "Column" for argument in arguments):
             raise error_at("MATCH_ROWTIME takes at most a column", span, code="query_syntax")
@@ -188,7 +188,7 @@ class _Leaf:
     def resolve_prefix(self, node: Any, is_final: bool, span: Span) -> ex.Expr:
         """Resolve RUNNING or FINAL before a call."""
         if is_final and self.defined is not None:
-            raise error_at("FINAL is not possible in DEFINE: the match is not complete there", span, None,
+            raise error_at("FINAL is not possible in DEFINE: the match is not complete there", span, "leave it out",
                            code="query_invalid")  # fmt: skip
         (call,) = node.expressions
         name = _call_name(call)
@@ -229,7 +229,9 @@ class _Leaf:
         span = place_of(node, self.source)
         arguments = list(node.expressions)
         if len(arguments) not in (1, 2):
-            raise error_at(f"{name} takes an expression, and an offset if needed", span, code="query_syntax")
+            raise error_at(
+                f"{name} takes an expression, and an offset if needed", span, f"as in {name}(x, 2)", code="query_syntax"
+            )
         default = 0 if name in ("FIRST", "LAST") else 1
         offset = default if len(arguments) == 1 else self.offset(arguments[1], name)
         if name in ("FIRST", "LAST"):
@@ -242,7 +244,7 @@ class _Leaf:
         if _call_name(inner) in (RUNNING, FINAL):
             inner_final = _call_name(inner) == FINAL
             if inner_final and self.defined is not None:
-                raise error_at("FINAL is not possible in DEFINE: the match is not complete there", span, None,
+                raise error_at("FINAL is not possible in DEFINE: the match is not complete there", span, "leave it out",
                                code="query_invalid")  # fmt: skip
             inner = inner.expressions[0]
             if _call_name(inner) not in ("FIRST", "LAST"):
@@ -276,7 +278,7 @@ class _Leaf:
         text = str(node.this) if type(node).__name__ == "Literal" and not node.args.get("is_string") else ""
         if not text.isdecimal():
             raise error_at(f"the offset of {name} is a whole number that is written there, from 0",
-                           place_of(node, self.source), code="query_invalid")  # fmt: skip
+                           place_of(node, self.source), f"as in {name}(x, 2)", code="query_invalid")  # fmt: skip
         if len(text) > 40 or int(text) >= 2**63:
             raise error_at(f"the offset of {name} is at most {2**63 - 1}", self.source.span, code="query_size")
         return min(int(text), MOST_OFFSET)  # no partition has more rows
@@ -310,13 +312,19 @@ class _Leaf:
                 return ex.Attribute(ROW, None, NUMBER, span)
             if is_aggregate(part) or name is not None:
                 inner = name if name not in (None, RUNNING, FINAL) else "an aggregate"
-                raise error_at(f"{inner} cannot stand inside {called}", span, None, code="query_invalid")
+                hint = "FIRST or LAST may stand inside PREV or NEXT, as in PREV(LAST(A.x), 2)"
+                raise error_at(f"{inner} cannot stand inside {called}", span, hint, code="query_invalid")
             return None
 
         span = place_of(node, self.source)
         expr = SqlConverter(self.source, leaf, self.clause.columns.is_date).convert(node)
         if len(set(prefixes)) > 1:
-            raise error_at(f"all columns inside {called} belong to one variable", span, None, code="query_invalid")
+            raise error_at(
+                f"all columns inside {called} belong to one variable",
+                span,
+                f"as in {called}(A.x) and {called}(B.x)",
+                code="query_invalid",
+            )
         if not prefixes and called in _NAVIGATION:
             raise error_at(f"{called} needs a column or CLASSIFIER()", span, code="query_invalid")
         return RowArgument(expr, prefixes[0] if prefixes else None, bool(prefixes))
@@ -336,7 +344,7 @@ def _call_name(node: Any) -> str | None:
 def _column_parts(node: Any, source: SqlExpression) -> list[str]:
     """Return the names of a column reference that dots separate."""
     if type(node.this).__name__ == "Star":
-        raise error_at("`*` is only for count", place_of(node, source), code="query_syntax")
+        raise error_at("`*` is only for count", place_of(node, source), "name a column", code="query_syntax")
     refuse_other_parts(node, ("this", "table", "db", "catalog"), source)
     parts = [node.args.get(part) for part in ("catalog", "db", "table", "this")]
     names = [part.this for part in parts if part is not None]

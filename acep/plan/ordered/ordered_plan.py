@@ -14,6 +14,7 @@ from acep.pattern.sql.clause_tree import (
     Measure,
     RowsMode,
     first_exclusion,
+    variables_of,
 )
 from acep.pattern.walk import leaves_of
 from acep.plan.decimals import Typed
@@ -162,7 +163,7 @@ def _plan(clause: Clause, columns: ClauseColumns) -> OrderedPlan:
     skip_to = None
     excluded = first_exclusion(clause.pattern)
     if clause.rows is RowsMode.UNMATCHED and excluded is not None:
-        raise error_at("an exclusion is not possible with WITH UNMATCHED ROWS", excluded.span, None,
+        raise error_at("an exclusion is not possible with WITH UNMATCHED ROWS", excluded.span, "leave one of them out",
                        code="query_invalid")  # fmt: skip
     if clause.skip.variable is not None:
         skip_to = leaves.variable_set(clause.skip.variable, clause.skip.span)
@@ -175,6 +176,15 @@ def _plan(clause: Clause, columns: ClauseColumns) -> OrderedPlan:
     )  # fmt: skip
     _check_output(plan)
     return plan
+
+
+def _compiled(clause: Clause) -> PatternStates:
+    """Return the states of the pattern; an error is about all of it."""
+    spans = [variable.span for variable in variables_of(clause.pattern)]
+    if not spans:
+        return compile_pattern(clause.pattern)
+    with placed(Span(min(span.start for span in spans), max(span.end for span in spans))):
+        return compile_pattern(clause.pattern)
 
 
 def _placed_type(reference: RowReference, span: Span, columns: ClauseColumns) -> Typed | None:

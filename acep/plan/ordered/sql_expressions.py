@@ -49,6 +49,7 @@ _OF_TEXTS = {
     "StrPosition": ("sql strpos", ("this", "substr")),
 }  # fmt: skip
 _NODES = {**TEXT_NODES, **CAST_NODES, **CHOICE_NODES}
+_COLUMN_HINT = "compute it before, as a column: FROM (SELECT *, f(x) AS y FROM t) MATCH_RECOGNIZE (...)"
 # Parts of sqlglot's nodes that say nothing about the meaning.
 _SILENT = {"big_int", "typed", "safe", "_type", "ignore_nulls", "coalesce", "copy"}
 
@@ -80,7 +81,7 @@ class SqlConverter:
 
     def refuse(self, node: Any, what: str, hint: str | None = None) -> QueryError:
         """Return the error for a node that is not understood."""
-        return error_at(f"{what} is not supported here", self.span(node), hint, code="query_syntax")
+        return error_at(f"{what} is not supported here", self.span(node), hint or _COLUMN_HINT, code="query_syntax")
 
     def parts(self, node: Any, *names: str) -> list[Any]:
         """Return parts of a node by name, after a check that it has no others."""
@@ -277,7 +278,7 @@ def refuse_other_parts(node: Any, names: tuple[str, ...], source: SqlExpression)
     for name, value in node.args.items():
         if name not in names and name not in _SILENT and value not in (None, False, []):
             shown = node.sql()[:60] if hasattr(node, "sql") else type(node).__name__
-            raise error_at(f"a part of `{shown}` is not supported ({name})", place_of(node, source), None,
+            raise error_at(f"a part of `{shown}` is not supported ({name})", place_of(node, source), _COLUMN_HINT,
                            code="query_syntax")  # fmt: skip
 
 
