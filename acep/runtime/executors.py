@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from acep.errors import EngineError
@@ -141,6 +142,8 @@ class NativeExecutors:
             return ComposedExecutor(plan, [self.core(p, inner=True) for p, _ in plan.sources])
         runs = self._finer(plan)
         choice = self._choice(runs, "matches" if inner else self.output)
+        if not inner and (ordered := self._ordered(plan)) is not None:
+            return ordered
         if self.limits is None and (choice.engine == "reference" or (inner and not decides_at_once(plan))):
             return ReferenceExecutor(plan)
         if self.limits is not None:
@@ -153,6 +156,34 @@ class NativeExecutors:
         if self.output in ("points", "bundles") and not decides_at_once(plan):
             self.made.add(core.number)  # what is counted comes in no order
         return FinerExecutor(plan, core)
+
+    def _ordered(self, plan: Plan) -> Executor | None:
+        """Return the runtime of a plan whose chosen matches are found in their order; ``None`` if it has none."""
+        is_alone = self.is_whole and self.limits is None and not self.revisable
+        if not (is_alone and plan.query.output.apart) or self.engine == "reference":
+            return None
+        from acep.plan.ordered.query_runs import runs_of  # few queries choose among their matches
+
+        runs = runs_of(plan)
+        if runs is None:
+            return None
+        from acep.runtime.ordered_runs import OrderedExecutor
+
+        return OrderedExecutor(plan, runs, partial(self._run_otherwise, plan))
+
+    def _run_otherwise(self, plan: Plan, batch: Batch) -> tuple[Sequence[Found], Counts]:
+        """Return the matches of a batch, and the work, by the engine that makes all matches."""
+        natives = NativeExecutors(self.engine, "matches")
+        core = natives.core(plan)
+        natives.start()
+        matches: list[Found] = []
+        for advance in (lambda session: session.push(batch), lambda session: session.finish()):
+            if natives.session is not None:
+                advance(natives.session)
+                matches += core.finish()
+        if natives.session is None:
+            matches = [*core.push(batch), *core.finish()]
+        return matches, core.all_counts()[0]
 
     def _finer(self, plan: Plan) -> Plan:
         """Return the plan that runs in place of a plan: it may be the finer one."""

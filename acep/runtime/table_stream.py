@@ -135,7 +135,7 @@ class TableStream:
                 self.limits,
                 names=self.asked.names,
                 threads=self.usable_threads,
-                is_whole=self.is_whole,
+                is_whole=self.is_whole and self.arrivals is None,
             )
         self._change_first()
         self.absent = Absent(self.plans, self.asked.names)
