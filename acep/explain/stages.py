@@ -128,7 +128,22 @@ def _engine(plan: Plan, missing: str | None, source: bool) -> Iterator[str]:
     elif missing is None and choice.engine != "reference":
         yield from _native(plan, source)
         return
+    if not source:
+        yield from _ordered(plan)
     yield f"engine: reference, which runs every query: {why}"
+
+
+def _ordered(plan: Plan) -> Iterator[str]:
+    """Yield whether the ordered engine runs a query over a whole table."""
+    if not plan.query.output.apart:
+        return
+    from acep.plan.ordered.query_runs import reason_against_runs  # few queries choose among their matches
+
+    reason = reason_against_runs(plan)
+    if reason is None:
+        yield "engine of a whole table: ordered: matches are runs of one variable, taken one after another"
+    else:
+        yield f"engine of a whole table: the same, and not ordered: {reason}"
 
 
 def _threads(plan: Plan) -> str:
@@ -145,6 +160,8 @@ def _native(plan: Plan, source: bool) -> Iterator[str]:
     yield f"threads: {_threads(plan)}"
     plan = plan.finer or plan
     matches = choose(plan)
+    if not source:
+        yield from _ordered(plan)
     yield f"engine: {_named(matches.engine)}: {matches.why}"
     by_why: dict[str, list[str]] = {}
     asked = {name: name for name in COUNTED} | {"bundles without counts": "points"}

@@ -128,7 +128,9 @@ def _returned(plan: Plan, batch: Batch, rows: Ints, offsets: Ints) -> Iterator[C
             if not isinstance(leaf, ex.Length) and leaf.name is not None and leaf.name not in lists:
                 lists[leaf.name] = batch_column(plan, batch, leaf.name).at(rows).to_list()
             leaves.append(_values_of_leaf(leaf, lists, bounds, plan))
-        values = [compiled.run(row) for row in zip(*leaves, strict=True)] if leaves else [compiled.run(())] * len(bounds)
+        values = (
+            [compiled.run(row) for row in zip(*leaves, strict=True)] if leaves else [compiled.run(())] * len(bounds)
+        )
         yield column_of_values(values, kind)
 
 

@@ -176,14 +176,11 @@ class NativeExecutors:
         natives = NativeExecutors(self.engine, "matches")
         core = natives.core(plan)
         natives.start()
-        matches: list[Found] = []
-        for advance in (lambda session: session.push(batch), lambda session: session.finish()):
-            if natives.session is not None:
-                advance(natives.session)
-                matches += core.finish()
         if natives.session is None:
-            matches = [*core.push(batch), *core.finish()]
-        return matches, core.all_counts()[0]
+            return [*core.push(batch), *core.finish()], core.all_counts()[0]
+        natives.session.push(batch)
+        natives.session.finish()
+        return core.finish(), core.all_counts()[0]
 
     def _finer(self, plan: Plan) -> Plan:
         """Return the plan that runs in place of a plan: it may be the finer one."""

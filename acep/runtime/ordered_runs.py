@@ -14,7 +14,7 @@ from acep.matches.records import Counts, Found
 from acep.plan.compile import Plan
 from acep.plan.ordered.query_runs import RunsPlan
 from acep.runtime.chosen_runs import first_ending_runs, longest_runs, matches_of_runs
-from acep.runtime.run_rows import RunRows, batch_column, rows_of_runs
+from acep.runtime.run_rows import RunRows, rows_of_runs
 
 if TYPE_CHECKING:
     from acep.matches.partial_columns import PartialColumns
@@ -39,9 +39,9 @@ class OrderedExecutor:
             matches, self.totals = self.run_otherwise(batch)
             return matches
         firsts, lasts = longest_runs(rows) if self.runs.is_longest else first_ending_runs(rows)
-        found = matches_of_runs(self.plan, batch, rows, firsts, lasts)
-        self.totals = Counts(events=len(batch), nodes=len(found), touches=len(rows), matches=len(found))
-        return found
+        matches = matches_of_runs(self.plan, batch, rows, firsts, lasts)
+        self.totals = Counts(events=len(batch), nodes=len(matches), touches=len(rows), matches=len(matches))
+        return matches
 
     def finish(self) -> Sequence[Found]:
         """Return nothing: all matches were given."""

@@ -151,12 +151,12 @@ class _RunColumns:
         reach = np.empty(len(places), np.int64)
         edges = np.append(np.flatnonzero(self.begins == np.arange(len(places))), len(places))
         for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-            some = places[begin:end] - places[begin]  # a difference of two ticks may exceed 63 bits
+            offsets = places[begin:end] - places[begin]  # a difference of two ticks may exceed 63 bits
             if int(places[end - 1]) - int(places[begin]) <= span:
                 reach[begin:end] = end - 1
             else:
-                limits = np.minimum(some.view(np.uint64) + np.uint64(min(span, 2**63)), np.uint64(2**64 - 1))
-                reach[begin:end] = begin - 1 + np.searchsorted(some.view(np.uint64), limits, "right")
+                limits = np.minimum(offsets.view(np.uint64) + np.uint64(min(span, 2**63)), np.uint64(2**64 - 1))
+                reach[begin:end] = begin - 1 + np.searchsorted(offsets.view(np.uint64), limits, "right")
         return reach
 
     # ---- the latest start for each end
@@ -171,7 +171,7 @@ class _RunColumns:
             case StartKind.EITHER:
                 return reduce(np.maximum, map(self._latest, condition.parts))
             case StartKind.LENGTH:
-                return numbers - (max(condition.least, 1) - 1)
+                return numbers - (max(condition.threshold, 1) - 1)
             case StartKind.END:
                 assert condition.expr is not None
                 return np.where(self._holds([condition.expr], self.rows), numbers, -1)
@@ -182,15 +182,15 @@ class _RunColumns:
                 assert condition.expr is not None
                 return self._latest_by_times(condition.expr)
         assert condition.column is not None
-        if condition.least <= 0:
+        if condition.threshold <= 0:
             return numbers
         column = self.column(condition.column).at(self.rows)
         valid = np.ones(len(numbers), bool) if column.valid is None else column.valid != 0
         if condition.kind == StartKind.VALUES:
             counts, places = np.cumsum(valid), np.flatnonzero(valid)
-            nth = counts - condition.least
+            nth = counts - condition.threshold
             return np.where(nth >= 0, places[np.maximum(nth, 0)], -1) if len(places) else np.full(len(numbers), -1)
-        return _latest_of_distinct(_value_numbers(column), valid, self.begins, condition.least)
+        return _latest_of_distinct(_value_numbers(column), valid, self.begins, condition.threshold)
 
     def _latest_by_times(self, condition: ex.Expr) -> Ints:
         """Do the same for a condition of the times of the first and the last event that is true for the early ones of
@@ -224,8 +224,8 @@ def _value_numbers(column: Column) -> list[Any]:
     return values.tolist()  # type: ignore[no-any-return]
 
 
-def _latest_of_distinct(values: list[Any], valid: Bits, begins: Ints, least: int) -> Ints:
-    """Return for each event the latest one from which there are ``least`` different values up to it; -1 if there is
+def _latest_of_distinct(values: list[Any], valid: Bits, begins: Ints, threshold: int) -> Ints:
+    """Return for each event the latest one from which there are ``threshold`` different values up to it; -1 if there is
     none.
 
     >>> zero = np.zeros(4, np.int64)
@@ -241,15 +241,15 @@ def _latest_of_distinct(values: list[Any], valid: Bits, begins: Ints, least: int
             start = end
         if flags[end]:
             counts[value] += 1
-        # The window keeps ``least`` values, and loses its first event while it keeps them.
-        while len(counts) >= least:
+        # The window keeps ``threshold`` values, and loses its first event while it keeps them.
+        while len(counts) >= threshold:
             first = values[start]
             if flags[start]:
-                if counts[first] == 1 and len(counts) == least:
+                if counts[first] == 1 and len(counts) == threshold:
                     break
                 counts[first] -= 1
                 if not counts[first]:
                     del counts[first]
             start += 1
-        latest.append(start if len(counts) >= least else -1)
+        latest.append(start if len(counts) >= threshold else -1)
     return np.array(latest, np.int64)

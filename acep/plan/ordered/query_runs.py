@@ -1,8 +1,8 @@
 """Tell of which queries the matches that OUTPUT chooses are runs of one variable, and what bounds such a run.
 
-A *run* is a stretch of the rows that fit the variable. Where each match is one, or lies in one that is chosen before it,
-the matches of NON OVERLAP and LONGEST NON OVERLAP are taken in the order of their starts or ends, and no other match is
-made (docs/internals/row_patterns.md, "SASE+ queries").
+A *run* is a stretch of the rows that fit the variable. Where matches are runs, or lie in runs that come before them,
+those of NON OVERLAP and LONGEST NON OVERLAP are taken in the order of their starts or ends, and no other match is made
+(docs/internals/row_patterns.md, "SASE+ queries").
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class StartKind:
     """How the latest start for which a condition holds is computed for each end of a run."""
 
     LENGTH = "length"
-    """The run has at least ``least`` events."""
+    """The run has at least ``threshold`` events."""
     ANY = "any"
     """The condition holds for an event of the run."""
     VALUES = "values"
-    """At least ``least`` events of the run have a value of a column."""
+    """At least ``threshold`` events of the run have a value of a column."""
     DISTINCT = "distinct"
-    """The run has at least ``least`` different values of a column."""
+    """The run has at least ``threshold`` different values of a column."""
     SPAN = "span"
     """The condition holds for the times of the first and the last event."""
     END = "end"
@@ -48,7 +48,7 @@ class LatestStart:
 
     kind: str
     expr: ex.Expr | None = None
-    least: int = 0
+    threshold: int = 0
     column: str | None = None
     parts: tuple[LatestStart, ...] = ()
 
@@ -115,7 +115,7 @@ def earlier(name: str) -> str:
 def _runs_of(plan: Plan) -> RunsPlan:
     types, low, high = _repetition(plan)
     strategy = plan.query.strategy
-    if strategy is Strategy.SKIP_TILL_ANY_MATCH and high is not None:
+    if strategy is Strategy.SKIP_TILL_ANY_MATCH and high not in (None, 1):
         raise _NotRunsError("a longer run has more matches of the most events")
     if strategy is Strategy.STRICT_CONTIGUITY and plan.keys:
         raise _NotRunsError("events of other partitions break its runs")
@@ -295,14 +295,14 @@ def _bounded(op: str, side: ex.Expr, bound: ex.Expr) -> LatestStart | None:
             return LatestStart(StartKind.ANY, ex.Binary(op, ex.Attribute("", None, name), bound))
     if not up or not isinstance(bound, ex.Literal) or type(bound.value) is not int:
         return None
-    least = bound.value + (op == ">")
+    threshold = bound.value + (op == ">")
     match side:
         case ex.Length() | ex.Aggregate(function="count", scope="all", name=None):
-            return LatestStart(StartKind.LENGTH, least=least)
+            return LatestStart(StartKind.LENGTH, threshold=threshold)
         case ex.Aggregate(function="count", scope="all", name=str(name)):
-            return LatestStart(StartKind.VALUES, least=least, column=name)
+            return LatestStart(StartKind.VALUES, threshold=threshold, column=name)
         case ex.Aggregate(function=ex.COUNT_DISTINCT, scope="all", name=str(name)):
-            return LatestStart(StartKind.DISTINCT, least=least, column=name)
+            return LatestStart(StartKind.DISTINCT, threshold=threshold, column=name)
     return None
 
 
