@@ -162,14 +162,14 @@ class NativeExecutors:
         is_alone = self.is_whole and self.limits is None and not self.revisable
         if not (is_alone and plan.query.output.apart) or self.engine == "reference":
             return None
-        from acep.plan.ordered.query_runs import runs_of  # few queries choose among their matches
+        from acep.runtime.ordered_choice import ordered_search  # few queries choose among their matches
 
-        runs = runs_of(plan)
-        if runs is None:
+        find = ordered_search(plan)
+        if find is None:
             return None
         from acep.runtime.ordered_runs import OrderedExecutor
 
-        return OrderedExecutor(plan, runs, partial(self._run_otherwise, plan))
+        return OrderedExecutor(find, partial(self._run_otherwise, plan))
 
     def _run_otherwise(self, plan: Plan, batch: Batch) -> tuple[Sequence[Found], Counts]:
         """Return the matches of a batch, and the work, by the engine that makes all matches."""

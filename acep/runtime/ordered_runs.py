@@ -1,4 +1,4 @@
-"""Run a query over a whole table in the order of its chosen matches, where these are runs of one variable."""
+"""Run a query over a whole table in the order of its chosen matches."""
 
 from __future__ import annotations
 
@@ -6,41 +6,49 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
 from acep.events.batch import Batch
+from acep.matches.found_columns import FoundColumns
 from acep.matches.records import Counts, Found
 from acep.plan.compile import Plan
 from acep.plan.ordered.query_runs import RunsPlan
-from acep.runtime.chosen_runs import first_ending_runs, longest_runs, matches_of_runs
-from acep.runtime.run_rows import RunRows, rows_of_runs
+from acep.runtime.chosen_runs import first_ending_runs, longest_runs
+from acep.runtime.interval_matches import matches_of_intervals
+from acep.runtime.partition_rows import ids_rise
+from acep.runtime.run_rows import rows_of_runs
 
 if TYPE_CHECKING:
     from acep.matches.partial_columns import PartialColumns
 
-__all__ = ["OrderedExecutor"]
+__all__ = ["OrderedExecutor", "find_runs"]
+
+
+def find_runs(runs: RunsPlan, plan: Plan, batch: Batch) -> tuple[FoundColumns, int] | None:
+    """Return the matches that are runs of one variable, and how many events fit it; ``None`` if the order of ids
+    decides between matches, and is not that of the stream."""
+    rows = rows_of_runs(runs, plan, batch)
+    if runs.needs_order and not ids_rise(batch, rows.events, of_one_time=runs.needs_order == "time"):
+        return None
+    firsts, lasts = longest_runs(rows) if runs.is_longest else first_ending_runs(rows)
+    return matches_of_intervals(plan, batch, rows.events, firsts, lasts), len(rows)
 
 
 @dataclass
 class OrderedExecutor:
-    """The executor of a plan over a table that comes as one batch. ``run_otherwise`` returns the matches of the batch
-    where the order of the ids could decide between matches and is not that of the stream."""
+    """The executor of a plan over a table that comes as one batch. ``find`` returns its matches and the work, or
+    ``None`` where it cannot; then ``run_otherwise`` returns them."""
 
-    plan: Plan
-    runs: RunsPlan
+    find: Callable[[Batch], tuple[FoundColumns, int] | None]
     run_otherwise: Callable[[Batch], tuple[Sequence[Found], Counts]]
     totals: Counts = field(default_factory=Counts)
 
     def push(self, batch: Batch) -> Sequence[Found]:
         """Return the matches of the table."""
-        rows = rows_of_runs(self.runs, self.plan, batch)
-        if not _is_ordered(self.runs.needs_order, batch, rows):
+        answer = self.find(batch)
+        if answer is None:
             matches, self.totals = self.run_otherwise(batch)
             return matches
-        firsts, lasts = longest_runs(rows) if self.runs.is_longest else first_ending_runs(rows)
-        matches = matches_of_runs(self.plan, batch, rows, firsts, lasts)
-        self.totals = Counts(events=len(batch), nodes=len(matches), touches=len(rows), matches=len(matches))
+        matches, work = answer
+        self.totals = Counts(events=len(batch), nodes=len(matches), touches=work, matches=len(matches))
         return matches
 
     def finish(self) -> Sequence[Found]:
@@ -60,7 +68,7 @@ class OrderedExecutor:
         return None
 
     def all_counts(self) -> list[Counts]:
-        """Return the work: the events that fit the variable, each looked at once."""
+        """Return the work, in events that were looked at."""
         return [self.totals]
 
     def live(self) -> int:
@@ -94,15 +102,3 @@ class OrderedExecutor:
     def load(self, data: Any) -> None:
         """Raise, as :meth:`dump` does."""
         raise AssertionError(data)
-
-
-def _is_ordered(needed: str, batch: Batch, rows: RunRows) -> bool:
-    """Return whether ids rise in the order of the stream, as far as that could decide between matches."""
-    if not needed or batch.ids is None or isinstance(batch.ids, range) or len(rows) < 2:
-        return True
-    together = rows.begins[1:] == rows.begins[:-1]
-    if needed == "time":
-        ts = batch.ts[rows.rows]
-        together &= ts[1:] == ts[:-1]
-    ids: npt.NDArray[Any] = np.array(batch.ids, dtype=object if isinstance(batch.ids, list) else np.int64)[rows.rows]
-    return bool((~together | (ids[1:] > ids[:-1])).all())

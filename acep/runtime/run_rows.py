@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from acep.events.batch import Batch, Column
-from acep.matches.rows_by_key import order_by_words, words_of_keys
 from acep.pattern import expressions as ex
 from acep.pattern.walk import leaves_of
 from acep.plan.compile import Plan
@@ -20,8 +19,9 @@ from acep.plan.decimals import Typed
 from acep.plan.ordered.query_runs import LatestStart, RunsPlan, StartKind, earlier
 from acep.plan.schema import Kind
 from acep.row_patterns.row_values import Evaluator, truth_bits
+from acep.runtime.partition_rows import PartitionRows, batch_column, has_type, rows_by_partition
 
-__all__ = ["RunRows", "batch_column", "rows_of_runs"]
+__all__ = ["RunRows", "rows_of_runs"]
 
 Ints = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.bool_]
@@ -29,34 +29,17 @@ Bits = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class RunRows:
-    """The n events that fit the variable, those of each partition one after another, in stream order.
+    """The n ``events`` that fit the variable. ``is_start``: whether a run may begin with each. ``reach``: the last
+    event of the longest run that begins with each; it never falls. ``latest``: the last event with which a run may
+    begin so that each may be the last one of a match; -1 if none."""
 
-    ``rows``: their rows in the batch. ``positions``: their positions in the partition, or in the stream. ``begins``:
-    the first event of the partition of each. ``is_start``: whether a run may begin with each. ``reach``: the last event
-    of the longest run that begins with each; it never falls. ``latest``: the last event with which a run may begin so
-    that each may be the last one of a match; -1 if none.
-    """
-
-    rows: Ints
-    positions: Ints
-    begins: Ints
+    events: PartitionRows
     is_start: Bits
     reach: Ints
     latest: Ints
 
     def __len__(self) -> int:
-        return len(self.rows)
-
-
-def batch_column(plan: Plan, batch: Batch, name: str) -> Column:
-    """Return a column of a batch, which may be that of times or of types."""
-    schema = plan.schema
-    if name == schema.ts:
-        return Column(Kind.TIMESTAMP if schema.instants else Kind.INT, batch.ts)
-    if name == schema.type:
-        assert batch.types is not None
-        return batch.types
-    return batch.columns[name]
+        return len(self.events)
 
 
 def rows_of_runs(runs: RunsPlan, plan: Plan, batch: Batch) -> RunRows:
@@ -70,7 +53,8 @@ class _RunColumns:
     def __init__(self, runs: RunsPlan, plan: Plan, batch: Batch) -> None:
         self.runs, self.plan, self.batch = runs, plan, batch
         self.evaluator = Evaluator(plan.schema.tick_ns)
-        self.rows, self.positions, self.begins = self._fitting_rows()
+        self.events = self._fitting_events()
+        self.rows, self.positions, self.begins = self.events.rows, self.events.positions, self.events.begins
         self.ts = batch.ts[self.rows]
 
     def run_rows(self) -> RunRows:
@@ -80,37 +64,15 @@ class _RunColumns:
         latest = numbers - (self.runs.low - 1)
         if self.runs.ends is not None:
             latest = np.minimum(latest, self._latest(self.runs.ends))
-        return RunRows(self.rows, self.positions, self.begins, is_start, self._reach(), latest)
+        return RunRows(self.events, is_start, self._reach(), latest)
 
     def column(self, name: str) -> Column:
         """Return a column of the batch."""
         return batch_column(self.plan, self.batch, name)
 
-    def _fitting_rows(self) -> tuple[Ints, Ints, Ints]:
-        """Return the rows that fit, by partition, their positions, and the number of the first one of each partition
-        among them."""
-        size = len(self.batch)
-        keys = [self.column(name) for name in self.plan.keys]
-        fits = self._holds(self.runs.fitting, np.arange(size)) & self._has_type()
-        for key in keys:
-            if key.valid is not None:
-                fits &= key.valid != 0
-        order, edges = order_by_words(words_of_keys(keys), size) if size else (np.arange(0), np.zeros(1, np.int64))
-        sizes = np.diff(edges)
-        partitions = np.repeat(np.arange(len(sizes)), sizes)
-        positions = np.arange(size) - np.repeat(edges[:-1], sizes)
-        places = np.flatnonzero(fits[order])
-        partitions = partitions[places]
-        begins = np.searchsorted(partitions, partitions)
-        return order[places], positions[places], begins
-
-    def _has_type(self) -> Bits:
-        types = self.batch.types
-        if not self.runs.types:
-            return np.ones(len(self.batch), bool)
-        assert types is not None
-        fits = np.array([text in self.runs.types for text in types.texts or ()] or [False], bool)[types.values]
-        return fits if types.valid is None else fits & (types.valid != 0)
+    def _fitting_events(self) -> PartitionRows:
+        fits = self._holds(self.runs.fitting, np.arange(len(self.batch))) & has_type(self.batch, self.runs.types)
+        return rows_by_partition(self.plan, self.batch).where(fits)
 
     def _holds(self, conditions: Iterable[ex.Expr], rows: Ints, before: Ints | None = None) -> Bits:
         """Return whether conditions are true for events, each with another one ``before``."""

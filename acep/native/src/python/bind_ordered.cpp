@@ -4,7 +4,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <stdexcept>
 #include <tuple>
@@ -14,6 +13,7 @@
 #include "expression/vm.hpp"
 #include "ordered/ordered_search.hpp"
 #include "python/bind_arrays.hpp"
+#include "python/signal_polling.hpp"
 
 namespace nb = nanobind;
 using namespace nanobind::literals;
@@ -163,18 +163,6 @@ void start(BoundSearch& self, const nb::sequence& columns, const nb::sequence& l
     self.words = std::move(words);
     self.bytes = std::move(bytes);
     self.texts = std::move(texts);
-}
-
-// Return a polling that checks for signals each few milliseconds, while Python's lock is not held.
-Polling signal_polling() {
-    auto checked = std::chrono::steady_clock::now();
-    return Polling([checked]() mutable {
-        const auto now = std::chrono::steady_clock::now();
-        if (now - checked < std::chrono::milliseconds(10)) return false;
-        checked = now;
-        const nb::gil_scoped_acquire lock;
-        return PyErr_CheckSignals() != 0;
-    });
 }
 
 // Raise ValueError(kind, partition, first row of the match).

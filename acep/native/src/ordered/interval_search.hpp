@@ -1,0 +1,91 @@
+// The matches that NON OVERLAP and LONGEST NON OVERLAP choose of a pattern whose events follow one another.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "ordered/polling.hpp"
+
+namespace acep {
+
+// A transition that binds a row. `holds`: a byte a row, whether its conditions are true there (nullptr: all are).
+struct IntervalArc {
+    uint8_t source, target;
+    uint16_t label;
+    const uint8_t* holds;
+};
+
+// A state in which a match may end; `holds` as above.
+struct IntervalEnd {
+    uint8_t state;
+    const uint8_t* holds;
+};
+
+// What is searched, and for what. State 0 is the one before the first row; there are at most `most_states`.
+struct IntervalInput {
+    static constexpr size_t most_states = 64;
+
+    std::vector<IntervalArc> arcs;
+    std::vector<IntervalEnd> ends;
+    std::vector<size_t> partitions;  // the first row of each, and the number of rows
+    const int64_t* times = nullptr;  // by row; they rise in a partition
+    const int64_t* places = nullptr;  // by row, for the window; they rise in a partition. nullptr: there is no window
+    uint64_t width = 0;  // of the window: last place - first place <= width
+    bool longest = false;  // LONGEST NON OVERLAP
+};
+
+// Matches in the order of the rows. Their labels stand one after another, one for each row from `first` to `last`.
+struct Intervals {
+    std::vector<int64_t> first, last;
+    std::vector<uint16_t> labels;
+};
+
+// The conditions of a transition are functions of the row, so that the states that can be reached are a function of the
+// first row and the row. A match is an interval of rows; what is chosen among the labels of its rows is the least, label
+// by label. Each pass over rows is one over the rows of a match that is then given, so that without a window the work
+// is linear.
+class IntervalSearch {
+public:
+    explicit IntervalSearch(IntervalInput input) : in_(std::move(input)) {}
+
+    // Return all matches.
+    Intervals run(Polling& polling);
+    // Return how many rows passes have met, ever.
+    size_t rows_met() const { return rows_met_; }
+
+private:
+    static constexpr size_t none = std::numeric_limits<size_t>::max();
+    static constexpr uint64_t start = 1;  // the set of state 0
+
+    // A row in which a match may end, and the last one in which such a match begins.
+    struct End {
+        size_t row, latest;
+    };
+
+    // Return the states that a set leads to over a row; those that lead over it to a set; those in which a match may end.
+    uint64_t after(uint64_t states, size_t row) const;
+    uint64_t before(uint64_t states, size_t row) const;
+    uint64_t ending(size_t row) const;
+    bool inside(size_t first, size_t last) const;
+
+    void find_longest(size_t begin, size_t end, Intervals& found, Polling& polling);
+    size_t longest_from(size_t first, size_t begin, size_t end, Polling& polling);
+    void find_first(size_t begin, size_t end, Intervals& found, Polling& polling);
+    void choose_of_time(size_t& free, Intervals& found, Polling& polling);
+    size_t earliest(size_t last, size_t free, Polling& polling);
+    void give(size_t first, size_t last, Intervals& found, Polling& polling);
+    void meet(Polling& polling) {
+        ++rows_met_;
+        polling.work(in_.arcs.size());
+    }
+
+    IntervalInput in_;
+    std::vector<uint64_t> live_;  // by row of the partition: the states from which a match ends
+    std::vector<uint64_t> ways_;  // by row of a match: the states on the ways from its first to its last row
+    std::vector<End> ends_;  // of rows of one time
+    size_t rows_met_ = 0;
+};
+
+}  // namespace acep

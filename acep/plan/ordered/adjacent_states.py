@@ -1,0 +1,263 @@
+"""Make of a query whose events follow one another an automaton whose conditions read rows at fixed distances.
+
+The conditions of such arcs are functions of the row, so that the matches that OUTPUT chooses are found by passes over
+the rows (docs/internals/row_patterns.md, "SASE+ queries").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from acep.automaton.registers import Check, Register, Step, ValueSource
+from acep.pattern import expressions as ex
+from acep.pattern.tree import Output, Strategy
+from acep.pattern.walk import children, with_children
+from acep.plan.compile import Plan
+
+__all__ = ["AdjacentArc", "AdjacentPlan", "RowCondition", "adjacent_states", "reason_against_adjacent_states"]
+
+MOST_STATES = 64
+"""The most states of a pattern whose sets are single words in the native core."""
+
+_MANY = -1
+"""The distance of a value that stands at several distances, or is computed from several events."""
+
+Distances = dict[Register, int]
+"""How many rows before the last bound one the event of a register stands; an unbound register is left out. Of a
+counter, the number of events."""
+
+
+@dataclass(frozen=True)
+class RowCondition:
+    """A condition of a row and of rows before it. ``reads``: for each attribute that ``expr`` reads, its name there,
+    the column, and how many rows before it stands."""
+
+    expr: ex.Expr
+    reads: tuple[tuple[str, str, int], ...]
+
+
+@dataclass(frozen=True)
+class AdjacentArc:
+    """An arc of the automaton: it binds a row of one of the ``types`` (none: of any) that passes the conditions."""
+
+    source: int
+    target: int
+    variable: str
+    types: tuple[str, ...]
+    conditions: tuple[RowCondition, ...]
+
+
+@dataclass(frozen=True)
+class AdjacentPlan:
+    """The automaton: state 0 is the start, ``ends`` are the states in which a match may end, with conditions."""
+
+    arcs: tuple[AdjacentArc, ...]
+    ends: tuple[tuple[int, tuple[RowCondition, ...]], ...]
+    is_longest: bool
+
+
+class _NotAdjacentError(Exception):
+    """There is no such automaton, for the reason that the error names."""
+
+
+def reason_against_adjacent_states(plan: Plan) -> str | None:
+    """Return why the matches that OUTPUT chooses are not found by passes over rows, or ``None`` if they are.
+
+    >>> import acep
+    >>> from acep.plan.assume import assumed_plan
+    >>> rise = "PATTERN SEQ(a x, b+ y[]) WHERE partition_contiguity(x, y[]) { y[i].v > y[i-1].v } OUTPUT NON OVERLAP"
+    >>> reason_against_adjacent_states(assumed_plan(acep.parse(rise)))
+    >>> reason_against_adjacent_states(assumed_plan(acep.parse(rise.replace("y[i-1].v", "x.v"))))
+    'the condition `y.v > x.v` compares events that are not at a fixed distance'
+    """
+    try:
+        _adjacent_states(plan)
+    except _NotAdjacentError as reason:
+        return str(reason)
+    return None
+
+
+def adjacent_states(plan: Plan) -> AdjacentPlan | None:
+    """Return the automaton of a plan; ``None`` if there is none."""
+    try:
+        return _adjacent_states(plan)
+    except _NotAdjacentError:
+        return None
+
+
+def _adjacent_states(plan: Plan) -> AdjacentPlan:
+    _check(plan)
+    automaton = _DistanceAutomaton(plan)
+    automaton.follow()
+    arcs = [automaton.arc(step) for step in automaton.steps if step.arc.source in automaton.distances]
+    states = plan.arcs.states
+    ends = [
+        (number, automaton.conditions(plan.program.ending[number], automaton.distances[number], after=0))
+        for number in sorted(automaton.distances)
+        if any(accept.cost == 0 for accept in states[number].accepts)
+    ]
+    return AdjacentPlan(tuple(arcs), tuple(ends), plan.query.output is Output.LONGEST_NON_OVERLAP)
+
+
+def _check(plan: Plan) -> None:
+    query, automaton = plan.query, plan.automaton
+    refusals = {
+        "all of its matches are given": not query.output.apart,
+        "its automaton is written by hand, or may change": query.graph is not None or plan.dynamic or bool(plan.parts),
+        "its events are matches": bool(plan.sources),
+        "events may be missing": bool(automaton.costs.budget),
+        "it has negations": bool(automaton.negations),
+        "its events need not follow one another": not query.strategy.contiguous,
+        "events of other partitions break its matches": query.strategy is Strategy.STRICT_CONTIGUITY
+        and bool(plan.keys),
+        "HAVING looks at whole matches": plan.having is not None,
+        f"it has more than {MOST_STATES} states": len(plan.arcs.states) > MOST_STATES,
+    }
+    for reason, is_given in refusals.items():
+        if is_given:
+            raise _NotAdjacentError(reason)
+
+
+@dataclass
+class _DistanceAutomaton:
+    """The steps of a plan that cost nothing, and for each state that they reach where its registers stand."""
+
+    plan: Plan
+    steps: list[Step] = field(init=False)
+    distances: dict[int, Distances] = field(init=False)
+
+    def __post_init__(self) -> None:
+        states = self.plan.arcs.states
+        every = [step for steps in self.plan.program.steps for step in steps]
+        self.steps = [step for step in every if step.arc.weight == 0 and states[step.arc.target].rest == 0]
+        self.distances = {0: {}}
+
+    def follow(self) -> None:
+        """Find the distances of all states."""
+        pending = [0]
+        while pending:
+            source = pending.pop()
+            for step in self.steps:
+                if step.arc.source != source:
+                    continue
+                target = step.arc.target
+                distances = self._after(step)
+                known = self.distances.get(target)
+                if known is not None:
+                    distances = _joined(known, distances)
+                if distances != known:
+                    self.distances[target] = distances
+                    pending.append(target)
+
+    def _after(self, step: Step) -> Distances:
+        """Return the distances after a step."""
+        before = _without(self.distances[step.arc.source], step.forgets)
+        after: Distances = {}
+        for register in self.plan.program.layouts[step.arc.target]:
+            distance = _bound(register, before) if register.var == step.arc.var else _passed(register, before)
+            if distance is not None:
+                after[register] = distance
+        return after
+
+    def arc(self, step: Step) -> AdjacentArc:
+        """Return a step as an arc."""
+        before = self.distances[step.arc.source]
+        leaving = self.conditions(step.leaving, before, after=1)
+        binding = self.conditions(step.binding, _without(before, step.forgets), after=1)
+        return AdjacentArc(step.arc.source, step.arc.target, step.arc.var, step.arc.types, (*leaving, *binding))
+
+    def conditions(self, checks: tuple[Check, ...], distances: Distances, *, after: int) -> tuple[RowCondition, ...]:
+        """Return checks as conditions of the row that stands ``after`` rows after the one that was bound last. One that
+        reads an event that is not bound is dropped."""
+        conditions = []
+        for check in checks:
+            expr = self.plan.predicates[check.predicate].expr
+            if check.only is not None:
+                counter, number = check.only
+                count = distances.get(counter, 0)
+                if count == _MANY:
+                    raise _NotAdjacentError("a condition of an event by its number stands in a repetition")
+                if count != number - 1:
+                    continue
+            read = {register for source in check.sources for register in source.registers} | set(check.loops)
+            if not read <= distances.keys():
+                continue
+            conditions.append(self._condition(check, expr, distances, after))
+        return tuple(conditions)
+
+    def _condition(self, check: Check, expr: ex.Expr, distances: Distances, after: int) -> RowCondition:
+        slots: dict[ex.Leaf, tuple[str, str, int]] = {}
+        for leaf, source in zip(self.plan.predicates[check.predicate].leaves, check.sources, strict=True):
+            place = _place_of(source, distances, after)
+            if place is None or check.loops:
+                from acep.pattern.printing import expression_text  # only what is refused is shown
+
+                text = expression_text(self.plan.predicates[check.predicate].told)
+                raise _NotAdjacentError(f"the condition `{text}` compares events that are not at a fixed distance")
+            name, distance = place
+            slots[leaf] = f"{name} {distance} before" if distance else name, name, distance
+        return RowCondition(_renamed(expr, slots), tuple(dict.fromkeys(slots.values())))
+
+
+def _is_counter(register: Register) -> bool:
+    return register.kind == "count"
+
+
+def _without(distances: Distances, variables: tuple[str, ...]) -> Distances:
+    return {register: distance for register, distance in distances.items() if register.var not in variables}
+
+
+def _joined(distances: Distances, others: Distances) -> Distances:
+    """Return the distances of a state that is reached in two ways."""
+    return {
+        register: distance if others.get(register, None) == (distance := distances.get(register, _MANY)) else _MANY
+        for register in {**distances, **others}
+    }
+
+
+def _passed(register: Register, before: Distances) -> int | None:
+    """Return the distance of a register after an event of another variable."""
+    distance = before.get(register)
+    if distance is None or distance == _MANY or _is_counter(register):
+        return distance
+    return distance + 1
+
+
+def _bound(register: Register, before: Distances) -> int | None:
+    """Return the distance of a register after an event of its variable; ``None`` if it is unbound."""
+    match register.kind:
+        case "last":
+            return 0
+        case "back":
+            return _passed(register.newer, before)
+        case "count":
+            count = before.get(register, 0)
+            return _MANY if count == _MANY else count + 1
+        case "nth":
+            if register in before:
+                return _passed(register, before)
+            count = 0 if register.number == 1 else before.get(Register("count", register.var), 0)
+            return _MANY if count == _MANY else 0 if count == register.number - 1 else None
+    return _MANY
+
+
+def _place_of(source: ValueSource, distances: Distances, after: int) -> tuple[str, int] | None:
+    """Return the column that a value is read from, and how many rows before the row it stands; ``None`` if it is not at
+    a fixed distance."""
+    if source.kind == "event":
+        return source.name, 0
+    if source.kind != "register":
+        return None
+    (register,) = source.registers
+    distance = distances[register]
+    if distance == _MANY or register.kind not in ("last", "back", "nth"):
+        return None
+    return register.name, distance + after
+
+
+def _renamed(expr: ex.Expr, slots: Mapping[ex.Leaf, tuple[str, str, int]]) -> ex.Expr:
+    """Return an expression whose references are attributes with the names of their slots."""
+    if isinstance(expr, ex.Attribute | ex.Length | ex.Aggregate):
+        return ex.Attribute("", None, slots[expr][0])
+    return with_children(expr, [_renamed(part, slots) for part in children(expr)])

@@ -1,0 +1,80 @@
+"""Find the chosen matches of a query whose events follow one another, by passes over the rows in the native core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from acep.events.batch import Batch
+from acep.matches.found_columns import FoundColumns, ranks_of
+from acep.native import _native
+from acep.plan.compile import Plan
+from acep.plan.decimals import Typed
+from acep.plan.ordered.adjacent_states import AdjacentPlan, RowCondition
+from acep.row_patterns.row_values import Evaluator, truth_bits
+from acep.runtime.interval_matches import matches_of_intervals
+from acep.runtime.partition_rows import PartitionRows, batch_column, has_type, ids_rise, rows_by_partition
+
+__all__ = ["find_adjacent_matches"]
+
+Bits = npt.NDArray[np.uint8]
+
+
+def find_adjacent_matches(states: AdjacentPlan, plan: Plan, batch: Batch) -> tuple[FoundColumns, int] | None:
+    """Return the matches, and how many rows passes met; ``None`` if the order of ids decides between matches, and is
+    not that of the stream."""
+    rows = rows_by_partition(plan, batch)
+    if not states.is_longest and not ids_rise(batch, rows, of_one_time=True):
+        return None
+    bits = _RowBits(plan, batch, rows)
+    ranks = ranks_of(plan.variables)
+    arcs = [
+        (arc.source, arc.target, int(ranks[plan.variables.index(arc.variable)]), bits.of(arc.conditions, arc.types))
+        for arc in states.arcs
+    ]
+    ends = [(state, bits.of(conditions, ())) for state, conditions in states.ends]
+    ts, span = np.ascontiguousarray(batch.ts[rows.rows]), plan.window.span
+    places = None if span is None else np.ascontiguousarray(rows.positions) if plan.window.counted else ts
+    firsts, lasts, labels, met = _native.search_intervals(
+        arcs, ends, rows.edges, ts, places, min(span or 0, 2**64 - 1), states.is_longest
+    )
+    variables = np.argsort(ranks).astype(np.uint16)[labels]
+    return matches_of_intervals(plan, batch, rows, firsts, lasts, variables), met
+
+
+class _RowBits:
+    """The conditions of rows as bits, each computed once."""
+
+    def __init__(self, plan: Plan, batch: Batch, rows: PartitionRows) -> None:
+        self.plan, self.batch, self.rows = plan, batch, rows
+        self.evaluator = Evaluator(plan.schema.tick_ns)
+        self.known: dict[RowCondition | tuple[str, ...], Bits] = {}
+
+    def of(self, conditions: Sequence[RowCondition], types: tuple[str, ...]) -> Bits | None:
+        """Return whether each row has one of some types and passes conditions; ``None``: all do."""
+        parts = [self._of_condition(condition) for condition in conditions]
+        if types:
+            parts.append(self._of_types(types))
+        if len(parts) < 2:
+            return parts[0] if parts else None
+        return np.bitwise_and.reduce(parts)  # type: ignore[no-any-return]
+
+    def _of_types(self, types: tuple[str, ...]) -> Bits:
+        if types not in self.known:
+            self.known[types] = has_type(self.batch, types)[self.rows.rows].astype(np.uint8)
+        return self.known[types]
+
+    def _of_condition(self, condition: RowCondition) -> Bits:
+        """Return whether each row passes a condition; of one whose rows are not there, anything: it is not met."""
+        if condition not in self.known:
+            size = len(self.rows)
+            inputs = {
+                slot: batch_column(self.plan, self.batch, column).at(
+                    self.rows.rows[np.maximum(np.arange(size) - distance, 0)]
+                )
+                for slot, column, distance in condition.reads
+            }
+            self.known[condition] = truth_bits(self.evaluator.column(Typed(condition.expr, "bool"), inputs, size))
+        return self.known[condition]
