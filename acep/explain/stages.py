@@ -128,8 +128,6 @@ def _engine(plan: Plan, missing: str | None, source: bool) -> Iterator[str]:
     elif missing is None and choice.engine != "reference":
         yield from _native(plan, source)
         return
-    if not source:
-        yield from _ordered(plan)
     yield f"engine: reference, which runs every query: {why}"
 
 
@@ -137,13 +135,10 @@ def _ordered(plan: Plan) -> Iterator[str]:
     """Yield whether the ordered engine runs a query over a whole table."""
     if not plan.query.output.apart:
         return
-    from acep.plan.ordered.query_runs import reason_against_runs  # few queries choose among their matches
+    from acep.plan.ordered.query_order import order_of_query  # few queries choose among their matches
 
-    reason = reason_against_runs(plan)
-    if reason is None:
-        yield "engine of a whole table: ordered: matches are runs of one variable, taken one after another"
-    else:
-        yield f"engine of a whole table: the same, and not ordered: {reason}"
+    order = order_of_query(plan)
+    yield f"engine of a whole table: {'ordered' if order.is_ordered else 'the same, and not ordered'}: {order.why}"
 
 
 def _threads(plan: Plan) -> str:

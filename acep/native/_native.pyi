@@ -97,11 +97,11 @@ class OrderedSearch:
     def counts(self) -> dict[str, int]: ...  # steps (rows tried), conditions (evaluated), failures (remembered), bytes
 
 # The matches that NON OVERLAP, or with `longest` LONGEST NON OVERLAP, chooses of a pattern whose events follow one
-# another, in rows by partition. `arcs`: source, target, label, and a byte a row, whether its conditions hold there (None:
-# in all). `ends`: the states in which a match may end, with such bytes. State 0 is that before the first row; there are
-# at most 64. `times` decide between matches; `places` are those of the window of a `width`, if there is one; both rise
-# in a partition. Returned are the first and the last row of each match, the labels of all their rows, and how many rows
-# were met.
+# another, in rows by partition. `arcs`: source, target, label, and a byte a row, whether its conditions hold there
+# (None: in all). `ends`: the states in which a match may end, with such bytes. State 0 is that before the first row;
+# there are at most 64. `times` decide between matches; `places` are those of the window of a `width`, if there is one;
+# both rise in a partition. Returned are the first and the last row of each match, the labels of all their rows, and how
+# many rows were met.
 def search_intervals(
     arcs: Sequence[tuple[int, int, int, Validity | None]],
     ends: Sequence[tuple[int, Validity | None]],

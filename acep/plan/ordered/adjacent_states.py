@@ -20,7 +20,7 @@ __all__ = ["AdjacentArc", "AdjacentPlan", "RowCondition", "adjacent_states", "re
 MOST_STATES = 64
 """The most states of a pattern whose sets are single words in the native core."""
 
-_MANY = -1
+VARYING = -1
 """The distance of a value that stands at several distances, or is computed from several events."""
 
 Distances = dict[Register, int]
@@ -143,10 +143,10 @@ class _DistanceAutomaton:
                     continue
                 target = step.arc.target
                 distances = self._after(step)
-                known = self.distances.get(target)
-                if known is not None:
-                    distances = _joined(known, distances)
-                if distances != known:
+                distances_so_far = self.distances.get(target)
+                if distances_so_far is not None:
+                    distances = _joined(distances_so_far, distances)
+                if distances != distances_so_far:
                     self.distances[target] = distances
                     pending.append(target)
 
@@ -176,7 +176,7 @@ class _DistanceAutomaton:
             if check.only is not None:
                 counter, number = check.only
                 count = distances.get(counter, 0)
-                if count == _MANY:
+                if count == VARYING:
                     raise _NotAdjacentError("a condition of an event by its number stands in a repetition")
                 if count != number - 1:
                     continue
@@ -208,18 +208,18 @@ def _without(distances: Distances, variables: tuple[str, ...]) -> Distances:
     return {register: distance for register, distance in distances.items() if register.var not in variables}
 
 
-def _joined(distances: Distances, others: Distances) -> Distances:
+def _joined(one_way: Distances, other_way: Distances) -> Distances:
     """Return the distances of a state that is reached in two ways."""
     return {
-        register: distance if others.get(register, None) == (distance := distances.get(register, _MANY)) else _MANY
-        for register in {**distances, **others}
+        register: one_way[register] if one_way.get(register) == other_way.get(register) else VARYING
+        for register in {**one_way, **other_way}
     }
 
 
 def _passed(register: Register, before: Distances) -> int | None:
     """Return the distance of a register after an event of another variable."""
     distance = before.get(register)
-    if distance is None or distance == _MANY or _is_counter(register):
+    if distance is None or distance == VARYING or _is_counter(register):
         return distance
     return distance + 1
 
@@ -233,13 +233,13 @@ def _bound(register: Register, before: Distances) -> int | None:
             return _passed(register.newer, before)
         case "count":
             count = before.get(register, 0)
-            return _MANY if count == _MANY else count + 1
+            return VARYING if count == VARYING else count + 1
         case "nth":
             if register in before:
                 return _passed(register, before)
             count = 0 if register.number == 1 else before.get(Register("count", register.var), 0)
-            return _MANY if count == _MANY else 0 if count == register.number - 1 else None
-    return _MANY
+            return VARYING if count == VARYING else 0 if count == register.number - 1 else None
+    return VARYING
 
 
 def _place_of(source: ValueSource, distances: Distances, after: int) -> tuple[str, int] | None:
@@ -251,7 +251,7 @@ def _place_of(source: ValueSource, distances: Distances, after: int) -> tuple[st
         return None
     (register,) = source.registers
     distance = distances[register]
-    if distance == _MANY or register.kind not in ("last", "back", "nth"):
+    if distance == VARYING or register.kind not in ("last", "back", "nth"):
         return None
     return register.name, distance + after
 
