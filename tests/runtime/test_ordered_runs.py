@@ -1,4 +1,4 @@
-"""Chosen matches that are runs of one variable: they are those of the engine that makes all matches, in linear time."""
+"""The ordered engine gives the chosen matches of a whole table: those of the engine that makes all, in linear time."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ import pytest
 import acep
 from acep.errors import QueryError
 from acep.plan.assume import assumed_plan
+from acep.plan.ordered.adjacent_states import adjacent_states, reason_against_adjacent_states
 from acep.plan.ordered.query_runs import reason_against_runs, runs_of
 from tests.case_counts import CaseCounts
+from tests.runtime.random_intervals import random_interval_events, random_interval_query
 from tests.runtime.random_runs import random_events, random_query
 
 SESSIONS = "PATTERN ANY+ e[] WHERE {strategy}(e[]) {{ [user] AND e[i].ts - e[i-1].ts < 30 }} OUTPUT LONGEST NON OVERLAP"
@@ -23,13 +25,19 @@ LONG_RUN = "PATTERN A+ a[] WHERE skip_till_next_match(a[]) OUTPUT LONGEST NON OV
 SPRAY = (
     "PATTERN fail+ f[] WHERE skip_till_next_match(f[]) { [ip] } HAVING count(DISTINCT f[].user) >= 3 OUTPUT NON OVERLAP"
 )
+V_SHAPE = """
+    PATTERN SEQ(ANY top, ANY+ down[], ANY+ up[])
+    WHERE partition_contiguity(top, down[], up[]) {
+        down[1].price < top.price AND down[i].price < down[i-1].price
+        AND up[1].price > down[down.LEN].price AND up[i].price > up[i-1].price }
+    OUTPUT """
 ALONE = ("skip_till_next_match", "skip_till_any_match", "partition_contiguity")
 
 
 @pytest.mark.filterwarnings("ignore::acep.DataWarning")
-def test_the_matches_are_those_of_the_reference_engine(cases: CaseCounts) -> None:
+def test_runs_are_those_of_the_reference_engine(cases: CaseCounts) -> None:
     seen: Counter[str] = Counter()
-    for seed in range(cases(4_000)):
+    for seed in range(cases(3_000)):
         rng = Random(seed)
         text = random_query(rng)
         try:
@@ -44,8 +52,46 @@ def test_the_matches_are_those_of_the_reference_engine(cases: CaseCounts) -> Non
         seen["runs" if runs_of(assumed_plan(query)) else "others"] += 1
         seen["matches"] += len(found) > 0
         seen["several"] += len(found) > 1
-    cases.expect(seen, "runs", "matches", "several", least=1_000)
-    cases.expect(seen, "others", least=200)
+    cases.expect(seen, "runs", "matches", "several", least=700)
+    cases.expect(seen, "others", least=100)
+
+
+@pytest.mark.filterwarnings("ignore::acep.DataWarning")
+def test_intervals_are_those_of_the_reference_engine(cases: CaseCounts) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(cases(3_000)):
+        rng = Random(seed)
+        text = random_interval_query(rng)
+        try:
+            query = acep.parse(text)
+        except QueryError:
+            seen["refused"] += 1
+            continue
+        events, options = random_interval_events(rng)
+        expected = acep.match(events, query, engine="reference", **options)  # type: ignore[call-overload]
+        found = acep.match(events, query, **options)  # type: ignore[call-overload]
+        assert found.to_arrow().to_pylist() == expected.to_arrow().to_pylist(), (seed, text, events, options)
+        seen["intervals" if adjacent_states(assumed_plan(query)) else "others"] += 1
+        seen["matches"] += len(found) > 0
+        seen["several"] += len(found) > 1
+    cases.expect(seen, "intervals", "others", "matches", "several", least=300)
+
+
+@pytest.mark.parametrize("output", ["LONGEST NON OVERLAP", "NON OVERLAP"])
+@pytest.mark.parametrize("shape", ["one", "many", "none"])
+def test_the_rows_that_passes_meet_grow_with_the_rows(shape: str, output: str) -> None:
+    work = []
+    for n in (1_000, 2_000, 4_000, 8_000):
+        rng = Random(n)
+        prices = {
+            "one": [abs(row - n // 2) for row in range(n)],
+            "many": rng.choices(range(9), k=n),
+            "none": [*range(n)],
+        }
+        report = acep.match({"ts": range(n), "price": prices[shape]}, V_SHAPE + output, type=None).report
+        work.append(report.work / n)
+    assert max(work) <= 1.1 * min(work)
+    assert max(work) < 5
 
 
 @pytest.mark.parametrize("strategy", ALONE)
@@ -138,6 +184,32 @@ def test_memory_grows_with_the_events(query: str) -> None:
 )  # fmt: skip
 def test_other_queries_have_a_reason(text: str, reason: str) -> None:
     assert reason_against_runs(assumed_plan(acep.parse(text))) == reason
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("PATTERN SEQ(a x, b y)", "all of its matches are given"),
+        ("PATTERN SEQ(a x, b y) WHERE skip_till_next_match OUTPUT NON OVERLAP", "its events need not follow one another"),
+        ("PATTERN SEQ(a x, ~c n, b y) WHERE partition_contiguity OUTPUT NON OVERLAP", "it has negations"),
+        ("PATTERN SEQ(a x, b y) WHERE partition_contiguity HAVING y.v > 1 OUTPUT NON OVERLAP",
+         "HAVING looks at whole matches"),
+        ("PATTERN SEQ(a x, b y) WHERE strict_contiguity { [k] } OUTPUT NON OVERLAP",
+         "events of other partitions break its matches"),
+        ("PATTERN SEQ(a x, b+ y[], c z) WHERE partition_contiguity { z.v > x.v } OUTPUT NON OVERLAP",
+         "the condition `z.v > x.v` compares events that are not at a fixed distance"),
+        ("PATTERN SEQ(a{70} x[], c z) WHERE partition_contiguity OUTPUT NON OVERLAP", "it has more than 64 states"),
+    ],
+)  # fmt: skip
+def test_other_patterns_have_a_reason(text: str, reason: str) -> None:
+    assert reason_against_adjacent_states(assumed_plan(acep.parse(text))) == reason
+
+
+def test_explain_names_the_engine() -> None:
+    told = acep.explain(acep.parse(V_SHAPE + "NON OVERLAP"))
+    assert "engine of a whole table: ordered: events follow one another" in told
+    told = acep.explain(acep.parse("PATTERN SEQ(a x, b y) WITHIN 5 OUTPUT NON OVERLAP"))
+    assert "engine of a whole table: the same, and not ordered: its events need not follow one another" in told
 
 
 def test_missing_events_are_a_reason() -> None:
