@@ -13,6 +13,7 @@ import pytest
 
 import acep
 from acep.errors import QueryError
+from acep.explain.stages import explain
 from acep.plan.assume import assumed_plan
 from acep.plan.ordered.adjacent_states import adjacent_states, reason_against_adjacent_states
 from acep.plan.ordered.query_runs import reason_against_runs, runs_of
@@ -190,7 +191,8 @@ def test_other_queries_have_a_reason(text: str, reason: str) -> None:
     ("text", "reason"),
     [
         ("PATTERN SEQ(a x, b y)", "all of its matches are given"),
-        ("PATTERN SEQ(a x, b y) WHERE skip_till_next_match OUTPUT NON OVERLAP", "its events need not follow one another"),
+        ("PATTERN SEQ(a x, b y) WHERE skip_till_next_match OUTPUT NON OVERLAP",
+         "its events need not follow one another"),
         ("PATTERN SEQ(a x, ~c n, b y) WHERE partition_contiguity OUTPUT NON OVERLAP", "it has negations"),
         ("PATTERN SEQ(a x, b y) WHERE partition_contiguity HAVING y.v > 1 OUTPUT NON OVERLAP",
          "HAVING looks at whole matches"),
@@ -206,9 +208,9 @@ def test_other_patterns_have_a_reason(text: str, reason: str) -> None:
 
 
 def test_explain_names_the_engine() -> None:
-    told = acep.explain(acep.parse(V_SHAPE + "NON OVERLAP"))
+    told = explain(V_SHAPE + "NON OVERLAP")
     assert "engine of a whole table: ordered: events follow one another" in told
-    told = acep.explain(acep.parse("PATTERN SEQ(a x, b y) WITHIN 5 OUTPUT NON OVERLAP"))
+    told = explain("PATTERN SEQ(a x, b y) WITHIN 5 OUTPUT NON OVERLAP")
     assert "engine of a whole table: the same, and not ordered: its events need not follow one another" in told
 
 
