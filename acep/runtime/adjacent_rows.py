@@ -15,7 +15,7 @@ from acep.plan.decimals import Typed
 from acep.plan.ordered.adjacent_states import AdjacentPlan, RowCondition
 from acep.row_patterns.row_values import Evaluator, truth_bits
 from acep.runtime.interval_matches import matches_of_intervals
-from acep.runtime.partition_rows import PartitionRows, batch_column, has_type, ids_rise, rows_by_partition
+from acep.runtime.partition_rows import RowsByPartition, batch_column, has_type, ids_rise, rows_by_partition
 
 __all__ = ["find_adjacent_matches"]
 
@@ -47,7 +47,7 @@ def find_adjacent_matches(states: AdjacentPlan, plan: Plan, batch: Batch) -> tup
 class _RowBits:
     """The conditions of rows as bits, each computed once."""
 
-    def __init__(self, plan: Plan, batch: Batch, rows: PartitionRows) -> None:
+    def __init__(self, plan: Plan, batch: Batch, rows: RowsByPartition) -> None:
         self.plan, self.batch, self.rows = plan, batch, rows
         self.evaluator = Evaluator(plan.schema.tick_ns)
         self.known: dict[RowCondition | tuple[str, ...], Bits] = {}

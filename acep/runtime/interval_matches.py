@@ -14,7 +14,7 @@ from acep.matches.found_columns import FoundColumns
 from acep.pattern import expressions as ex
 from acep.plan.compile import Plan
 from acep.reference.bindings import aggregate
-from acep.runtime.partition_rows import PartitionRows, batch_column
+from acep.runtime.partition_rows import RowsByPartition, batch_column
 
 __all__ = ["matches_of_intervals"]
 
@@ -23,7 +23,7 @@ Codes = npt.NDArray[np.uint16]
 
 
 def matches_of_intervals(
-    plan: Plan, batch: Batch, rows: PartitionRows, firsts: Ints, lasts: Ints, variables: Codes | None = None
+    plan: Plan, batch: Batch, rows: RowsByPartition, firsts: Ints, lasts: Ints, variables: Codes | None = None
 ) -> FoundColumns:
     """Return matches from a first to a last one of rows. ``variables``: of all their events, as indices of those of the
     plan; ``None``: there is one."""

@@ -13,14 +13,14 @@ from acep.matches.rows_by_key import order_by_words, words_of_keys
 from acep.plan.compile import Plan
 from acep.plan.schema import Kind
 
-__all__ = ["PartitionRows", "batch_column", "has_type", "ids_rise", "rows_by_partition"]
+__all__ = ["RowsByPartition", "batch_column", "has_type", "ids_rise", "rows_by_partition"]
 
 Ints = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class PartitionRows:
+class RowsByPartition:
     """Some n rows of a batch, those of each partition one after another, in stream order.
 
     ``rows``: their numbers in the batch. ``positions``: their positions in the partition, or in the stream. ``begins``:
@@ -34,11 +34,11 @@ class PartitionRows:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def where(self, fits: Bits) -> PartitionRows:
+    def where(self, fits: Bits) -> RowsByPartition:
         """Return those rows that fit; ``fits`` has a value for each row of the batch."""
         places = np.flatnonzero(fits[self.rows])
         begins = self.begins[places]
-        return PartitionRows(self.rows[places], self.positions[places], np.searchsorted(begins, begins))
+        return RowsByPartition(self.rows[places], self.positions[places], np.searchsorted(begins, begins))
 
     @property
     def edges(self) -> Ints:
@@ -57,13 +57,13 @@ def batch_column(plan: Plan, batch: Batch, name: str) -> Column:
     return batch.columns[name]
 
 
-def rows_by_partition(plan: Plan, batch: Batch) -> PartitionRows:
+def rows_by_partition(plan: Plan, batch: Batch) -> RowsByPartition:
     """Return the rows of a batch that are in a partition."""
     size = len(batch)
     keys = [batch_column(plan, batch, name) for name in plan.keys]
     order, edges = order_by_words(words_of_keys(keys), size) if size else (np.arange(0), np.zeros(1, np.int64))
     begins = np.repeat(edges[:-1], np.diff(edges))
-    everything = PartitionRows(order, np.arange(size) - begins, begins)
+    everything = RowsByPartition(order, np.arange(size) - begins, begins)
     nulls = [key.valid == 0 for key in keys if key.valid is not None]
     return everything.where(~np.any(nulls, axis=0)) if nulls else everything
 
@@ -78,7 +78,7 @@ def has_type(batch: Batch, types: tuple[str, ...]) -> Bits:
     return fits if column.valid is None else fits & (column.valid != 0)
 
 
-def ids_rise(batch: Batch, events: PartitionRows, *, of_one_time: bool) -> bool:
+def ids_rise(batch: Batch, events: RowsByPartition, *, of_one_time: bool) -> bool:
     """Return whether the ids of events of a partition rise, or those of one time."""
     if batch.ids is None or isinstance(batch.ids, range) or len(events) < 2:
         return True

@@ -19,7 +19,7 @@ from acep.plan.decimals import Typed
 from acep.plan.ordered.query_runs import LatestStart, RunsPlan, StartKind, earlier
 from acep.plan.schema import Kind
 from acep.row_patterns.row_values import Evaluator, truth_bits
-from acep.runtime.partition_rows import PartitionRows, batch_column, has_type, rows_by_partition
+from acep.runtime.partition_rows import RowsByPartition, batch_column, has_type, rows_by_partition
 
 __all__ = ["RunRows", "rows_of_runs"]
 
@@ -33,7 +33,7 @@ class RunRows:
     event of the longest run that begins with each; it never falls. ``latest``: the last event with which a run may
     begin so that each may be the last one of a match; -1 if none."""
 
-    events: PartitionRows
+    events: RowsByPartition
     is_start: Bits
     reach: Ints
     latest: Ints
@@ -70,7 +70,7 @@ class _RunColumns:
         """Return a column of the batch."""
         return batch_column(self.plan, self.batch, name)
 
-    def _fitting_events(self) -> PartitionRows:
+    def _fitting_events(self) -> RowsByPartition:
         fits = self._holds(self.runs.fitting, np.arange(len(self.batch))) & has_type(self.batch, self.runs.types)
         return rows_by_partition(self.plan, self.batch).where(fits)
 
