@@ -100,8 +100,9 @@ class OrderedSearch:
 # another, in rows by partition. `arcs`: source, target, label, and a byte a row, whether its conditions hold there
 # (None: in all). `ends`: the states in which a match may end, with such bytes. State 0 is that before the first row;
 # there are at most 64. `times` decide between matches; `places` are those of the window of a `width`, if there is one;
-# both rise in a partition. Returned are the first and the last row of each match, the labels of all their rows, and how
-# many rows were met.
+# both rise in a partition. `more`: rows may come after the last ones. Returned are the first and the last row of each
+# match, the labels of all their rows, with `more` for each partition the first row with which a match may begin that
+# later rows extend, and how many rows were met.
 def search_intervals(
     arcs: Sequence[tuple[int, int, int, Validity | None]],
     ends: Sequence[tuple[int, Validity | None]],
@@ -110,7 +111,8 @@ def search_intervals(
     places: Words | None,
     width: int,
     longest: bool,
-) -> tuple[Words, Words, NDArray[np.uint16], int]: ...
+    more: bool,
+) -> tuple[Words, Words, NDArray[np.uint16], Words, int]: ...
 
 # What acep.events.ordered_rows.OrderedRows does.
 class OrderedRows:

@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from acep.events.batch import Batch
-from acep.matches.found_columns import FoundColumns, ranks_of
+from acep.matches.found_columns import ranks_of
 from acep.native import _native
 from acep.plan.compile import Plan
 from acep.plan.decimals import Typed
 from acep.plan.ordered.adjacent_states import AdjacentPlan, RowCondition
 from acep.row_patterns.row_values import Evaluator, truth_bits
-from acep.runtime.interval_matches import matches_of_intervals
+from acep.runtime.interval_matches import ChosenIntervals
 from acep.runtime.partition_rows import RowsByPartition, batch_column, has_type, ids_rise, rows_by_partition
 
 __all__ = ["find_adjacent_matches"]
@@ -22,9 +22,9 @@ __all__ = ["find_adjacent_matches"]
 Bits = npt.NDArray[np.uint8]
 
 
-def find_adjacent_matches(states: AdjacentPlan, plan: Plan, batch: Batch) -> tuple[FoundColumns, int] | None:
-    """Return the matches, and how many rows passes met; ``None`` if the order of ids decides between matches, and is
-    not that of the stream."""
+def find_adjacent_matches(states: AdjacentPlan, plan: Plan, batch: Batch, *, more: bool) -> ChosenIntervals | None:
+    """Return the matches; ``None`` if the order of ids decides between matches, and is not that of the stream.
+    ``more``: events may come after those of the batch."""
     rows = rows_by_partition(plan, batch)
     if not states.is_longest and not ids_rise(batch, rows, of_one_time=True):
         return None
@@ -37,11 +37,11 @@ def find_adjacent_matches(states: AdjacentPlan, plan: Plan, batch: Batch) -> tup
     ends = [(state, bits.of(conditions, ())) for state, conditions in states.ends]
     ts, span = np.ascontiguousarray(batch.ts[rows.rows]), plan.window.span
     places = None if span is None else np.ascontiguousarray(rows.positions) if plan.window.counted else ts
-    firsts, lasts, labels, met = _native.search_intervals(
-        arcs, ends, rows.edges, ts, places, min(span or 0, 2**64 - 1), states.is_longest
+    firsts, lasts, labels, open_from, met = _native.search_intervals(
+        arcs, ends, rows.edges, ts, places, min(span or 0, 2**64 - 1), states.is_longest, more
     )
     variables = np.argsort(ranks).astype(np.uint16)[labels]
-    return matches_of_intervals(plan, batch, rows, firsts, lasts, variables), met
+    return ChosenIntervals(rows, firsts, lasts, variables, open_from if more else None, met)
 
 
 class _RowBits:

@@ -5,11 +5,27 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from acep.runtime.run_rows import RunRows
+from acep.events.batch import Batch
+from acep.plan.compile import Plan
+from acep.plan.ordered.query_runs import RunsPlan
+from acep.runtime.interval_matches import ChosenIntervals
+from acep.runtime.partition_rows import ids_rise
+from acep.runtime.run_rows import RunRows, rows_of_runs
 
-__all__ = ["first_ending_runs", "longest_runs"]
+__all__ = ["find_runs", "first_ending_runs", "longest_runs"]
 
 Ints = npt.NDArray[np.int64]
+
+
+def find_runs(runs: RunsPlan, plan: Plan, batch: Batch, *, more: bool) -> ChosenIntervals | None:
+    """Return the matches that are runs of one variable; ``None`` if the order of ids decides between matches, and is
+    not that of the stream. ``more``: events may come after those of the batch."""
+    rows = rows_of_runs(runs, plan, batch)
+    if runs.needs_order and not ids_rise(batch, rows.events, of_one_time=runs.needs_order == "time"):
+        return None
+    firsts, lasts = longest_runs(rows) if runs.is_longest else first_ending_runs(rows)
+    open_from = np.searchsorted(rows.reach, rows.events.edges[1:] - 1) if more else None
+    return ChosenIntervals(rows.events, firsts, lasts, None, open_from, len(rows))
 
 
 def longest_runs(rows: RunRows) -> tuple[Ints, Ints]:

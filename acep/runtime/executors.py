@@ -102,9 +102,9 @@ class Executor(Protocol):
 class NativeExecutors:
     """The plans of a stream that run on the native core, in one session. ``finer``: those for which there is a finer
     plan run as that one. ``threads``: how many may run them. ``lanes``: those of the state to be loaded (``None``: as
-    many as the threads can use). ``is_whole``: the only batch is a table. Once started, ``fewer_threads`` says why the
-    lanes are fewer than the threads, and ``chains`` are those of the bundles of plans that run over slices of the
-    table."""
+    many as the threads can use). ``is_whole``: the only batch is a table. ``is_file``: all matches may
+    come at the end. Once started, ``fewer_threads`` says why the lanes are fewer than the threads, and ``chains`` are
+    those of the bundles of plans that run over slices of the table."""
 
     def __init__(
         self,
@@ -117,12 +117,14 @@ class NativeExecutors:
         threads: int = 1,
         lanes: int | None = None,
         is_whole: bool = False,
+        is_file: bool = False,
     ) -> None:
         self.engine = engine
         self.limits = limits
         self.revisable = revisable
         self.threads = threads
         self.lanes, self.fewer_threads = lanes, ""
+        self.is_file = is_file
         self.is_whole, self.chains = is_whole, dict[int, BundleChain]()
         self.finer = finer and not revisable
         self.efforts: dict[int, SheddingController | PartitionSampler | SearchSampler] = {}
@@ -159,7 +161,7 @@ class NativeExecutors:
 
     def _ordered(self, plan: Plan) -> Executor | None:
         """Return the runtime of a plan whose chosen matches are found in their order; ``None`` if it has none."""
-        is_alone = self.is_whole and self.limits is None and not self.revisable
+        is_alone = self.limits is None and not self.revisable and (self.is_whole or self.is_file)
         if not (is_alone and plan.query.output.apart) or self.engine == "reference":
             return None
         from acep.runtime.ordered_choice import ordered_search  # few queries choose among their matches
@@ -167,9 +169,15 @@ class NativeExecutors:
         find = ordered_search(plan)
         if find is None:
             return None
-        from acep.runtime.ordered_runs import OrderedExecutor
+        if self.is_whole:
+            from acep.runtime.ordered_executor import OrderedExecutor
 
-        return OrderedExecutor(find, partial(self._run_otherwise, plan))
+            return OrderedExecutor(plan, find, partial(self._run_otherwise, plan))
+        if plan.window.counted:
+            return None
+        from acep.runtime.ordered_parts import OrderedPartsExecutor
+
+        return OrderedPartsExecutor(plan, find, partial(self._run_otherwise, plan))
 
     def _run_otherwise(self, plan: Plan, batch: Batch) -> tuple[Sequence[Found], Counts]:
         """Return the matches of a batch, and the work, by the engine that makes all matches."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -16,17 +17,32 @@ from acep.plan.compile import Plan
 from acep.reference.bindings import aggregate
 from acep.runtime.partition_rows import RowsByPartition, batch_column
 
-__all__ = ["matches_of_intervals"]
+__all__ = ["ChosenIntervals", "matches_of_intervals"]
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint16]
 
 
-def matches_of_intervals(
-    plan: Plan, batch: Batch, rows: RowsByPartition, firsts: Ints, lasts: Ints, variables: Codes | None = None
-) -> FoundColumns:
-    """Return matches from a first to a last one of rows. ``variables``: of all their events, as indices of those of the
-    plan; ``None``: there is one."""
+@dataclass(frozen=True)
+class ChosenIntervals:
+    """Matches from a first to a last one of ``rows`` each, partition by partition and in their order there.
+
+    ``variables``: of all their events, as indices of those of the plan; ``None``: there is one. ``open_from``: for each
+    partition the first of the rows with which a match may begin that later events extend; ``None``: there are no later
+    ones. ``work``: how many rows were met.
+    """
+
+    rows: RowsByPartition
+    firsts: Ints
+    lasts: Ints
+    variables: Codes | None
+    open_from: Ints | None
+    work: int
+
+
+def matches_of_intervals(plan: Plan, batch: Batch, chosen: ChosenIntervals) -> FoundColumns:
+    """Return intervals of the rows of a batch as matches."""
+    rows, firsts, lasts, variables = chosen.rows, chosen.firsts, chosen.lasts, chosen.variables
     begun, ended = rows.rows[firsts], rows.rows[lasts]
     sizes = lasts - firsts + 1
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

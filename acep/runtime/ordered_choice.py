@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 from acep.events.batch import Batch
-from acep.matches.found_columns import FoundColumns
 from acep.native import compiled
 from acep.plan.compile import Plan
 from acep.plan.ordered.adjacent_states import adjacent_states
 from acep.plan.ordered.query_runs import runs_of
 
-__all__ = ["ordered_search"]
+if TYPE_CHECKING:
+    from acep.runtime.interval_matches import ChosenIntervals
+
+__all__ = ["FindIntervals", "ordered_search"]
 
 
-def ordered_search(plan: Plan) -> Callable[[Batch], tuple[FoundColumns, int] | None] | None:
-    """Return the function that finds the matches of a plan in a batch, and how many rows it met; ``None`` if there is
-    none."""
+class FindIntervals(Protocol):
+    """A function that finds matches in a batch."""
+
+    def __call__(self, batch: Batch, *, more: bool) -> ChosenIntervals | None:
+        """Return the matches; ``None`` if the order of ids decides between them, and is not that of the stream.
+        ``more``: events may come after those of the batch."""
+
+
+def ordered_search(plan: Plan) -> FindIntervals | None:
+    """Return the function that finds the matches of a plan in a batch; ``None`` if there is none."""
     runs = runs_of(plan)
     if runs is not None:
-        from acep.runtime.ordered_runs import find_runs
+        from acep.runtime.chosen_runs import find_runs
 
         return partial(find_runs, runs, plan)
     if compiled.native() is None:

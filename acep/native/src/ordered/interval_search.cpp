@@ -41,7 +41,7 @@ bool IntervalSearch::inside(size_t first, size_t last) const {
            static_cast<uint64_t>(in_.places[last]) - static_cast<uint64_t>(in_.places[first]) <= in_.width;
 }
 
-Intervals IntervalSearch::run(Polling& polling) {
+Intervals IntervalSearch::run(bool more, Polling& polling) {
     Intervals found;
     for (size_t p = 0; p + 1 < in_.partitions.size(); ++p) {
         const size_t begin = in_.partitions[p], end = in_.partitions[p + 1];
@@ -50,8 +50,29 @@ Intervals IntervalSearch::run(Polling& polling) {
         } else {
             find_first(begin, end, found, polling);
         }
+        if (more) found.open.push_back(static_cast<int64_t>(first_open(begin, end, polling)));
     }
     return found;
+}
+
+// Return the first row of a partition with which a match may begin that goes on after its last row; its end if none.
+size_t IntervalSearch::first_open(size_t begin, size_t end, Polling& polling) {
+    std::vector<size_t> earliest(IntervalInput::most_states, none), next(earliest);  // by state: the first first row
+    for (size_t row = begin; row < end; ++row) {
+        meet(polling);
+        std::fill(next.begin(), next.end(), none);
+        for (const IntervalArc& arc : in_.arcs) {
+            const size_t first = arc.source == 0 ? row : earliest[arc.source];
+            if (first != none && holds(arc.holds, row)) next[arc.target] = std::min(next[arc.target], first);
+        }
+        std::swap(earliest, next);
+    }
+    size_t open = end;
+    for (const IntervalArc& arc : in_.arcs) {
+        if (arc.source != 0) open = std::min(open, earliest[arc.source]);
+    }
+    while (open < end && !inside(open, end - 1)) ++open;
+    return open;
 }
 
 void IntervalSearch::find_longest(size_t begin, size_t end, Intervals& found, Polling& polling) {

@@ -37,9 +37,11 @@ struct IntervalInput {
 };
 
 // Matches in the order of the rows. Their labels stand one after another, one for each row from `first` to `last`.
+// `open`: for each partition the first row with which a match may begin that rows after the last one extend.
 struct Intervals {
     std::vector<int64_t> first, last;
     std::vector<uint16_t> labels;
+    std::vector<int64_t> open;
 };
 
 // The conditions of a transition are functions of the row, so that the states that can be reached are a function of the
@@ -50,8 +52,8 @@ class IntervalSearch {
 public:
     explicit IntervalSearch(IntervalInput input) : in_(std::move(input)) {}
 
-    // Return all matches.
-    Intervals run(Polling& polling);
+    // Return all matches; `more`: rows may come after the last ones.
+    Intervals run(bool more, Polling& polling);
     // Return how many rows passes have met, ever.
     size_t rows_met() const { return rows_met_; }
 
@@ -70,6 +72,7 @@ private:
     uint64_t ending(size_t row) const;
     bool inside(size_t first, size_t last) const;
 
+    size_t first_open(size_t begin, size_t end, Polling& polling);
     void find_longest(size_t begin, size_t end, Intervals& found, Polling& polling);
     size_t longest_from(size_t first, size_t begin, size_t end, Polling& polling);
     void find_first(size_t begin, size_t end, Intervals& found, Polling& polling);

@@ -48,14 +48,14 @@ std::vector<size_t> offsets_of(const Words& partitions, size_t rows) {
     return offsets;
 }
 
-nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vector<EndWithBits>& ends, const Words& partitions,
-                           const Words& times, const std::optional<Words>& places, uint64_t width, bool longest) {
+nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vector<EndWithBits>& ends,
+                           const Words& partitions, const Words& times, const std::optional<Words>& places,
+                           uint64_t width, bool longest, bool more) {
     IntervalInput input;
     const size_t rows = times.shape(0);
     for (const auto& [source, target, label, bits] : arcs) {
         if (target <= 0 || label < 0 || label > 0xFFFF) throw std::invalid_argument("arcs: a target and a label");
-        input.arcs.push_back(
-            {state_of(source), state_of(target), static_cast<uint16_t>(label), bits_of(bits, rows)});
+        input.arcs.push_back({state_of(source), state_of(target), static_cast<uint16_t>(label), bits_of(bits, rows)});
     }
     for (const auto& [state, bits] : ends) input.ends.push_back({state_of(state), bits_of(bits, rows)});
     input.partitions = offsets_of(partitions, rows);
@@ -69,9 +69,9 @@ nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vect
     IntervalSearch search(std::move(input));
     Polling polling = signal_polling();
     try {
-        Intervals found = unlocked([&] { return search.run(polling); });
+        Intervals found = unlocked([&] { return search.run(more, polling); });
         return nb::make_tuple(array(std::move(found.first)), array(std::move(found.last)),
-                              array(std::move(found.labels)), search.rows_met());
+                              array(std::move(found.labels)), array(std::move(found.open)), search.rows_met());
     } catch (const Interrupted&) {
         throw nb::python_error();
     }
@@ -80,8 +80,8 @@ nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vect
 }  // namespace
 
 void bind_intervals(nb::module_& m) {
-    m.def("search_intervals", &search_intervals, "arcs"_a, "ends"_a, "partitions"_a.noconvert(),
-          "times"_a.noconvert(), "places"_a.none(), "width"_a, "longest"_a);
+    m.def("search_intervals", &search_intervals, "arcs"_a, "ends"_a, "partitions"_a.noconvert(), "times"_a.noconvert(),
+          "places"_a.none(), "width"_a, "longest"_a, "more"_a);
 }
 
 }  // namespace acep

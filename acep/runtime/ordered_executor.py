@@ -7,49 +7,36 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from acep.events.batch import Batch
-from acep.matches.found_columns import FoundColumns
 from acep.matches.records import Counts, Found
 from acep.plan.compile import Plan
-from acep.plan.ordered.query_runs import RunsPlan
-from acep.runtime.chosen_runs import first_ending_runs, longest_runs
 from acep.runtime.interval_matches import matches_of_intervals
-from acep.runtime.partition_rows import ids_rise
-from acep.runtime.run_rows import rows_of_runs
+from acep.runtime.ordered_choice import FindIntervals
 
 if TYPE_CHECKING:
     from acep.matches.partial_columns import PartialColumns
 
-__all__ = ["OrderedExecutor", "find_runs"]
-
-
-def find_runs(runs: RunsPlan, plan: Plan, batch: Batch) -> tuple[FoundColumns, int] | None:
-    """Return the matches that are runs of one variable, and how many events fit it; ``None`` if the order of ids
-    decides between matches, and is not that of the stream."""
-    rows = rows_of_runs(runs, plan, batch)
-    if runs.needs_order and not ids_rise(batch, rows.events, of_one_time=runs.needs_order == "time"):
-        return None
-    firsts, lasts = longest_runs(rows) if runs.is_longest else first_ending_runs(rows)
-    return matches_of_intervals(plan, batch, rows.events, firsts, lasts), len(rows)
+__all__ = ["OrderedExecutor"]
 
 
 @dataclass
 class OrderedExecutor:
-    """The executor of a plan over a table that comes as one batch. ``find`` returns its matches and the work, or
-    ``None`` where it cannot; then ``run_otherwise`` returns them."""
+    """The executor of a plan over a table that comes as one batch. ``find`` returns its matches, or ``None`` where it
+    cannot; then ``run_otherwise`` returns them."""
 
-    find: Callable[[Batch], tuple[FoundColumns, int] | None]
+    plan: Plan
+    find: FindIntervals
     run_otherwise: Callable[[Batch], tuple[Sequence[Found], Counts]]
     totals: Counts = field(default_factory=Counts)
 
     def push(self, batch: Batch) -> Sequence[Found]:
         """Return the matches of the table."""
-        answer = self.find(batch)
-        if answer is None:
+        chosen = self.find(batch, more=False)
+        if chosen is None:
             matches, self.totals = self.run_otherwise(batch)
             return matches
-        matches, work = answer
-        self.totals = Counts(events=len(batch), nodes=len(matches), touches=work, matches=len(matches))
-        return matches
+        all_matches = matches_of_intervals(self.plan, batch, chosen)
+        self.totals = Counts(events=len(batch), nodes=len(all_matches), touches=chosen.work, matches=len(all_matches))
+        return all_matches
 
     def finish(self) -> Sequence[Found]:
         """Return nothing: all matches were given."""
