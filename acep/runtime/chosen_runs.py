@@ -25,7 +25,10 @@ def find_runs(runs: RunsPlan, plan: Plan, batch: Batch, *, more: bool) -> Chosen
         return None
     firsts, lasts = longest_runs(rows) if runs.is_longest else first_ending_runs(rows)
     open_from = np.searchsorted(rows.reach, rows.events.edges[1:] - 1) if more else None
-    return ChosenIntervals(rows.events, firsts, lasts, None, open_from, len(rows))
+    sizes = lasts - firsts + 1
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    places = np.arange(offsets[-1]) + np.repeat(firsts - offsets[:-1], sizes)
+    return ChosenIntervals(rows.events, offsets, places, np.zeros(len(places), np.uint16), open_from, len(rows))
 
 
 def longest_runs(rows: RunRows) -> tuple[Ints, Ints]:

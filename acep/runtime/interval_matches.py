@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -21,34 +21,51 @@ __all__ = ["ChosenIntervals", "matches_of_intervals"]
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint16]
+Bits = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class ChosenIntervals:
-    """Matches from a first to a last one of ``rows`` each, partition by partition and in their order there.
+    """Matches of some of ``rows``, partition by partition and in their order there.
 
-    ``variables``: of all their events, as indices of those of the plan; ``None``: there is one. ``open_from``: for each
-    partition the first of the rows with which a match may begin that later events extend; ``None``: there are no later
-    ones. ``work``: how many rows were met.
+    ``places``: which of the rows are their events, those of match i from ``offsets[i]`` on. ``variables``: of the
+    events, as indices of those of the plan. ``open_from``: for each partition the first of the rows with which a match
+    may begin that later events extend; ``None``: there are no later ones. ``work``: how many rows were met.
     """
 
     rows: RowsByPartition
-    firsts: Ints
-    lasts: Ints
-    variables: Codes | None
+    offsets: Ints
+    places: Ints
+    variables: Codes
     open_from: Ints | None
     work: int
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def firsts(self) -> Ints:
+        """Return the first row of each match."""
+        return self.places[self.offsets[:-1]]
+
+    @property
+    def lasts(self) -> Ints:
+        """Return the last row of each match."""
+        return self.places[self.offsets[1:] - 1]
+
+    def where(self, is_kept: Bits) -> ChosenIntervals:
+        """Return some of the matches."""
+        sizes = np.diff(self.offsets)
+        of_events = np.repeat(is_kept, sizes)
+        offsets = np.concatenate([[0], np.cumsum(sizes[is_kept])]).astype(np.int64)
+        return replace(self, offsets=offsets, places=self.places[of_events], variables=self.variables[of_events])
 
 
 def matches_of_intervals(plan: Plan, batch: Batch, chosen: ChosenIntervals) -> FoundColumns:
     """Return intervals of the rows of a batch as matches."""
-    rows, firsts, lasts, variables = chosen.rows, chosen.firsts, chosen.lasts, chosen.variables
-    begun, ended = rows.rows[firsts], rows.rows[lasts]
-    sizes = lasts - firsts + 1
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    places = np.arange(offsets[-1]) + np.repeat(firsts - offsets[:-1], sizes)
-    events = rows.rows[places]
-    codes = np.zeros(len(events), np.uint16) if variables is None else variables
+    rows, offsets, places, codes = chosen.rows, chosen.offsets, chosen.places, chosen.variables
+    firsts, lasts = chosen.firsts, chosen.lasts
+    begun, ended, events = rows.rows[firsts], rows.rows[lasts], rows.rows[places]
     return FoundColumns(
         start=batch.ts[begun],
         end=batch.ts[ended],

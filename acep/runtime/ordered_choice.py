@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from acep.events.batch import Batch
 from acep.native import compiled
 from acep.plan.compile import Plan
-from acep.plan.ordered.adjacent_states import adjacent_states
+from acep.plan.ordered.query_intervals import intervals_of
 from acep.plan.ordered.query_runs import runs_of
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ def ordered_search(plan: Plan) -> FindIntervals | None:
         return partial(find_runs, runs, plan)
     if compiled.native() is None:
         return None
-    states = adjacent_states(plan)
+    states = intervals_of(plan)
     if states is None:
         return None
-    from acep.runtime.adjacent_rows import find_adjacent_matches
+    from acep.runtime.interval_rows import find_intervals
 
-    return partial(find_adjacent_matches, states, plan)
+    return partial(find_intervals, states, plan)

@@ -8,7 +8,7 @@ the memory as the events that are left over and those of the matches.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -84,27 +84,23 @@ class OrderedPartsExecutor(OrderedExecutor):
             self.left_over = len(rows)
         self.final.append(matches_of_intervals(self.plan, batch, chosen))
         self.totals.touches += chosen.work
-        self.totals.nodes += len(chosen.firsts)
+        self.totals.nodes += len(chosen)
 
 
 def _settled(executor: OrderedPartsExecutor, batch: Batch, chosen: ChosenIntervals) -> tuple[ChosenIntervals, Ints]:
     """Return the matches that later events cannot change, and the rows of the batch that are left over."""
     rows, open_from = chosen.rows, chosen.open_from
     assert open_from is not None
-    edges = rows.edges
-    of_match = np.searchsorted(edges, chosen.firsts, "right") - 1  # its partition
+    edges, firsts, lasts = rows.edges, chosen.firsts, chosen.lasts
+    of_match = np.searchsorted(edges, firsts, "right") - 1  # its partition
     # A match of NON OVERLAP may still give way to one that ends at the same time.
-    is_final = chosen.firsts < open_from[of_match]
+    is_final = firsts < open_from[of_match]
     if executor.plan.query.output is Output.NON_OVERLAP:
-        is_final |= batch.ts[rows.rows[chosen.lasts]] < batch.ts[-1]
+        is_final |= batch.ts[rows.rows[lasts]] < batch.ts[-1]
     keep = open_from.copy()
-    np.minimum.at(keep, of_match[~is_final], chosen.firsts[~is_final])
-    np.maximum.at(keep, of_match[is_final], chosen.lasts[is_final] + 1)
-    variables = chosen.variables
-    if variables is not None:
-        variables = variables[np.repeat(is_final, chosen.lasts - chosen.firsts + 1)]
-    final = replace(chosen, firsts=chosen.firsts[is_final], lasts=chosen.lasts[is_final], variables=variables)
-    return final, _rows_from(executor, batch, rows.rows[keep[keep < edges[1:]]])
+    np.minimum.at(keep, of_match[~is_final], firsts[~is_final])
+    np.maximum.at(keep, of_match[is_final], lasts[is_final] + 1)
+    return chosen.where(is_final), _rows_from(executor, batch, rows.rows[keep[keep < edges[1:]]])
 
 
 def _rows_from(executor: OrderedPartsExecutor, batch: Batch, first_rows: Ints) -> Ints:

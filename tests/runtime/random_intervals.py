@@ -1,4 +1,4 @@
-"""Random queries whose events follow one another and that choose among their matches, and random events for them."""
+"""Random queries of several variables that choose among their matches, and random events for them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ PATTERNS = (
     "SEQ(A a, ANY{1,2} c[], (B b, C d)?)",
 )
 VARIABLE = re.compile(r"(?:ANY|\w|\))(?:[+*?]|\{\d(?:,\d)?\})? ([a-z])(\[\])?")
+STRATEGIES = (
+    *("strict_contiguity", "skip_till_any_match"),
+    *("partition_contiguity", "skip_till_next_match") * 3,
+)
 WINDOWS = (" WITHIN 5", " WITHIN 4 EVENTS", " WITHIN 9", *("",) * 6)
 
 
@@ -28,9 +32,10 @@ def random_interval_query(rng: Random) -> str:
     """Return the text of a query, some of whose conditions may tie events that are not at a fixed distance."""
     pattern = rng.choice(PATTERNS)
     variables = VARIABLE.findall(pattern)
-    conditions = [_condition(rng, variables) for _ in range(rng.choice([0, 1, 2, 2, 3, 4]))]
+    strategy = rng.choice(STRATEGIES)
+    conditions = [_condition(rng, variables, strategy) for _ in range(rng.choice([0, 1, 2, 2, 3, 4]))]
     conditions += ["[k]"] if rng.random() < 0.4 else []
-    text = f"PATTERN {pattern} WHERE {rng.choice(['strict_contiguity', *['partition_contiguity'] * 3])}"
+    text = f"PATTERN {pattern} WHERE {strategy}"
     text += f" {{ {' AND '.join(conditions)} }}" if conditions else ""
     text += rng.choice(WINDOWS)
     if rng.random() < 0.3:
@@ -40,24 +45,25 @@ def random_interval_query(rng: Random) -> str:
     return f"{text} OUTPUT {rng.choice(['NON OVERLAP', 'LONGEST NON OVERLAP'])}"
 
 
-def _condition(rng: Random, variables: list[tuple[str, str]]) -> str:
+def _condition(rng: Random, variables: list[tuple[str, str]], strategy: str) -> str:
     name, brackets = rng.choice(variables)
     other, of_other = rng.choice(variables)
     column, op, c = rng.choice("xyf"), rng.choice(["<", ">", "<=", ">=", "!="]), rng.randrange(4)
     pool = [f"{name}{'[i]' if brackets else ''}.{column} {op} {c}"]
-    if brackets:
+    ties = "skip" not in strategy or rng.random() < 0.1
+    if brackets and ties:
         pool += [f"{name}[i].{column} {op} {name}[i-1].{column}"] * 3
         pool += [f"{name}[i].{column} {op} {name}[i-2].{column}", f"count({name}[]) > 1"]
         pool += [f"{name}[{place}].{column} {op} {c}" for place in ("1", f"{name}.LEN")]
-    if name != other:
+    if name != other and ties:
         place = rng.choice([f"[{name}.LEN]", "[1]"]) if brackets else ""
         pool += [f"{other}{'[1]' if of_other else ''}.{column} {op} {name}{place}.{column}"] * 4
     return rng.choice(pool)
 
 
-def random_interval_events(rng: Random) -> tuple[dict[str, list[Any]], dict[str, str]]:
+def random_interval_events(rng: Random, most: int) -> tuple[dict[str, list[Any]], dict[str, str]]:
     """Return columns of events, with ties in time, and names of columns as options of :func:`acep.match`."""
-    n = rng.randint(3, 16)
+    n = rng.randint(3, most)
     steps = (0, 0, 1, 1, 2) if rng.random() < 0.5 else (1,)
     ts = [0] * n
     for row in range(1, n):

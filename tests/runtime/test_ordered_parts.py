@@ -45,7 +45,7 @@ def test_a_file_gives_the_matches_of_its_table(kind: str, cases: CaseCounts, mon
             query = acep.parse(text)
         except QueryError:
             continue
-        events, options = random_events(rng, 14) if kind == "runs" else random_interval_events(rng)
+        events, options = random_events(rng, 14) if kind == "runs" else random_interval_events(rng, 14)
         if "any" in text or "seq" in options or sorted(events["ts"]) != events["ts"]:
             continue
         table = to_table(events)

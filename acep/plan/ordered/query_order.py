@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from acep.pattern.walk import components
 from acep.plan.compile import Plan
-from acep.plan.ordered.adjacent_states import adjacent_states, reason_against_adjacent_states
+from acep.plan.ordered.query_intervals import intervals_of, reason_against_intervals
 from acep.plan.ordered.query_runs import reason_against_runs, runs_of
 
 __all__ = ["QueryOrder", "order_of_query"]
@@ -27,13 +27,15 @@ def order_of_query(plan: Plan) -> QueryOrder:
     >>> from acep.plan.assume import assumed_plan
     >>> order_of_query(assumed_plan(acep.parse("PATTERN a+ x[] OUTPUT NON OVERLAP"))).why
     'matches are runs of one variable, taken one after another'
-    >>> order_of_query(assumed_plan(acep.parse("PATTERN SEQ(a x, b y) OUTPUT NON OVERLAP"))).why
-    'its events need not follow one another'
+    >>> order_of_query(assumed_plan(acep.parse("PATTERN SEQ(a x, ~c n, b y) OUTPUT NON OVERLAP"))).why
+    'it has negations'
     """
     if runs_of(plan) is not None:
         return QueryOrder(True, "matches are runs of one variable, taken one after another")
-    if adjacent_states(plan) is not None:
-        return QueryOrder(True, "events follow one another, so that passes over the rows find the chosen matches")
+    if intervals_of(plan) is not None:
+        return QueryOrder(
+            True, "conditions are functions of the row, so that the chosen matches are found by passes over rows"
+        )
     is_single = plan.query.graph is None and len(components(plan.query.pattern)) == 1
-    reason = reason_against_runs(plan) if is_single else reason_against_adjacent_states(plan)
+    reason = reason_against_runs(plan) if is_single else reason_against_intervals(plan)
     return QueryOrder(False, reason or "")

@@ -1,9 +1,10 @@
-// The matches that NON OVERLAP and LONGEST NON OVERLAP choose of a pattern whose events follow one another.
+// The matches that NON OVERLAP and LONGEST NON OVERLAP choose of a pattern whose conditions are functions of the row.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "ordered/polling.hpp"
@@ -17,8 +18,8 @@ struct IntervalArc {
     const uint8_t* holds;
 };
 
-// A state in which a match may end; `holds` as above.
-struct IntervalEnd {
+// A state, and the rows for which something is so of it: that a match may end with the row, or that it may be skipped.
+struct IntervalState {
     uint8_t state;
     const uint8_t* holds;
 };
@@ -28,7 +29,7 @@ struct IntervalInput {
     static constexpr size_t most_states = 64;
 
     std::vector<IntervalArc> arcs;
-    std::vector<IntervalEnd> ends;
+    std::vector<IntervalState> ends, skips;  // without skips each row of a match is bound
     std::vector<size_t> partitions;  // the first row of each, and the number of rows
     const int64_t* times = nullptr;  // by row; they rise in a partition
     const int64_t* places = nullptr;  // by row, for the window; they rise in a partition. nullptr: there is no window
@@ -36,21 +37,20 @@ struct IntervalInput {
     bool longest = false;  // LONGEST NON OVERLAP
 };
 
-// Matches in the order of the rows. Their labels stand one after another, one for each row from `first` to `last`.
-// `open`: for each partition the first row with which a match may begin that rows after the last one extend.
+// Matches in the order of the rows. Their rows and labels stand one after another, those of match i from `offsets[i]`
+// on. `open`: for each partition the first row with which a match may begin that rows after the last one extend.
 struct Intervals {
-    std::vector<int64_t> first, last;
+    std::vector<int64_t> offsets{0}, rows;
     std::vector<uint16_t> labels;
     std::vector<int64_t> open;
 };
 
-// The conditions of a transition are functions of the row, so that the states that can be reached are a function of the
-// first row and the row. A match is an interval of rows; what is chosen among the labels of its rows is the least, label
-// by label. Each pass over rows is one over the rows of a match that is then given, so that without a window the work
-// is linear.
+// The states that can be reached are a function of the first row and the row. A match is an interval of rows; of those
+// with the same interval that one is chosen that binds the most rows (if `longest`), then the least ones, then to the
+// least labels. Each pass over rows is one over the rows of a match that is then given, so that the work is linear.
 class IntervalSearch {
 public:
-    explicit IntervalSearch(IntervalInput input) : in_(std::move(input)) {}
+    explicit IntervalSearch(IntervalInput input);
 
     // Return all matches; `more`: rows may come after the last ones.
     Intervals run(bool more, Polling& polling);
@@ -66,18 +66,26 @@ private:
         size_t row, latest;
     };
 
-    // Return the states that a set leads to over a row; those that lead over it to a set; those in which a match may end.
+    // Return the states that a set leads to by a row that is bound; those that lead by it to a set; those in which a match
+    // may end with it; those that may skip it.
     uint64_t after(uint64_t states, size_t row) const;
     uint64_t before(uint64_t states, size_t row) const;
-    uint64_t ending(size_t row) const;
+    uint64_t ending(size_t row) const { return where(in_.ends, row); }
+    uint64_t skipping(size_t row) const { return in_.skips.empty() ? 0 : where(in_.skips, row); }
+    static uint64_t where(const std::vector<IntervalState>& states, size_t row);
     bool inside(size_t first, size_t last) const;
 
     size_t first_open(size_t begin, size_t end, Polling& polling);
     void find_longest(size_t begin, size_t end, Intervals& found, Polling& polling);
-    size_t longest_from(size_t first, size_t begin, size_t end, Polling& polling);
+    void find_soonest(size_t begin, size_t end, Polling& polling);
+    size_t longest_from(size_t first, size_t begin, Polling& polling);
     void find_first(size_t begin, size_t end, Intervals& found, Polling& polling);
     void choose_of_time(size_t& free, Intervals& found, Polling& polling);
     size_t earliest(size_t last, size_t free, Polling& polling);
+    void find_ways(size_t first, size_t last, Polling& polling);
+    void count_rows(size_t first, size_t last, Polling& polling);
+    void bind_rows(size_t first, size_t last, Polling& polling);
+    void keep_ways(size_t first, size_t last);
     void give(size_t first, size_t last, Intervals& found, Polling& polling);
     void meet(Polling& polling) {
         ++rows_met_;
@@ -85,8 +93,11 @@ private:
     }
 
     IntervalInput in_;
-    std::vector<uint64_t> live_;  // by row of the partition: the states from which a match ends
+    size_t n_states_ = 1;
+    std::vector<size_t> soonest_;  // by row of the partition and state: the first later row in which a match ends
     std::vector<uint64_t> ways_;  // by row of a match: the states on the ways from its first to its last row
+    std::vector<int64_t> counts_;  // by row of a match and state: the most later rows that are bound, or -1
+    std::vector<uint8_t> bound_;  // by row of a match: whether it is bound
     std::vector<End> ends_;  // of rows of one time
     size_t rows_met_ = 0;
 };

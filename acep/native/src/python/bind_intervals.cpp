@@ -21,7 +21,7 @@ namespace acep {
 namespace {
 
 using ArcWithBits = std::tuple<int64_t, int64_t, int64_t, std::optional<Bytes>>;
-using EndWithBits = std::tuple<int64_t, std::optional<Bytes>>;
+using StateWithBits = std::tuple<int64_t, std::optional<Bytes>>;
 
 uint8_t state_of(int64_t number) {
     if (number < 0 || number >= static_cast<int64_t>(IntervalInput::most_states)) {
@@ -48,9 +48,9 @@ std::vector<size_t> offsets_of(const Words& partitions, size_t rows) {
     return offsets;
 }
 
-nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vector<EndWithBits>& ends,
-                           const Words& partitions, const Words& times, const std::optional<Words>& places,
-                           uint64_t width, bool longest, bool more) {
+nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vector<StateWithBits>& ends,
+                           const std::vector<StateWithBits>& skips, const Words& partitions, const Words& times,
+                           const std::optional<Words>& places, uint64_t width, bool longest, bool more) {
     IntervalInput input;
     const size_t rows = times.shape(0);
     for (const auto& [source, target, label, bits] : arcs) {
@@ -58,6 +58,7 @@ nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vect
         input.arcs.push_back({state_of(source), state_of(target), static_cast<uint16_t>(label), bits_of(bits, rows)});
     }
     for (const auto& [state, bits] : ends) input.ends.push_back({state_of(state), bits_of(bits, rows)});
+    for (const auto& [state, bits] : skips) input.skips.push_back({state_of(state), bits_of(bits, rows)});
     input.partitions = offsets_of(partitions, rows);
     input.times = times.data();
     if (places) {
@@ -70,7 +71,7 @@ nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vect
     Polling polling = signal_polling();
     try {
         Intervals found = unlocked([&] { return search.run(more, polling); });
-        return nb::make_tuple(array(std::move(found.first)), array(std::move(found.last)),
+        return nb::make_tuple(array(std::move(found.offsets)), array(std::move(found.rows)),
                               array(std::move(found.labels)), array(std::move(found.open)), search.rows_met());
     } catch (const Interrupted&) {
         throw nb::python_error();
@@ -80,8 +81,8 @@ nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vect
 }  // namespace
 
 void bind_intervals(nb::module_& m) {
-    m.def("search_intervals", &search_intervals, "arcs"_a, "ends"_a, "partitions"_a.noconvert(), "times"_a.noconvert(),
-          "places"_a.none(), "width"_a, "longest"_a, "more"_a);
+    m.def("search_intervals", &search_intervals, "arcs"_a, "ends"_a, "skips"_a, "partitions"_a.noconvert(),
+          "times"_a.noconvert(), "places"_a.none(), "width"_a, "longest"_a, "more"_a);
 }
 
 }  // namespace acep

@@ -1,4 +1,4 @@
-"""Make of a query whose events follow one another an automaton whose conditions read rows at fixed distances.
+"""Make of a query an automaton whose conditions read the row, or where events follow one another rows before it.
 
 The conditions of such arcs are functions of the row, so that the matches that OUTPUT chooses are found by passes over
 the rows (docs/internals/row_patterns.md, "SASE+ queries").
@@ -6,7 +6,7 @@ the rows (docs/internals/row_patterns.md, "SASE+ queries").
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from acep.automaton.registers import Check, Register, Step, ValueSource
@@ -15,7 +15,7 @@ from acep.pattern.tree import Output, Strategy
 from acep.pattern.walk import children, with_children
 from acep.plan.compile import Plan
 
-__all__ = ["AdjacentArc", "AdjacentPlan", "RowCondition", "adjacent_states", "reason_against_adjacent_states"]
+__all__ = ["IntervalArc", "IntervalsPlan", "RowCondition", "intervals_of", "reason_against_intervals"]
 
 MOST_STATES = 64
 """The most states of a pattern whose sets are single words in the native core."""
@@ -38,7 +38,7 @@ class RowCondition:
 
 
 @dataclass(frozen=True)
-class AdjacentArc:
+class IntervalArc:
     """An arc of the automaton: it binds a row of one of the ``types`` (none: of any) that passes the conditions."""
 
     source: int
@@ -49,44 +49,48 @@ class AdjacentArc:
 
 
 @dataclass(frozen=True)
-class AdjacentPlan:
-    """The automaton: state 0 is the start, ``ends`` are the states in which a match may end, with conditions."""
+class IntervalsPlan:
+    """The automaton: state 0 is the start, ``ends`` are the states in which a match may end, with conditions. A state
+    of ``skips`` may leave out each row that none of its arcs there can bind. ``needs_order``: the ids must rise in the
+    order of the stream, ``"all"`` or only those of one ``"time"``, or need not (``""``)."""
 
-    arcs: tuple[AdjacentArc, ...]
+    arcs: tuple[IntervalArc, ...]
     ends: tuple[tuple[int, tuple[RowCondition, ...]], ...]
+    skips: tuple[tuple[int, tuple[IntervalArc, ...]], ...]
     is_longest: bool
+    needs_order: str
 
 
-class _NotAdjacentError(Exception):
+class _NotIntervalsError(Exception):
     """There is no such automaton, for the reason that the error names."""
 
 
-def reason_against_adjacent_states(plan: Plan) -> str | None:
+def reason_against_intervals(plan: Plan) -> str | None:
     """Return why the matches that OUTPUT chooses are not found by passes over rows, or ``None`` if they are.
 
     >>> import acep
     >>> from acep.plan.assume import assumed_plan
     >>> rise = "PATTERN SEQ(a x, b+ y[]) WHERE partition_contiguity(x, y[]) { y[i].v > y[i-1].v } OUTPUT NON OVERLAP"
-    >>> reason_against_adjacent_states(assumed_plan(acep.parse(rise)))
-    >>> reason_against_adjacent_states(assumed_plan(acep.parse(rise.replace("y[i-1].v", "x.v"))))
+    >>> reason_against_intervals(assumed_plan(acep.parse(rise)))
+    >>> reason_against_intervals(assumed_plan(acep.parse(rise.replace("y[i-1].v", "x.v"))))
     'the condition `y.v > x.v` compares events that are not at a fixed distance'
     """
     try:
-        _adjacent_states(plan)
-    except _NotAdjacentError as reason:
+        _intervals_of(plan)
+    except _NotIntervalsError as reason:
         return str(reason)
     return None
 
 
-def adjacent_states(plan: Plan) -> AdjacentPlan | None:
+def intervals_of(plan: Plan) -> IntervalsPlan | None:
     """Return the automaton of a plan; ``None`` if there is none."""
     try:
-        return _adjacent_states(plan)
-    except _NotAdjacentError:
+        return _intervals_of(plan)
+    except _NotIntervalsError:
         return None
 
 
-def _adjacent_states(plan: Plan) -> AdjacentPlan:
+def _intervals_of(plan: Plan) -> IntervalsPlan:
     _check(plan)
     automaton = _DistanceAutomaton(plan)
     automaton.follow()
@@ -97,7 +101,9 @@ def _adjacent_states(plan: Plan) -> AdjacentPlan:
         for number in sorted(automaton.distances)
         if any(accept.cost == 0 for accept in states[number].accepts)
     ]
-    return AdjacentPlan(tuple(arcs), tuple(ends), plan.query.output is Output.LONGEST_NON_OVERLAP)
+    is_longest, skips = plan.query.output is Output.LONGEST_NON_OVERLAP, tuple(automaton.skips())
+    order = "all" if skips else "" if is_longest else "time"
+    return IntervalsPlan(tuple(arcs), tuple(ends), skips, is_longest, order)
 
 
 def _check(plan: Plan) -> None:
@@ -108,7 +114,6 @@ def _check(plan: Plan) -> None:
         "its events are matches": bool(plan.sources),
         "events may be missing": bool(automaton.costs.budget),
         "it has negations": bool(automaton.negations),
-        "its events need not follow one another": not query.strategy.contiguous,
         "events of other partitions break its matches": query.strategy is Strategy.STRICT_CONTIGUITY
         and bool(plan.keys),
         "HAVING looks at whole matches": plan.having is not None,
@@ -116,7 +121,7 @@ def _check(plan: Plan) -> None:
     }
     for reason, is_given in refusals.items():
         if is_given:
-            raise _NotAdjacentError(reason)
+            raise _NotIntervalsError(reason)
 
 
 @dataclass
@@ -160,12 +165,22 @@ class _DistanceAutomaton:
                 after[register] = distance
         return after
 
-    def arc(self, step: Step) -> AdjacentArc:
+    def skips(self) -> Iterator[tuple[int, tuple[IntervalArc, ...]]]:
+        """Yield the states that may leave rows out, with the arcs that may bind none of them."""
+        strategy = self.plan.query.strategy
+        if strategy.contiguous:
+            return
+        for number in sorted(self.distances.keys() - {0}):
+            steps = self.plan.program.steps[number]
+            is_next = strategy is Strategy.SKIP_TILL_NEXT_MATCH
+            yield number, tuple(self.arc(step) for step in steps if is_next and step.arc.blocking)
+
+    def arc(self, step: Step) -> IntervalArc:
         """Return a step as an arc."""
         before = self.distances[step.arc.source]
         leaving = self.conditions(step.leaving, before, after=1)
         binding = self.conditions(step.binding, _without(before, step.forgets), after=1)
-        return AdjacentArc(step.arc.source, step.arc.target, step.arc.var, step.arc.types, (*leaving, *binding))
+        return IntervalArc(step.arc.source, step.arc.target, step.arc.var, step.arc.types, (*leaving, *binding))
 
     def conditions(self, checks: tuple[Check, ...], distances: Distances, *, after: int) -> tuple[RowCondition, ...]:
         """Return checks as conditions of the row that stands ``after`` rows after the one that was bound last. One that
@@ -177,7 +192,7 @@ class _DistanceAutomaton:
                 counter, number = check.only
                 count = distances.get(counter, 0)
                 if count == VARYING:
-                    raise _NotAdjacentError("a condition of an event by its number stands in a repetition")
+                    raise _NotIntervalsError("a condition of an event by its number stands in a repetition")
                 if count != number - 1:
                     continue
             read = {register for source in check.sources for register in source.registers} | set(check.loops)
@@ -186,15 +201,20 @@ class _DistanceAutomaton:
             conditions.append(self._condition(check, expr, distances, after))
         return tuple(conditions)
 
+    def _tied(self, check: Check) -> str:
+        """Return the reason that a check is against passes over rows."""
+        from acep.pattern.printing import expression_text  # only what is refused is shown
+
+        text = expression_text(self.plan.predicates[check.predicate].told)
+        return f"the condition `{text}` compares events that are not at a fixed distance"
+
     def _condition(self, check: Check, expr: ex.Expr, distances: Distances, after: int) -> RowCondition:
         slots: dict[ex.Leaf, tuple[str, str, int]] = {}
         for leaf, source in zip(self.plan.predicates[check.predicate].leaves, check.sources, strict=True):
             place = _place_of(source, distances, after)
-            if place is None or check.loops:
-                from acep.pattern.printing import expression_text  # only what is refused is shown
-
-                text = expression_text(self.plan.predicates[check.predicate].told)
-                raise _NotAdjacentError(f"the condition `{text}` compares events that are not at a fixed distance")
+            is_apart = place is not None and place[1] > 0 and not self.plan.query.strategy.contiguous
+            if place is None or check.loops or is_apart:
+                raise _NotIntervalsError(self._tied(check))
             name, distance = place
             slots[leaf] = f"{name} {distance} before" if distance else name, name, distance
         return RowCondition(_renamed(expr, slots), tuple(dict.fromkeys(slots.values())))

@@ -1,4 +1,4 @@
-"""Find the chosen matches of a query whose events follow one another, by passes over the rows in the native core."""
+"""Find the chosen matches of a query whose conditions are functions of the row, by passes in the native core."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from acep.matches.found_columns import ranks_of
 from acep.native import _native
 from acep.plan.compile import Plan
 from acep.plan.decimals import Typed
-from acep.plan.ordered.adjacent_states import AdjacentPlan, RowCondition
+from acep.plan.ordered.query_intervals import IntervalArc, IntervalsPlan, RowCondition
 from acep.row_patterns.row_values import Evaluator, truth_bits
 from acep.runtime.interval_matches import ChosenIntervals
 from acep.runtime.partition_rows import RowsByPartition, batch_column, has_type, ids_rise, rows_by_partition
 
-__all__ = ["find_adjacent_matches"]
+__all__ = ["find_intervals"]
 
 Bits = npt.NDArray[np.uint8]
 
 
-def find_adjacent_matches(states: AdjacentPlan, plan: Plan, batch: Batch, *, more: bool) -> ChosenIntervals | None:
+def find_intervals(states: IntervalsPlan, plan: Plan, batch: Batch, *, more: bool) -> ChosenIntervals | None:
     """Return the matches; ``None`` if the order of ids decides between matches, and is not that of the stream.
     ``more``: events may come after those of the batch."""
     rows = rows_by_partition(plan, batch)
-    if not states.is_longest and not ids_rise(batch, rows, of_one_time=True):
+    if states.needs_order and not ids_rise(batch, rows, of_one_time=states.needs_order == "time"):
         return None
     bits = _RowBits(plan, batch, rows)
     ranks = ranks_of(plan.variables)
@@ -35,13 +35,14 @@ def find_adjacent_matches(states: AdjacentPlan, plan: Plan, batch: Batch, *, mor
         for arc in states.arcs
     ]
     ends = [(state, bits.of(conditions, ())) for state, conditions in states.ends]
+    skips = [(state, bits.of_none(blocking)) for state, blocking in states.skips]
     ts, span = np.ascontiguousarray(batch.ts[rows.rows]), plan.window.span
     places = None if span is None else np.ascontiguousarray(rows.positions) if plan.window.counted else ts
-    firsts, lasts, labels, open_from, met = _native.search_intervals(
-        arcs, ends, rows.edges, ts, places, min(span or 0, 2**64 - 1), states.is_longest, more
+    offsets, places_of_events, labels, open_from, met = _native.search_intervals(
+        arcs, ends, skips, rows.edges, ts, places, min(span or 0, 2**64 - 1), states.is_longest, more
     )
     variables = np.argsort(ranks).astype(np.uint16)[labels]
-    return ChosenIntervals(rows, firsts, lasts, variables, open_from if more else None, met)
+    return ChosenIntervals(rows, offsets, places_of_events, variables, open_from if more else None, met)
 
 
 class _RowBits:
@@ -60,6 +61,14 @@ class _RowBits:
         if len(parts) < 2:
             return parts[0] if parts else None
         return np.bitwise_and.reduce(parts)  # type: ignore[no-any-return]
+
+    def of_none(self, arcs: Sequence[IntervalArc]) -> Bits | None:
+        """Return whether each row passes none of some arcs; ``None``: all rows do."""
+        bits = [self.of(arc.conditions, arc.types) for arc in arcs]
+        if not bits:
+            return None
+        passed = [np.ones(len(self.rows), np.uint8) if part is None else part for part in bits]
+        return 1 - np.bitwise_or.reduce(passed)  # type: ignore[no-any-return]
 
     def _of_types(self, types: tuple[str, ...]) -> Bits:
         if types not in self.known:
