@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
@@ -12,7 +10,7 @@ from acep.matches.found_columns import ranks_of
 from acep.native import _native
 from acep.plan.compile import Plan
 from acep.plan.decimals import Typed
-from acep.plan.ordered.query_intervals import IntervalArc, IntervalsPlan, RowCondition
+from acep.plan.ordered.interval_automaton import IntervalSkip, IntervalsPlan, RowCondition, RowTest
 from acep.row_patterns.row_values import Evaluator, truth_bits
 from acep.runtime.interval_matches import ChosenIntervals
 from acep.runtime.partition_rows import RowsByPartition, batch_column, has_type, ids_rise, rows_by_partition
@@ -31,11 +29,11 @@ def find_intervals(states: IntervalsPlan, plan: Plan, batch: Batch, *, more: boo
     bits = _RowBits(plan, batch, rows)
     ranks = ranks_of(plan.variables)
     arcs = [
-        (arc.source, arc.target, int(ranks[plan.variables.index(arc.variable)]), bits.of(arc.conditions, arc.types))
+        (arc.source, arc.target, int(ranks[plan.variables.index(arc.variable)]), bits.of(arc.test))
         for arc in states.arcs
     ]
-    ends = [(state, bits.of(conditions, ())) for state, conditions in states.ends]
-    skips = [(state, bits.of_none(blocking)) for state, blocking in states.skips]
+    ends = [(state, bits.of(test)) for state, test in states.ends]
+    skips = [(skip.source, skip.target, bits.of_skip(skip)) for skip in states.skips]
     ts, span = np.ascontiguousarray(batch.ts[rows.rows]), plan.window.span
     places = None if span is None else np.ascontiguousarray(rows.positions) if plan.window.counted else ts
     offsets, places_of_events, labels, open_from, met = _native.search_intervals(
@@ -53,22 +51,22 @@ class _RowBits:
         self.evaluator = Evaluator(plan.schema.tick_ns)
         self.known: dict[RowCondition | tuple[str, ...], Bits] = {}
 
-    def of(self, conditions: Sequence[RowCondition], types: tuple[str, ...]) -> Bits | None:
-        """Return whether each row has one of some types and passes conditions; ``None``: all do."""
-        parts = [self._of_condition(condition) for condition in conditions]
-        if types:
-            parts.append(self._of_types(types))
+    def of(self, test: RowTest) -> Bits | None:
+        """Return whether each row passes a test; ``None``: all do."""
+        parts = [self._of_condition(condition) for condition in test.conditions]
+        if test.types:
+            parts.append(self._of_types(test.types))
         if len(parts) < 2:
             return parts[0] if parts else None
         return np.bitwise_and.reduce(parts)  # type: ignore[no-any-return]
 
-    def of_none(self, arcs: Sequence[IntervalArc]) -> Bits | None:
-        """Return whether each row passes none of some arcs; ``None``: all rows do."""
-        bits = [self.of(arc.conditions, arc.types) for arc in arcs]
-        if not bits:
-            return None
-        passed = [np.ones(len(self.rows), np.uint8) if part is None else part for part in bits]
-        return 1 - np.bitwise_or.reduce(passed)  # type: ignore[no-any-return]
+    def of_skip(self, skip: IntervalSkip) -> Bits | None:
+        """Return whether each row may be left out; ``None``: all may."""
+        parts = [bits for test in skip.passing if (bits := self.of(test)) is not None]
+        for test in skip.failing:
+            bits = self.of(test)
+            parts.append(np.zeros(len(self.rows), np.uint8) if bits is None else 1 - bits)
+        return np.bitwise_and.reduce(parts) if parts else None
 
     def _of_types(self, types: tuple[str, ...]) -> Bits:
         if types not in self.known:

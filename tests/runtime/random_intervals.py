@@ -19,7 +19,14 @@ PATTERNS = (
     "SEQ(ANY z, ANY b, ANY a)",
     "SEQ(ANY{2,3} b[], ANY* c[])",
     "SEQ(A a, ANY{1,2} c[], (B b, C d)?)",
+    "SEQ(A a, ~B n, C c)",
+    "SEQ(A a, (~C n, B b)+, ~A m, C c)",
+    "SEQ(A+ a[], ~B n, C c)",
+    "SEQ(A a, ~(B|C) n, ANY b, ~A m, (~C l, B d)?)",
+    "SEQ(A+ a[], ~C n, B+ b[])",
+    "SEQ(A a, (~B n, C c | ~C o, B b)+)",
 )
+NEGATED = re.compile(r"~(?:\w+|\([^)]*\)) (\w)")
 VARIABLE = re.compile(r"(?:ANY|\w|\))(?:[+*?]|\{\d(?:,\d)?\})? ([a-z])(\[\])?")
 STRATEGIES = (
     *("strict_contiguity", "skip_till_any_match"),
@@ -31,9 +38,11 @@ WINDOWS = (" WITHIN 5", " WITHIN 4 EVENTS", " WITHIN 9", *("",) * 6)
 def random_interval_query(rng: Random) -> str:
     """Return the text of a query, some of whose conditions may tie events that are not at a fixed distance."""
     pattern = rng.choice(PATTERNS)
-    variables = VARIABLE.findall(pattern)
+    variables = VARIABLE.findall(NEGATED.sub("", pattern))
     strategy = rng.choice(STRATEGIES)
     conditions = [_condition(rng, variables, strategy) for _ in range(rng.choice([0, 1, 2, 2, 3, 4]))]
+    for name in NEGATED.findall(pattern):
+        conditions += [f"{name}.x {rng.choice('<>')} {rng.randrange(4)}"] if rng.random() < 0.4 else []
     conditions += ["[k]"] if rng.random() < 0.4 else []
     text = f"PATTERN {pattern} WHERE {strategy}"
     text += f" {{ {' AND '.join(conditions)} }}" if conditions else ""

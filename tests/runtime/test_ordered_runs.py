@@ -193,7 +193,9 @@ def test_other_queries_have_a_reason(text: str, reason: str) -> None:
         ("PATTERN SEQ(a x, b y)", "all of its matches are given"),
         ("PATTERN SEQ(a x, b y) WHERE skip_till_next_match { y.v > x.v } OUTPUT NON OVERLAP",
          "the condition `y.v > x.v` compares events that are not at a fixed distance"),
-        ("PATTERN SEQ(a x, ~c n, b y) WHERE partition_contiguity OUTPUT NON OVERLAP", "it has negations"),
+        ("PATTERN SEQ(a x, b y, ~c n) WITHIN 9 OUTPUT NON OVERLAP", "a negation stands after the last event"),
+        ("PATTERN SEQ(~c n, a x, b y) WITHIN 9 OUTPUT NON OVERLAP", "a negation stands before the first event"),
+        ("PATTERN SEQ(a x, ~c n, b y) WHERE n.v = x.v OUTPUT NON OVERLAP", "the negation `n` compares events"),
         ("PATTERN SEQ(a x, b y) WHERE partition_contiguity HAVING y.v > 1 OUTPUT NON OVERLAP",
          "HAVING looks at whole matches"),
         ("PATTERN SEQ(a x, b y) WHERE strict_contiguity { [k] } OUTPUT NON OVERLAP",
@@ -210,8 +212,8 @@ def test_other_patterns_have_a_reason(text: str, reason: str) -> None:
 def test_explain_names_the_engine() -> None:
     told = explain(V_SHAPE + "NON OVERLAP")
     assert "engine of a whole table: ordered: conditions are functions of the row" in told
-    told = explain("PATTERN SEQ(a x, ~c n, b y) WITHIN 5 OUTPUT NON OVERLAP")
-    assert "engine of a whole table: the same, and not ordered: it has negations" in told
+    told = explain("PATTERN SEQ(a x, b y, ~c n) WITHIN 5 OUTPUT NON OVERLAP")
+    assert "engine of a whole table: the same, and not ordered: a negation stands after the last event" in told
 
 
 def test_missing_events_are_a_reason() -> None:

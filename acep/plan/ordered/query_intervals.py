@@ -6,7 +6,7 @@ the rows (docs/internals/row_patterns.md, "SASE+ queries").
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from acep.automaton.registers import Check, Register, Step, ValueSource
@@ -14,8 +14,9 @@ from acep.pattern import expressions as ex
 from acep.pattern.tree import Output, Strategy
 from acep.pattern.walk import children, with_children
 from acep.plan.compile import Plan
+from acep.plan.ordered.interval_automaton import Copies, IntervalsPlan, IntervalStep, RowCondition, RowTest
 
-__all__ = ["IntervalArc", "IntervalsPlan", "RowCondition", "intervals_of", "reason_against_intervals"]
+__all__ = ["intervals_of", "reason_against_intervals"]
 
 MOST_STATES = 64
 """The most states of a pattern whose sets are single words in the native core."""
@@ -26,39 +27,6 @@ VARYING = -1
 Distances = dict[Register, int]
 """How many rows before the last bound one the event of a register stands; an unbound register is left out. Of a
 counter, the number of events."""
-
-
-@dataclass(frozen=True)
-class RowCondition:
-    """A condition of a row and of rows before it. ``reads``: for each attribute that ``expr`` reads, its name there,
-    the column, and how many rows before it stands."""
-
-    expr: ex.Expr
-    reads: tuple[tuple[str, str, int], ...]
-
-
-@dataclass(frozen=True)
-class IntervalArc:
-    """An arc of the automaton: it binds a row of one of the ``types`` (none: of any) that passes the conditions."""
-
-    source: int
-    target: int
-    variable: str
-    types: tuple[str, ...]
-    conditions: tuple[RowCondition, ...]
-
-
-@dataclass(frozen=True)
-class IntervalsPlan:
-    """The automaton: state 0 is the start, ``ends`` are the states in which a match may end, with conditions. A state
-    of ``skips`` may leave out each row that none of its arcs there can bind. ``needs_order``: the ids must rise in the
-    order of the stream, ``"all"`` or only those of one ``"time"``, or need not (``""``)."""
-
-    arcs: tuple[IntervalArc, ...]
-    ends: tuple[tuple[int, tuple[RowCondition, ...]], ...]
-    skips: tuple[tuple[int, tuple[IntervalArc, ...]], ...]
-    is_longest: bool
-    needs_order: str
 
 
 class _NotIntervalsError(Exception):
@@ -94,16 +62,18 @@ def _intervals_of(plan: Plan) -> IntervalsPlan:
     _check(plan)
     automaton = _DistanceAutomaton(plan)
     automaton.follow()
-    arcs = [automaton.arc(step) for step in automaton.steps if step.arc.source in automaton.distances]
-    states = plan.arcs.states
+    copies = Copies(automaton.steps_by_state(), automaton.blocking(), automaton.breaking())
+    if not copies.make(MOST_STATES):
+        raise _NotIntervalsError(f"it has more than {MOST_STATES} states")
     ends = [
-        (number, automaton.conditions(plan.program.ending[number], automaton.distances[number], after=0))
-        for number in sorted(automaton.distances)
-        if any(accept.cost == 0 for accept in states[number].accepts)
+        (copies.numbers[number, frozenset()], RowTest((), automaton.conditions(checks, distances, after=0)))
+        for number, distances in sorted(automaton.distances.items())
+        if any(accept.cost == 0 for accept in plan.arcs.states[number].accepts)
+        for checks in [plan.program.ending[number]]
     ]
-    is_longest, skips = plan.query.output is Output.LONGEST_NON_OVERLAP, tuple(automaton.skips())
-    order = "all" if skips else "" if is_longest else "time"
-    return IntervalsPlan(tuple(arcs), tuple(ends), skips, is_longest, order)
+    is_longest = plan.query.output is Output.LONGEST_NON_OVERLAP
+    order = "all" if copies.skips else "" if is_longest else "time"
+    return IntervalsPlan(tuple(copies.arcs), tuple(ends), tuple(copies.skips), is_longest, order)
 
 
 def _check(plan: Plan) -> None:
@@ -113,11 +83,12 @@ def _check(plan: Plan) -> None:
         "its automaton is written by hand, or may change": query.graph is not None or plan.dynamic or bool(plan.parts),
         "its events are matches": bool(plan.sources),
         "events may be missing": bool(automaton.costs.budget),
-        "it has negations": bool(automaton.negations),
+        "a negation stands after the last event": any(
+            accept.crossings for state in plan.arcs.states for accept in state.accepts if accept.cost == 0
+        ),
         "events of other partitions break its matches": query.strategy is Strategy.STRICT_CONTIGUITY
         and bool(plan.keys),
         "HAVING looks at whole matches": plan.having is not None,
-        f"it has more than {MOST_STATES} states": len(plan.arcs.states) > MOST_STATES,
     }
     for reason, is_given in refusals.items():
         if is_given:
@@ -165,22 +136,52 @@ class _DistanceAutomaton:
                 after[register] = distance
         return after
 
-    def skips(self) -> Iterator[tuple[int, tuple[IntervalArc, ...]]]:
-        """Yield the states that may leave rows out, with the arcs that may bind none of them."""
+    def steps_by_state(self) -> dict[int, list[IntervalStep]]:
+        """Return the steps of each state that is reached, with the negations that they pass."""
+        steps: dict[int, list[IntervalStep]] = {}
+        for step in self.steps:
+            arc = step.arc
+            if arc.source not in self.distances:
+                continue
+            passed = frozenset(crossing.negation for crossing in arc.crossings)
+            if passed and not arc.source:
+                raise _NotIntervalsError("a negation stands before the first event")
+            made = IntervalStep(arc.source, arc.target, arc.var, self.test(step), passed)
+            steps.setdefault(arc.source, []).append(made)
+        return steps
+
+    def blocking(self) -> dict[int, tuple[RowTest, ...]] | None:
+        """Return for each state the rows that it must bind; ``None``: it leaves none out."""
         strategy = self.plan.query.strategy
         if strategy.contiguous:
-            return
-        for number in sorted(self.distances.keys() - {0}):
-            steps = self.plan.program.steps[number]
-            is_next = strategy is Strategy.SKIP_TILL_NEXT_MATCH
-            yield number, tuple(self.arc(step) for step in steps if is_next and step.arc.blocking)
+            return None
+        is_next = strategy is Strategy.SKIP_TILL_NEXT_MATCH
+        return {
+            number: tuple(self.test(step) for step in self.plan.program.steps[number] if is_next and step.arc.blocking)
+            for number in self.distances
+        }
 
-    def arc(self, step: Step) -> IntervalArc:
-        """Return a step as an arc."""
+    def breaking(self) -> list[RowTest]:
+        """Return the rows that break each negation. Under contiguity there are none between bound rows."""
+        tests = []
+        for negation, predicates in zip(self.plan.automaton.negations, self.plan.negated, strict=True):
+            conditions = []
+            for predicate in predicates:
+                if any(leaf.var != negation.var or not isinstance(leaf, ex.Attribute) for leaf in predicate.leaves):
+                    if self.plan.query.strategy.contiguous:
+                        continue
+                    raise _NotIntervalsError(f"the negation `{negation.var}` compares events")
+                slots = {leaf: (leaf.name, leaf.name, 0) for leaf in predicate.leaves if isinstance(leaf, ex.Attribute)}
+                conditions.append(RowCondition(_renamed(predicate.expr, slots), tuple(dict.fromkeys(slots.values()))))
+            tests.append(RowTest(negation.types, tuple(conditions)))
+        return tests
+
+    def test(self, step: Step) -> RowTest:
+        """Return the rows that a step may bind."""
         before = self.distances[step.arc.source]
         leaving = self.conditions(step.leaving, before, after=1)
         binding = self.conditions(step.binding, _without(before, step.forgets), after=1)
-        return IntervalArc(step.arc.source, step.arc.target, step.arc.var, step.arc.types, (*leaving, *binding))
+        return RowTest(step.arc.types, (*leaving, *binding))
 
     def conditions(self, checks: tuple[Check, ...], distances: Distances, *, after: int) -> tuple[RowCondition, ...]:
         """Return checks as conditions of the row that stands ``after`` rows after the one that was bound last. One that

@@ -27,8 +27,8 @@ def order_of_query(plan: Plan) -> QueryOrder:
     >>> from acep.plan.assume import assumed_plan
     >>> order_of_query(assumed_plan(acep.parse("PATTERN a+ x[] OUTPUT NON OVERLAP"))).why
     'matches are runs of one variable, taken one after another'
-    >>> order_of_query(assumed_plan(acep.parse("PATTERN SEQ(a x, ~c n, b y) OUTPUT NON OVERLAP"))).why
-    'it has negations'
+    >>> order_of_query(assumed_plan(acep.parse("PATTERN SEQ(a x, b y) HAVING y.v > x.v OUTPUT NON OVERLAP"))).why
+    'HAVING looks at whole matches'
     """
     if runs_of(plan) is not None:
         return QueryOrder(True, "matches are runs of one variable, taken one after another")

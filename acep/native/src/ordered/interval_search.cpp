@@ -35,12 +35,28 @@ uint64_t IntervalSearch::before(uint64_t states, size_t row) const {
     return sources;
 }
 
-uint64_t IntervalSearch::where(const std::vector<IntervalState>& states, size_t row) {
-    uint64_t set = 0;
-    for (const IntervalState& entry : states) {
-        if (holds(entry.holds, row)) set |= uint64_t{1} << entry.state;
+uint64_t IntervalSearch::after_skip(uint64_t states, size_t row) const {
+    uint64_t reached = 0;
+    for (const IntervalSkip& skip : in_.skips) {
+        if (has(states, skip.source) && holds(skip.holds, row)) reached |= uint64_t{1} << skip.target;
     }
-    return set;
+    return reached;
+}
+
+uint64_t IntervalSearch::before_skip(uint64_t states, size_t row) const {
+    uint64_t sources = 0;
+    for (const IntervalSkip& skip : in_.skips) {
+        if (has(states, skip.target) && holds(skip.holds, row)) sources |= uint64_t{1} << skip.source;
+    }
+    return sources;
+}
+
+uint64_t IntervalSearch::ending(size_t row) const {
+    uint64_t states = 0;
+    for (const IntervalEnd& end : in_.ends) {
+        if (holds(end.holds, row)) states |= uint64_t{1} << end.state;
+    }
+    return states;
 }
 
 bool IntervalSearch::inside(size_t first, size_t last) const {
@@ -68,8 +84,10 @@ size_t IntervalSearch::first_open(size_t begin, size_t end, Polling& polling) {
     std::vector<size_t> first(n_states_, none), next(first);  // by state: the first first row
     for (size_t row = begin; row < end; ++row) {
         meet(polling);
-        const uint64_t skipped = skipping(row);
-        for (size_t state = 0; state < n_states_; ++state) next[state] = has(skipped, state) ? first[state] : none;
+        std::fill(next.begin(), next.end(), none);
+        for (const IntervalSkip& skip : in_.skips) {
+            if (holds(skip.holds, row)) next[skip.target] = std::min(next[skip.target], first[skip.source]);
+        }
         for (const IntervalArc& arc : in_.arcs) {
             const size_t begun = arc.source == 0 ? row : first[arc.source];
             if (begun != none && holds(arc.holds, row)) next[arc.target] = std::min(next[arc.target], begun);
@@ -98,10 +116,12 @@ void IntervalSearch::find_soonest(size_t begin, size_t end, Polling& polling) {
     soonest_.assign((end - begin) * n_states_, none);
     for (size_t row = end; row-- > begin + 1;) {
         meet(polling);
-        const uint64_t ended = ending(row), skipped = skipping(row);
+        const uint64_t ended = ending(row);
         const size_t* behind = &soonest_[(row - begin) * n_states_];
         size_t* here = &soonest_[(row - begin - 1) * n_states_];
-        for (size_t state = 1; state < n_states_; ++state) here[state] = has(skipped, state) ? behind[state] : none;
+        for (const IntervalSkip& skip : in_.skips) {
+            if (holds(skip.holds, row)) here[skip.source] = std::min(here[skip.source], behind[skip.target]);
+        }
         for (const IntervalArc& arc : in_.arcs) {
             if (!holds(arc.holds, row)) continue;
             here[arc.source] = std::min(here[arc.source], has(ended, arc.target) ? row : behind[arc.target]);
@@ -116,7 +136,7 @@ size_t IntervalSearch::longest_from(size_t first, size_t begin, Polling& polling
     for (size_t row = first; states != 0; ++row) {
         const uint64_t reached = after(states, row);
         if ((reached & ending(row)) != 0) last = row;
-        const uint64_t going = reached | (states & ~start & skipping(row));
+        const uint64_t going = reached | after_skip(states, row);
         const size_t* soonest = &soonest_[(row - begin) * n_states_];
         states = 0;
         for (size_t state = 1; state < n_states_; ++state) {
@@ -142,11 +162,13 @@ void IntervalSearch::find_first(size_t begin, size_t end, Intervals& found, Poll
             if (!holds(arc.holds, row)) continue;
             next[arc.target] = later(next[arc.target], arc.source == 0 ? row : latest[arc.source]);
         }
-        const uint64_t ended = ending(row), skipped = skipping(row);
+        const uint64_t ended = ending(row);
         size_t last_start = none;
         for (size_t state = 1; state < n_states_; ++state) {
             if (has(ended, state)) last_start = later(last_start, next[state]);
-            if (has(skipped, state)) next[state] = later(next[state], latest[state]);
+        }
+        for (const IntervalSkip& skip : in_.skips) {
+            if (holds(skip.holds, row)) next[skip.target] = later(next[skip.target], latest[skip.source]);
         }
         std::swap(latest, next);
         if (last_start != none && last_start >= free) ends_.push_back({row, last_start});
@@ -197,7 +219,7 @@ size_t IntervalSearch::earliest(size_t last, size_t free, Polling& polling) {
     uint64_t states = ending(last), kept = 0;
     for (size_t row = last; states != 0 && inside(row, last); --row) {
         meet(polling);
-        kept = row == last ? 0 : states & skipping(row);
+        kept = row == last ? 0 : before_skip(states, row);
         states = before(states, row);
         if ((states & start) != 0) first = row;
         states = (states & ~start) | kept;
@@ -213,7 +235,7 @@ void IntervalSearch::find_ways(size_t first, size_t last, Polling& polling) {
     for (size_t row = last; row > first; --row) {
         meet(polling);
         const uint64_t states = ways_[row - first];
-        ways_[row - 1 - first] = before(states, row) | (row == last ? 0 : states & skipping(row));
+        ways_[row - 1 - first] = before(states, row) | (row == last ? 0 : before_skip(states, row));
     }
 }
 
@@ -225,10 +247,12 @@ void IntervalSearch::count_rows(size_t first, size_t last, Polling& polling) {
     }
     for (size_t row = last; row > first; --row) {
         meet(polling);
-        const uint64_t skipped = row == last ? 0 : skipping(row);
         const int64_t* behind = &counts_[(row - first) * n_states_];
         int64_t* here = &counts_[(row - 1 - first) * n_states_];
-        for (size_t state = 1; state < n_states_; ++state) here[state] = has(skipped, state) ? behind[state] : -1;
+        for (const IntervalSkip& skip : in_.skips) {
+            if (row == last || !holds(skip.holds, row)) continue;
+            here[skip.source] = std::max(here[skip.source], behind[skip.target]);
+        }
         for (const IntervalArc& arc : in_.arcs) {
             if (behind[arc.target] < 0 || !holds(arc.holds, row)) continue;
             here[arc.source] = std::max(here[arc.source], behind[arc.target] + 1);
@@ -264,7 +288,7 @@ void IntervalSearch::bind_rows(size_t first, size_t last, Polling& polling) {
             continue;
         }
         bound_[row - first] = 0;
-        states &= skipping(row) & wanted;
+        states = after_skip(states, row) & wanted;
         if (!in_.longest) continue;
         for (size_t state = 1; state < n_states_; ++state) {
             const bool fewer = counts_[(row - first) * n_states_ + state] != left;
@@ -277,7 +301,7 @@ void IntervalSearch::bind_rows(size_t first, size_t last, Polling& polling) {
 void IntervalSearch::keep_ways(size_t first, size_t last) {
     for (size_t row = last; row > first; --row) {
         const uint64_t states = ways_[row - first];
-        ways_[row - 1 - first] = bound_[row - first] != 0 ? before(states, row) : states & skipping(row);
+        ways_[row - 1 - first] = bound_[row - first] != 0 ? before(states, row) : before_skip(states, row);
     }
 }
 
@@ -289,7 +313,7 @@ void IntervalSearch::give(size_t first, size_t last, Intervals& found, Polling& 
     for (size_t row = first; row <= last; ++row) {
         const uint64_t wanted = ways_[row - first];
         if (bound_[row - first] == 0) {
-            states &= wanted;
+            states = after_skip(states, row) & wanted;
             continue;
         }
         uint32_t label = std::numeric_limits<uint32_t>::max();

@@ -18,9 +18,15 @@ struct IntervalArc {
     const uint8_t* holds;
 };
 
-// A state, and the rows for which something is so of it: that a match may end with the row, or that it may be skipped.
-struct IntervalState {
+// A state in which a match may end; `holds`: the rows with which it may, as above.
+struct IntervalEnd {
     uint8_t state;
+    const uint8_t* holds;
+};
+
+// A transition that leaves a row out; `holds` as above.
+struct IntervalSkip {
+    uint8_t source, target;
     const uint8_t* holds;
 };
 
@@ -29,7 +35,8 @@ struct IntervalInput {
     static constexpr size_t most_states = 64;
 
     std::vector<IntervalArc> arcs;
-    std::vector<IntervalState> ends, skips;  // without skips each row of a match is bound
+    std::vector<IntervalEnd> ends;
+    std::vector<IntervalSkip> skips;  // without skips each row of a match is bound
     std::vector<size_t> partitions;  // the first row of each, and the number of rows
     const int64_t* times = nullptr;  // by row; they rise in a partition
     const int64_t* places = nullptr;  // by row, for the window; they rise in a partition. nullptr: there is no window
@@ -66,13 +73,14 @@ private:
         size_t row, latest;
     };
 
-    // Return the states that a set leads to by a row that is bound; those that lead by it to a set; those in which a match
-    // may end with it; those that may skip it.
+    // Return the states that a set leads to by a row that is bound, and those that lead by it to a set.
     uint64_t after(uint64_t states, size_t row) const;
     uint64_t before(uint64_t states, size_t row) const;
-    uint64_t ending(size_t row) const { return where(in_.ends, row); }
-    uint64_t skipping(size_t row) const { return in_.skips.empty() ? 0 : where(in_.skips, row); }
-    static uint64_t where(const std::vector<IntervalState>& states, size_t row);
+    // Return the same by a row that is left out.
+    uint64_t after_skip(uint64_t states, size_t row) const;
+    uint64_t before_skip(uint64_t states, size_t row) const;
+    // Return the states in which a match may end with a row.
+    uint64_t ending(size_t row) const;
     bool inside(size_t first, size_t last) const;
 
     size_t first_open(size_t begin, size_t end, Polling& polling);

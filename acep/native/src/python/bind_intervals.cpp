@@ -21,7 +21,8 @@ namespace acep {
 namespace {
 
 using ArcWithBits = std::tuple<int64_t, int64_t, int64_t, std::optional<Bytes>>;
-using StateWithBits = std::tuple<int64_t, std::optional<Bytes>>;
+using EndWithBits = std::tuple<int64_t, std::optional<Bytes>>;
+using SkipWithBits = std::tuple<int64_t, int64_t, std::optional<Bytes>>;
 
 uint8_t state_of(int64_t number) {
     if (number < 0 || number >= static_cast<int64_t>(IntervalInput::most_states)) {
@@ -48,8 +49,8 @@ std::vector<size_t> offsets_of(const Words& partitions, size_t rows) {
     return offsets;
 }
 
-nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vector<StateWithBits>& ends,
-                           const std::vector<StateWithBits>& skips, const Words& partitions, const Words& times,
+nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vector<EndWithBits>& ends,
+                           const std::vector<SkipWithBits>& skips, const Words& partitions, const Words& times,
                            const std::optional<Words>& places, uint64_t width, bool longest, bool more) {
     IntervalInput input;
     const size_t rows = times.shape(0);
@@ -58,7 +59,10 @@ nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vect
         input.arcs.push_back({state_of(source), state_of(target), static_cast<uint16_t>(label), bits_of(bits, rows)});
     }
     for (const auto& [state, bits] : ends) input.ends.push_back({state_of(state), bits_of(bits, rows)});
-    for (const auto& [state, bits] : skips) input.skips.push_back({state_of(state), bits_of(bits, rows)});
+    for (const auto& [source, target, bits] : skips) {
+        if (source <= 0 || target <= 0) throw std::invalid_argument("skips: a source and a target");
+        input.skips.push_back({state_of(source), state_of(target), bits_of(bits, rows)});
+    }
     input.partitions = offsets_of(partitions, rows);
     input.times = times.data();
     if (places) {
