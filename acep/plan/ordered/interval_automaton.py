@@ -97,7 +97,7 @@ class Copies:
     arcs: list[IntervalArc] = field(default_factory=list)
     skips: list[IntervalSkip] = field(default_factory=list)
 
-    def make(self, most: int) -> bool:
+    def make(self, limit: int) -> bool:
         """Make the copies that can be reached, and their arcs. Return whether there are at most so many."""
         none = frozenset[int]()
         pending = [(0, none)]
@@ -114,7 +114,7 @@ class Copies:
                     failing = (*self.blocking[state], *(self.breaking[negation] for negation in sorted(passes)))
                     passing = tuple(self.breaking[negation] for negation in sorted(breaks))
                     self.skips.append(IntervalSkip(number, target, failing, passing))
-            if len(self.numbers) > most:
+            if len(self.numbers) > limit:
                 return False
         return True
 

@@ -146,8 +146,8 @@ class _DistanceAutomaton:
             passed = frozenset(crossing.negation for crossing in arc.crossings)
             if passed and not arc.source:
                 raise _NotIntervalsError("a negation stands before the first event")
-            made = IntervalStep(arc.source, arc.target, arc.var, self.test(step), passed)
-            steps.setdefault(arc.source, []).append(made)
+            interval_step = IntervalStep(arc.source, arc.target, arc.var, self.test(step), passed)
+            steps.setdefault(arc.source, []).append(interval_step)
         return steps
 
     def blocking(self) -> dict[int, tuple[RowTest, ...]] | None:
@@ -171,7 +171,9 @@ class _DistanceAutomaton:
                     if self.plan.query.strategy.contiguous:
                         continue
                     raise _NotIntervalsError(f"the negation `{negation.var}` compares events")
-                slots = {leaf: (leaf.name, leaf.name, 0) for leaf in predicate.leaves if isinstance(leaf, ex.Attribute)}
+                slots: dict[ex.Leaf, tuple[str, str, int]] = {
+                    leaf: (leaf.name, leaf.name, 0) for leaf in predicate.leaves if isinstance(leaf, ex.Attribute)
+                }
                 conditions.append(RowCondition(_renamed(predicate.expr, slots), tuple(dict.fromkeys(slots.values()))))
             tests.append(RowTest(negation.types, tuple(conditions)))
         return tests
