@@ -93,17 +93,9 @@ APART = frozenset(
         *("counting_state", "completion_state", "windows_state", "state", "ordered_rows", "gathering"),
         *("bind_revision", "module", "opcodes", "bind_big_integer"),
         *("partial_matches", "bind_partial_matches", "nodes_listing", "merged_listing", "sequences"),
-        *(
-            "ordered_search",
-            "bind_ordered",
-            "bound_rows",
-            "earliest_ends",
-            "failures",
-            "open_walk",
-            "pattern_graph",
-            "polling",
-        ),
+        *("ordered_search", "bind_ordered", "bound_rows", "earliest_ends", "failures", "open_walk"),
         *("pattern_graph", "polling", "reachable", "row_conditions", "slopes", "start_pass", "state_masks"),
+        *("interval_search", "bind_intervals", "signal_polling"),
     }
 )
 """Files that no workload spends time in: state as bytes, revisions, lists of partial matches, row patterns, and what

@@ -131,6 +131,16 @@ def _engine(plan: Plan, missing: str | None, source: bool) -> Iterator[str]:
     yield f"engine: reference, which runs every query: {why}"
 
 
+def _ordered(plan: Plan) -> Iterator[str]:
+    """Yield whether the ordered engine runs a query over a whole table."""
+    if not plan.query.output.apart:
+        return
+    from acep.plan.ordered.query_order import order_of_query  # few queries choose among their matches
+
+    order = order_of_query(plan)
+    yield f"engine of a whole table: {'ordered' if order.is_ordered else 'the same, and not ordered'}: {order.why}"
+
+
 def _threads(plan: Plan) -> str:
     """Return how many threads can match."""
     why = why_one_lane(plan)
@@ -145,6 +155,8 @@ def _native(plan: Plan, source: bool) -> Iterator[str]:
     yield f"threads: {_threads(plan)}"
     plan = plan.finer or plan
     matches = choose(plan)
+    if not source:
+        yield from _ordered(plan)
     yield f"engine: {_named(matches.engine)}: {matches.why}"
     by_why: dict[str, list[str]] = {}
     asked = {name: name for name in COUNTED} | {"bundles without counts": "points"}

@@ -110,6 +110,26 @@ def walk_open(
     memory: int,
 ) -> Words: ...
 
+# The matches that NON OVERLAP, or with `longest` LONGEST NON OVERLAP, chooses of a pattern whose conditions are
+# functions of the row, in rows by partition. `arcs`: source, target, label, and a byte a row, whether its conditions
+# hold there (None: in all). `ends`: the states in which a match may end with a row, and `skips`: source and target
+# where a row is left out, with such bytes. State 0 is that before the first row; there are at most 64. `times` decide
+# between matches; `places` are those of the window of a `width`, if there is one; both rise in a partition. `more`:
+# rows may come after the last ones. Returned are the rows of the matches with their labels, match after match, from
+# offsets on; with `more` for each partition the first row with which a match may begin that later rows extend; and how
+# many rows were met.
+def search_intervals(
+    arcs: Sequence[tuple[int, int, int, Validity | None]],
+    ends: Sequence[tuple[int, Validity | None]],
+    skips: Sequence[tuple[int, int, Validity | None]],
+    partitions: Words,  # offsets of rows
+    times: Words,
+    places: Words | None,
+    width: int,
+    longest: bool,
+    more: bool,
+) -> tuple[Words, Words, NDArray[np.uint16], Words, int]: ...
+
 # What acep.events.ordered_rows.OrderedRows does.
 class OrderedRows:
     def __init__(self, words: int, tied: bool) -> None: ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from acep.errors import EngineError
@@ -101,9 +102,9 @@ class Executor(Protocol):
 class NativeExecutors:
     """The plans of a stream that run on the native core, in one session. ``finer``: those for which there is a finer
     plan run as that one. ``threads``: how many may run them. ``lanes``: those of the state to be loaded (``None``: as
-    many as the threads can use). ``is_whole``: the only batch is a table. Once started, ``fewer_threads`` says why the
-    lanes are fewer than the threads, and ``chains`` are those of the bundles of plans that run over slices of the
-    table."""
+    many as the threads can use). ``is_whole``: the only batch is a table. ``is_file``: all matches may
+    come at the end. Once started, ``fewer_threads`` says why the lanes are fewer than the threads, and ``chains`` are
+    those of the bundles of plans that run over slices of the table."""
 
     def __init__(
         self,
@@ -116,12 +117,14 @@ class NativeExecutors:
         threads: int = 1,
         lanes: int | None = None,
         is_whole: bool = False,
+        is_file: bool = False,
     ) -> None:
         self.engine = engine
         self.limits = limits
         self.revisable = revisable
         self.threads = threads
         self.lanes, self.fewer_threads = lanes, ""
+        self.is_file = is_file
         self.is_whole, self.chains = is_whole, dict[int, BundleChain]()
         self.finer = finer and not revisable
         self.efforts: dict[int, SheddingController | PartitionSampler | SearchSampler] = {}
@@ -141,6 +144,8 @@ class NativeExecutors:
             return ComposedExecutor(plan, [self.core(p, inner=True) for p, _ in plan.sources])
         runs = self._finer(plan)
         choice = self._choice(runs, "matches" if inner else self.output)
+        if not inner and (ordered := self._ordered(plan)) is not None:
+            return ordered
         if self.limits is None and (choice.engine == "reference" or (inner and not decides_at_once(plan))):
             return ReferenceExecutor(plan)
         if self.limits is not None:
@@ -153,6 +158,37 @@ class NativeExecutors:
         if self.output in ("points", "bundles") and not decides_at_once(plan):
             self.made.add(core.number)  # what is counted comes in no order
         return FinerExecutor(plan, core)
+
+    def _ordered(self, plan: Plan) -> Executor | None:
+        """Return the runtime of a plan whose chosen matches are found in their order; ``None`` if it has none."""
+        is_alone = self.limits is None and not self.revisable and (self.is_whole or self.is_file)
+        if not (is_alone and plan.query.output.apart) or self.engine == "reference":
+            return None
+        from acep.runtime.ordered_choice import ordered_search  # few queries choose among their matches
+
+        find = ordered_search(plan)
+        if find is None:
+            return None
+        if self.is_whole:
+            from acep.runtime.ordered_executor import OrderedExecutor
+
+            return OrderedExecutor(plan, find, partial(self._run_otherwise, plan))
+        if plan.window.counted:
+            return None
+        from acep.runtime.ordered_parts import OrderedPartsExecutor
+
+        return OrderedPartsExecutor(plan, find, partial(self._run_otherwise, plan))
+
+    def _run_otherwise(self, plan: Plan, batch: Batch) -> tuple[Sequence[Found], Counts]:
+        """Return the matches of a batch, and the work, by the engine that makes all matches."""
+        natives = NativeExecutors(self.engine, "matches")
+        core = natives.core(plan)
+        natives.start()
+        if natives.session is None:
+            return [*core.push(batch), *core.finish()], core.all_counts()[0]
+        natives.session.push(batch)
+        natives.session.finish()
+        return core.finish(), core.all_counts()[0]
 
     def _finer(self, plan: Plan) -> Plan:
         """Return the plan that runs in place of a plan: it may be the finer one."""

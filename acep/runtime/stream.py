@@ -21,7 +21,7 @@ from acep.matches.records import Counts, Found, output_order
 from acep.native.compiled import native_sort
 from acep.plan.compile import Plan
 from acep.plan.lanes import MOST_LANES
-from acep.runtime.executors import Executor, NativeExecutor, NativeExecutors
+from acep.runtime.executors import Executor, NativeExecutor, NativeExecutors, ReferenceExecutor
 from acep.runtime.finer_partitions import FinerExecutor
 from acep.shedding.limits import Limits
 from acep.storage.snapshot import seal, unseal
@@ -49,7 +49,8 @@ class Stream:
 
     ``finer``: events may be kept apart by what equalities tie. It must not be where ids are positions in a partition.
     ``threads`` may run the plans that run on the native core; this changes no result. ``lanes``: of the state to be
-    loaded. ``is_whole``: one batch comes, which has all events.
+    loaded. ``is_whole``: one batch comes, which has all events. ``is_file``: all matches may come at the
+    end, and no snapshot is taken.
     Batches come in stream order: no event may be older, by ``(ts, order)``, than one pushed before. Each method
     that returns matches returns one list per plan, in output order. If the requested ``output`` can be counted
     without making matches, the list is empty, and :meth:`counted` returns the counts.
@@ -68,6 +69,7 @@ class Stream:
         threads: int = 1,
         lanes: int | None = None,
         is_whole: bool = False,
+        is_file: bool = False,
     ) -> None:
         """Begin a stream. ``names`` are those of the plans, for errors.
 
@@ -75,7 +77,15 @@ class Stream:
         """
         self.plans = tuple(plans)
         self._natives = NativeExecutors(
-            engine, output, limits, revisable=revisable, finer=finer, threads=threads, lanes=lanes, is_whole=is_whole
+            engine,
+            output,
+            limits,
+            revisable=revisable,
+            finer=finer,
+            threads=threads,
+            lanes=lanes,
+            is_whole=is_whole,
+            is_file=is_file,
         )
         self._cores: list[Executor] = []
         for name, plan in zip(names or [""] * len(self.plans), self.plans, strict=True):
@@ -106,7 +116,8 @@ class Stream:
         if natives.threads == 1:
             return 1, ""
         if natives.session is None:
-            return 1, "the reference engine runs in one thread"
+            is_reference = all(isinstance(core, ReferenceExecutor) for core in self._cores)
+            return 1, f"the {'reference' if is_reference else 'ordered'} engine runs in one thread"
         threads, why = min(natives.threads, natives.session.shares), natives.fewer_threads
         if natives.session.sliced and threads < natives.threads:
             why = (

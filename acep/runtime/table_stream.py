@@ -92,6 +92,7 @@ class TableStream:
         self.seconds = 0.0
         self.finished = False
         self.is_whole = False  # all events come as one table
+        self.is_file = False  # all matches may come at the end
         self._layouts: dict[int, tuple[Plan, Layout]] = {}
         # Of a whole table that a user gave. Where duplicates are dropped, an id may be that of several rows.
         self.own_rows = OwnRows(first=True) if self.duplicates == "drop" and self.columns["id"] is not None else None
@@ -135,7 +136,8 @@ class TableStream:
                 self.limits,
                 names=self.asked.names,
                 threads=self.usable_threads,
-                is_whole=self.is_whole,
+                is_whole=self.is_whole and self.arrivals is None,
+                is_file=self.is_file and self.arrivals is None,
             )
         self._change_first()
         self.absent = Absent(self.plans, self.asked.names)

@@ -31,7 +31,7 @@ KINDS = {
     "no_window": "counts", "no_partition": "same", "nearly_partitioned": "counts", "one_order": "same",
     "single_events_match": "counts", "begins_anywhere": "counts", "large_set": "says", "many_states": "says",
     "each_value_kept": "says", "decided_late": "says", "bare_name_in_set": "says", "leading_negation": "says",
-    "trailing_negation": "counts", "composed": "says",
+    "trailing_negation": "counts", "composed": "says", "chosen_from_all": "says",
 }  # fmt: skip
 QUESTIONS = ("did you mean", "known: ", "the events have no types", "check ")
 

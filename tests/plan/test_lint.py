@@ -74,6 +74,16 @@ PAIRS = [
         PAIR.format("(A a, B b)+, C c"),
     ),
     ("any_match_repetition", "PATTERN SEQ({A+ a[], B b}, C c) WITHIN 5", "PATTERN SEQ({A a, B b}, C c) WITHIN 5"),
+    (
+        "chosen_from_all",
+        PAIR.format("A+ a[], B b") + " OUTPUT NON OVERLAP",
+        PAIR.format("A+ a[], B b").replace("skip_till_next_match", "partition_contiguity") + " OUTPUT NON OVERLAP",
+    ),
+    (
+        "chosen_from_all",
+        "PATTERN A+ a[] WHERE partition_contiguity HAVING sum(a[].x) > 3 OUTPUT LONGEST NON OVERLAP",
+        "PATTERN A+ a[] WHERE partition_contiguity HAVING count(a[]) > 3 OUTPUT LONGEST NON OVERLAP",
+    ),
     ("repetitions_share_events", PAIR.format("A+ a[], A+ b[]"), PAIR.format("A+ a[], B+ b[]")),
     ("repetitions_share_events", PAIR.format("(A|B)+ a[], (B|C)+ b[]"), PAIR.format("(A|B)+ a[], (C|D)+ b[]")),
     ("repetitions_share_events", PAIR.format("A+ a[], ANY+ b[]"), PAIR.format("A+ a[], ANY b")),

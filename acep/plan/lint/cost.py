@@ -13,11 +13,13 @@ from acep.pattern.tree import Component, EventSet, Node, Output, Repeat, Strateg
 from acep.pattern.walk import components, nodes
 from acep.plan.lint.changes import with_bound, with_infinite_weights
 from acep.plan.lint.finding import ANOTHER, EACH_ANOTHER, ChangedQuery, Looked, Remark
+from acep.plan.ordered.query_order import order_of_query
 
 __all__ = [
     "any_match_repetition",
     "bare_name_in_set",
     "begins_anywhere",
+    "chosen_from_all",
     "decided_late",
     "each_value_kept",
     "large_set",
@@ -69,6 +71,22 @@ def last_repetition(looked: Looked) -> Iterator[Remark]:
                 looked.place(components(node)[0].var),
                 (bound, *changes),
             )
+
+
+def chosen_from_all(looked: Looked) -> Iterator[Remark]:
+    """Warn of a choice of matches apart from each other, of long repetitions, for which all matches are made."""
+    repetitions = _long_repetitions(looked)
+    if not (looked.query.output.apart and repetitions):
+        return
+    order = order_of_query(looked.plan)
+    if not order.is_ordered:
+        yield Remark(
+            f"OUTPUT {looked.query.output.value.replace('_', ' ').upper()} chooses among all matches, which are made "
+            f"first, up to n^2/2 of a series of n events: {order.why}",
+            "bound the series by WITHIN, or ask MATCH_RECOGNIZE, which finds the preferred match alone: "
+            f"{EACH_ANOTHER}",
+            looked.place(components(repetitions[0])[0].var),
+        )
 
 
 def repetitions_share_events(looked: Looked) -> Iterator[Remark]:

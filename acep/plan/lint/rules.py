@@ -19,6 +19,7 @@ __all__ = ["RULES", "Finding", "lint", "lint_plan"]
 RULES: tuple[Callable[[Looked], Iterator[Remark]], ...] = (
     cost.any_match_repetition,
     cost.last_repetition,
+    cost.chosen_from_all,
     cost.repetitions_share_events,
     cost.no_window,
     distribution.no_partition,

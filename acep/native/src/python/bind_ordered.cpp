@@ -5,7 +5,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -18,6 +17,7 @@
 #include "ordered/open_walk.hpp"
 #include "ordered/ordered_search.hpp"
 #include "python/bind_arrays.hpp"
+#include "python/signal_polling.hpp"
 
 namespace nb = nanobind;
 using namespace nanobind::literals;
@@ -179,18 +179,6 @@ void start(BoundSearch& self, const nb::sequence& columns, const nb::sequence& l
     self.words = std::move(words);
     self.bytes = std::move(bytes);
     self.texts = std::move(texts);
-}
-
-// Return a polling that checks for signals each few milliseconds, while Python's lock is not held.
-Polling signal_polling() {
-    auto checked = std::chrono::steady_clock::now();
-    return Polling([checked]() mutable {
-        const auto now = std::chrono::steady_clock::now();
-        if (now - checked < std::chrono::milliseconds(10)) return false;
-        checked = now;
-        const nb::gil_scoped_acquire lock;
-        return PyErr_CheckSignals() != 0;
-    });
 }
 
 // Raise ValueError(kind, partition, first row of the match).

@@ -8,6 +8,7 @@ namespace nb = nanobind;
 
 namespace acep {
 void bind_order(nb::module_& m);
+void bind_intervals(nb::module_& m);
 void bind_ordered(nb::module_& m);
 void bind_lanes(nb::module_& m);
 void bind_merged(nb::module_& m);
@@ -24,6 +25,7 @@ NB_MODULE(_native, m) {
     m.attr("sanitizers") = ACEP_SANITIZE;
     acep::bind_vm(m);
     acep::bind_order(m);
+    acep::bind_intervals(m);
     acep::bind_ordered(m);
     acep::bind_merged(m);
     acep::bind_revision(m);

@@ -1,0 +1,113 @@
+// The matches that NON OVERLAP and LONGEST NON OVERLAP choose of a pattern whose conditions are functions of the row.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "ordered/polling.hpp"
+
+namespace acep {
+
+// A transition that binds a row. `holds`: a byte a row, whether its conditions are true there (nullptr: all are).
+struct IntervalArc {
+    uint8_t source, target;
+    uint16_t label;
+    const uint8_t* holds;
+};
+
+// A state in which a match may end; `holds`: the rows with which it may, as above.
+struct IntervalEnd {
+    uint8_t state;
+    const uint8_t* holds;
+};
+
+// A transition that leaves a row out; `holds` as above.
+struct IntervalSkip {
+    uint8_t source, target;
+    const uint8_t* holds;
+};
+
+// What is searched, and for what. State 0 is the one before the first row; there are at most `most_states`.
+struct IntervalInput {
+    static constexpr size_t most_states = 64;
+
+    std::vector<IntervalArc> arcs;
+    std::vector<IntervalEnd> ends;
+    std::vector<IntervalSkip> skips;  // without skips each row of a match is bound
+    std::vector<size_t> partitions;  // the first row of each, and the number of rows
+    const int64_t* times = nullptr;  // by row; they rise in a partition
+    const int64_t* places = nullptr;  // by row, for the window; they rise in a partition. nullptr: there is no window
+    uint64_t width = 0;  // of the window: last place - first place <= width
+    bool longest = false;  // LONGEST NON OVERLAP
+};
+
+// Matches in the order of the rows. Their rows and labels stand one after another, those of match i from `offsets[i]`
+// on. `open`: for each partition the first row with which a match may begin that rows after the last one extend.
+struct Intervals {
+    std::vector<int64_t> offsets{0}, rows;
+    std::vector<uint16_t> labels;
+    std::vector<int64_t> open;
+};
+
+// The states that can be reached are a function of the first row and the row. A match is an interval of rows; of those
+// with the same interval that one is chosen that binds the most rows (if `longest`), then the least ones, then to the
+// least labels. Each pass over rows is one over the rows of a match that is then given, so that the work is linear.
+class IntervalSearch {
+public:
+    explicit IntervalSearch(IntervalInput input);
+
+    // Return all matches; `more`: rows may come after the last ones.
+    Intervals run(bool more, Polling& polling);
+    // Return how many rows passes have met, ever.
+    size_t rows_met() const { return rows_met_; }
+
+private:
+    static constexpr size_t none = std::numeric_limits<size_t>::max();
+    static constexpr uint64_t start = 1;  // the set of state 0
+
+    // A row in which a match may end, and the last one in which such a match begins.
+    struct End {
+        size_t row, latest;
+    };
+
+    // Return the states that a set leads to by a row that is bound, and those that lead by it to a set.
+    uint64_t after(uint64_t states, size_t row) const;
+    uint64_t before(uint64_t states, size_t row) const;
+    // Return the same by a row that is left out.
+    uint64_t after_skip(uint64_t states, size_t row) const;
+    uint64_t before_skip(uint64_t states, size_t row) const;
+    // Return the states in which a match may end with a row.
+    uint64_t ending(size_t row) const;
+    bool inside(size_t first, size_t last) const;
+
+    size_t first_open(size_t begin, size_t end, Polling& polling);
+    void find_longest(size_t begin, size_t end, Intervals& found, Polling& polling);
+    void find_soonest(size_t begin, size_t end, Polling& polling);
+    size_t longest_from(size_t first, size_t begin, Polling& polling);
+    void find_first(size_t begin, size_t end, Intervals& found, Polling& polling);
+    void choose_of_time(size_t& free, Intervals& found, Polling& polling);
+    size_t earliest(size_t last, size_t free, Polling& polling);
+    void find_ways(size_t first, size_t last, Polling& polling);
+    void count_rows(size_t first, size_t last, Polling& polling);
+    void bind_rows(size_t first, size_t last, Polling& polling);
+    void keep_ways(size_t first, size_t last);
+    void give(size_t first, size_t last, Intervals& found, Polling& polling);
+    void meet(Polling& polling) {
+        ++rows_met_;
+        polling.work(in_.arcs.size());
+    }
+
+    IntervalInput in_;
+    size_t n_states_ = 1;
+    std::vector<size_t> soonest_;  // by row of the partition and state: the first later row in which a match ends
+    std::vector<uint64_t> ways_;  // by row of a match: the states on the ways from its first to its last row
+    std::vector<int64_t> counts_;  // by row of a match and state: the most later rows that are bound, or -1
+    std::vector<uint8_t> bound_;  // by row of a match: whether it is bound
+    std::vector<End> ends_;  // of rows of one time
+    size_t rows_met_ = 0;
+};
+
+}  // namespace acep

@@ -1,0 +1,92 @@
+// Python binding of the search for chosen matches whose events follow one another (acep/native/_native.pyi).
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "ordered/interval_search.hpp"
+#include "python/bind_arrays.hpp"
+#include "python/signal_polling.hpp"
+
+namespace nb = nanobind;
+using namespace nanobind::literals;
+
+namespace acep {
+
+namespace {
+
+using ArcWithBits = std::tuple<int64_t, int64_t, int64_t, std::optional<Bytes>>;
+using EndWithBits = std::tuple<int64_t, std::optional<Bytes>>;
+using SkipWithBits = std::tuple<int64_t, int64_t, std::optional<Bytes>>;
+
+uint8_t state_of(int64_t number) {
+    if (number < 0 || number >= static_cast<int64_t>(IntervalInput::most_states)) {
+        throw std::invalid_argument("a state");
+    }
+    return static_cast<uint8_t>(number);
+}
+
+const uint8_t* bits_of(const std::optional<Bytes>& bits, size_t rows) {
+    if (!bits) return nullptr;
+    if (bits->shape(0) != rows) throw std::invalid_argument("conditions: a byte a row");
+    return bits->data();
+}
+
+std::vector<size_t> offsets_of(const Words& partitions, size_t rows) {
+    std::vector<size_t> offsets;
+    for (const int64_t offset : vector_of(partitions)) {
+        const size_t before = offsets.empty() ? 0 : offsets.back();
+        if (offset < 0 || static_cast<size_t>(offset) < before || static_cast<size_t>(offset) > rows) {
+            throw std::invalid_argument("partitions: offsets of rows");
+        }
+        offsets.push_back(static_cast<size_t>(offset));
+    }
+    return offsets;
+}
+
+nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vector<EndWithBits>& ends,
+                           const std::vector<SkipWithBits>& skips, const Words& partitions, const Words& times,
+                           const std::optional<Words>& places, uint64_t width, bool longest, bool more) {
+    IntervalInput input;
+    const size_t rows = times.shape(0);
+    for (const auto& [source, target, label, bits] : arcs) {
+        if (target <= 0 || label < 0 || label > 0xFFFF) throw std::invalid_argument("arcs: a target and a label");
+        input.arcs.push_back({state_of(source), state_of(target), static_cast<uint16_t>(label), bits_of(bits, rows)});
+    }
+    for (const auto& [state, bits] : ends) input.ends.push_back({state_of(state), bits_of(bits, rows)});
+    for (const auto& [source, target, bits] : skips) {
+        if (source <= 0 || target <= 0) throw std::invalid_argument("skips: a source and a target");
+        input.skips.push_back({state_of(source), state_of(target), bits_of(bits, rows)});
+    }
+    input.partitions = offsets_of(partitions, rows);
+    input.times = times.data();
+    if (places) {
+        if (places->shape(0) != rows) throw std::invalid_argument("places: one a row");
+        input.places = places->data();
+    }
+    input.width = width;
+    input.longest = longest;
+    IntervalSearch search(std::move(input));
+    Polling polling = signal_polling();
+    try {
+        Intervals found = unlocked([&] { return search.run(more, polling); });
+        return nb::make_tuple(array(std::move(found.offsets)), array(std::move(found.rows)),
+                              array(std::move(found.labels)), array(std::move(found.open)), search.rows_met());
+    } catch (const Interrupted&) {
+        throw nb::python_error();
+    }
+}
+
+}  // namespace
+
+void bind_intervals(nb::module_& m) {
+    m.def("search_intervals", &search_intervals, "arcs"_a, "ends"_a, "skips"_a, "partitions"_a.noconvert(),
+          "times"_a.noconvert(), "places"_a.none(), "width"_a, "longest"_a, "more"_a);
+}
+
+}  // namespace acep

@@ -1,0 +1,42 @@
+"""Choose how the ordered engine finds the matches of a query over a whole table, if it can."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from acep.events.batch import Batch
+from acep.native import compiled
+from acep.plan.compile import Plan
+from acep.plan.ordered.query_intervals import intervals_of
+from acep.plan.ordered.query_runs import runs_of
+
+if TYPE_CHECKING:
+    from acep.runtime.interval_matches import ChosenIntervals
+
+__all__ = ["FindIntervals", "ordered_search"]
+
+
+class FindIntervals(Protocol):
+    """A function that finds matches in a batch."""
+
+    def __call__(self, batch: Batch, *, more: bool) -> ChosenIntervals | None:
+        """Return the matches; ``None`` if the order of ids decides between them, and is not that of the stream.
+        ``more``: events may come after those of the batch."""
+
+
+def ordered_search(plan: Plan) -> FindIntervals | None:
+    """Return the function that finds the matches of a plan in a batch; ``None`` if there is none."""
+    runs = runs_of(plan)
+    if runs is not None:
+        from acep.runtime.chosen_runs import find_runs
+
+        return partial(find_runs, runs, plan)
+    if compiled.native() is None:
+        return None
+    states = intervals_of(plan)
+    if states is None:
+        return None
+    from acep.runtime.interval_rows import find_intervals
+
+    return partial(find_intervals, states, plan)
