@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 import acep
-from acep.errors import AcepError, DataError, EngineError, QueryError
+from acep.errors import AcepError, DataError, QueryError
 from acep.pattern.sql.common_tables import common_tables
 from acep.spark.row_pattern_worker import whole_partitions
 from acep.spark.row_patterns import plan_for_spark
@@ -125,7 +125,7 @@ def test_errors_come_before_a_job(spark: Any) -> None:
         with pytest.raises((QueryError, DataError), match=words):
             acep.spark.match_recognize(frame, clause)
     stream = spark.readStream.format("rate").load()
-    with pytest.raises(EngineError, match="this is a stream"):
+    with pytest.raises(QueryError, match="the clause has no ORDER BY"):
         acep.spark.match_recognize(stream, "MEASURES value AS v PATTERN (A)")
 
 
