@@ -10,7 +10,7 @@ from acep.matches.found_columns import ranks_of
 from acep.native import _native
 from acep.plan.compile import Plan
 from acep.plan.decimals import Typed
-from acep.plan.ordered.interval_automaton import IntervalSkip, IntervalsPlan, RowCondition, RowTest
+from acep.plan.ordered.interval_automaton import IntervalSkip, IntervalsPlan, RowCondition, RowFilter
 from acep.row_patterns.row_values import Evaluator, truth_bits
 from acep.runtime.interval_matches import ChosenIntervals
 from acep.runtime.partition_rows import RowsByPartition, batch_column, has_type, ids_rise, rows_by_partition
@@ -51,7 +51,7 @@ class _RowBits:
         self.evaluator = Evaluator(plan.schema.tick_ns)
         self.known: dict[RowCondition | tuple[str, ...], Bits] = {}
 
-    def of(self, test: RowTest) -> Bits | None:
+    def of(self, test: RowFilter) -> Bits | None:
         """Return whether each row passes a test; ``None``: all do."""
         parts = [self._of_condition(condition) for condition in test.conditions]
         if test.types:

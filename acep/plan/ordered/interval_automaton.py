@@ -19,7 +19,7 @@ __all__ = [
     "IntervalStep",
     "IntervalsPlan",
     "RowCondition",
-    "RowTest",
+    "RowFilter",
 ]
 
 
@@ -33,7 +33,7 @@ class RowCondition:
 
 
 @dataclass(frozen=True)
-class RowTest:
+class RowFilter:
     """Passed by a row of one of the ``types`` (none: of any) for which all conditions are true."""
 
     types: tuple[str, ...]
@@ -47,7 +47,7 @@ class IntervalArc:
     source: int
     target: int
     variable: str
-    test: RowTest
+    test: RowFilter
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class IntervalSkip:
 
     source: int
     target: int
-    failing: tuple[RowTest, ...]
-    passing: tuple[RowTest, ...]
+    failing: tuple[RowFilter, ...]
+    passing: tuple[RowFilter, ...]
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class IntervalsPlan:
     need not (``""``)."""
 
     arcs: tuple[IntervalArc, ...]
-    ends: tuple[tuple[int, RowTest], ...]
+    ends: tuple[tuple[int, RowFilter], ...]
     skips: tuple[IntervalSkip, ...]
     is_longest: bool
     needs_order: str
@@ -80,7 +80,7 @@ class IntervalStep:
     source: int
     target: int
     variable: str
-    test: RowTest
+    test: RowFilter
     passed: frozenset[int]
 
 
@@ -91,8 +91,8 @@ class Copies:
     negation."""
 
     steps: Mapping[int, Sequence[IntervalStep]]
-    blocking: Mapping[int, tuple[RowTest, ...]] | None
-    breaking: Sequence[RowTest]
+    blocking: Mapping[int, tuple[RowFilter, ...]] | None
+    breaking: Sequence[RowFilter]
     numbers: dict[tuple[int, frozenset[int]], int] = field(default_factory=dict)
     arcs: list[IntervalArc] = field(default_factory=list)
     skips: list[IntervalSkip] = field(default_factory=list)

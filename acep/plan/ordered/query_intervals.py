@@ -14,7 +14,7 @@ from acep.pattern import expressions as ex
 from acep.pattern.tree import Output, Strategy
 from acep.pattern.walk import children, with_children
 from acep.plan.compile import Plan
-from acep.plan.ordered.interval_automaton import Copies, IntervalsPlan, IntervalStep, RowCondition, RowTest
+from acep.plan.ordered.interval_automaton import Copies, IntervalsPlan, IntervalStep, RowCondition, RowFilter
 
 __all__ = ["intervals_of", "reason_against_intervals"]
 
@@ -66,7 +66,7 @@ def _intervals_of(plan: Plan) -> IntervalsPlan:
     if not copies.make(MOST_STATES):
         raise _NotIntervalsError(f"it has more than {MOST_STATES} states")
     ends = [
-        (copies.numbers[number, frozenset()], RowTest((), automaton.conditions(checks, distances, after=0)))
+        (copies.numbers[number, frozenset()], RowFilter((), automaton.conditions(checks, distances, after=0)))
         for number, distances in sorted(automaton.distances.items())
         if any(accept.cost == 0 for accept in plan.arcs.states[number].accepts)
         for checks in [plan.program.ending[number]]
@@ -150,7 +150,7 @@ class _DistanceAutomaton:
             steps.setdefault(arc.source, []).append(interval_step)
         return steps
 
-    def blocking(self) -> dict[int, tuple[RowTest, ...]] | None:
+    def blocking(self) -> dict[int, tuple[RowFilter, ...]] | None:
         """Return for each state the rows that it must bind; ``None``: it leaves none out."""
         strategy = self.plan.query.strategy
         if strategy.contiguous:
@@ -161,7 +161,7 @@ class _DistanceAutomaton:
             for number in self.distances
         }
 
-    def breaking(self) -> list[RowTest]:
+    def breaking(self) -> list[RowFilter]:
         """Return the rows that break each negation. Under contiguity there are none between bound rows."""
         tests = []
         for negation, predicates in zip(self.plan.automaton.negations, self.plan.negated, strict=True):
@@ -175,15 +175,15 @@ class _DistanceAutomaton:
                     leaf: (leaf.name, leaf.name, 0) for leaf in predicate.leaves if isinstance(leaf, ex.Attribute)
                 }
                 conditions.append(RowCondition(_renamed(predicate.expr, slots), tuple(dict.fromkeys(slots.values()))))
-            tests.append(RowTest(negation.types, tuple(conditions)))
+            tests.append(RowFilter(negation.types, tuple(conditions)))
         return tests
 
-    def test(self, step: Step) -> RowTest:
+    def test(self, step: Step) -> RowFilter:
         """Return the rows that a step may bind."""
         before = self.distances[step.arc.source]
         leaving = self.conditions(step.leaving, before, after=1)
         binding = self.conditions(step.binding, _without(before, step.forgets), after=1)
-        return RowTest(step.arc.types, (*leaving, *binding))
+        return RowFilter(step.arc.types, (*leaving, *binding))
 
     def conditions(self, checks: tuple[Check, ...], distances: Distances, *, after: int) -> tuple[RowCondition, ...]:
         """Return checks as conditions of the row that stands ``after`` rows after the one that was bound last. One that
