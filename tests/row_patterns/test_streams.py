@@ -266,6 +266,22 @@ def test_a_long_open_match_costs_time_that_grows_with_its_rows(text: str) -> Non
     assert searched[2] - searched[1] < 2.2 * (searched[1] - searched[0])
 
 
+def test_rows_of_one_time_are_read_once_while_they_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    row_columns = clause_stream.row_columns
+    monkeypatch.setattr(
+        clause_stream,
+        "row_columns",
+        lambda plan, rows, *other: read.append(rows.num_rows) or row_columns(plan, rows, *other),
+    )
+    matcher = acep.Matcher("ORDER BY ts, x MEASURES FIRST(x) AS a, LAST(x) AS z PATTERN (A B+) DEFINE B AS x > PREV(x)")
+    for x in range(50):
+        assert matcher.push({"ts": [7], "x": [50 - x]}) == {"a": [], "z": []}
+    assert sum(read) == 50
+    matcher.push({"ts": [8], "x": [0]})
+    assert matcher.finish() == {"a": [1], "z": [50]}
+
+
 KINDS_CLAUSE = """PARTITION BY k ORDER BY ts MEASURES FIRST(ts) AS a, LAST(k) AS label, LAST(xs) AS xs, k AS key_again
     PATTERN (A B) DEFINE B AS ts > A.ts"""
 
