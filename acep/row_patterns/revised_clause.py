@@ -17,6 +17,7 @@ from acep.events.columns import ticks_of
 from acep.events.tables import attribute_tick
 from acep.plan.ordered.ordered_plan import OrderedPlan
 from acep.row_patterns.clause_stream import ClauseStream
+from acep.row_patterns.match_rows import check_values
 
 __all__ = ["OP", "RevisedClause", "plan_ticks"]
 
@@ -94,6 +95,10 @@ class RevisedClause:
             self.rows += rows.num_rows
             parts.append(self.stream.push(rows, self._clock(greatest)))
         return self._changes(pa.concat_tables([*parts, self.stream.finish()]), self.stream.empty_result())
+
+    def check_values(self, rows: pa.Table) -> None:
+        """Raise :class:`DataError` for rows that the clause cannot compute with."""
+        check_values(self.stream.plan, self._fit(rows))
 
     def _fit(self, rows: pa.Table) -> pa.Table:
         """Return the columns of the clause."""

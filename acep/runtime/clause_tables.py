@@ -84,6 +84,7 @@ class ClauseTables:
             self._check_zones(table)
             self._check_order(table)
             due = revised.arrivals.push(table)
+            revised.check_values(table)
         except DataError:
             revised.arrivals.back_to(mark)
             self.latest = latest

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from random import Random
 
 import pyarrow as pa
@@ -399,6 +401,33 @@ def test_a_push_that_is_refused_takes_nothing_in() -> None:
         matcher.push({"ts": [2, 1], "x": [2, 3]})
     matcher.push({"ts": [2], "x": [2]})
     assert matcher.finish() == {"a": [1], "z": [2]}
+
+
+WIDE = pa.decimal128(38, 2)
+LARGE = 2**64 - 1
+
+
+@pytest.mark.parametrize("options", [{}, {"lateness": 1}, {"lateness": 1, "speculation": "inf"}])
+@pytest.mark.parametrize(("kind", "value"), [(WIDE, Decimal(10) ** 30), (pa.uint64(), LARGE)])
+def test_a_value_that_is_refused_leaves_the_stream_as_it_was(
+    options: dict[str, object], kind: pa.DataType, value: object
+) -> None:
+    matcher = acep.Matcher(UP, **options)  # type: ignore[arg-type]
+    given = Counter[str]()
+
+    def count(result: pa.Table) -> None:
+        for row in result.to_pylist():
+            sign = row.pop("op", 1)
+            given[repr(row)] += sign
+
+    rows = lambda ts, x: pa.table({"ts": [ts], "x": pa.array([x], kind)})  # noqa: E731
+    count(matcher.push(rows(1, 1)))
+    with pytest.raises(DataError, match=r"row 0|beyond 64 bits"):
+        matcher.push(rows(2, value))
+    for ts, x in [(2, 2), (3, 3), (9, 1)]:
+        count(matcher.push(rows(ts, x)))
+    count(matcher.finish())
+    assert +given == {repr({"a": 1, "z": 3}): 1}
 
 
 def test_snapshots_are_of_one_clause_and_its_options() -> None:
