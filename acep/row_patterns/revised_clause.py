@@ -138,7 +138,11 @@ class RevisedClause:
         return pa.concat_tables([back, fresh]).append_column(OP, ops)
 
     def dump(self) -> dict[str, Any]:
-        """Return the state as JSON-like data with bytes. What may be taken back is found again from it."""
+        """Return the state as JSON-like data with bytes. What may be taken back is found again from it.
+
+        Raises :class:`DataError` after a match that cannot be answered for, as nothing can go on from there."""
+        if self.failure is not None:
+            raise self.failure
         counts = [self.rows, self.matches, self.retracted]
         return {"arrivals": self.arrivals.dump(), "stream": self.stream.dump(), "counts": counts}
 

@@ -430,6 +430,16 @@ def test_a_value_that_is_refused_leaves_the_stream_as_it_was(
     assert +given == {repr({"a": 1, "z": 3}): 1}
 
 
+def test_a_stream_that_has_ended_in_an_error_gives_no_snapshot() -> None:
+    """Else it would go on behind a match that nothing can go on from, without a word."""
+    matcher = acep.Matcher(
+        "ORDER BY ts MEASURES LAST(ts) AS z AFTER MATCH SKIP TO B PATTERN (A B* C) DEFINE B AS x = 2, C AS x = 3"
+    )
+    for call in (lambda: matcher.push({"ts": [1, 2], "x": [1, 3]}), matcher.snapshot, matcher.finish):
+        with pytest.raises(DataError, match="AFTER MATCH SKIP"):
+            call()
+
+
 def test_snapshots_are_of_one_clause_and_its_options() -> None:
     matcher = acep.Matcher(UP)
     matcher.push({"ts": [1, 2], "x": [1, 2]})
