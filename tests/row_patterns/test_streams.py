@@ -440,6 +440,14 @@ def test_a_stream_that_has_ended_in_an_error_gives_no_snapshot() -> None:
             call()
 
 
+def test_a_pattern_may_have_too_many_states_for_a_stream() -> None:
+    text = "ORDER BY ts MEASURES count(*) AS n PATTERN (A{100000})"
+    assert acep.match_recognize({"ts": [1]}, text) == {"n": []}
+    with pytest.raises(QueryError, match="more than 200000 states on a stream") as caught:
+        acep.Matcher(text).push({"ts": [1]})
+    assert caught.value.code == "query_size"
+
+
 def test_snapshots_are_of_one_clause_and_its_options() -> None:
     matcher = acep.Matcher(UP)
     matcher.push({"ts": [1, 2], "x": [1, 2]})
