@@ -18,6 +18,7 @@ from acep.events.tables import attribute_tick
 from acep.plan.ordered.ordered_plan import OrderedPlan
 from acep.row_patterns.clause_stream import ClauseStream
 from acep.row_patterns.match_rows import check_values
+from acep.row_patterns.partition_states import NEVER
 
 __all__ = ["OP", "RevisedClause", "plan_ticks"]
 
@@ -106,7 +107,8 @@ class RevisedClause:
         return rows if rows.schema.equals(self.stream.arrow) else rows.cast(self.stream.arrow)
 
     def _clock(self, tick: int) -> int:
-        return int(tick * self.tick_ratio)
+        """Return a time in ticks of the plan; one behind all times is the greatest."""
+        return min(int(tick * self.tick_ratio), NEVER)
 
     def _speculate(self) -> pa.Table:
         """Return the rows of the clause that rows add which are not final."""

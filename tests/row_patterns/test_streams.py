@@ -448,6 +448,13 @@ def test_a_pattern_may_have_too_many_states_for_a_stream() -> None:
     assert caught.value.code == "query_size"
 
 
+def test_time_may_pass_to_its_end() -> None:
+    for text in (UP, UP.replace("ts MEAS", "ts, x MEAS"), UP.replace(" DEFINE", " WITHIN 5 DEFINE")):
+        matcher = acep.Matcher(text, lateness=1)
+        given = [matcher.push({"ts": [1, 2], "x": [1, 2]}), matcher.advance(2**63 - 1), matcher.finish()]
+        assert [rows["z"] for rows in given if rows["z"]] == [[2]]
+
+
 def test_snapshots_are_of_one_clause_and_its_options() -> None:
     matcher = acep.Matcher(UP)
     matcher.push({"ts": [1, 2], "x": [1, 2]})
