@@ -455,6 +455,17 @@ def test_time_may_pass_to_its_end() -> None:
         assert [rows["z"] for rows in given if rows["z"]] == [[2]]
 
 
+def test_a_first_batch_that_is_refused_settles_no_columns() -> None:
+    matcher = acep.Matcher(UP)
+    with pytest.raises(DataError, match="is older"):
+        matcher.push({"ts": [2, 1], "x": ["a", "b"], "y": [1, 2]})
+    assert matcher.push({"ts": [1, 2], "x": [1, 2]}) == {"a": [], "z": []}
+    with pytest.raises(DataError, match="other types than before") as caught:
+        matcher.push({"ts": [3], "x": ["c"]})
+    assert "cast=" in str(caught.value.hint)
+    assert matcher.finish() == {"a": [1], "z": [2]}
+
+
 def test_snapshots_are_of_one_clause_and_its_options() -> None:
     matcher = acep.Matcher(UP)
     matcher.push({"ts": [1, 2], "x": [1, 2]})
