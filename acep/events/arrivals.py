@@ -368,7 +368,9 @@ class Arrivals:
             ) from None
         except pa.ArrowException as bad:
             raise DataError(
-                f"the events have other types than before: {str(bad).splitlines()[0]}", code="data_type"
+                f"the events have other types than before: {str(bad).splitlines()[0]}",
+                hint="give every batch the types of the first one, or say them from the first one on: cast=",
+                code="data_type",
             ) from None
 
     def _ticks(self, rows: pa.Table) -> Any:

@@ -21,7 +21,7 @@ from acep.pattern.sql.clause_tree import RowsMode
 from acep.plan.ordered.open_matches import add_open_matches, has_state, reach_ahead, reach_behind, reads_number
 from acep.plan.ordered.ordered_plan import OrderedPlan
 from acep.plan.ordered.pattern_states import StateKind
-from acep.row_patterns.kept_rows import KeptRows
+from acep.row_patterns.kept_rows import KeptRows, read_table, table_bytes
 from acep.row_patterns.match_batch import MatchBatch
 from acep.row_patterns.match_rows import SortedTable, match_table, result_tables, row_columns
 from acep.row_patterns.open_rows import OpenPartitions, open_partitions, waiting_states
@@ -105,14 +105,15 @@ class ClauseStream:
         self.time = time_column(plan)
         self.plan, self.arrow = add_open_matches(plan), arrow
         self.reach = reach_of(plan)
-        self.waiting = arrow.empty_table()
+        self.waiting = KeptRows(arrow)  # those of a time that goes on, all with the code 0
+        self.passed: int | None = None  # the time that those that wait do not precede
         self.kept = KeptRows(arrow)  # those that matches may still need
         self.tails = KeptRows(arrow)  # of partitions that are walked on: the last rows that conditions read
         self.partitions = PartitionStates()
         self.searched_rows = 0  # so far, those that were searched again among them
 
     def __len__(self) -> int:
-        return int(self.waiting.num_rows) + len(self.kept)
+        return len(self.waiting) + len(self.kept)
 
     def copy(self) -> ClauseStream:
         """Return a stream in the same state, which goes on alone."""
@@ -131,16 +132,26 @@ class ClauseStream:
         evaluator = Evaluator(attribute_tick(self.plan.schema))
         fresh = self.arrow.empty_table() if rows is None else rows
         if len(self.plan.order) > 1:
-            fresh = pa.concat_tables([self.waiting, fresh])
-            times = row_columns(self.plan, fresh, evaluator)[self.time].values
-            is_later = np.asarray(times) >= clock
-            self.waiting, fresh = fresh.filter(pa.array(is_later)), fresh.filter(pa.array(~is_later))
+            fresh = self._release(fresh, evaluator, clock)
         return self._search(fresh, evaluator, clock)
+
+    def _release(self, fresh: pa.Table, evaluator: Evaluator, clock: int) -> pa.Table:
+        """Return the rows whose time has passed, those that waited among them, and let the others wait."""
+        if clock != self.passed:  # else none of those that wait goes
+            fresh = pa.concat_tables([self._take_waiting(), fresh])
+        self.passed = clock
+        is_later = np.asarray(row_columns(self.plan, fresh, evaluator)[self.time].values) >= clock
+        self.waiting = self.waiting.add(fresh.filter(pa.array(is_later)), np.zeros(int(is_later.sum()), np.int64))
+        return fresh.filter(pa.array(~is_later))
+
+    def _take_waiting(self) -> pa.Table:
+        """Take out the rows that wait."""
+        rows, self.waiting = self.waiting.whole()[0], KeptRows(self.arrow)
+        return rows
 
     def finish(self) -> pa.Table:
         """End the stream; return the rows of all matches that are left."""
-        fresh, self.waiting = self.waiting, self.waiting.slice(0, 0)
-        return self._search(fresh, Evaluator(attribute_tick(self.plan.schema)), None)
+        return self._search(self._take_waiting(), Evaluator(attribute_tick(self.plan.schema)), None)
 
     def _search(self, fresh: pa.Table, evaluator: Evaluator, clock: int | None) -> pa.Table:
         """Search the partitions of fresh rows, and those whose windows are over (``clock`` ``None``: all, for the last
@@ -265,7 +276,7 @@ class ClauseStream:
         """Return the state as JSON-like data with bytes."""
         rows, codes = self.kept.whole()
         return {
-            "waiting": table_bytes(self.waiting),
+            "waiting": table_bytes(self.waiting.whole()[0]),
             "kept": table_bytes(rows),
             "codes": np.ascontiguousarray(codes, "<i8").tobytes(),
             "partitions": self.partitions.dump(),
@@ -282,20 +293,6 @@ class ClauseStream:
         counts = np.bincount(codes, minlength=len(partitions.starts))
         if len(counts) > len(partitions.starts) or (partitions.starts > counts).any():
             raise ValueError("starts")
-        self.waiting, self.partitions = waiting, partitions
+        self.waiting = KeptRows(self.arrow).add(waiting, np.zeros(waiting.num_rows, np.int64))
+        self.partitions = partitions
         self.kept, self.tails = KeptRows(self.arrow).add(rows, codes), KeptRows(self.arrow)
-
-
-def table_bytes(table: pa.Table) -> bytes:
-    """Return a table as an Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table.combine_chunks())
-    return bytes(sink.getvalue().to_pybytes())
-
-
-def read_table(data: Any) -> pa.Table:
-    """Return the table of :func:`table_bytes`."""
-    if not isinstance(data, bytes):
-        raise ValueError("bytes")
-    return pa.ipc.open_stream(data).read_all()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["KeptRows"]
+__all__ = ["KeptRows", "read_table", "table_bytes"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -60,3 +61,18 @@ class KeptRows:
         """Return all rows, and their codes."""
         tables = [self.schema.empty_table(), *(table for table, _ in self.chunks)]
         return pa.concat_tables(tables), np.concatenate([np.zeros(0, np.int64), *(codes for _, codes in self.chunks)])
+
+
+def table_bytes(table: pa.Table) -> bytes:
+    """Return a table as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def read_table(data: Any) -> pa.Table:
+    """Return the table of :func:`table_bytes`."""
+    if not isinstance(data, bytes):
+        raise ValueError("bytes")
+    return pa.ipc.open_stream(data).read_all()

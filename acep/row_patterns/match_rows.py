@@ -22,6 +22,7 @@ from acep.pattern.sql.clause_parser import parse_clause
 from acep.pattern.sql.clause_tree import RowsMode
 from acep.plan.ordered.ordered_plan import OrderedPlan, make_plan
 from acep.plan.ordered.row_references import LABEL, NUMBER, Navigation, RowAggregate
+from acep.plan.schema import Kind
 from acep.row_patterns.match_batch import MatchBatch
 from acep.row_patterns.partition_values import partition_values
 from acep.row_patterns.references import ReferenceValues
@@ -32,6 +33,7 @@ from acep.row_patterns.sorted_rows import PartitionedRows, sort_rows
 
 __all__ = [
     "SortedTable",
+    "check_values",
     "columns_read",
     "convert_like",
     "convert_to",
@@ -214,15 +216,26 @@ def columns_read(plan: OrderedPlan) -> tuple[str, ...]:
     return tuple(name for name in dict.fromkeys((*sources, *names)) if name not in beside)
 
 
-def row_columns(plan: OrderedPlan, table: pa.Table, evaluator: Evaluator) -> dict[str, Column]:
-    """Return the columns that keys, conditions and measures compute with, those of expressions too."""
+def check_values(plan: OrderedPlan, table: pa.Table) -> None:
+    """Raise :class:`DataError` for a value that a clause cannot compute with, such as a decimal of too many digits."""
+    for _ in read_columns(plan, table, frozenset(Kind) - {Kind.STRING}):  # any text can be
+        pass
+
+
+def read_columns(plan: OrderedPlan, table: pa.Table, kinds: frozenset[Kind]) -> Iterator[tuple[str, Column]]:
+    """Yield the columns of some kinds that a clause reads, converted."""
     assert isinstance(plan.schema, InputSchema)
-    columns: dict[str, Column] = {}
+    tick = attribute_tick(plan.schema) or 1
     for name in columns_read(plan):
         kind = plan.schema.kind(name)
         array = table.column(name) if name in table.schema.names else column_at(table, name)
-        if kind is not None and array is not None:
-            columns[name] = column_of(name, array, kind, evaluator.tick_ns or 1, plan.schema.scale(name))
+        if kind in kinds and array is not None:
+            yield name, column_of(name, array, kind, tick, plan.schema.scale(name))
+
+
+def row_columns(plan: OrderedPlan, table: pa.Table, evaluator: Evaluator) -> dict[str, Column]:
+    """Return the columns that keys, conditions and measures compute with, those of expressions too."""
+    columns = dict(read_columns(plan, table, frozenset(Kind)))
     for name, typed in plan.computed:
         columns[name] = evaluator.column(typed, columns, table.num_rows)
     if plan.windows:

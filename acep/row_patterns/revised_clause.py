@@ -17,6 +17,8 @@ from acep.events.columns import ticks_of
 from acep.events.tables import attribute_tick
 from acep.plan.ordered.ordered_plan import OrderedPlan
 from acep.row_patterns.clause_stream import ClauseStream
+from acep.row_patterns.match_rows import check_values
+from acep.row_patterns.partition_states import NEVER
 
 __all__ = ["OP", "RevisedClause", "plan_ticks"]
 
@@ -95,13 +97,18 @@ class RevisedClause:
             parts.append(self.stream.push(rows, self._clock(greatest)))
         return self._changes(pa.concat_tables([*parts, self.stream.finish()]), self.stream.empty_result())
 
+    def check_values(self, rows: pa.Table) -> None:
+        """Raise :class:`DataError` for rows that the clause cannot compute with."""
+        check_values(self.stream.plan, self._fit(rows))
+
     def _fit(self, rows: pa.Table) -> pa.Table:
         """Return the columns of the clause."""
         rows = rows.select(self.stream.arrow.names)
         return rows if rows.schema.equals(self.stream.arrow) else rows.cast(self.stream.arrow)
 
     def _clock(self, tick: int) -> int:
-        return int(tick * self.tick_ratio)
+        """Return a time in ticks of the plan; one behind all times is the greatest."""
+        return min(int(tick * self.tick_ratio), NEVER)
 
     def _speculate(self) -> pa.Table:
         """Return the rows of the clause that rows add which are not final."""
@@ -133,7 +140,11 @@ class RevisedClause:
         return pa.concat_tables([back, fresh]).append_column(OP, ops)
 
     def dump(self) -> dict[str, Any]:
-        """Return the state as JSON-like data with bytes. What may be taken back is found again from it."""
+        """Return the state as JSON-like data with bytes. What may be taken back is found again from it.
+
+        Raises :class:`DataError` after a match that cannot be answered for, as nothing can go on from there."""
+        if self.failure is not None:
+            raise self.failure
         counts = [self.rows, self.matches, self.retracted]
         return {"arrivals": self.arrivals.dump(), "stream": self.stream.dump(), "counts": counts}
 

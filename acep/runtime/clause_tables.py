@@ -78,15 +78,19 @@ class ClauseTables:
                             code="data_order")  # fmt: skip
         if not table.num_rows and (self.revised is not None or any(map(pa.types.is_null, table.schema.types))):
             return self._nothing()  # columns without values settle no types
+        is_first = self.revised is None
         revised = self.revised or self.prepare(table.schema)
         mark, latest = revised.arrivals.mark(), self.latest
         try:
             self._check_zones(table)
             self._check_order(table)
             due = revised.arrivals.push(table)
+            revised.check_values(table)
         except DataError:
             revised.arrivals.back_to(mark)
             self.latest = latest
+            if is_first:  # a later batch settles the columns
+                self.revised = self.arrow = self.schema = None
             raise
         result = self._push(revised, due)
         self.seconds += time.perf_counter() - started

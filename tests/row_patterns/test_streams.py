@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from random import Random
 
 import pyarrow as pa
@@ -266,6 +268,22 @@ def test_a_long_open_match_costs_time_that_grows_with_its_rows(text: str) -> Non
     assert searched[2] - searched[1] < 2.2 * (searched[1] - searched[0])
 
 
+def test_rows_of_one_time_are_read_once_while_they_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    row_columns = clause_stream.row_columns
+    monkeypatch.setattr(
+        clause_stream,
+        "row_columns",
+        lambda plan, rows, *other: read.append(rows.num_rows) or row_columns(plan, rows, *other),
+    )
+    matcher = acep.Matcher("ORDER BY ts, x MEASURES FIRST(x) AS a, LAST(x) AS z PATTERN (A B+) DEFINE B AS x > PREV(x)")
+    for x in range(50):
+        assert matcher.push({"ts": [7], "x": [50 - x]}) == {"a": [], "z": []}
+    assert sum(read) == 50
+    matcher.push({"ts": [8], "x": [0]})
+    assert matcher.finish() == {"a": [1], "z": [50]}
+
+
 KINDS_CLAUSE = """PARTITION BY k ORDER BY ts MEASURES FIRST(ts) AS a, LAST(k) AS label, LAST(xs) AS xs, k AS key_again
     PATTERN (A B) DEFINE B AS ts > A.ts"""
 
@@ -382,6 +400,69 @@ def test_a_push_that_is_refused_takes_nothing_in() -> None:
     with pytest.raises(DataError):
         matcher.push({"ts": [2, 1], "x": [2, 3]})
     matcher.push({"ts": [2], "x": [2]})
+    assert matcher.finish() == {"a": [1], "z": [2]}
+
+
+WIDE = pa.decimal128(38, 2)
+LARGE = 2**64 - 1
+
+
+@pytest.mark.parametrize("options", [{}, {"lateness": 1}, {"lateness": 1, "speculation": "inf"}])
+@pytest.mark.parametrize(("kind", "value"), [(WIDE, Decimal(10) ** 30), (pa.uint64(), LARGE)])
+def test_a_value_that_is_refused_leaves_the_stream_as_it_was(
+    options: dict[str, object], kind: pa.DataType, value: object
+) -> None:
+    matcher = acep.Matcher(UP, **options)  # type: ignore[arg-type]
+    given = Counter[str]()
+
+    def count(result: pa.Table) -> None:
+        for row in result.to_pylist():
+            sign = row.pop("op", 1)
+            given[repr(row)] += sign
+
+    rows = lambda ts, x: pa.table({"ts": [ts], "x": pa.array([x], kind)})  # noqa: E731
+    count(matcher.push(rows(1, 1)))
+    with pytest.raises(DataError, match=r"row 0|beyond 64 bits"):
+        matcher.push(rows(2, value))
+    for ts, x in [(2, 2), (3, 3), (9, 1)]:
+        count(matcher.push(rows(ts, x)))
+    count(matcher.finish())
+    assert +given == {repr({"a": 1, "z": 3}): 1}
+
+
+def test_a_stream_that_has_ended_in_an_error_gives_no_snapshot() -> None:
+    """Else it would go on behind a match that nothing can go on from, without a word."""
+    matcher = acep.Matcher(
+        "ORDER BY ts MEASURES LAST(ts) AS z AFTER MATCH SKIP TO B PATTERN (A B* C) DEFINE B AS x = 2, C AS x = 3"
+    )
+    for call in (lambda: matcher.push({"ts": [1, 2], "x": [1, 3]}), matcher.snapshot, matcher.finish):
+        with pytest.raises(DataError, match="AFTER MATCH SKIP"):
+            call()
+
+
+def test_a_pattern_may_have_too_many_states_for_a_stream() -> None:
+    text = "ORDER BY ts MEASURES count(*) AS n PATTERN (A{100000})"
+    assert acep.match_recognize({"ts": [1]}, text) == {"n": []}
+    with pytest.raises(QueryError, match="more than 200000 states on a stream") as caught:
+        acep.Matcher(text).push({"ts": [1]})
+    assert caught.value.code == "query_size"
+
+
+def test_time_may_pass_to_its_end() -> None:
+    for text in (UP, UP.replace("ts MEAS", "ts, x MEAS"), UP.replace(" DEFINE", " WITHIN 5 DEFINE")):
+        matcher = acep.Matcher(text, lateness=1)
+        given = [matcher.push({"ts": [1, 2], "x": [1, 2]}), matcher.advance(2**63 - 1), matcher.finish()]
+        assert [rows["z"] for rows in given if rows["z"]] == [[2]]
+
+
+def test_a_first_batch_that_is_refused_settles_no_columns() -> None:
+    matcher = acep.Matcher(UP)
+    with pytest.raises(DataError, match="is older"):
+        matcher.push({"ts": [2, 1], "x": ["a", "b"], "y": [1, 2]})
+    assert matcher.push({"ts": [1, 2], "x": [1, 2]}) == {"a": [], "z": []}
+    with pytest.raises(DataError, match="other types than before") as caught:
+        matcher.push({"ts": [3], "x": ["c"]})
+    assert "cast=" in str(caught.value.hint)
     assert matcher.finish() == {"a": [1], "z": [2]}
 
 

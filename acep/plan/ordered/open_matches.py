@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from acep.errors import QueryError
 from acep.pattern import expressions as ex
 from acep.pattern.walk import leaves_of
 from acep.plan.ordered.ordered_plan import OrderedPlan
-from acep.plan.ordered.pattern_states import PatternStates, StateKind
+from acep.plan.ordered.pattern_states import MOST_STATES, PatternStates, StateKind
 from acep.plan.ordered.row_references import NUMBER, MatchNumber, Navigation, RowAggregate
 
 __all__ = ["OPEN", "add_open_matches", "has_state", "reach_ahead", "reach_behind", "reads_number"]
@@ -28,7 +29,8 @@ def add_open_matches(plan: OrderedPlan) -> OrderedPlan:
 
 
 def add_open_row(pattern: PatternStates) -> PatternStates:
-    """Return the states of a pattern with those that take the open row; its label is the last one.
+    """Return the states of a pattern with those that take the open row; its label is the last one. Raises
+    :class:`QueryError` if there are too many.
 
     >>> pattern = PatternStates(((0, 1, 0), (0, 2, 1), (5, 0, 0)), (("a", False), ("b", False)))
     >>> for line in add_open_row(pattern).lines():
@@ -51,6 +53,9 @@ def add_open_row(pattern: PatternStates) -> PatternStates:
     for number in waiting:
         states.append(states[number])
         states[number] = (int(StateKind.SPLIT), len(states) - 1, open_row)
+    if len(states) > MOST_STATES:
+        raise QueryError(f"the pattern has more than {MOST_STATES} states on a stream, where most count twice",
+                         hint="its quantifiers are too large", code="query_size")  # fmt: skip
     return PatternStates(tuple(states), labels, missing_rows)
 
 
