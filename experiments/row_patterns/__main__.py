@@ -12,7 +12,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from experiments.machine import described, started
 from experiments.peers.java import ROOT
@@ -39,14 +38,14 @@ def _read_java_clock() -> float:
 
 def _load_systems(*, spark: bool) -> Systems:
     import duckdb
-    import polars
+    import polars as pl
 
     if not spark:
-        return Systems(duckdb, polars)
+        return Systems(duckdb, pl)
     from acep.spark.session import get_session
 
     conf = {"spark.master": "local[1]", "spark.sql.shuffle.partitions": 1, "spark.driver.memory": "3g"}
-    return Systems(duckdb, polars, get_session(**conf), _read_java_clock)
+    return Systems(duckdb, pl, get_session(**conf), _read_java_clock)
 
 
 def _measure_shapes(systems: Systems, options: argparse.Namespace) -> list[Measured]:
@@ -65,9 +64,12 @@ def _measure_streams(options: argparse.Namespace) -> list[Pushed]:
     return [row for case in cases for row in measure_pushes(*case, options.scale, options.repeats)]
 
 
-def _versions(systems: Systems) -> dict[str, Any]:
-    named = {"duckdb": systems.duckdb, "polars": systems.polars, "spark": systems.spark}
-    versions = {name: str(getattr(module, "__version__", None) or module.version) for name, module in named.items() if module}
+def _versions(systems: Systems) -> dict[str, str]:
+    versions = {"duckdb": systems.duckdb.__version__, "polars": systems.polars.__version__}
+    return versions | ({"spark": systems.spark.version} if systems.spark is not None else {})
+    versions = {
+        name: str(getattr(module, "__version__", None) or module.version) for name, module in named.items() if module
+    }
     return versions
 
 
@@ -95,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows={"shapes": [asdict(row) for row in [*shapes, *flink]], "streams": [asdict(row) for row in streams]},
     )  # fmt: skip
     (options.output / "row_patterns.svg").write_text(picture(shapes, streams), encoding="utf-8")
-    return 0
+    return int(any(row.error and row.size for row in flink))
 
 
 if __name__ == "__main__":

@@ -117,4 +117,4 @@ def picture(shapes: Sequence[Measured], streams: Sequence[Pushed]) -> str:
         Panel("time for a row (1: the fewest rows)", scaled, "rows, times the fewest", log=True, high=2.0),
         Panel("million rows a second, streams", rates, "rows in a push", log=True, high=None),
     ]
-    return chart(panels)
+    return chart([panel for panel in panels if panel.series])

@@ -96,7 +96,8 @@ def _ranges_of_polars(pl: Any, frame: Any) -> Any:
 
 
 PAIRS_SQL = "SELECT i FROM (SELECT i, v, lead(v) OVER (ORDER BY i) AS w FROM t) AS u WHERE v = 0 AND w = 1"
-PAIRS_OF_PARTITIONS_SQL = """SELECT p, i FROM (SELECT p, i, v, lead(v) OVER (PARTITION BY p ORDER BY i) AS w FROM t) AS u
+PAIRS_OF_PARTITIONS_SQL = """SELECT p, i
+FROM (SELECT p, i, v, lead(v) OVER (PARTITION BY p ORDER BY i) AS w FROM t) AS u
 WHERE v = 0 AND w = 1"""
 SESSIONS_SQL = """SELECT visitor, session, count(*) AS n FROM (
   SELECT visitor, sum(new) OVER (PARTITION BY visitor ORDER BY seq) AS session FROM (
