@@ -67,10 +67,6 @@ def _measure_streams(options: argparse.Namespace) -> list[Pushed]:
 def _versions(systems: Systems) -> dict[str, str]:
     versions = {"duckdb": systems.duckdb.__version__, "polars": systems.polars.__version__}
     return versions | ({"spark": systems.spark.version} if systems.spark is not None else {})
-    versions = {
-        name: str(getattr(module, "__version__", None) or module.version) for name, module in named.items() if module
-    }
-    return versions
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--scale", type=float, default=1.0, help="the share of the rows to use (1)")
     parser.add_argument("--repeats", type=int, default=REPEATS, help=f"runs of which the fastest counts ({REPEATS})")
-    parser.add_argument("--limit", type=float, default=15.0, help="seconds that the pandas package may take (15)")
+    parser.add_argument("--limit", type=float, default=5.0, help="seconds that a run of the pandas package may take (5)")
     parser.add_argument("--environment", type=Path, default=ROOT / ".venv-peers", help="where the peers are installed")
     parser.add_argument("--without-spark", action="store_true", help="leave out Spark, which takes long to start")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for row_patterns.md, .csv and .svg")

@@ -51,10 +51,8 @@ def measure_shape(shape: Shape, systems: Systems, scale: float = 1.0, repeats: i
         n = max(int(shape.rows * scale), 8) * factor
         rows = pa.table(shape.columns(n))
         ours: dict[str, Run] = {"acep": lambda rows=rows: len(acep.match_recognize(rows, shape.clause))}  # type: ignore[misc]
-        if factor < 4:
-            best = _run_by_turns(ours, {}, repeats)
-        else:
-            best = _run_beside(ours, shape, rows, systems, repeats)
+        beside = systems if factor == 4 else Systems()
+        best = _run_beside(ours, shape, rows, beside, repeats)
         assert len({size for _, size in best.values()}) == 1, best
         measured += [Measured(shape.name, system, n, size, cpu) for system, (cpu, size) in best.items()]
     return measured

@@ -18,14 +18,16 @@ tables, one thread for each system. All times are processor time, the best of {}
 twice the rows divided by that for the rows, of the two largest sizes.
 
 ![MATCH_RECOGNIZE by shape](row_patterns.svg)"""
-SHAPES = f"""`acep.match_recognize` on the shapes of DuckDB's published benchmark of the clause. The last columns have the
-time of a row of another system divided by that of acep. DuckDB and Spark run window functions for the same question, and
-polars an expression, where there is a natural one; each gives as many rows out. Loading is not counted. Spark's time is
-that of its Java process and of this one. `{PANDAS}` runs the clause itself, in a process of its own; where all rows
-would take it too long, on the first so many."""
+SHAPES = f"""`acep.match_recognize` on the shapes of DuckDB's published benchmark of the clause. The last columns have
+the time of a row in another system divided by that in acep. DuckDB and Spark run window functions for the same
+question, polars an expression, where there is a natural one; each gives as many rows out. Loading is not counted.
+Spark's time is that of its Java process and of this one. `{PANDAS}`, a package over pandas, runs the
+clause itself, in a process of its own. Where all rows would take it too long, it gets the first ones, and the column
+says how many."""
 BESIDE_FLINK = """Flink's clause has no PREV and no greedy last variable, so its V-shape has one more variable. Both run
 this clause, over the same rows and with as many rows out. Flink's time is that of the whole Java process from the first
-row on, so that the start of the process and of the job do not count; the compiler has seen shorter runs before."""
+row on, so that the start of the process and of the job do not count. It runs on shorter prefixes before, so that its
+compiler is warm; a run that takes it long is not repeated."""
 STREAMS = """`acep.Matcher` with the rows in pushes, as Arrow tables. Keys take turns. Each stream gives as many rows as
 `acep.match_recognize` over all rows at once."""
 OTHERS = ("DuckDB", "polars", "Spark", PANDAS)

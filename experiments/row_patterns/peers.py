@@ -47,13 +47,13 @@ def measure_flink(environment: Path, scale: float = 1.0, limit: float = 90.0, re
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rows"
         write_events(events, file)
-        query = f"SELECT * FROM events MATCH_RECOGNIZE ({FALL_AND_RISE})"
+        query = f"SELECT * FROM events MATCH_RECOGNIZE ({FALL_AND_RISE})"  # noqa: S608 - a constant
         outcome = run_java(classpath, "FlinkStream", [str(file), query, "0", str(limit), str(n // 64)], 12 * limit + 60)
     error = outcome.error or _difference(V_SHAPE, rows, outcome.rows, outcome.matches)
     return [*ours, Measured(V_SHAPE.name, FLINK, outcome.rows, outcome.matches, outcome.cpu, error)]
 
 
-def measure_pandas(shape: Shape, environment: Path, scale: float = 1.0, limit: float = 15.0) -> Measured:
+def measure_pandas(shape: Shape, environment: Path, scale: float = 1.0, limit: float = 5.0) -> Measured:
     """Measure a shape by the pandas package, on a prefix where the whole would take longer than the limit."""
     n = max(int(shape.rows * scale), 8) * 4
     rows = pa.table(shape.columns(n))

@@ -46,7 +46,7 @@ def _rows(n: int, keys: int) -> pa.Table:
 def _push_all(clause: str, pushes: list[pa.Table]) -> int:
     matcher = acep.Matcher(clause)
     size = sum(len(matcher.push(part)) for part in pushes)
-    return size + len(matcher.flush())
+    return size + len(matcher.finish())
 
 
 def measure_pushes(clause: str, push: int, keys: int, scale: float = 1.0, repeats: int = 3) -> list[Pushed]:
