@@ -301,8 +301,8 @@ bench-peers: $(STAMP) native $(PEERS)/.installed  ## measure acep and its peers 
 bench-frames: $(STAMP) native build/frames/.installed  ## measure sequences as joins of DuckDB and polars in one run
 	PYTHONPATH=build/frames $(BIN)/python -m experiments.frames $(BENCH_ARGS)
 
-bench-rows: $(STAMP) native  ## measure MATCH_RECOGNIZE by shape, with polars in the same run
-	POLARS_MAX_THREADS=1 $(BIN)/python -m experiments.row_patterns $(BENCH_ARGS)
+bench-rows: $(STAMP) native $(PEERS)/.installed  ## measure MATCH_RECOGNIZE beside other systems in one run; needs a JDK
+	POLARS_MAX_THREADS=1 $(BIN)/python -m experiments.row_patterns --environment $(PEERS) $(BENCH_ARGS)
 
 build/frames/.installed:
 	$(BIN)/python -m pip install --quiet --target build/frames duckdb polars
@@ -318,6 +318,7 @@ bench-commit: $(STAMP) native  ## measure exact runs against another commit of a
 $(PEERS)/.installed: experiments/peers/requirements.txt
 	$(PYTHON) -m venv --clear $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet --no-deps -r experiments/peers/requirements.txt
+	$(PEERS)/bin/python -m pip install --quiet 'pandas-match-recognize[performance]>=0.2.5,<0.3'
 	touch $@
 
 notebooks: $(STAMP) native  ## run the notebooks and write them anew, and the first tutorial, from their .py files

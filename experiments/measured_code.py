@@ -51,7 +51,7 @@ PAGES = {
     "recall_by_memory": ("experiments.overload.sketched",),
     "recall_by_rate": ("experiments.overload.sweeps",),
     "recall_by_window": ("experiments.overload.sweeps",),
-    "row_patterns": ("experiments.row_patterns",),
+    "row_patterns": ("experiments.row_patterns.__main__", "experiments/row_patterns/", "experiments/peers/java/"),
     "shedding": ("experiments.spark.shedding",),
     "single_events": ("experiments.spark.single_events",),
     "spark": ("experiments.spark.__main__",),

@@ -1,4 +1,4 @@
-// Flink CEP through a DataStream in a local mini cluster, or Flink SQL's MATCH_RECOGNIZE ("v-shape-sql").
+// Flink CEP through a DataStream in a local mini cluster, or Flink SQL's MATCH_RECOGNIZE: "v-shape-sql", or a query.
 // Arguments: file of events, pattern, window, limit in seconds, events to begin with. Time runs from the first event on.
 import java.nio.file.Path;
 import java.time.Duration;
@@ -38,7 +38,8 @@ public final class FlinkStream {
         events = Event.read(Path.of(arguments[0]));
         String name = arguments[1];
         long window = Long.parseLong(arguments[2]);
-        Timed.report(rows -> name.endsWith("-sql") ? sql(rows) : match(rows, name, window),
+        String query = name.startsWith("SELECT") ? name : name.endsWith("-sql") ? V_SHAPE : null;
+        Timed.report(rows -> query != null ? sql(rows, query) : match(rows, name, window),
                 events.length, Integer.parseInt(arguments[4]), Double.parseDouble(arguments[3]));
         System.exit(0); // the mini cluster leaves threads
     }
@@ -85,14 +86,14 @@ public final class FlinkStream {
         return MATCHES.get();
     }
 
-    private static long sql(int rows) throws Exception {
+    private static long sql(int rows, String query) throws Exception {
         StreamExecutionEnvironment environment = environment();
         StreamTableEnvironment tables = StreamTableEnvironment.create(environment);
         tables.createTemporaryView("events", source(environment, rows), Schema.newBuilder()
                 .column("id", "BIGINT").column("key", "INT").column("price", "INT")
                 .columnByMetadata("row_time", "TIMESTAMP_LTZ(3)", "rowtime", true)
                 .watermark("row_time", "SOURCE_WATERMARK()").build());
-        tables.toDataStream(tables.sqlQuery(V_SHAPE))
+        tables.toDataStream(tables.sqlQuery(query))
                 .map(found -> {
                     MATCHES.incrementAndGet();
                     return 1L;

@@ -1,0 +1,1 @@
+"""Measure MATCH_RECOGNIZE by shape, beside other systems, and on streams."""
