@@ -99,12 +99,14 @@ def _growth(expr: ex.Expr, plan: Plan) -> int | None:
 
 
 def parts_of_and(expr: ex.Expr) -> list[ex.Expr]:
+    """Return the conditions that AND joins at the top."""
     if isinstance(expr, ex.Binary) and expr.op == "and":
         return [*parts_of_and(expr.left), *parts_of_and(expr.right)]
     return [expr]
 
 
 def is_of_first(expr: ex.Expr) -> bool:
+    """Return whether a condition of HAVING is about the first event alone."""
     leaves = leaves_of(expr)
     return bool(leaves) and all(_place_of(leaf) == AT_FIRST for leaf in leaves)
 
