@@ -16,7 +16,8 @@ from acep.pattern import expressions as ex
 from acep.pattern.walk import leaves_of
 from acep.plan.compile import Plan
 from acep.plan.decimals import Typed
-from acep.plan.ordered.query_runs import LatestStart, RunsPlan, StartKind, earlier
+from acep.plan.ordered.query_runs import RunsPlan
+from acep.plan.ordered.run_conditions import LatestStart, StartKind, earlier
 from acep.plan.schema import Kind
 from acep.row_patterns.row_values import Evaluator, truth_bits
 from acep.runtime.partition_rows import RowsByPartition, batch_column, has_type, rows_by_partition

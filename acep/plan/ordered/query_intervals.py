@@ -41,7 +41,7 @@ def reason_against_intervals(plan: Plan) -> str | None:
     >>> rise = "PATTERN SEQ(a x, b+ y[]) WHERE partition_contiguity(x, y[]) { y[i].v > y[i-1].v } OUTPUT NON OVERLAP"
     >>> reason_against_intervals(assumed_plan(acep.parse(rise)))
     >>> reason_against_intervals(assumed_plan(acep.parse(rise.replace("y[i-1].v", "x.v"))))
-    'the condition `y.v > x.v` compares events that are not at a fixed distance'
+    'the condition `y[i].v > x.v` compares events that are not at a fixed distance'
     """
     try:
         _intervals_of(plan)
