@@ -14,15 +14,20 @@ __all__ = ["KeptRows", "read_table", "table_bytes"]
 Ints = npt.NDArray[np.int64]
 
 
+TAKEN = -1
+"""The code of a row that was taken out and still stands in its chunk."""
+
+
 @dataclass(frozen=True)
 class KeptRows:
-    """Rows with the codes of their partitions, in chunks that get smaller, so that adding rows costs little."""
+    """Rows with the codes of their partitions, in chunks that get smaller, so that adding rows costs little. Rows that
+    were taken out stay where they are until they are more than half of a chunk, so that taking a few costs little."""
 
     schema: pa.Schema
     chunks: tuple[tuple[pa.Table, Ints], ...] = ()
 
     def __len__(self) -> int:
-        return sum(len(codes) for _, codes in self.chunks)
+        return sum(int(np.count_nonzero(codes != TAKEN)) for _, codes in self.chunks)
 
     def add(self, table: pa.Table, codes: Ints) -> KeptRows:
         """Return the rows with others behind them.
@@ -37,30 +42,49 @@ class KeptRows:
             return self
         chunks = [*self.chunks, (table, codes)]
         while len(chunks) > 1 and len(chunks[-2][1]) <= len(chunks[-1][1]):
-            (earlier, earlier_codes), (later, later_codes) = chunks[-2:]
+            (earlier, earlier_codes), (later, later_codes) = map(without_taken, chunks[-2:])
             merged = pa.concat_tables([earlier, later]).combine_chunks()
             chunks[-2:] = [(merged, np.concatenate([earlier_codes, later_codes]))]
         return KeptRows(self.schema, tuple(chunks))
 
     def take(self, is_taken: npt.NDArray[np.bool_]) -> tuple[pa.Table, Ints, KeptRows]:
-        """Return the rows of the partitions whose codes have a flag, their codes, and the rows that stay."""
+        """Return the rows of the partitions whose codes have a flag, their codes, and the rows that stay.
+
+        >>> rows = KeptRows(pa.schema({"x": pa.int64()})).add(pa.table({"x": [*range(5)]}), np.arange(5))
+        >>> table, codes, rows = rows.take(np.arange(5) == 3)
+        >>> table["x"].to_pylist(), codes.tolist(), len(rows), rows.whole()[1].tolist()
+        ([3], [3], 4, [0, 1, 2, 4])
+        """
         taken, stay = [], list[tuple[pa.Table, Ints]]()
+        is_taken = np.append(is_taken, False)  # the last one: of rows that were taken before
         for table, codes in self.chunks:
-            flags = is_taken[codes]
-            if not flags.any():
+            places = np.flatnonzero(is_taken[codes])
+            if not len(places):
                 stay.append((table, codes))
                 continue
-            taken.append((table.filter(pa.array(flags)), codes[flags]))
-            if not flags.all():
-                stay.append((table.filter(pa.array(~flags)), codes[~flags]))
+            taken.append((table.take(pa.array(places)), codes[places]))
+            left = codes.copy()
+            left[places] = TAKEN
+            if 2 * np.count_nonzero(left == TAKEN) <= len(left):
+                stay.append((table, left))
+            elif (left != TAKEN).any():
+                stay.append(without_taken((table, left)))
         tables = [table for table, _ in taken] or [self.schema.empty_table()]
         all_codes = np.concatenate([np.zeros(0, np.int64), *(codes for _, codes in taken)])
         return pa.concat_tables(tables), all_codes, KeptRows(self.schema, tuple(stay))
 
     def whole(self) -> tuple[pa.Table, Ints]:
         """Return all rows, and their codes."""
-        tables = [self.schema.empty_table(), *(table for table, _ in self.chunks)]
-        return pa.concat_tables(tables), np.concatenate([np.zeros(0, np.int64), *(codes for _, codes in self.chunks)])
+        chunks = [without_taken(chunk) for chunk in self.chunks]
+        tables = [self.schema.empty_table(), *(table for table, _ in chunks)]
+        return pa.concat_tables(tables), np.concatenate([np.zeros(0, np.int64), *(codes for _, codes in chunks)])
+
+
+def without_taken(chunk: tuple[pa.Table, Ints]) -> tuple[pa.Table, Ints]:
+    """Return the rows of a chunk that were not taken out."""
+    table, codes = chunk
+    stays = codes != TAKEN
+    return chunk if stays.all() else (table.filter(pa.array(stays)), codes[stays])
 
 
 def table_bytes(table: pa.Table) -> bytes:

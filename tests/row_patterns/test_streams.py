@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from random import Random
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -15,6 +16,7 @@ import acep
 from acep.errors import AcepError, DataError, QueryError, SnapshotError
 from acep.row_patterns import clause_stream, row_search
 from acep.row_patterns.clause_stream import ClauseStream, time_column
+from acep.row_patterns.kept_rows import KeptRows
 from acep.row_patterns.match_rows import match_table, plan_clause
 from tests.case_counts import CaseCounts
 from tests.row_patterns.corpus.cases import Case
@@ -502,3 +504,15 @@ def test_explain_says_what_a_stream_keeps(clause: str, text: str) -> None:
     line = acep.explain_clause({"ts": [1], "x": [1]}, clause).splitlines()[-1]
     assert line.startswith("stream: ")
     assert text in line
+
+
+def test_a_few_rows_are_taken_without_a_copy_of_the_others() -> None:
+    table = pa.table({"x": range(100)})
+    rows = KeptRows(table.schema).add(table, np.arange(100))
+    for code in range(50):
+        taken, _, rows = rows.take(np.arange(100) == code)
+        assert taken.to_pydict() == {"x": [code]}
+        assert rows.chunks[0][0] is table
+    taken, codes, rows = rows.take(np.arange(100) < 60)
+    assert (taken.num_rows, codes.tolist(), len(rows)) == (10, [*range(50, 60)], 40)
+    assert rows.chunks[0][0].num_rows == 40
