@@ -15,7 +15,7 @@ WIDTH, HEIGHT = 300.0, 210.0
 LEFT, TOP, GAP, LINE = 46.0, 34.0, 44.0, 16.0
 COLOURS = (
     *("#0969da", "#cf222e", "#1a7f37", "#9a6700", "#8250df", "#57606a", "#bf3989", "#1b7c83", "#bc4c00", "#4d2d00"),
-    *("#54aeff", "#ff8182", "#6fdd8b"),
+    *("#54aeff", "#ff8182", "#6fdd8b", "#d4a72c", "#c297ff", "#afb8c1"),
 )
 STYLE = """
 .paper{fill:#ffffff}

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from experiments.machine import described, started
 from experiments.peers.java import ROOT
@@ -69,6 +70,27 @@ def _versions(systems: Systems) -> dict[str, str]:
     return versions | ({"spark": systems.spark.version} if systems.spark is not None else {})
 
 
+def _write_page(
+    options: argparse.Namespace,
+    machine: dict[str, Any],
+    shapes: Sequence[Measured],
+    flink: Sequence[Measured],
+    streams: Sequence[Pushed],
+) -> None:
+    rows = {"shapes": [asdict(row) for row in [*shapes, *flink]], "streams": [asdict(row) for row in streams]}
+    words, text = WORDS.format(options.repeats), body(shapes, flink, streams)
+    write(
+        options.output,
+        "row_patterns",
+        title="MATCH_RECOGNIZE by shape",
+        words=words,
+        machine=machine,
+        body=text,
+        rows=rows,
+    )
+    (options.output / "row_patterns.svg").write_text(picture(shapes, streams), encoding="utf-8")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print and write; 1 where Flink gives another number of rows."""
     parser = argparse.ArgumentParser(
@@ -76,23 +98,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--scale", type=float, default=1.0, help="the share of the rows to use (1)")
     parser.add_argument("--repeats", type=int, default=REPEATS, help=f"runs of which the fastest counts ({REPEATS})")
-    parser.add_argument("--limit", type=float, default=5.0, help="seconds that a run of the pandas package may take (5)")
+    parser.add_argument(
+        "--limit", type=float, default=5.0, help="seconds that a run of the pandas package may take (5)"
+    )
     parser.add_argument("--environment", type=Path, default=ROOT / ".venv-peers", help="where the peers are installed")
     parser.add_argument("--without-spark", action="store_true", help="leave out Spark, which takes long to start")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for row_patterns.md, .csv and .svg")
     options = parser.parse_args(arguments)
     systems = _load_systems(spark=not options.without_spark)
+    machine = described() | _versions(systems)
     shapes = _measure_shapes(systems, options)
+    _write_page(options, machine, shapes, [], [])  # after each part: what was measured outlives a run that is stopped
     flink = measure_flink(options.environment, options.scale, repeats=options.repeats)
+    _write_page(options, machine, shapes, flink, [])
     streams = _measure_streams(options)
-    text = body(shapes, flink, streams)
-    print(text)
-    write(
-        options.output, "row_patterns", title="MATCH_RECOGNIZE by shape", words=WORDS.format(options.repeats),
-        machine=described() | _versions(systems), body=text,
-        rows={"shapes": [asdict(row) for row in [*shapes, *flink]], "streams": [asdict(row) for row in streams]},
-    )  # fmt: skip
-    (options.output / "row_patterns.svg").write_text(picture(shapes, streams), encoding="utf-8")
+    _write_page(options, machine, shapes, flink, streams)
+    print(body(shapes, flink, streams))
     return int(any(row.error and row.size for row in flink))
 
 

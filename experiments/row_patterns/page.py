@@ -99,8 +99,14 @@ def _streams_of(rows: Sequence[Pushed]) -> list[list[Pushed]]:
 
 def body(shapes: Sequence[Measured], flink: Sequence[Measured], streams: Sequence[Pushed]) -> str:
     """Return the tables of the page; those without rows are left out."""
-    parts = (("Shapes", shapes, _shapes), ("V-shape beside Flink SQL", flink, _flink), ("Streams", streams, _streams))
-    return "\n\n".join(f"## {title}\n\n{tell(rows)}" for title, rows, tell in parts if rows)  # type: ignore[operator]
+    parts = []
+    if shapes:
+        parts.append(f"## Shapes\n\n{_shapes(shapes)}")
+    if flink:
+        parts.append(f"## V-shape beside Flink SQL\n\n{_flink(flink)}")
+    if streams:
+        parts.append(f"## Streams\n\n{_streams(streams)}")
+    return "\n\n".join(parts)
 
 
 def picture(shapes: Sequence[Measured], streams: Sequence[Pushed]) -> str:

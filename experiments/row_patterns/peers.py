@@ -49,8 +49,8 @@ def measure_flink(environment: Path, scale: float = 1.0, limit: float = 90.0, re
         write_events(events, file)
         query = f"SELECT * FROM events MATCH_RECOGNIZE ({FALL_AND_RISE})"  # noqa: S608 - a constant
         outcome = run_java(classpath, "FlinkStream", [str(file), query, "0", str(limit), str(n // 64)], 12 * limit + 60)
-    error = outcome.error or _difference(V_SHAPE, rows, outcome.rows, outcome.matches)
-    return [*ours, Measured(V_SHAPE.name, FLINK, outcome.rows, outcome.matches, outcome.cpu, error)]
+    wrong = outcome.error or _difference(V_SHAPE, rows, outcome.rows, outcome.matches)
+    return [*ours, Measured(V_SHAPE.name, FLINK, outcome.rows, outcome.matches, outcome.cpu, wrong)]
 
 
 def measure_pandas(shape: Shape, environment: Path, scale: float = 1.0, limit: float = 5.0) -> Measured:
@@ -68,8 +68,8 @@ def measure_pandas(shape: Shape, environment: Path, scale: float = 1.0, limit: f
     if answer.returncode:
         return Measured(shape.name, PANDAS, n, 0, 0.0, (answer.stderr.strip().splitlines() or ["no answer"])[-1])
     told = json.loads(answer.stdout.splitlines()[-1])
-    error = _difference(shape, rows, told["rows"], told["size"])
-    return Measured(shape.name, PANDAS, told["rows"], told["size"], told["cpu"], error)
+    wrong = _difference(shape, rows, told["rows"], told["size"])
+    return Measured(shape.name, PANDAS, told["rows"], told["size"], told["cpu"], wrong)
 
 
 def _difference(shape: Shape, rows: pa.Table, n: int, size: int) -> str:

@@ -13,7 +13,7 @@ import acep
 
 __all__ = ["CLAUSES", "KEYS", "PUSHES", "Pushed", "measure_pushes"]
 
-PUSHES = {1: 2_500, 100: 50_000, 10_000: 250_000}
+PUSHES = {1: 1_000, 100: 20_000, 10_000: 250_000}
 """The smallest number of rows, which is doubled twice, for each number of rows in a push."""
 KEYS = (1, 1_000)
 CLAUSES = {

@@ -34,7 +34,7 @@ def test_a_shape_is_measured_at_three_sizes(shape: Shape) -> None:
 @pytest.mark.parametrize("keys", KEYS)
 @pytest.mark.parametrize("clause", CLAUSES)
 def test_streams_give_what_one_batch_gives(clause: str, keys: int) -> None:
-    streams = measure_pushes(clause, 100, keys, scale=0.02, repeats=1)
+    streams = measure_pushes(clause, 100, keys, scale=0.05, repeats=1)
     assert [row.rows for row in streams] == [1_000, 2_000, 4_000]
     assert f"| {clause} | 100 | {keys:,} | 4,000 |" in body([], [], streams)
     assert "<polyline" in picture([], streams)
