@@ -481,8 +481,9 @@ def _sql_call(expr: ex.Call, schema: Schema) -> Typed:
         return expand_time_call(expr, resolved)
     text_call = TEXT_CALLS[expr.name]
     for arg, kind in zip(resolved, text_call.arguments, strict=False):
-        _need(arg, (kind,), expr.name.removeprefix("sql "))
-    return Typed(replace(expr, args=tuple(arg.expr for arg in resolved)), text_call.result)
+        _need(arg, NUMBERS if kind == "number" else (kind,), expr.name.removeprefix("sql "))
+    args = tuple(decimals.as_float(arg) if arg.kind == DECIMAL else arg.expr for arg in resolved)
+    return Typed(replace(expr, args=args), text_call.result)
 
 
 def _call(expr: ex.Call, schema: Schema) -> Typed:

@@ -182,8 +182,21 @@ def _extract_of_length(expr: ex.Call, unit: str, length: Typed) -> Typed:
                        code="query_type")  # fmt: skip
     ns, limit = _OF_LENGTHS[unit]
     remainder = length.expr if limit is None else ex.Binary("%", length.expr, _length(ns * limit))
-    multiple = ex.Binary("-", remainder, ex.Binary("%", remainder, _length(ns)))
-    return Typed(_near(ex.Binary("/", multiple, _length(ns))), "int")
+    return Typed(_whole_units(remainder, ns), "int")
+
+
+def _whole_units(length: ex.Expr, ns: int) -> ex.Expr:
+    """Return how many times a duration has a length, cut off towards zero."""
+    multiple = ex.Binary("-", length, ex.Binary("%", length, _length(ns)))
+    return _near(ex.Binary("/", multiple, _length(ns)))
+
+
+def _units(expr: ex.Call, args: Sequence[Typed]) -> Typed:
+    """Expand the number of whole units from one time to another."""
+    unit, first, last = args
+    for moment in (first, last):
+        _need_time(expr, moment)
+    return Typed(_whole_units(ex.Binary("-", last.expr, first.expr), _OF_LENGTHS[str(_constant(unit))][0]), "int")
 
 
 def _to_char(expr: ex.Call, args: Sequence[Typed]) -> Typed:
@@ -203,5 +216,6 @@ TIME_CALLS: dict[str, Callable[[ex.Call, Sequence[Typed]], Typed]] = {
     "sql add_months": _add_months,
     "sql extract": _extract,
     "sql to_char": _to_char,
+    "sql units": _units,
 }
 """The calls by their names in expressions, none of which a query of SASE+ can write."""

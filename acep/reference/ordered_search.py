@@ -7,15 +7,24 @@ past.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from acep.errors import DataError
 from acep.plan.ordered.pattern_states import StateKind
-from acep.plan.ordered.row_references import LABEL, MatchNumber, MissingRows, Navigation, RowAggregate, RowReference
+from acep.plan.ordered.row_references import (
+    LABEL,
+    NUMBER,
+    MatchNumber,
+    MissingRows,
+    Navigation,
+    RowAggregate,
+    RowReference,
+)
+from acep.reference.row_aggregates import ROW_AGGREGATES, distinct_values
 
-__all__ = ["FoundMatch", "RowTest", "SearchedRows", "find_matches", "skip_error"]
+__all__ = ["FoundMatch", "MappedColumn", "RowTest", "SearchedRows", "find_matches", "skip_error"]
 
 Run: TypeAlias = Callable[[Sequence[Any]], Any]
 
@@ -29,15 +38,25 @@ class RowTest:
 
 
 @dataclass(frozen=True)
+class MappedColumn:
+    """A column of mapped rows: ``run`` takes the values of ``names``, which are columns of rows, the label and the
+    number of the match."""
+
+    names: tuple[str, ...]
+    run: Run
+
+
+@dataclass(frozen=True)
 class SearchedRows:
     """The rows in order, and what is asked of them.
 
     ``partitions``: the first row of each partition, and the end. ``local``: for each label whether each row passes the
     conditions that read it and its neighbours alone (``None``: all do). ``tests``: the other conditions of each label.
-    ``columns``: the values of columns that ``tests`` read, row by row. ``names``: the variable of each label, and
-    ``spelled`` how CLASSIFIER gives it. ``times`` and ``width``: the window. ``starts``: for each partition how many
-    rows stand before the first start, and before the first row that is none, and how many matches came before (empty:
-    all rows are starts). A match whose last row has the ``open_label`` ends its partition, and is not given.
+    ``columns``: the values of columns that ``tests`` read, row by row; ``mapped`` are those of mapped rows. ``names``:
+    the variable of each label, and ``spelled`` how CLASSIFIER gives it. ``times`` and ``width``: the window.
+    ``starts``: for each partition how many rows stand before the first start, and before the first row that is none,
+    and how many matches came before (empty: all rows are starts). A match whose last row has the ``open_label`` ends
+    its partition, and is not given.
     """
 
     states: tuple[tuple[int, int, int], ...]
@@ -53,6 +72,7 @@ class SearchedRows:
     skip_to: frozenset[str] | None = None
     starts: Sequence[tuple[int, int, int]] = ()
     open_label: int | None = None
+    mapped: Mapping[str, MappedColumn] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -92,7 +112,16 @@ def find_matches(searched: SearchedRows, ends: list[tuple[int, int]] | None = No
 
 
 def _reads_number(searched: SearchedRows) -> bool:
-    return any(isinstance(r, MatchNumber) for tests in searched.tests for test in tests for r in test.references)
+    """Return whether a condition reads the number of the match."""
+    references = [reference for tests in searched.tests for test in tests for reference in test.references]
+    columns = {name for reference in references if isinstance(reference, RowAggregate) for name in _columns(reference)}
+    columns |= {name for column in columns & searched.mapped.keys() for name in searched.mapped[column].names}
+    return NUMBER in columns or any(isinstance(reference, MatchNumber) for reference in references)
+
+
+def _columns(reference: RowAggregate) -> tuple[str, ...]:
+    """Return the columns that an aggregate reads."""
+    return () if reference.column is None else (reference.column, *reference.arguments)
 
 
 def _next_row(searched: SearchedRows, first: int, labels: tuple[int, ...]) -> int:
@@ -195,7 +224,7 @@ class _Past:
             return self.number
         rows = self.rows_of(reference.variables)
         if isinstance(reference, RowAggregate):
-            return _aggregate(reference, self.values(reference.column, rows), len(rows))
+            return self.aggregate(reference, rows)
         if len(rows) <= reference.offset:
             return None
         row = rows[reference.offset if reference.is_first else -1 - reference.offset] + reference.shift
@@ -204,13 +233,30 @@ class _Past:
             return self.searched.spelled[self.labels[place]] if 0 <= place < len(self.labels) else None
         return self.searched.columns[reference.column][row] if self.begin <= row < self.end else None
 
-    def values(self, column: str | None, rows: list[int]) -> list[Any]:
-        if column is None:
-            return []
+    def aggregate(self, reference: RowAggregate, rows: list[int]) -> Any:
+        """Return the value of an aggregate over rows."""
+        if reference.column is None:
+            return len(rows)
+        values, *keys = self.columns_of(reference, rows)
+        if reference.is_distinct:
+            values = distinct_values(values)
+        return ROW_AGGREGATES[reference.function](values, keys, reference.texts)
+
+    def columns_of(self, reference: RowAggregate, rows: list[int]) -> list[list[Any]]:
+        """Return the values at rows of the columns that an aggregate reads; without nulls if it is one column."""
+        columns = [[self.value_at(name, row) for row in rows] for name in _columns(reference)]
+        return columns if len(columns) != 1 else [[value for value in columns[0] if value is not None]]
+
+    def value_at(self, column: str, row: int) -> Any:
+        """Return the value of a column at a mapped row."""
         if column == LABEL:
-            return [self.searched.spelled[self.labels[row - self.first]] for row in rows]
-        values = self.searched.columns[column]
-        return [value for row in rows if (value := values[row]) is not None]
+            return self.searched.spelled[self.labels[row - self.first]]
+        if column == NUMBER:
+            return self.number
+        mapped = self.searched.mapped.get(column)
+        if mapped is None:
+            return self.searched.columns[column][row]
+        return mapped.run([self.value_at(name, row) for name in mapped.names])
 
     def key(self) -> tuple[Any, ...]:
         """Return what decides the values of references from here on."""
@@ -224,20 +270,6 @@ class _Past:
                 labels = tuple(self.labels) if reference.column == LABEL else ()
                 parts.append((tuple(near), labels))
             else:
-                parts.append(tuple(self.values(reference.column, rows)) if reference.column else len(rows))
+                columns = self.columns_of(reference, rows)
+                parts.append(tuple(map(tuple, columns)) if columns else len(rows))
         return tuple(parts)
-
-
-def _aggregate(reference: RowAggregate, values: list[Any], row_count: int) -> Any:
-    if reference.column is None:
-        return row_count
-    if reference.is_distinct:
-        values = list(dict.fromkeys(values))
-    if reference.function == "count":
-        return len(values)
-    if not values:
-        return None
-    if reference.function == "avg":
-        return float(sum(values)) / len(values)
-    functions: dict[str, Callable[[list[Any]], Any]] = {"sum": sum, "min": min, "max": max}
-    return functions[reference.function](values)

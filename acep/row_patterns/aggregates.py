@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from acep.errors import DataError
 from acep.events.batch import Column, column_of_values
 from acep.plan.ordered.row_references import RowAggregate
 from acep.plan.schema import Kind
+from acep.reference.row_aggregates import ROW_AGGREGATES, distinct_values
 from acep.row_patterns.sorted_rows import order_places, ranks_of
 
 __all__ = ["aggregate_values"]
@@ -116,7 +116,7 @@ def _over_segments(values: Any, lows: Ints, highs: Ints, operation: np.ufunc, ne
 
 def _in_python(reference: RowAggregate, columns: list[Column], lows: Ints, highs: Ints) -> Column:
     """Return aggregates that NumPy has no operation for, segment by segment."""
-    function = _FUNCTIONS[reference.function]
+    function = ROW_AGGREGATES[reference.function]
     if reference.order:
         # Each segment becomes rows of its own, in order.
         sizes = highs - lows
@@ -129,7 +129,7 @@ def _in_python(reference: RowAggregate, columns: list[Column], lows: Ints, highs
     results: list[Any] = []
     for low, high in zip(lows.tolist(), highs.tolist(), strict=True):
         segment = [column[low:high] for column in values]
-        results.append(function(_distinct(segment[0]) if reference.is_distinct else segment[0],
+        results.append(function(distinct_values(segment[0]) if reference.is_distinct else segment[0],
                                 segment[1:], reference.texts))  # fmt: skip
     kind = columns[0].kind
     if reference.function == "count":
@@ -139,51 +139,3 @@ def _in_python(reference: RowAggregate, columns: list[Column], lows: Ints, highs
     elif reference.function == "string_agg":
         kind = Kind.STRING
     return column_of_values(results, kind)
-
-
-def _distinct(values: list[Any]) -> list[Any]:
-    return [*dict.fromkeys(value for value in values if value is not None)]
-
-
-def _present(values: list[Any]) -> list[Any]:
-    return [value for value in values if value is not None]
-
-
-def _spread(values: list[Any], freedom: int, is_root: bool) -> float | None:
-    numbers = _present(values)
-    if len(numbers) <= freedom:
-        return None
-    spread = float(np.var(np.array(numbers, np.float64), ddof=freedom))
-    return spread**0.5 if is_root else spread
-
-
-def _best(values: list[Any], key_columns: list[list[Any]], is_least: bool) -> Any:
-    pairs = [(other, -i, value) for i, (value, other) in enumerate(zip(values, key_columns[0], strict=True))
-             if other is not None]  # fmt: skip
-    if not pairs:
-        return None
-    best = min(pairs, key=lambda pair: (pair[0], -pair[1])) if is_least else max(pairs, key=lambda pair: pair[:2])
-    return best[2]
-
-
-def _sum(values: list[Any]) -> Any:
-    numbers = _present(values)
-    return sum(numbers) if numbers else None
-
-
-_FUNCTIONS: dict[str, Callable[[list[Any], list[list[Any]], tuple[str, ...]], Any]] = {
-    "count": lambda values, keys, texts: len(_present(values)),
-    "sum": lambda values, keys, texts: _sum(values),
-    "avg": lambda values, keys, texts: float(_sum(values)) / len(_present(values)) if _present(values) else None,
-    "min": lambda values, keys, texts: min(_present(values), default=None),
-    "max": lambda values, keys, texts: max(_present(values), default=None),
-    "any_value": lambda values, keys, texts: next(iter(_present(values)), None),
-    "max_by": lambda values, keys, texts: _best(values, keys, False),
-    "min_by": lambda values, keys, texts: _best(values, keys, True),
-    "string_agg": lambda values, keys, texts: texts[0].join(_present(values)) if _present(values) else None,
-    "stddev": lambda values, keys, texts: _spread(values, 1, True),
-    "stddev_pop": lambda values, keys, texts: _spread(values, 0, True),
-    "median": lambda values, keys, texts: float(np.median(_present(values))) if _present(values) else None,
-    "variance": lambda values, keys, texts: _spread(values, 1, False),
-    "variance_pop": lambda values, keys, texts: _spread(values, 0, False),
-}

@@ -16,7 +16,7 @@ from acep.pattern.walk import leaves_of
 from acep.plan.lower.bytecode import CannotLower, lower_expression
 from acep.plan.ordered.ordered_plan import Condition, OrderedPlan
 from acep.plan.ordered.pattern_states import StateKind
-from acep.plan.ordered.row_references import LABEL, MatchNumber, MissingRows, RowAggregate, RowReference
+from acep.plan.ordered.row_references import LABEL, NUMBER, MatchNumber, MissingRows, RowAggregate, RowReference
 from acep.plan.schema import Kind
 from acep.reference.ordered_search import skip_error
 from acep.row_patterns.match_batch import MatchBatch
@@ -31,7 +31,9 @@ Bits = npt.NDArray[np.uint8]
 MEMORY = 1 << 30
 """The most bytes that a search takes for what it remembers; beyond it, it forgets and goes on."""
 
-_SKIPS = {SkipMode.PAST_LAST: 0, SkipMode.TO_NEXT: 1, SkipMode.TO_FIRST: 2, SkipMode.TO_LAST: 3}
+_SKIPS = {
+    SkipMode.PAST_LAST: 0, SkipMode.TO_NEXT: 1, SkipMode.TO_FIRST: 2, SkipMode.TO_LAST: 3, SkipMode.TO_VARIABLE: 3,
+}  # fmt: skip
 _AGGREGATES = {"count": 4, "sum": 5, "min": 6, "max": 7}
 _TYPES = {Kind.FLOAT: 1, Kind.STRING: 2}
 _CURRENT, _FIRST, _LAST, _COUNT_ROWS, _MATCH_NUMBER, _FIRST_LABEL, _LAST_LABEL = 0, 1, 2, 3, 8, 9, 10
@@ -102,7 +104,8 @@ class NativeTables:
         return (_FIRST if reference.is_first else _LAST, rows, reference.offset, reference.shift, column, kind_number)
 
     def _aggregate(self, reference: RowAggregate) -> tuple[int, int, int, int, int, int]:
-        if reference.is_distinct or reference.column == LABEL or reference.function not in _AGGREGATES:
+        is_of_match = reference.column in (LABEL, NUMBER, *dict(self.plan.mapped))
+        if reference.is_distinct or is_of_match or reference.function not in _AGGREGATES:
             raise CannotLower(reference.function)
         rows = self.set_of(reference.variables)
         if reference.column is None:

@@ -18,8 +18,8 @@ from acep.plan.lower.bytecode import CannotLower
 from acep.plan.ordered.clause_leaves import reference_name
 from acep.plan.ordered.open_matches import OPEN
 from acep.plan.ordered.ordered_plan import Condition, OrderedPlan
-from acep.plan.ordered.row_references import LABEL, Navigation, RowAggregate
-from acep.reference.ordered_search import RowTest, SearchedRows, find_matches
+from acep.plan.ordered.row_references import LABEL, NUMBER, Navigation, RowAggregate
+from acep.reference.ordered_search import MappedColumn, RowTest, SearchedRows, find_matches
 from acep.row_patterns.match_batch import MatchBatch
 from acep.row_patterns.row_values import Evaluator, shift_rows, truth_bits
 from acep.row_patterns.search_limits import SearchLimits
@@ -98,6 +98,16 @@ def _test_of(plan: OrderedPlan, condition: Condition, evaluator: Evaluator) -> R
     return RowTest(tuple(plan.references[number] for number in numbers), compiled.run)
 
 
+def _mapped_columns(plan: OrderedPlan, evaluator: Evaluator) -> dict[str, MappedColumn]:
+    """Return the columns of mapped rows as functions."""
+    columns: dict[str, MappedColumn] = {}
+    for name, typed in plan.mapped:
+        compiled = compile_expression(typed.expr, evaluator.tick_ns)
+        leaves = tuple(leaf.name for leaf in compiled.leaves if isinstance(leaf, ex.Attribute))
+        columns[name] = MappedColumn(leaves, compiled.run)
+    return columns
+
+
 def bits_with_open_rows(plan: OrderedPlan, bits: Mapping[str, Bits], open_rows: Ints, size: int) -> dict[str, Bits]:
     """Return the bits of all variables where open rows belong to no variable but their own."""
     closed = np.ones(size, np.uint8)
@@ -120,15 +130,19 @@ def searched_rows(
     spelled = dict(plan.spelled)
     tests = {name: [_test_of(plan, c, evaluator) for c in plan.conditions if c.variable == name and not c.is_local]
              for name in names}  # fmt: skip
-    columns_read = {r.column for tested in tests.values() for test in tested for r in test.references
-                    if isinstance(r, Navigation | RowAggregate) and r.column not in (None, LABEL)}  # fmt: skip
+    mapped = _mapped_columns(plan, evaluator)
+    names_read = [name for tested in tests.values() for test in tested for reference in test.references
+                  if isinstance(reference, Navigation | RowAggregate) and reference.column is not None
+                  for name in (reference.column, *getattr(reference, "arguments", ()))]  # fmt: skip
+    names_read += [name for column in names_read if column in mapped for name in mapped[column].names]
+    columns_read = set(names_read) - {LABEL, NUMBER, *mapped}
     times, width = window
     return SearchedRows(
         states=plan.states.states,
         partitions=rows.partitions.tolist(),
         local=[bits[name].tolist() if name in bits else None for name in names],
         tests=[tests[name] for name in names],
-        columns={name: columns[name].to_list() for name in columns_read if name is not None},
+        columns={name: columns[name].to_list() for name in columns_read},
         names=names,
         spelled=[spelled[name] for name in names],
         times=None if times is None else times.tolist(),
@@ -137,6 +151,7 @@ def searched_rows(
         skip_to=plan.skip_to,
         starts=() if limits is None else limits.triples(),
         open_label=None if limits is None else len(names) - 1,
+        mapped=mapped,
     )
 
 

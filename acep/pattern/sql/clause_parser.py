@@ -198,7 +198,7 @@ class _ClauseParser:
             )
         if self.word("NEXT", "ROW"):
             return Skip(SkipMode.TO_NEXT)
-        mode = SkipMode.TO_LAST
+        mode = SkipMode.TO_VARIABLE
         following = self.tokens[self.place + 1] if self.token.kind != "end" else self.token
         is_prefix = self.token.is_word("FIRST", "LAST") and following.kind in ("word", "name")
         # A variable may be called first or last; then the next part of the clause follows it.

@@ -153,11 +153,13 @@ class SkipMode(Enum):
     TO_NEXT = "TO NEXT ROW"
     TO_FIRST = "TO FIRST"
     TO_LAST = "TO LAST"
+    TO_VARIABLE = "TO"
+    """The same as TO LAST, written without LAST."""
 
 
 @dataclass(frozen=True)
 class Skip:
-    """AFTER MATCH SKIP; ``variable`` is that of TO FIRST and TO LAST."""
+    """AFTER MATCH SKIP; ``variable`` is that of TO FIRST, TO LAST and TO."""
 
     mode: SkipMode
     variable: str | None = None

@@ -22,7 +22,7 @@ _NODES = {
 # Names of functions that sqlglot does not know.
 _NAMES = {"ARBITRARY": "any_value", "EVERY": "bool_and", "LISTAGG": "string_agg"}
 _ORDERED = ("array_agg", "string_agg")
-IN_CONDITIONS = ("count", "sum", "avg", "min", "max")
+IN_CONDITIONS = ("count", "sum", "avg", "min", "max", "any_value", "max_by", "min_by", "string_agg")
 """The aggregates that DEFINE may have."""
 
 

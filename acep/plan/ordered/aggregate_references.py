@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE
 from acep.pattern.expressions import Span, error_at
-from acep.pattern.sql.clause_tree import FINAL, RUNNING
 from acep.pattern.walk import leaves_of
-from acep.plan.ordered.aggregate_calls import IN_CONDITIONS, AggregateCall, is_aggregate, read_aggregate
+from acep.plan.ordered.aggregate_calls import IN_CONDITIONS, AggregateCall, read_aggregate
 from acep.plan.ordered.row_references import LABEL, NUMBER, RowAggregate
-from acep.plan.ordered.sql_expressions import place_of, refuse_other_parts
+from acep.plan.ordered.sql_expressions import place_of
 from acep.plan.schema import Kind
 
 if TYPE_CHECKING:
     from acep.plan.ordered.clause_leaves import _Leaf
 
-__all__ = ["RowArgument", "joined_texts", "resolve_aggregate"]
+__all__ = ["RowArgument", "column_of_argument", "reference_of", "resolve_aggregate"]
 
 # Aggregates of conditions, and those of numbers that DEFINE has instead.
 _CONDITIONS = {"count_if": "count", "bool_or": "max", "bool_and": "min"}
@@ -45,18 +44,24 @@ def resolve_aggregate(leaf: _Leaf, node: Any, is_final: bool, span: Span) -> ex.
         call = read_aggregate(node, leaf.source)
         if call.function in _CONDITIONS:
             return _condition_as_number(leaf, call, is_final, span)
-    reference = _reference(leaf, node, is_final)
+        if call.function == "array_agg":
+            hint = "compare it, as in array_agg(x) = ARRAY['A', 'B'], or ask cardinality, contains or element_at of it"
+            raise error_at("array_agg on its own is not supported in DEFINE", span, hint, code="query_syntax")
+    reference = reference_of(leaf, node, is_final)
     if reference.function != "avg" or reference.is_distinct:
         return leaf.clause.add(reference, span)
     parts = [leaf.clause.add(replace(reference, function=function), span) for function in ("sum", "count")]
     return ex.Binary("/", parts[0], parts[1], span)
 
 
-def _reference(leaf: _Leaf, node: Any, is_final: bool) -> RowAggregate:
+def reference_of(leaf: _Leaf, node: Any, is_final: bool) -> RowAggregate:
     """Return the reference that an aggregate is."""
     call, span = read_aggregate(node, leaf.source), place_of(node, leaf.source)
     function = call.function
-    if leaf.defined is not None and function not in IN_CONDITIONS:
+    if leaf.defined is not None and call.order:
+        hint = "the rows of a match are in the order of the clause"
+        raise error_at(f"ORDER BY inside {function} is not supported in DEFINE", span, hint, code="query_syntax")
+    if leaf.defined is not None and function not in (*IN_CONDITIONS, "array_agg"):
         raise error_at(f"{function} is not supported in DEFINE", span, f"there are {', '.join(IN_CONDITIONS)}",
                        code="query_syntax")  # fmt: skip
     if call.rows is not None and call.condition is None:
@@ -83,21 +88,17 @@ def _reference(leaf: _Leaf, node: Any, is_final: bool) -> RowAggregate:
         )
     if function == "string_agg":
         parts[0] = replace(parts[0], expr=_as_text(leaf, parts[0]))
-    columns = [_column(leaf, part, function, span) for part in parts]
+    columns = [column_of_argument(leaf, part) for part in parts]
     variables = named[0] if named else None
     order = tuple((bool(key.args.get("desc")), bool(key.args.get("nulls_first"))) for key in call.order)
     arguments = tuple(columns[1:])
     return RowAggregate(function, columns[0], variables, call.is_distinct, is_final, arguments, call.texts, order)
 
 
-def _column(leaf: _Leaf, argument: RowArgument, function: str, span: Span) -> str:
+def column_of_argument(leaf: _Leaf, argument: RowArgument) -> str:
     """Return the column that an aggregate reads."""
     if not argument.reads_match:
         return leaf.clause.columns.add(argument.expr)
-    if leaf.defined is not None and not isinstance(argument.expr, ex.Attribute):
-        hint = f"as in {function}(CLASSIFIER()), or a variable of its own in place of the label"
-        raise error_at(f"CLASSIFIER and MATCH_NUMBER stand alone inside {function} in DEFINE", span, hint,
-                       code="query_syntax")  # fmt: skip
     return leaf.clause.columns.add_mapped(argument.expr)
 
 
@@ -117,34 +118,6 @@ def _condition_as_number(leaf: _Leaf, call: AggregateCall, is_final: bool, span:
     argument = leaf.argument(call.value, function)
     no: tuple[ex.Expr, ...] = () if function == "count" else (ex.Unary("not", argument.expr), ex.Literal(0))
     number = ex.Call(CASE, (argument.expr, ex.Literal(1), *no, ex.Literal(None)), span)
-    column = _column(leaf, replace(argument, expr=number), function, span)
+    column = column_of_argument(leaf, replace(argument, expr=number))
     reference = leaf.clause.add(RowAggregate(function, column, argument.variables, False, is_final), span)
     return reference if function == "count" else ex.Binary("=", reference, ex.Literal(1), span)
-
-
-def joined_texts(leaf: _Leaf, node: Any, span: Span) -> ex.Expr | None:
-    """Return ARRAY_JOIN, ARRAY_TO_STRING or CONCAT_WS of an ARRAY_AGG as an aggregate; ``None`` for another node."""
-    kind = type(node).__name__
-    if kind == "ArrayToString":
-        refuse_other_parts(node, ("this", "expression"), leaf.source)
-        array, separator = node.this, node.expression
-    elif kind == "ConcatWs" and len(node.expressions) == 2:
-        separator, array = node.expressions
-    else:
-        return None
-    is_final = False
-    if type(array).__name__ == "Anonymous" and str(array.this) in (RUNNING, FINAL):
-        is_final = str(array.this) == FINAL
-        (array,) = array.expressions
-    is_list = is_aggregate(array) and read_aggregate(array, leaf.source).function == "array_agg"
-    if not is_list or (is_final and leaf.defined is not None):
-        return None
-    if type(separator).__name__ != "Literal" or not separator.args.get("is_string"):
-        raise error_at("the separator is a constant text", span, code="query_syntax")
-    reference = _reference(leaf, array, is_final)
-    text = leaf.clause.add(replace(reference, function="string_agg", texts=(str(separator.this),)), span)
-    joined = ex.Call("coalesce", (text, ex.Literal("")), span)
-    if kind == "ConcatWs":
-        return joined
-    rows = leaf.clause.add(RowAggregate("count", None, reference.variables, False, is_final), span)
-    return ex.Call(CASE, (ex.Binary(">", rows, ex.Literal(0), span), joined, ex.Literal(None)), span)

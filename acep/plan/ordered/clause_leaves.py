@@ -13,7 +13,8 @@ from acep.pattern.expressions import Span, error_at
 from acep.pattern.sql.clause_tree import FINAL, RUNNING, SqlExpression
 from acep.pattern.walk import children, with_children
 from acep.plan.ordered.aggregate_calls import is_aggregate
-from acep.plan.ordered.aggregate_references import RowArgument, joined_texts, resolve_aggregate
+from acep.plan.ordered.aggregate_references import RowArgument, resolve_aggregate
+from acep.plan.ordered.array_calls import resolve_array_call
 from acep.plan.ordered.row_columns import ROW, ClauseColumns
 from acep.plan.ordered.row_references import (
     CHOOSING,
@@ -133,8 +134,8 @@ class _Leaf:
             words = {"Order": "ORDER BY"}
             raise error_at(f"{words.get(kind, 'IGNORE NULLS')} is not supported in a row pattern", span, None,
                            code="query_syntax")  # fmt: skip
-        if (texts := joined_texts(self, node, span)) is not None:
-            return texts
+        if (array_value := resolve_array_call(self, node, span)) is not None:
+            return array_value
         if is_aggregate(node):
             return resolve_aggregate(self, node, False, span)
         name = _call_name(node)
@@ -258,8 +259,12 @@ class _Leaf:
 
     def resolve_navigation(self, node: Any, name: str, is_final: bool, span: Span) -> ex.Expr:
         """Return the expression of FIRST, LAST, PREV or NEXT."""
-        argument, navigation = self.step(node, name, is_final)
-        if isinstance(argument.expr, ex.Attribute):
+        return self.value_at(*self.step(node, name, is_final), span)
+
+    def value_at(self, argument: RowArgument, navigation: Navigation, span: Span) -> ex.Expr:
+        """Return the value of an expression over a row at the row to which a navigation leads."""
+        is_number = isinstance(argument.expr, ex.Attribute) and argument.expr.name == NUMBER
+        if isinstance(argument.expr, ex.Attribute) and not is_number:
             return self.navigation(replace(navigation, column=argument.expr.name), span)
         if not argument.reads_match:
             return self.navigation(replace(navigation, column=self.clause.columns.add(argument.expr)), span)
@@ -268,9 +273,11 @@ class _Leaf:
         exists = ex.IsNull(self.navigation(replace(navigation, column=marker), span), True, span)
 
         def move(expr: ex.Expr) -> ex.Expr:
-            if isinstance(expr, ex.Attribute):
-                return self.navigation(replace(navigation, column=expr.name), span)
-            return with_children(expr, [move(part) for part in children(expr)])
+            if not isinstance(expr, ex.Attribute):
+                return with_children(expr, [move(part) for part in children(expr)])
+            if expr.name == NUMBER:
+                return self.clause.add(MatchNumber(), span)
+            return self.navigation(replace(navigation, column=expr.name), span)
 
         return ex.Call(CASE, (exists, move(argument.expr), ex.Literal(None, span)), span)
 

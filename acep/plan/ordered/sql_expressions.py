@@ -20,6 +20,7 @@ from acep.pattern.times import UNITS
 from acep.plan.ordered.dates import gives_date
 from acep.plan.ordered.sql_casts import CAST_NODES
 from acep.plan.ordered.sql_choices import CHOICE_NODES
+from acep.plan.ordered.sql_numbers import NUMBER_NODES
 from acep.plan.ordered.sql_texts import TEXT_NODES
 from acep.plan.ordered.sql_times import (
     TIME_FUNCTIONS,
@@ -46,9 +47,11 @@ _OF_TEXTS = {
     "Left": ("sql left", ("this", "expression")), "Right": ("sql right", ("this", "expression")),
     "Repeat": ("sql repeat", ("this", "times")), "Replace": ("sql replace", ("this", "expression", "replacement")),
     "Reverse": ("sql reverse", ("this",)), "StartsWith": ("sql starts_with", ("this", "expression")),
-    "StrPosition": ("sql strpos", ("this", "substr")),
+    "StrPosition": ("sql strpos", ("this", "substr")), "Ascii": ("sql ascii", ("this",)),
+    "SplitPart": ("sql split_part", ("this", "delimiter", "part_index")),
+    "Translate": ("sql translate", ("this", "from_", "to")),
 }  # fmt: skip
-_NODES = {**TEXT_NODES, **CAST_NODES, **CHOICE_NODES}
+_NODES = {**TEXT_NODES, **NUMBER_NODES, **CAST_NODES, **CHOICE_NODES}
 _COLUMN_HINT = "compute it before, as a column: FROM (SELECT *, f(x) AS y FROM t) MATCH_RECOGNIZE (...)"
 # Parts of sqlglot's nodes that say nothing about the meaning.
 _SILENT = {"big_int", "typed", "safe", "_type", "ignore_nulls", "coalesce", "copy"}
@@ -237,19 +240,6 @@ class SqlConverter:
     def _of_several(self, node: Any, name: str, span: Span) -> ex.Expr:
         first, following = self.parts(node, "this", "expressions")
         return ex.Call(name, tuple(self.convert(part) for part in (first, *(following or ()))), span)
-
-    def _round(self, node: Any, span: Span) -> ex.Expr:
-        value, places = self.parts(node, "this", "decimals")
-        return ex.Call("round", tuple(self.convert(part) for part in (value, places) if part is not None), span)
-
-    def _pow(self, node: Any, span: Span) -> ex.Expr:
-        return ex.Call("power", tuple(self.convert(part) for part in self.parts(node, "this", "expression")), span)
-
-    def _log(self, node: Any, span: Span) -> ex.Expr:
-        base, value = self.parts(node, "this", "expression")
-        if value is None or type(base).__name__ != "Literal" or base.this != "10":
-            raise self.refuse(node, "this LOG", "LN(x) and LOG10(x) are")
-        return ex.Call("log10", (self.convert(value),), span)
 
     def _extract(self, node: Any, span: Span) -> ex.Expr:
         part, moment = self.parts(node, "this", "expression")

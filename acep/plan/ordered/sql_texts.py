@@ -104,7 +104,17 @@ def _regexplike(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
     return ex.Call("regexp_like", tuple(converter.convert(part) for part in parts), span)
 
 
+def _chr(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
+    """Convert CHR of a constant: engines differ above 255."""
+    (codes,) = converter.parts(node, "expressions")
+    text = str(codes[0].this) if len(codes) == 1 and type(codes[0]).__name__ == "Literal" else ""
+    if not text.isdecimal() or not 0 < int(text) < 256:
+        raise converter.refuse(node, "this CHR", "a constant from 1 to 255, as in CHR(10)")
+    return ex.Literal(chr(int(text)), span)
+
+
 TEXT_NODES: dict[str, Callable[[SqlConverter, Any, Span], ex.Expr]] = {
+    "Chr": _chr,
     "Like": _like,
     "ILike": _ilike,
     "Escape": _escape,

@@ -28,9 +28,10 @@ _ORACLE_UNITS = {
     **dict.fromkeys(("HH24", "HH12", "HH"), "hour"),
 }  # fmt: skip
 _PARTS = ("year", "quarter", "month", "week", "day", "doy", "isodow", "hour", "minute", "second", "epoch")
+_WHOLE_UNITS = ("second", "minute", "hour", "day")
 _SPAN_UNITS = ("DAY", "HOUR", "MINUTE", "SECOND")
 _DIFFERENCE_HINT = (
-    "engines count differently: TRUNC((b - a) / INTERVAL '1' HOUR) is the number of whole hours, and "
+    "engines count differently: TIMESTAMPDIFF(HOUR, a, b) is the number of whole hours, and "
     "(date_trunc('hour', b) - date_trunc('hour', a)) / INTERVAL '1' HOUR that of the hours that begin"
 )
 
@@ -195,6 +196,16 @@ def _difference(converter: SqlConverter, node: Any, arguments: list[Any], span: 
     raise converter.refuse(node, f"{str(node.this).upper()}", _DIFFERENCE_HINT)
 
 
+def _whole_units(converter: SqlConverter, node: Any, arguments: list[Any], span: Span) -> ex.Expr:
+    """Convert TIMESTAMPDIFF(unit, a, b): the number of whole units, as Flink and Spark count."""
+    _only(converter, node, arguments, 3)
+    unit = unit_name(arguments[0]).removeprefix("sql_tsi_")
+    if unit not in _WHOLE_UNITS:
+        raise converter.refuse(node, f"TIMESTAMPDIFF in `{unit[:40]}`", f"there are {', '.join(_WHOLE_UNITS)}")
+    first, last = (converter.convert(argument) for argument in arguments[1:])
+    return ex.Call("sql units", (ex.Literal(unit), first, last), span)
+
+
 def _refused(hint: str) -> Callable[[SqlConverter, Any, list[Any], Span], ex.Expr]:
     def refuse(converter: SqlConverter, node: Any, arguments: list[Any], span: Span) -> ex.Expr:  # noqa: ARG001
         raise converter.refuse(node, f"{str(node.this).upper()}", hint)
@@ -274,7 +285,8 @@ TIME_FUNCTIONS: dict[str, Callable[[SqlConverter, Any, list[Any], Span], ex.Expr
     **dict.fromkeys(("date_trunc", "timestamp_trunc"), _date_trunc),
     **dict.fromkeys(("trunc", "truncate"), _trunc),
     **dict.fromkeys(("date_add", "dateadd", "timestampadd", "timestamp_add"), _add),
-    **dict.fromkeys(("date_diff", "datediff", "timestampdiff", "timestamp_diff"), _difference),
+    "timestampdiff": _whole_units,
+    **dict.fromkeys(("date_diff", "datediff", "timestamp_diff"), _difference),
     **{
         name: _part_call(name)
         for name in ("quarter", "week", "weekofyear", "week_of_year", "dayofyear", "day_of_year", "isodow",
