@@ -30,7 +30,7 @@ row on, so that the start of the process and of the job do not count. It runs on
 compiler is warm; a run that takes it long is not repeated."""
 STREAMS = """`acep.Matcher` with the rows in pushes, as Arrow tables. Keys take turns. Each stream gives as many rows as
 `acep.match_recognize` over all rows at once."""
-OTHERS = ("DuckDB", "polars", "Spark", PANDAS)
+BESIDE_SHAPES = ("DuckDB", "polars", "Spark", PANDAS)
 
 
 def tell_growth(rows: Sequence[Measured] | Sequence[Pushed]) -> str:
@@ -40,17 +40,17 @@ def tell_growth(rows: Sequence[Measured] | Sequence[Pushed]) -> str:
 
 def _shapes(rows: Sequence[Measured]) -> str:
     lines, failures = [], []
-    others = [name for name in OTHERS if any(row.system == name for row in rows)]
+    columns = [name for name in BESIDE_SHAPES if any(row.system == name for row in rows)]
     for name in dict.fromkeys(row.shape for row in rows):
         ours = [row for row in rows if row.shape == name and row.system == "acep"]
         last = ours[-1]
         rate = short(last.rows / last.cpu / 1e6) if last.cpu else ""
         peers = {row.system: row for row in rows if row.shape == name}
-        cells = [_ratio(peers[other], last) if other in peers else "" for other in others]
+        cells = [_ratio(peers[column], last) if column in peers else "" for column in columns]
         line = (name, f"{last.rows:,}", f"{last.size:,}", short(1000 * last.cpu), rate, tell_growth(ours), *cells)
         lines.append(line)
         failures += [f"* {name}, {row.system}: {row.error[:200]}" for row in peers.values() if row.error]
-    head = ("shape", "rows", "rows out", "processor, ms", "million rows a second", "growth", *others)
+    head = ("shape", "rows", "rows out", "processor, ms", "million rows a second", "growth", *columns)
     parts = [SHAPES, table(head, lines)]
     if failures:
         parts.append("No ratio, with what the system said:\n\n" + "\n".join(failures))

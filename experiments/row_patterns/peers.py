@@ -67,9 +67,9 @@ def measure_pandas(shape: Shape, environment: Path, scale: float = 1.0, limit: f
             return Measured(shape.name, PANDAS, n, 0, 0.0, type(error).__name__)
     if answer.returncode:
         return Measured(shape.name, PANDAS, n, 0, 0.0, (answer.stderr.strip().splitlines() or ["no answer"])[-1])
-    told = json.loads(answer.stdout.splitlines()[-1])
-    wrong = _difference(shape, rows, told["rows"], told["size"])
-    return Measured(shape.name, PANDAS, told["rows"], told["size"], told["cpu"], wrong)
+    outcome = json.loads(answer.stdout.splitlines()[-1])
+    wrong = _difference(shape, rows, outcome["rows"], outcome["size"])
+    return Measured(shape.name, PANDAS, outcome["rows"], outcome["size"], outcome["cpu"], wrong)
 
 
 def _difference(shape: Shape, rows: pa.Table, n: int, size: int) -> str:

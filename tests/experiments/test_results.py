@@ -133,7 +133,7 @@ EVERY = tuple(MEASURED)
         ("acep/plots/canvas.py", ()),
         ("experiments/charts.py", ()),
         ("experiments/results.py", ()),
-        ("experiments/peers/java/common/Event.java", ("peers",)),
+        ("experiments/peers/java/common/Event.java", ("peers", "row_patterns")),
         ("experiments/disorder.py", ("disorder",)),
         ("experiments/commits/worker.py", ("exact",)),
     ],
