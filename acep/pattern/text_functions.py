@@ -65,10 +65,10 @@ def _split_part(text: str, separator: str, place: int) -> str | None:
     return parts[place] if 0 <= place < len(parts) else ""
 
 
-def _translate(text: str, signs: str, others: str) -> str:
+def _translate(text: str, signs: str, replacements: str) -> str:
     table: dict[int, str] = {}
     for place, sign in enumerate(signs):
-        table.setdefault(ord(sign), others[place : place + 1])
+        table.setdefault(ord(sign), replacements[place : place + 1])
     return text.translate(table)
 
 

@@ -216,6 +216,6 @@ TIME_CALLS: dict[str, Callable[[ex.Call, Sequence[Typed]], Typed]] = {
     "sql add_months": _add_months,
     "sql extract": _extract,
     "sql to_char": _to_char,
-    "sql units": _units,
+    "sql timestampdiff": _units,
 }
 """The calls by their names in expressions, none of which a query of SASE+ can write."""

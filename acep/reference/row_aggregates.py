@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from acep.errors import DataError
+
 __all__ = ["ROW_AGGREGATES", "distinct_values"]
 
 
@@ -38,7 +40,11 @@ def _best(values: list[Any], key_columns: list[list[Any]], is_least: bool) -> An
 
 def _sum(values: list[Any]) -> Any:
     numbers = _present(values)
-    return sum(numbers) if numbers else None
+    total = sum(numbers) if numbers else None
+    if isinstance(total, int) and not -(2**63) <= total < 2**63:
+        raise DataError("a sum of integers does not fit in 64 bits", hint="cast the column to double",
+                        code="data_value")  # fmt: skip
+    return total
 
 
 ROW_AGGREGATES: dict[str, Callable[[list[Any], list[list[Any]], tuple[str, ...]], Any]] = {

@@ -53,6 +53,8 @@ EXAMPLES: list[tuple[str, str, str, str, str]] = [
      changed(("(A B+)", "(A X* B)"), ("DEFINE", "WITHIN 3 DEFINE"))),
     ("engine_slow", "warning", changed((CONDITION, "replace(name, 'x', 'y') > A.name")), "",
      changed((CONDITION, "replace(name, 'x', 'y') > 'b'"))),
+    ("engine_slow", "warning", changed((CONDITION, "MAX(LOWER(CLASSIFIER())) = 'b'")), "",
+     changed((CONDITION, "FIRST(CLASSIFIER()) = 'A'"))),
 ]  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import CASE
-from acep.pattern.expressions import Span, error_at
+from acep.pattern.expressions import Span, error_at, placed
 from acep.pattern.walk import leaves_of
 from acep.plan.ordered.aggregate_calls import IN_CONDITIONS, AggregateCall, read_aggregate
 from acep.plan.ordered.row_references import LABEL, NUMBER, RowAggregate
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RowArgument", "column_of_argument", "reference_of", "resolve_aggregate"]
 
+_OF_FLOATS = ("median", "stddev", "stddev_pop", "variance", "variance_pop")
 # Aggregates of conditions, and those of numbers that DEFINE has instead.
 _CONDITIONS = {"count_if": "count", "bool_or": "max", "bool_and": "min"}
 
@@ -48,7 +49,7 @@ def resolve_aggregate(leaf: _Leaf, node: Any, is_final: bool, span: Span) -> ex.
             hint = "compare it, as in array_agg(x) = ARRAY['A', 'B'], or ask cardinality, contains or element_at of it"
             raise error_at("array_agg on its own is not supported in DEFINE", span, hint, code="query_syntax")
     reference = reference_of(leaf, node, is_final)
-    if reference.function != "avg" or reference.is_distinct:
+    if reference.function != "avg":
         return leaf.clause.add(reference, span)
     parts = [leaf.clause.add(replace(reference, function=function), span) for function in ("sum", "count")]
     return ex.Binary("/", parts[0], parts[1], span)
@@ -88,6 +89,9 @@ def reference_of(leaf: _Leaf, node: Any, is_final: bool) -> RowAggregate:
         )
     if function == "string_agg":
         parts[0] = replace(parts[0], expr=_as_text(leaf, parts[0]))
+    if function in _OF_FLOATS:
+        with placed(span):
+            parts[0] = replace(parts[0], expr=_as_float(leaf, parts[0]))
     columns = [column_of_argument(leaf, part) for part in parts]
     variables = named[0] if named else None
     order = tuple((bool(key.args.get("desc")), bool(key.args.get("nulls_first"))) for key in call.order)
@@ -110,6 +114,13 @@ def _as_text(leaf: _Leaf, argument: RowArgument) -> ex.Expr:
         and leaf.clause.columns.schema.scale(str(expr.name)) is None
     )  # fmt: skip
     return ex.Call("sql text", (expr,), expr.span) if is_integer else expr
+
+
+def _as_float(leaf: _Leaf, argument: RowArgument) -> ex.Expr:
+    """Return the argument of an aggregate of floats: a decimal is made one."""
+    column = column_of_argument(leaf, argument)
+    is_decimal = column != LABEL and leaf.clause.columns.typed(column).kind == "decimal"
+    return ex.Call("cast float", (argument.expr,), argument.expr.span) if is_decimal else argument.expr
 
 
 def _condition_as_number(leaf: _Leaf, call: AggregateCall, is_final: bool, span: Span) -> ex.Expr:

@@ -12,7 +12,7 @@ from acep.pattern.sql.clause_tree import FINAL, RUNNING
 from acep.plan.ordered.aggregate_calls import AggregateCall, is_aggregate, read_aggregate
 from acep.plan.ordered.aggregate_references import RowArgument, column_of_argument, reference_of
 from acep.plan.ordered.row_references import Navigation, RowAggregate
-from acep.plan.ordered.sql_expressions import SqlConverter, refuse_other_parts
+from acep.plan.ordered.sql_expressions import SqlConverter, place_of, refuse_other_parts
 
 if TYPE_CHECKING:
     from acep.plan.ordered.clause_leaves import _Leaf
@@ -63,10 +63,15 @@ def _array_in(leaf: _Leaf, node: Any) -> _Array | None:
     if type(node).__name__ == "Anonymous" and str(node.this) in (RUNNING, FINAL):
         is_final = str(node.this) == FINAL
         (node,) = node.expressions
-    if not is_aggregate(node) or (is_final and leaf.defined is not None):
+    if not is_aggregate(node):
         return None
     call = read_aggregate(node, leaf.source)
-    return _Array(node, call, is_final) if call.function == "array_agg" else None
+    if call.function != "array_agg":
+        return None
+    if is_final and leaf.defined is not None:
+        raise error_at("FINAL is not possible in DEFINE: the match is not complete there",
+                       place_of(node, leaf.source), "leave it out", code="query_invalid")  # fmt: skip
+    return _Array(node, call, is_final)
 
 
 def _rows_of(leaf: _Leaf, argument: RowArgument, is_final: bool, span: Span) -> ex.Expr:

@@ -11,7 +11,7 @@ from acep.pattern.sql.clause_tree import Clause, MatchSpan, variables_of
 from acep.pattern.walk import children, leaves_of, levels
 from acep.plan.decimals import Typed
 from acep.plan.ordered.row_columns import ClauseColumns
-from acep.plan.ordered.row_references import LABEL, Navigation, RowReference
+from acep.plan.ordered.row_references import CHOOSING, LABEL, Navigation, RowReference
 
 __all__ = ["check_computed", "check_labels", "checked_window", "named_variables"]
 
@@ -100,7 +100,8 @@ def _is_label(expr: ex.Expr, references: Sequence[RowReference]) -> bool:
     if not isinstance(expr, ex.Attribute):
         return False
     reference = references[int(expr.name[1:])]
-    return isinstance(reference, Navigation) and reference.column == LABEL
+    is_choice = isinstance(reference, Navigation) or getattr(reference, "function", "") in CHOOSING
+    return is_choice and reference.column == LABEL  # type: ignore[union-attr]
 
 
 def checked_window(clause: Clause, key: str | None, columns: ClauseColumns) -> MatchSpan | None:

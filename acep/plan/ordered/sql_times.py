@@ -203,7 +203,7 @@ def _whole_units(converter: SqlConverter, node: Any, arguments: list[Any], span:
     if unit not in _WHOLE_UNITS:
         raise converter.refuse(node, f"TIMESTAMPDIFF in `{unit[:40]}`", f"there are {', '.join(_WHOLE_UNITS)}")
     first, last = (converter.convert(argument) for argument in arguments[1:])
-    return ex.Call("sql units", (ex.Literal(unit), first, last), span)
+    return ex.Call("sql timestampdiff", (ex.Literal(unit), first, last), span)
 
 
 def _refused(hint: str) -> Callable[[SqlConverter, Any, list[Any], Span], ex.Expr]:
