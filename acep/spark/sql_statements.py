@@ -28,8 +28,8 @@ def sql(statement: str, spark: SparkSession | None = None, **options: Unpack[Cla
     ``spark``: the session, else the active one, else a new local one. Names in a clause may be quoted by ``"`` and by
     backticks; around it Spark decides. No temporary view is left.
 
-    A clause may read a streaming view. The ``options`` are those of :func:`acep.spark.match_recognize` for streams, and
-    hold for each clause that reads one.
+    One clause may read a streaming view. The ``options`` are those of :func:`acep.spark.match_recognize` for streams,
+    and hold for that clause.
 
     Raises :class:`QueryError` for what is wrong or not supported, before any job runs.
     """
@@ -45,9 +45,15 @@ def sql(statement: str, spark: SparkSession | None = None, **options: Unpack[Cla
 
 def _run_all(split: Statement, session: SparkSession, options: ClauseKeywords) -> DataFrame:
     frames: dict[str, Any] = {}
+    has_stream = False
     for number, clause in enumerate(split.clauses):
         around = common_tables(split.text, clause.result)
         source = _run(session, f"{around} SELECT * FROM {clause.source}", frames)  # noqa: S608 - it is the user's own
+        if source.isStreaming and has_stream:  # both would have one state, and time of the first one's rows has passed
+            raise error_at("a statement has one clause over a stream, and this is another one", clause.place,
+                           "match it in a query of its own, over what the first one has written",
+                           code="query_invalid")  # fmt: skip
+        has_stream |= source.isStreaming
         frames[f"match_{number + 1}"] = _result_of(clause, source, options if source.isStreaming else {})
     return _run(session, split.text, frames)
 

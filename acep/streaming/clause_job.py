@@ -10,6 +10,7 @@ import pyarrow as pa
 from acep.errors import DataError, QueryError
 from acep.events.arrivals import span_ticks
 from acep.events.tables import InputSchema
+from acep.plan.ordered.open_matches import add_open_matches
 from acep.plan.schema import Kind
 from acep.row_patterns.revised_clause import OP
 from acep.runtime.clause_tables import check_clause_options
@@ -39,6 +40,7 @@ def clause_job(
 
     Raises :class:`QueryError` or :class:`DataError` for options that a clause does not have."""
     check_clause_options(options)
+    add_open_matches(clause.plan)  # it refuses a pattern of too many states
     if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
         raise DataError(f"buckets={buckets!r} is not a positive number", code="option_invalid")
     if options.op is not None and (schema.id is None or schema.seq is None):

@@ -115,6 +115,7 @@ def test_a_statement_over_a_streaming_view(spark: Any) -> None:
         (V_SHAPE, {"watermark": 5, "op": "id", "id": "id"}, "op= takes back rows by their ids"),
         (V_SHAPE, {"watermark": 5, "ts": "id"}, "the clause has the times in `ts`"),
         (V_SHAPE, {"watermark": 5, "buckets": 0}, "buckets=0"),
+        (V_SHAPE.replace("STRT", "A{100000}"), {"watermark": 5}, "more than 200000 states on a stream"),
         (V_SHAPE.replace("AS n,", "AS op,"), {"watermark": 5, "speculation": "inf"}, "`op` tells rows that come"),
     ],
 )
@@ -122,6 +123,22 @@ def test_what_a_stream_refuses(spark: Any, clause: str, options: dict[str, Any],
     folder = Folder(spark, rows_of(3), 3)
     with pytest.raises(AcepError, match=message):
         acep.spark.match_recognize(folder.frame(), clause, **options)
+
+
+def test_a_statement_has_one_clause_over_a_stream(spark: Any) -> None:
+    """Spark refuses most others, in many lines and when the stream starts; others would share their state."""
+    Folder(spark, rows_of(3), 3).frame().createOrReplaceTempView("clause_ticks")
+    one = f"SELECT k, high AS ts, size AS x FROM clause_ticks MATCH_RECOGNIZE ({V_SHAPE})"  # noqa: S608
+    two = f"{one} UNION ALL {one}"
+    nested = f"SELECT * FROM ({one}) MATCH_RECOGNIZE ({V_SHAPE})"  # noqa: S608
+    try:
+        for text in (two, nested):
+            with pytest.raises(QueryError, match="one clause over a stream") as caught:
+                acep.spark.sql(text, watermark=10)
+            assert caught.value.start is not None
+            assert caught.value.hint
+    finally:
+        spark.catalog.dropTempView("clause_ticks")
 
 
 def test_options_of_a_stream_are_refused_for_a_batch(spark: Any) -> None:
