@@ -45,7 +45,7 @@ def _load_systems(*, spark: bool) -> Systems:
         return Systems(duckdb, pl)
     from pyspark.sql import SparkSession
 
-    settings = {
+    settings: dict[str, Any] = {
         "spark.master": "local[1]",
         "spark.driver.memory": "3g",
         "spark.driver.host": "127.0.0.1",
