@@ -43,10 +43,19 @@ def _load_systems(*, spark: bool) -> Systems:
 
     if not spark:
         return Systems(duckdb, pl)
-    from acep.spark.session import get_session
+    from pyspark.sql import SparkSession
 
-    conf = {"spark.master": "local[1]", "spark.sql.shuffle.partitions": 1, "spark.driver.memory": "3g"}
-    return Systems(duckdb, pl, get_session(**conf), _read_java_clock)
+    settings: dict[str, Any] = {
+        "spark.master": "local[1]",
+        "spark.driver.memory": "3g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    session = SparkSession.Builder().config(map=settings).getOrCreate()
+    return Systems(duckdb, pl, session, _read_java_clock)
 
 
 def _measure_shapes(systems: Systems, options: argparse.Namespace) -> list[Measured]:
