@@ -86,3 +86,18 @@ def test_lint_of_a_statement(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.endswith("4 events: 1 finding\n")
     assert main(["lint", "PATTERN SEQ(a x)"]) != 0
     assert "needs the events" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["match", "explain"])
+def test_commands_for_queries_say_what_runs_a_clause(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "statement.sql", *(["ticks.csv"] if command == "match" else [])]) == 2
+    assert "hint: acep sql runs it" in capsys.readouterr().err
+
+
+def test_options_of_queries_are_refused_where_a_clause_is_followed(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("clause.sql").write_text("ORDER BY day MEASURES count(*) AS n PATTERN (A+)")
+    places = ["in", "--state", "state", "--output", "out", "--once"]
+    Path("in").mkdir()
+    for option in (["--type", "kind"], ["--work", "3"], ["--errors", "1"]):
+        assert main(["follow", "clause.sql", *places, *option]) == 2
+        assert f"{option[0]} is not for MATCH_RECOGNIZE" in capsys.readouterr().err

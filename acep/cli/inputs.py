@@ -59,6 +59,14 @@ def _query(args: argparse.Namespace) -> Query:
     text = query_text(args.query)
     if args.query.endswith(TOML):
         return _automaton(text, args)
+    from acep.pattern.asked import is_clause
+
+    if is_clause(text):
+        raise QueryError(
+            "this is a clause of SQL, and no query of acep",
+            hint="acep sql runs it, acep sql --explain shows what becomes of it, and acep follow takes it",
+            code="query_syntax",
+        )
     errors, weights, surplus = _errors(args.errors), _weights(args.weights), _surplus(args.surplus)
     parameters = _parameters(args.set or [])
     if text.startswith(LETTERS):
@@ -262,6 +270,8 @@ def clause_options(args: argparse.Namespace) -> dict[str, Any]:
     for name in of_queries:
         if getattr(args, name) not in (None, False, usual.get(name)):
             raise QueryError(f"--{name} is not for MATCH_RECOGNIZE", hint="leave it out", code="option_invalid")
+    if args.type not in ("type", "none"):
+        raise QueryError("--type is not for MATCH_RECOGNIZE", hint="leave it out", code="option_invalid")
     return {}
 
 

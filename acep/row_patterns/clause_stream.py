@@ -110,6 +110,7 @@ class ClauseStream:
         self.kept = KeptRows(arrow)  # those that matches may still need
         self.tails = KeptRows(arrow)  # of partitions that are walked on: the last rows that conditions read
         self.partitions = PartitionStates()
+        self._empty_result: pa.Table | None = None
         self.searched_rows = 0  # so far, those that were searched again among them
 
     def __len__(self) -> int:
@@ -124,7 +125,9 @@ class ClauseStream:
 
     def empty_result(self) -> pa.Table:
         """Return the columns of the result, without rows."""
-        return match_table(self.plan, self.arrow.empty_table())
+        if self._empty_result is None:
+            self._empty_result = match_table(self.plan, self.arrow.empty_table())
+        return self._empty_result
 
     def push(self, rows: pa.Table | None, clock: int) -> pa.Table:
         """Take in the next rows, in the order of time; return the rows of matches that are decided. ``clock``: the
