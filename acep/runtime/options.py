@@ -24,6 +24,7 @@ from acep.shedding.limits import Limits, want_a_bound
 
 __all__ = [
     "ENGINES",
+    "ClauseKeywords",
     "LearnKeywords",
     "MatchKeywords",
     "MatcherKeywords",
@@ -103,6 +104,23 @@ class MatcherKeywords(RevisedKeywords, total=False):
     dynamic: bool
     seq_gaps: bool | int
     threads: int | str
+
+
+class ClauseKeywords(TypedDict, total=False):
+    """The options of a clause over a stream: how late rows may come, where the state is, and what :class:`acep.Matcher`
+    takes."""
+
+    watermark: Any
+    state: str | os.PathLike[str] | None
+    buckets: int | None
+    latest: Any
+    ts: str
+    seq: str | None
+    id: str | None
+    unit: str | None
+    op: str | None
+    speculation: Any
+    duplicates: str
 
 
 @dataclass(frozen=True, kw_only=True)

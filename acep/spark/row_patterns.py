@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
@@ -15,7 +14,7 @@ from acep.plan.ordered.ordered_plan import OrderedPlan, make_plan
 from acep.plan.ordered.row_references import Navigation, RowAggregate, RowReference
 from acep.row_patterns.clause_stream import time_column
 from acep.row_patterns.match_rows import columns_read, match_table, no_columns_error
-from acep.runtime.options import StreamOptions
+from acep.runtime.options import ClauseKeywords, StreamOptions
 from acep.spark.fields import all_columns, input_schema, key_column, quoted, with_fields
 from acep.spark.interpreter import check_workers
 from acep.spark.matching import frame_of
@@ -33,23 +32,6 @@ __all__ = ["SparkClause", "match_recognize", "plan_for_spark", "run_clause"]
 PLACES = ("watermark", "state", "buckets", "latest")
 """The options of a stream that are not those of a ``Matcher``."""
 _TIME = " "  # a column of times that no DataFrame has: durations are exact, whatever columns there are
-
-
-class ClauseKeywords(TypedDict, total=False):
-    """The options of a clause over a stream: how late rows may come, where the state is, and what :class:`acep.Matcher`
-    takes."""
-
-    watermark: Any
-    state: str | os.PathLike[str] | None
-    buckets: int | None
-    latest: Any
-    ts: str
-    seq: str | None
-    id: str | None
-    unit: str | None
-    op: str | None
-    speculation: Any
-    duplicates: str
 
 
 @outside_pipelines()

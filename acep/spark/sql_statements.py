@@ -9,7 +9,8 @@ from acep.pattern.expressions import Span, error_at
 from acep.pattern.sql.common_tables import common_tables
 from acep.pattern.sql.scanner import scan
 from acep.pattern.sql.statement import ClauseInput, Statement, split_statement
-from acep.spark.row_patterns import ClauseKeywords, plan_for_spark, run_clause
+from acep.runtime.options import ClauseKeywords
+from acep.spark.row_patterns import plan_for_spark, run_clause
 from acep.spark.session import get_session, needs_pyspark, outside_pipelines
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from experiments.row_patterns.shapes import FALL_AND_RISE
 
 __all__ = ["WORDS", "body", "picture", "tell_growth"]
 
-WORDS = """Written by `make bench-rows`; [how it is measured](../internals/benchmarks.md#peers). Generated rows in Arrow
+WORDS = """Written by `make bench-rows`; [how it is measured](../internals/benchmarks.md). Generated rows in Arrow
 tables, one thread for each system. All times are processor time, the best of {} runs by turns. *growth*: the time for
 twice the rows divided by that for the rows, of the two largest sizes.
 
