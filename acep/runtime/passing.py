@@ -50,7 +50,7 @@ class Passing:
         if output == "exists":
             tables.use_one_thread("the work stops at the first match")
         self.output, self.counts = output, counts
-        tables.is_file = True
+        tables.is_file = output != "exists"  # that is known at the first match
         tables.prepare(arrow if rows else tables.choose_types(arrow), output, counts=counts)
         self.spent = self.longest = 0.0  # seconds of the processor in all, and of the longest batch
         self._first: int | None = None

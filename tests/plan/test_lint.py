@@ -76,8 +76,8 @@ PAIRS = [
     ("any_match_repetition", "PATTERN SEQ({A+ a[], B b}, C c) WITHIN 5", "PATTERN SEQ({A a, B b}, C c) WITHIN 5"),
     (
         "chosen_from_all",
+        PAIR.format("A+ a[], B b").replace("[k]", "[k] AND b.x > a[1].x") + " OUTPUT NON OVERLAP",
         PAIR.format("A+ a[], B b") + " OUTPUT NON OVERLAP",
-        PAIR.format("A+ a[], B b").replace("skip_till_next_match", "partition_contiguity") + " OUTPUT NON OVERLAP",
     ),
     (
         "chosen_from_all",
