@@ -205,7 +205,8 @@ class Matcher(Generic[Result]):
     ({'n': []}, {'n': [2]})
     """
 
-    def __new__(cls, query: Any = None, **options: Any) -> Any:
+    @lists_options(MatcherKeywords)
+    def __new__(cls, query: Any, **options: Any) -> Any:
         """Return a matcher of a query; of a clause of SQL a :class:`acep.runtime.clause_matcher.ClauseMatcher`."""
         if cls is Matcher and is_clause(query):
             from acep.runtime.clause_matcher import ClauseMatcher  # few matchers have a clause
