@@ -61,7 +61,7 @@ STREAMS = [(case, table) for case in CLAUSES if (table := stream_table(case)) is
 TABLES = {case.id: table for case, table in STREAMS}
 
 
-@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize("size", [1, 7, pytest.param(10_000, marks=pytest.mark.long)])
 @params([case for case, _ in STREAMS])
 def test_corpus(case: Case, size: int) -> None:
     compare(case, run_stream(case.text, batches_of(TABLES[case.id], size), restores=size == 7))

@@ -47,8 +47,13 @@ def lines(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(map(repr, rows))
 
 
+QUICK = "all rows, with others"
+
+
 @pytest.mark.parametrize("in_files", [False, True])
-@pytest.mark.parametrize("name", CLAUSES)
+@pytest.mark.parametrize(
+    "name", [QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in CLAUSES if name != QUICK)]
+)
 def test_a_stream_gives_the_rows_of_one_process(spark: Any, name: str, in_files: bool) -> None:
     table = rows_of(disorder=60)
     folder = Folder(spark, table, 100)
@@ -70,7 +75,7 @@ def net(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(counts.elements())
 
 
-@pytest.mark.parametrize("in_files", [False, True])
+@pytest.mark.parametrize("in_files", [pytest.param(False, marks=pytest.mark.long), True])
 def test_rows_that_are_taken_back(spark: Any, in_files: bool) -> None:
     """With a speculation rows come early; what corrections change is taken back."""
     rng = random.Random(3)
