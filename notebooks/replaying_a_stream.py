@@ -104,7 +104,6 @@ assert all(fewer.get(error, 0) <= count for error, count in more.items())
 
 # %%
 allowed = CPU * (recorded / speed + 1)
-print("within 5 % of the replay and of one second more:", used < allowed)
 assert used < 1.5 * allowed  # what could not be foreseen comes on top
 
 # %% [markdown]
