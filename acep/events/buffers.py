@@ -14,7 +14,17 @@ import pyarrow as pa
 
 from acep.errors import DataError
 
-__all__ = ["buffer", "decoded", "direct", "joined", "nulls", "plain_type", "selectable"]
+__all__ = [
+    "buffer",
+    "decoded",
+    "direct",
+    "joined",
+    "nulls",
+    "plain_type",
+    "read_table",
+    "selectable",
+    "table_bytes",
+]
 
 Array = npt.NDArray[Any]
 
@@ -168,3 +178,23 @@ def nulls(array: pa.Array) -> Array:
 def _bits(buffer: pa.Buffer, offset: int, size: int) -> Array:
     bits = np.unpackbits(np.frombuffer(buffer, np.uint8), bitorder="little")
     return bits[offset : offset + size].astype(bool)
+
+
+def table_bytes(table: pa.Table) -> bytes:
+    """Return a table as an Arrow IPC stream.
+
+    >>> read_table(table_bytes(pa.table({"x": [1, 2]}))).to_pydict()
+    {'x': [1, 2]}
+    """
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def read_table(data: bytes) -> pa.Table:
+    """Return the table of :func:`table_bytes`. Raises :class:`ValueError` or :class:`pyarrow.ArrowException` for other
+    data."""
+    if not isinstance(data, bytes):
+        raise ValueError("bytes")
+    return pa.ipc.open_stream(data).read_all()

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep.errors import DataError, SnapshotError
+from acep.events.buffers import read_table, table_bytes
 from acep.events.columns import ticks_of
 
 __all__ = ["HoldBack"]
@@ -142,10 +143,7 @@ class HoldBack:
         if not self._held:
             return b""
         rows, _ = self._joined()
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, rows.schema) as writer:
-            writer.write_table(rows.combine_chunks())
-        return bytes(sink.getvalue().to_pybytes())
+        return table_bytes(rows)
 
     def loads(self, data: bytes) -> None:
         """Replace the held rows by those of :meth:`dumps`.
@@ -153,7 +151,7 @@ class HoldBack:
         Raises :class:`SnapshotError` if the bytes cannot be read.
         """
         try:
-            rows = pa.ipc.open_stream(data).read_all() if data else None
+            rows = read_table(data) if data else None
         except (pa.ArrowException, OSError, ValueError):
             raise SnapshotError(
                 "the rows held back cannot be read: the state is damaged", code="state_damaged"

@@ -15,13 +15,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep.errors import QueryError
+from acep.events.buffers import read_table, table_bytes
 from acep.events.tables import attribute_tick
 from acep.pattern.expressions import error_at
 from acep.pattern.sql.clause_tree import RowsMode
 from acep.plan.ordered.open_matches import add_open_matches, has_state, reach_ahead, reach_behind, reads_number
 from acep.plan.ordered.ordered_plan import OrderedPlan
 from acep.plan.ordered.pattern_states import StateKind
-from acep.row_patterns.kept_rows import KeptRows, read_table, table_bytes
+from acep.row_patterns.kept_rows import KeptRows
 from acep.row_patterns.match_batch import MatchBatch
 from acep.row_patterns.match_rows import SortedTable, match_table, result_tables, row_columns
 from acep.row_patterns.open_rows import OpenPartitions, open_partitions, waiting_states

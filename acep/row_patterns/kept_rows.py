@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["KeptRows", "read_table", "table_bytes"]
+__all__ = ["KeptRows"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -85,18 +84,3 @@ def without_taken(chunk: tuple[pa.Table, Ints]) -> tuple[pa.Table, Ints]:
     table, codes = chunk
     stays = codes != TAKEN
     return chunk if stays.all() else (table.filter(pa.array(stays)), codes[stays])
-
-
-def table_bytes(table: pa.Table) -> bytes:
-    """Return a table as an Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table.combine_chunks())
-    return bytes(sink.getvalue().to_pybytes())
-
-
-def read_table(data: Any) -> pa.Table:
-    """Return the table of :func:`table_bytes`."""
-    if not isinstance(data, bytes):
-        raise ValueError("bytes")
-    return pa.ipc.open_stream(data).read_all()

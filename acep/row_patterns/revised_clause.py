@@ -140,7 +140,7 @@ class RevisedClause:
         return pa.concat_tables([back, fresh]).append_column(OP, ops)
 
     def dump(self) -> dict[str, Any]:
-        """Return the state as JSON-like data with bytes. What may be taken back is found again from it.
+        """Return the state as JSON-like data with bytes. The rows that may be taken back are found again from it.
 
         Raises :class:`DataError` after a match that cannot be answered for, as nothing can go on from there."""
         if self.failure is not None:

@@ -49,7 +49,7 @@ class _RowBits:
     def __init__(self, plan: Plan, batch: Batch, rows: RowsByPartition) -> None:
         self.plan, self.batch, self.rows = plan, batch, rows
         self.evaluator = Evaluator(plan.schema.tick_ns)
-        self.known: dict[RowCondition | tuple[str, ...], Bits] = {}
+        self.bits_of: dict[RowCondition | tuple[str, ...], Bits] = {}
 
     def of(self, test: RowFilter) -> Bits | None:
         """Return whether each row passes a test; ``None``: all do."""
@@ -69,13 +69,13 @@ class _RowBits:
         return np.bitwise_and.reduce(parts) if parts else None
 
     def _of_types(self, types: tuple[str, ...]) -> Bits:
-        if types not in self.known:
-            self.known[types] = has_type(self.batch, types)[self.rows.rows].astype(np.uint8)
-        return self.known[types]
+        if types not in self.bits_of:
+            self.bits_of[types] = has_type(self.batch, types)[self.rows.rows].astype(np.uint8)
+        return self.bits_of[types]
 
     def _of_condition(self, condition: RowCondition) -> Bits:
         """Return whether each row passes a condition; of one whose rows are not there, anything: it is not met."""
-        if condition not in self.known:
+        if condition not in self.bits_of:
             size = len(self.rows)
             inputs = {
                 slot: batch_column(self.plan, self.batch, column).at(
@@ -83,5 +83,5 @@ class _RowBits:
                 )
                 for slot, column, distance in condition.reads
             }
-            self.known[condition] = truth_bits(self.evaluator.column(Typed(condition.expr, "bool"), inputs, size))
-        return self.known[condition]
+            self.bits_of[condition] = truth_bits(self.evaluator.column(Typed(condition.expr, "bool"), inputs, size))
+        return self.bits_of[condition]

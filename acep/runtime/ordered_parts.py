@@ -1,6 +1,6 @@
 """Run a query over batches of a file in the order of its chosen matches, which all come at the end.
 
-Events are looked at once there are twice as many as the last time left over. What is left over are the events with
+Events are looked at once there are twice as many as the last time left over. Those left over are the events with
 which a match may begin that later events extend, and those after them. So the work grows as the number of events, and
 the memory as the events that are left over and those of the matches.
 """

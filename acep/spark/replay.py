@@ -22,6 +22,7 @@ import pyarrow as pa
 from acep.budget import tolerant
 from acep.display import rate_text
 from acep.errors import DataError
+from acep.events.buffers import table_bytes
 from acep.events.duplicates import settle_duplicates
 from acep.events.empty_schema import choose_types
 from acep.events.fields import column_at
@@ -43,7 +44,6 @@ from acep.spark.matching import match
 from acep.spark.metrics import Progress, progress_of
 from acep.spark.session import get_session, needs_pyspark
 from acep.spark.types import spark_schema
-from acep.spark.workers import to_bytes
 from acep.streaming.job import all_columns, columns_read
 from acep.streaming.progress import length_text
 from acep.streaming.spent import Spent
@@ -259,7 +259,7 @@ def _stamp(source: str, table: pa.Table) -> str:
     if source:
         stat = Path(source).stat()
         return f"{stat.st_size} {stat.st_mtime_ns}"
-    return hashlib.blake2b(to_bytes(table), digest_size=16).hexdigest()
+    return hashlib.blake2b(table_bytes(table), digest_size=16).hexdigest()
 
 
 def _run(spark: SparkSession, found: DataFrame, folder: Path, tell: Sequence[Callable[[Progress], None]]) -> Replay:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from acep.events.buffers import read_table, table_bytes
 from acep.events.columns import ticks_of
 from acep.spark.job import SentJob
 from acep.spark.newest_time import NEVER
@@ -73,19 +74,6 @@ PACKED = pa.schema(
 )
 VERSIONS = pa.field("versions", pa.string())  # of queries, as JSON, if the job is dynamic
 STEPPED = pa.schema([("rows", pa.binary()), (TOLD, pa.string())])
-
-
-def to_bytes(table: pa.Table) -> bytes:
-    """Serialize a table as an Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table.combine_chunks())
-    return bytes(sink.getvalue().to_pybytes())
-
-
-def from_bytes(data: bytes) -> pa.Table:
-    """Read a table from the bytes of :func:`to_bytes`."""
-    return pa.ipc.open_stream(data).read_all()
 
 
 def received(job: SentJob, batches: Sequence[pa.RecordBatch]) -> pa.Table:
@@ -149,7 +137,7 @@ def _blobs(
     newest: int = NEVER,
 ) -> pa.RecordBatch:
     began = time.perf_counter()
-    blobs = [to_bytes(pa.concat_tables(tables)) if tables else b"" for tables in waiting.values()]
+    blobs = [table_bytes(pa.concat_tables(tables)) if tables else b"" for tables in waiting.values()]
     # Spark drops rows behind the watermark, and would count a blob as one late row. The time LATEST avoids this.
     newer = [pa.array([json.dumps(texts) if texts else None] * len(blobs), pa.string())] if job.dynamic else []
     return pa.RecordBatch.from_arrays(
@@ -198,7 +186,7 @@ def step(
             if packing > 0:
                 watch.packed.append([packed - packing, packed])
             if blob:
-                rows = from_bytes(blob)
+                rows = read_table(blob)
                 with watch.matching():
                     take_in(bucket, rows, watermark, began, watch)
     with watch.matching():
@@ -215,7 +203,7 @@ def step(
     state.setTimeoutTimestamp(max(watermark, 0) + 1)
     keep_live(place, _named(data), bucket)
     reached = max(watermark, passed(bucket.held.greatest, delay_ms, job.tick_ms))
-    blob = to_bytes(pa.concat_tables(out)) if out else b""
+    blob = table_bytes(pa.concat_tables(out)) if out else b""
     yield pd.DataFrame({"rows": [blob], TOLD: [told(bucket, len(data), reached, watch)]})
 
 
@@ -224,7 +212,7 @@ def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for blob in batch.column(0):
             if data := blob.as_py():
-                yield from from_bytes(data).to_batches()
+                yield from read_table(data).to_batches()
 
 
 # Batch ------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from acep.errors import SnapshotError
 from acep.events.arrivals import Arrivals
 from acep.events.buffers import selectable
 from acep.row_patterns.clause_stream import ClauseStream
-from acep.row_patterns.revised_clause import OP, RevisedClause
+from acep.row_patterns.revised_clause import RevisedClause
 from acep.storage.snapshot import seal, unseal
 from acep.streaming.buckets import Bucket
 from acep.streaming.job import Job
@@ -30,7 +30,6 @@ class ClauseRows:
         self.job, self.clause = job, job.clause
         self.arrow: pa.Schema | None = None
         self.revised: RevisedClause | None = None
-        self.duplicates = 0  # rows that came twice in one push
         if data is not None:
             self._load(unseal(data, job.fingerprint))
 
@@ -59,14 +58,13 @@ class ClauseRows:
 
     def snapshot(self) -> bytes:
         """Return the state as bytes."""
-        state: dict[str, Any] = {"arrow": None, "twice": self.duplicates}
+        state: dict[str, Any] = {"arrow": None}
         if self.revised is not None and self.arrow is not None:
             state |= {"arrow": bytes(self.arrow.serialize().to_pybytes()), "revised": self.revised.dump()}
         return seal(state, self.job.fingerprint)
 
     def _load(self, state: Any) -> None:
         try:
-            self.duplicates = int(state["twice"])
             if state["arrow"] is not None:
                 self.begin(pa.ipc.read_schema(pa.py_buffer(state["arrow"]))).load(state["revised"])
         except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException, OSError):
@@ -108,7 +106,6 @@ class ClauseBucket(Bucket):
         source, job = self.rows_of_clause, self.job
         if rows is not None and job.op is not None:
             rows, twice = rows_as_they_came(job, self.part.keys, rows)
-            source.duplicates += twice
             self.totals.duplicates += twice
             self.totals.events -= twice
         revised = source.revised
@@ -145,8 +142,3 @@ class ClauseBucket(Bucket):
         counts, (matches, retracted) = self.totals.queries[0], self.rows_of_clause.changes
         counts.matches, counts.retracted = matches, retracted
         return [rows] if rows.num_rows else []
-
-
-def result_names(names: tuple[str, ...], *, has_op: bool) -> tuple[str, ...]:
-    """Return the names of the result of a job, with ``op`` where rows may be taken back."""
-    return (*names, OP) if has_op else names

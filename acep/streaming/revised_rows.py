@@ -247,12 +247,12 @@ def rows_as_they_came(job: Job, keys: Sequence[str], rows: pa.Table) -> tuple[pa
                 f"rows out before the match: `{key}` IS NOT NULL",
                 code="data_null",
             )
-    came = rows.take(pc.sort_indices(rows, [(seq, "ascending"), (op, "ascending"), (ts, "ascending")]))
+    ordered_rows = rows.take(pc.sort_indices(rows, [(seq, "ascending"), (op, "ascending"), (ts, "ascending")]))
     if job.duplicates == "drop":
-        numbered = came.select([name, seq, op]).append_column(ARRIVAL, pa.array(np.arange(len(came))))
+        numbered = ordered_rows.select([name, seq, op]).append_column(ARRIVAL, pa.array(np.arange(len(ordered_rows))))
         first = numbered.group_by([name, seq, op]).aggregate([(ARRIVAL, "min")]).column(f"{ARRIVAL}_min")
-        twice = len(came) - len(first)
-        return came.take(first.take(pc.sort_indices(first))) if twice else came, twice
+        twice = len(ordered_rows) - len(first)
+        return ordered_rows.take(first.take(pc.sort_indices(first))) if twice else ordered_rows, twice
     events = rows.filter(pc.invert(back)).select([name, seq])
     if events.group_by([name, seq]).aggregate([]).num_rows < events.num_rows:
         raise DataError(
@@ -261,4 +261,4 @@ def rows_as_they_came(job: Job, keys: Sequence[str], rows: pa.Table) -> tuple[pa
             'duplicates="drop"',
             code="data_order",
         )
-    return came, 0
+    return ordered_rows, 0

@@ -74,8 +74,8 @@ def test_conditions_on_what_is_missing_are_left_out() -> None:
 
 def deletions(variables: str, errors: int) -> Iterator[str]:
     """Yield the patterns with exactly so many variables missing, those that are there preferred from left to right."""
-    kept = combinations(range(len(variables)), len(variables) - errors)
-    yield from (" ".join(variables[place] for place in places) for places in kept)
+    choices = combinations(range(len(variables)), len(variables) - errors)
+    yield from (" ".join(variables[place] for place in places) for places in choices)
 
 
 @pytest.mark.parametrize("is_native", [True, False])

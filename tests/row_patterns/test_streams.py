@@ -200,7 +200,7 @@ def corrections(rng: Random, table: pa.Table) -> tuple[pa.Table, pa.Table]:
 def check_revisions(rng: Random, text: str, rows: pa.Table, corrected: pa.Table) -> int:
     """Assert that what is given, less what is taken back, is right; return how many rows were taken back."""
     matcher = acep.Matcher(text, id="id", op="op", lateness="inf", speculation="inf")
-    given: list[str] = []
+    current_rows: list[str] = []
     retracted, so_far = 0, []
     for batch in [*random_batches(rng, rows), None]:
         try:
@@ -209,9 +209,9 @@ def check_revisions(rng: Random, text: str, rows: pa.Table, corrected: pa.Table)
             return 0  # rows that are taken back may lead to a match that AFTER MATCH SKIP cannot go on from
         for sign, content in changes_of(result):
             if sign > 0:
-                given.append(content)
+                current_rows.append(content)
             else:
-                given.remove(content)
+                current_rows.remove(content)
                 retracted += 1
         if rng.random() < 0.3 and batch is not None:
             data = matcher.snapshot()
@@ -220,9 +220,11 @@ def check_revisions(rng: Random, text: str, rows: pa.Table, corrected: pa.Table)
         so_far += [] if batch is None else batch.to_pylist()
         if batch is not None:
             expected = stream_so_far(text, so_far, corrected.schema)
-            assert expected is None or sorted(given) == sorted(expected), f"{given}, not {expected}\n{text}\n{so_far}"
+            assert expected is None or sorted(current_rows) == sorted(expected), (
+                f"{current_rows}, not {expected}\n{text}\n{so_far}"
+            )
     whole = match_table(plan_clause(corrected.schema, text), corrected)
-    assert sorted(given) == sorted(texts_of(whole)), text
+    assert sorted(current_rows) == sorted(texts_of(whole)), text
     return retracted
 
 
@@ -415,12 +417,12 @@ def test_a_value_that_is_refused_leaves_the_stream_as_it_was(
     options: dict[str, object], kind: pa.DataType, value: object
 ) -> None:
     matcher = acep.Matcher(UP, **options)  # type: ignore[arg-type]
-    given = Counter[str]()
+    current_rows = Counter[str]()
 
     def count(result: pa.Table) -> None:
         for row in result.to_pylist():
             sign = row.pop("op", 1)
-            given[repr(row)] += sign
+            current_rows[repr(row)] += sign
 
     rows = lambda ts, x: pa.table({"ts": [ts], "x": pa.array([x], kind)})  # noqa: E731
     count(matcher.push(rows(1, 1)))
@@ -429,7 +431,7 @@ def test_a_value_that_is_refused_leaves_the_stream_as_it_was(
     for ts, x in [(2, 2), (3, 3), (9, 1)]:
         count(matcher.push(rows(ts, x)))
     count(matcher.finish())
-    assert +given == {repr({"a": 1, "z": 3}): 1}
+    assert +current_rows == {repr({"a": 1, "z": 3}): 1}
 
 
 def test_a_stream_that_has_ended_in_an_error_gives_no_snapshot() -> None:
@@ -453,8 +455,8 @@ def test_a_pattern_may_have_too_many_states_for_a_stream() -> None:
 def test_time_may_pass_to_its_end() -> None:
     for text in (UP, UP.replace("ts MEAS", "ts, x MEAS"), UP.replace(" DEFINE", " WITHIN 5 DEFINE")):
         matcher = acep.Matcher(text, lateness=1)
-        given = [matcher.push({"ts": [1, 2], "x": [1, 2]}), matcher.advance(2**63 - 1), matcher.finish()]
-        assert [rows["z"] for rows in given if rows["z"]] == [[2]]
+        current_rows = [matcher.push({"ts": [1, 2], "x": [1, 2]}), matcher.advance(2**63 - 1), matcher.finish()]
+        assert [rows["z"] for rows in current_rows if rows["z"]] == [[2]]
 
 
 def test_a_first_batch_that_is_refused_settles_no_columns() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import tracemalloc
 from collections import Counter
+from collections.abc import Callable
 from random import Random
 from types import FrameType
 from typing import Any
@@ -37,45 +38,42 @@ ALONE = ("skip_till_next_match", "skip_till_any_match", "partition_contiguity")
 
 @pytest.mark.filterwarnings("ignore::acep.DataWarning")
 def test_runs_are_those_of_the_reference_engine(cases: CaseCounts) -> None:
-    seen: Counter[str] = Counter()
-    for seed in range(cases(2_000)):
-        rng = Random(seed)
-        text = random_query(rng)
-        try:
-            query = acep.parse(text)
-        except QueryError:
-            seen["refused"] += 1
-            continue
-        events, options = random_events(rng, 9 if "any" in text else 14)
-        expected = acep.match(events, query, engine="reference", **options)  # type: ignore[call-overload]
-        found = acep.match(events, query, **options)  # type: ignore[call-overload]
-        assert found.to_arrow().to_pylist() == expected.to_arrow().to_pylist(), (seed, text, events, options)
-        seen["runs" if runs_of(assumed_plan(query)) else "others"] += 1
-        seen["matches"] += len(found) > 0
-        seen["several"] += len(found) > 1
+    seen = compare_engines(cases(2_000), random_query, random_events, runs_of, "runs")
     cases.expect(seen, "runs", "matches", "several", least=400)
     cases.expect(seen, "others", least=100)
 
 
 @pytest.mark.filterwarnings("ignore::acep.DataWarning")
 def test_intervals_are_those_of_the_reference_engine(cases: CaseCounts) -> None:
+    seen = compare_engines(cases(1_200), random_interval_query, random_interval_events, intervals_of, "intervals")
+    cases.expect(seen, "intervals", "others", "matches", "several", least=100)
+
+
+def compare_engines(
+    n_cases: int,
+    draw_query: Callable[[Random], str],
+    draw_events: Callable[[Random, int], tuple[Any, dict[str, Any]]],
+    find_plan: Callable[[Any], Any],
+    kind: str,
+) -> Counter[str]:
+    """Compare random queries with the reference engine; return how often they were of a ``kind``, and had matches."""
     seen: Counter[str] = Counter()
-    for seed in range(cases(1_200)):
+    for seed in range(n_cases):
         rng = Random(seed)
-        text = random_interval_query(rng)
+        text = draw_query(rng)
         try:
             query = acep.parse(text)
         except QueryError:
             seen["refused"] += 1
             continue
-        events, options = random_interval_events(rng, 9 if "any" in text else 14)
-        expected = acep.match(events, query, engine="reference", **options)  # type: ignore[call-overload]
-        found = acep.match(events, query, **options)  # type: ignore[call-overload]
-        assert found.to_arrow().to_pylist() == expected.to_arrow().to_pylist(), (seed, text, events, options)
-        seen["intervals" if intervals_of(assumed_plan(query)) else "others"] += 1
-        seen["matches"] += len(found) > 0
-        seen["several"] += len(found) > 1
-    cases.expect(seen, "intervals", "others", "matches", "several", least=100)
+        events, options = draw_events(rng, 9 if "any" in text else 14)
+        expected = acep.match(events, query, engine="reference", **options)
+        matches = acep.match(events, query, **options)
+        assert matches.to_arrow().to_pylist() == expected.to_arrow().to_pylist(), (seed, text, events, options)
+        seen[kind if find_plan(assumed_plan(query)) else "others"] += 1
+        seen["matches"] += len(matches) > 0
+        seen["several"] += len(matches) > 1
+    return seen
 
 
 @pytest.mark.parametrize("output", ["LONGEST NON OVERLAP", "NON OVERLAP"])
@@ -127,7 +125,7 @@ def test_sessions_are_those_between_gaps(strategy: str) -> None:
     while len(ts) < 2_000:
         ts.append(ts[-1] + rng.choice([1, 5, 29, 30, 31]))
     users = rng.choices("ab", k=len(ts))
-    found = acep.match({"ts": ts, "user": users}, SESSIONS.format(strategy=strategy), type=None)
+    matches = acep.match({"ts": ts, "user": users}, SESSIONS.format(strategy=strategy), type=None)
     sessions: dict[str, list[list[int]]] = {"a": [], "b": []}
     for row, user in enumerate(users):
         of_user = sessions[user]
@@ -136,7 +134,7 @@ def test_sessions_are_those_between_gaps(strategy: str) -> None:
         else:
             of_user.append([row])
     expected = sorted(tuple(session) for of_user in sessions.values() for session in of_user)
-    assert sorted(match.bindings["e"] for match in found) == expected
+    assert sorted(match.bindings["e"] for match in matches) == expected
 
 
 def large_events(n: int) -> dict[str, list[Any]]:
@@ -248,8 +246,8 @@ def test_missing_events_are_a_reason() -> None:
 
 def test_ids_against_the_order_of_the_stream_decide_between_matches_of_one_time() -> None:
     events = {"ts": [1, 1, 1], "type": ["a"] * 3, "id": [3, 2, 1]}
-    found = acep.match(events, "PATTERN a{2} x[] WHERE partition_contiguity(x[]) OUTPUT NON OVERLAP", id="id")
-    assert [match.bindings for match in found] == [{"x": (2, 1)}]
+    matches = acep.match(events, "PATTERN a{2} x[] WHERE partition_contiguity(x[]) OUTPUT NON OVERLAP", id="id")
+    assert [match.bindings for match in matches] == [{"x": (2, 1)}]
 
 
 def test_the_other_outputs_are_made_from_the_matches() -> None:

@@ -104,10 +104,10 @@ def test_random_streams(part: int, cases: CaseCounts) -> None:
         batches = [*random_batches(rng, shuffled), shuffled.slice(0, 0)]
         for speculation in (0, "inf") if expected is not None else ():
             job = job_of(text, shuffled, speculation=speculation, seq="seq")
-            given: list[str] = []
+            current_rows: list[str] = []
             for result in bucket_results(job, batches, lateness):
-                collect(given, result)
-            assert sorted(given) == sorted(expected or ()), text
+                collect(current_rows, result)
+            assert sorted(current_rows) == sorted(expected or ()), text
 
 
 def whole_result(text: str, rows: pa.Table) -> list[str] | None:
@@ -118,14 +118,14 @@ def whole_result(text: str, rows: pa.Table) -> list[str] | None:
         return None
 
 
-def collect(given: list[str], result: pa.Table) -> None:
+def collect(current_rows: list[str], result: pa.Table) -> None:
     """Add rows that come, and remove those that are taken back."""
     ops = result.column("op").to_pylist() if "op" in result.column_names else [1] * result.num_rows
     for sign, row in zip(ops, texts_of(result.select([n for n in result.column_names if n != "op"])), strict=True):
         if sign > 0:
-            given.append(row)
+            current_rows.append(row)
         else:
-            given.remove(row)
+            current_rows.remove(row)
 
 
 def test_a_state_of_another_clause_is_refused() -> None:

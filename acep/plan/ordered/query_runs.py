@@ -31,7 +31,7 @@ __all__ = ["RunsPlan", "reason_against_runs", "runs_of"]
 
 @dataclass(frozen=True)
 class RunsPlan:
-    """What a run is, and which one is a match.
+    """Say how far runs reach, and which one is a match.
 
     ``fitting``: the conditions of each event, which read its attributes; ``starting``: those of the first one.
     ``linking``: conditions of an event and the one ``steps`` before it, as (condition, steps); they are asked of the

@@ -11,6 +11,26 @@ bool holds(const uint8_t* bits, size_t row) { return bits == nullptr || bits[row
 
 bool has(uint64_t states, size_t state) { return (states >> state & 1) != 0; }
 
+// Return the states that transitions which hold in a row lead to from some states.
+template <class Transition>
+uint64_t targets(const std::vector<Transition>& transitions, uint64_t states, size_t row) {
+    uint64_t reached = 0;
+    for (const Transition& it : transitions) {
+        if (has(states, it.source) && holds(it.holds, row)) reached |= uint64_t{1} << it.target;
+    }
+    return reached;
+}
+
+// Return the states from which transitions which hold in a row lead to some states.
+template <class Transition>
+uint64_t sources(const std::vector<Transition>& transitions, uint64_t states, size_t row) {
+    uint64_t leading = 0;
+    for (const Transition& it : transitions) {
+        if (has(states, it.target) && holds(it.holds, row)) leading |= uint64_t{1} << it.source;
+    }
+    return leading;
+}
+
 }  // namespace
 
 IntervalSearch::IntervalSearch(IntervalInput input) : in_(std::move(input)) {
@@ -19,37 +39,13 @@ IntervalSearch::IntervalSearch(IntervalInput input) : in_(std::move(input)) {
     }
 }
 
-uint64_t IntervalSearch::after(uint64_t states, size_t row) const {
-    uint64_t reached = 0;
-    for (const IntervalArc& arc : in_.arcs) {
-        if (has(states, arc.source) && holds(arc.holds, row)) reached |= uint64_t{1} << arc.target;
-    }
-    return reached;
-}
+uint64_t IntervalSearch::after(uint64_t states, size_t row) const { return targets(in_.arcs, states, row); }
 
-uint64_t IntervalSearch::before(uint64_t states, size_t row) const {
-    uint64_t sources = 0;
-    for (const IntervalArc& arc : in_.arcs) {
-        if (has(states, arc.target) && holds(arc.holds, row)) sources |= uint64_t{1} << arc.source;
-    }
-    return sources;
-}
+uint64_t IntervalSearch::before(uint64_t states, size_t row) const { return sources(in_.arcs, states, row); }
 
-uint64_t IntervalSearch::after_skip(uint64_t states, size_t row) const {
-    uint64_t reached = 0;
-    for (const IntervalSkip& skip : in_.skips) {
-        if (has(states, skip.source) && holds(skip.holds, row)) reached |= uint64_t{1} << skip.target;
-    }
-    return reached;
-}
+uint64_t IntervalSearch::after_skip(uint64_t states, size_t row) const { return targets(in_.skips, states, row); }
 
-uint64_t IntervalSearch::before_skip(uint64_t states, size_t row) const {
-    uint64_t sources = 0;
-    for (const IntervalSkip& skip : in_.skips) {
-        if (has(states, skip.target) && holds(skip.holds, row)) sources |= uint64_t{1} << skip.source;
-    }
-    return sources;
-}
+uint64_t IntervalSearch::before_skip(uint64_t states, size_t row) const { return sources(in_.skips, states, row); }
 
 uint64_t IntervalSearch::ending(size_t row) const {
     uint64_t states = 0;

@@ -30,7 +30,7 @@ struct IntervalSkip {
     const uint8_t* holds;
 };
 
-// What is searched, and for what. State 0 is the one before the first row; there are at most `most_states`.
+// The rows that are searched, and the pattern. State 0 is the one before the first row; there are at most `most_states`.
 struct IntervalInput {
     static constexpr size_t most_states = 64;
 

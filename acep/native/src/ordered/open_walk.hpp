@@ -18,7 +18,7 @@ struct OpenPlace {
     uint32_t state;
 };
 
-// Walks the preferred way on from where it stood. What was preferred to it had failed for good, so the match is open as
+// Walks the preferred way on from where it stood. All ways preferred to it had failed for good, so the match is open as
 // long as this way leads to the open row; once it does not, the match is decided, or must be searched for anew.
 class OpenWalk {
 public:
