@@ -53,6 +53,7 @@ class RevisedClause:
         self.stream, self.arrivals, self.ahead, self.select = stream, arrivals, ahead, select
         self.tick_ratio = plan_ticks(stream.plan, arrivals)
         self.spoken: pa.Table | None = None
+        self._spoken_texts: list[str] = []  # of its rows
         self.rows = self.matches = self.retracted = 0
         self.failure: DataError | None = None  # of a match that cannot be answered for
         if ahead != 0 and OP in self.empty_result().column_names:
@@ -131,8 +132,9 @@ class RevisedClause:
         speculative = self.select(speculative)
         before = speculative.slice(0, 0) if self.spoken is None else self.spoken
         coming = pa.concat_tables([final, speculative])
-        stays, goes = changes(row_texts(before), row_texts(coming))
-        self.spoken = speculative
+        texts = row_texts(coming)
+        stays, goes = changes(self._spoken_texts, texts)
+        self.spoken, self._spoken_texts = speculative, texts[final.num_rows :]
         back, fresh = before.filter(pa.array(goes)), coming.filter(pa.array(~stays))
         self.matches += fresh.num_rows - back.num_rows
         self.retracted += back.num_rows
@@ -156,6 +158,7 @@ class RevisedClause:
         self.rows, self.matches, self.retracted = (int(count) for count in data["counts"])
         if self.ahead != 0:
             self.spoken = self.select(self._speculate())
+            self._spoken_texts = row_texts(self.spoken)
 
 
 def stream_rows(due: Due) -> pa.Table:
