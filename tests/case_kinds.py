@@ -67,6 +67,8 @@ def kinds_of_query(query: tree.Query) -> set[str]:
     kinds.add("letters" if query.letters else "SASE")
     flags = {
         "conditions": query.where,
+        "skip to next": query.skip is not None and query.skip.place == "next",
+        "skip to a variable": query.skip is not None and query.skip.variable,
         "partitions": query.ties,
         "HAVING": query.having is not None,
         "RETURN": query.returns,

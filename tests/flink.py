@@ -285,10 +285,17 @@ class Machine:
                 "two matches of one event are complete at once: Flink does not say which one it takes"
             )
             self.matches.add(completed[0])
-            cut = last if self.skip == "past" else first
-            completed = [bound for bound in completed if bound[0][1] > cut]
+            ends = {"past": last, "next": first}
+            cut = ends[self.skip] if self.skip in ends else self._before_target(completed[0])
+            completed = [bound for bound in completed[1:] if bound[0][1] > cut]
             partials = [p for p in partials if p.first > cut]
         return partials, completed
+
+    def _before_target(self, bound: Bound) -> int:
+        """The place before the first or last event of the step that is skipped to; without one nothing is skipped."""
+        way, name = self.skip.split()
+        targets = [place for step, place in bound if step == name]
+        return (min if way == "first" else max)(targets) - 1 if targets else -1
 
 
 def matches(
@@ -300,7 +307,8 @@ def matches(
     pace: float = math.inf,
     not_at_end: Condition | None = None,
 ) -> set[Bound]:
-    """The matches of steps over events in order of time. ``skip``: ``"none"``, ``"next"`` or ``"past"`` the last event.
+    """The matches of steps over events in order of time. ``skip``: ``"none"``, ``"next"``, ``"past"`` the last
+    event, or to the ``"first b"`` or ``"last b"`` event of a step ``b``.
 
     ``not_at_end``: notFollowedBy as the last step, with ``within``.
     """

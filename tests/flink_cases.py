@@ -10,9 +10,15 @@ from tests.flink import ANY, MANY, STRICT, Condition, Event, Step, always, both,
 
 A, B, C, CD = kind("A"), kind("B"), kind("C"), kind("C", "D")
 PC, NEXT = "partition_contiguity", "skip_till_next_match"
-LONGEST = "OUTPUT LONGEST NON OVERLAP"
+PAST, TO_NEXT = "OUTPUT SHORTEST NON OVERLAP", "OUTPUT SHORTEST AFTER MATCH SKIP TO NEXT EVENT"
+TO_FIRST, TO_LAST = "OUTPUT SHORTEST AFTER MATCH SKIP TO FIRST", "OUTPUT SHORTEST AFTER MATCH SKIP TO LAST"
+SAME_X = "SEQ(A a, ~B n, B b) WHERE [k] AND n.x = a.x AND b.x = a.x WITHIN 9"
+A_LOOP, A_ANY_B = "SEQ(A a, (~B n, B b)+) WHERE [k] WITHIN 9", "SEQ(A a, B b) WHERE [k] WITHIN 9"
+LOOP_THEN_C = "SEQ(A a, (~B n, B b)+, ~ANY m, C c) WHERE [k] WITHIN 9"
+BEFORE_B = "SEQ((A|B) a, (~B n, B b)+, ~ANY m, C c) WHERE [k] WITHIN 9"
 UNTIL_LOOP = "(~(B|D) n, B b2)*"
 UNTIL = f"~B o, B b, {UNTIL_LOOP}"
+UNTIL_THEN_C = f"SEQ(A a, {UNTIL}, ~ANY m, C c) WHERE [k] WITHIN 9"
 
 
 def same(name: str) -> Condition:
@@ -54,6 +60,8 @@ class Case:
 
 a = Step("a", A)
 b, c = Step("b", B), Step("c", C)
+LOOP, UNTIL_D = Step("b", B, high=MANY), Step("b", B, high=MANY, until=kind("D"))
+BC = Step("a", kind("A", "B"))
 CASES = [
     Case("`keyBy", "", "SEQ(A a, B b) WHERE [k]", [a, Step("b", B, ANY)]),
     Case(
@@ -277,64 +285,30 @@ CASES = [
         {"pace": 5},
     ),
     Case("`noSkip", "", "SEQ(A a, ~B n, B b) WHERE [k]", [a, b]),
-    Case(
-        "`skipPast",
-        LONGEST,
-        f"SEQ(A a, ~B n, B b, ~C m, C c) WHERE [k] WITHIN 9 {LONGEST}",
-        [a, b, c],
-        {"within": 10, "skip": "past"},
-    ),
-    Case(
-        "`skipPast",
-        LONGEST,
-        f"SEQ(A a, ~B n, B b) WHERE [k] AND n.x = a.x AND b.x = a.x WITHIN 9 {LONGEST}",
-        [a, Step("b", both(B, same("a")))],
-        {"within": 10, "skip": "past"},
-    ),
-    Case(
-        "`skipPast",
-        "",
-        "SEQ(A a, ~B n, B b) WHERE [k] AND n.x = a.x AND b.x = a.x WITHIN 9 OUTPUT NON OVERLAP",
-        [a, Step("b", both(B, same("a")))],
-        {"within": 10, "skip": "past"},
-        differs=True,
-    ),
-    Case(
-        "`skipPast",
-        LONGEST,
-        f"SEQ(A a, ~B n, B b) WHERE [k] WITHIN 9 {LONGEST}",
-        [a, Step("b", B, high=MANY)],
-        {"within": 10, "skip": "past"},
-    ),
-    Case(
-        "`skipPast",
-        LONGEST,
-        f"SEQ(A a, (~B n, B b)+, ~ANY m, C c) WHERE [k] WITHIN 9 {LONGEST}",
-        [a, Step("b", B, high=MANY), Step("c", C, STRICT)],
-        {"within": 10, "skip": "past"},
-        differs=True,
-    ),
-    Case(
-        "`skipToNext",
-        "",
-        "SEQ(A a, ~B n, B b, ~C m, C c) WHERE [k] WITHIN 9",
-        [a, b, c],
-        {"within": 10, "skip": "next"},
-    ),
-    Case(
-        "`skipToNext",
-        "",
-        "SEQ(A a, ~B n, B b) WHERE [k] WITHIN 9",
-        [a, Step("b", B, high=MANY)],
-        {"within": 10, "skip": "next"},
-    ),
-    Case(
-        "`skipToNext",
-        "",
-        "SEQ(A a, (~B n, B b)+, ~ANY m, C c) WHERE [k] WITHIN 9",
-        [a, Step("b", B, high=MANY), Step("c", C, STRICT)],
-        {"within": 10, "skip": "next"},
-        differs=True,
+    *(
+        Case(row, shown, f"{query} {output}", steps, {"within": 10, "skip": skip}, differs)
+        for row, shown, query, output, steps, skip, differs in [
+            ("`skipPast", PAST, "SEQ(A a, ~B n, B b, ~C m, C c) WHERE [k] WITHIN 9", PAST, [a, b, c], "past", False),
+            ("`skipPast", PAST, SAME_X, PAST, [a, Step("b", both(B, same("a")))], "past", False),
+            ("`skipPast", "", SAME_X, "OUTPUT NON OVERLAP", [a, Step("b", both(B, same("a")))], "past", True),
+            ("`skipPast", PAST, A_LOOP, PAST, [a, LOOP], "past", False),
+            ("`skipPast", PAST, LOOP_THEN_C, PAST, [a, LOOP, Step("c", C, STRICT)], "past", False),
+            ("`skipPast", PAST, UNTIL_THEN_C, PAST, [a, UNTIL_D, Step("c", C, STRICT)], "past", False),
+            (
+                "`skipToNext",
+                TO_NEXT,
+                A_ANY_B,
+                TO_NEXT,
+                [a, Step("b", B, ANY)],
+                "next",
+                False,
+            ),
+            ("`skipToNext", TO_NEXT, A_LOOP, TO_NEXT, [a, LOOP], "next", False),
+            ("`skipToNext", TO_NEXT, LOOP_THEN_C, TO_NEXT, [a, LOOP, Step("c", C, STRICT)], "next", False),
+            ("`skipToFirst", TO_FIRST, LOOP_THEN_C, f"{TO_FIRST} b", [a, LOOP, Step("c", C, STRICT)], "first b", False),
+            ("`skipToFirst", TO_FIRST, BEFORE_B, f"{TO_FIRST} b", [BC, LOOP, Step("c", C, STRICT)], "first b", False),
+            ("`skipToFirst", TO_LAST, BEFORE_B, f"{TO_LAST} b", [BC, LOOP, Step("c", C, STRICT)], "last b", False),
+        ]
     ),
     Case("`TimedOut", "~B b", "SEQ(A a, ~B b) WHERE [k] WITHIN 5", [a], {"within": 6, "not_at_end": B}),
 ]
@@ -475,7 +449,10 @@ PUBLISHED: list[tuple[str, Sequence[Step], str, str]] = [
     ("TimesWithNotFollowedBy", [a, Step("b", B, ANY, 2, 2), Step("e", kind("D"), not_followed=C)], "ABCBD", ""),
     ("TimesWithNotFollowedByAfter", [a, Step("b", B, ANY, 2, 2), Step("e", kind("D"), not_followed=C)], "ADEBBCD", ""),
 ]
-# AfterMatchSkipITCase, and `a b+` of the documentation: what is skipped, without a window.
+# AfterMatchSkipITCase, and `a b+`, `b+ c` and `(a|b|c) (b|c) c+ d` of the documentation, without a window.
+ABC, GREEDY_C = Step("x", kind("A", "B", "C")), Step("c", C, STRICT, high=MANY, inner=STRICT, greedy=True)
+B_IN_A_ROW, BC_NEXT = Step("b", B, high=MANY, inner=STRICT), Step("y", kind("B", "C"), STRICT)
+D_NEXT = Step("d", kind("D"), STRICT)
 SKIPPED: list[tuple[str, str, Sequence[Step], str, str]] = [
     ("NoSkip", "none", [Step("a", A, low=3, high=3)], "AAAAAA", "012 123 234 345"),
     ("SkipPastLast", "past", [Step("a", A, low=3, high=3)], "AAAAAA", "012 345"),
@@ -483,5 +460,14 @@ SKIPPED: list[tuple[str, str, Sequence[Step], str, str]] = [
     ("SkipToNextFollowedByAny", "next", [a, Step("b", B, ANY)], "ABAB", "01 23"),
     ("NoSkipLoopAtTheEnd", "none", [a, Step("b", B, STRICT, high=MANY)], "ABBB", "01 012 0123"),
     ("SkipToNextLoopAtTheEnd", "next", [a, Step("b", B, STRICT, high=MANY)], "ABBB", "01"),
+    ("SkipToFirst", "first b", [B_IN_A_ROW, Step("c", C, STRICT)], "BBBC", "0123 123 23"),
+    ("SkipToLast", "last b", [B_IN_A_ROW, Step("c", C, STRICT)], "BBBC", "0123 23"),
+    (
+        "SkipToFirstGreedy",
+        "first c",
+        [ABC, BC_NEXT, GREEDY_C, D_NEXT],
+        "ABCCCD",
+        "012345 2345",
+    ),
     ("SkipPastLast3", "past", [a, Step("b", B, STRICT)], "ACAB", "23"),
 ]

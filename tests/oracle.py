@@ -885,11 +885,14 @@ def give(reading: Reading, found: list[Candidate]) -> list[OracleMatch]:
     match reading.query.output:
         case Output.NON_OVERLAP:
             found = non_overlap(reading, sorted(found, key=lambda m: (m.error, m.last.ts, m.first.ts, m.ids, m.vars)))
-        case Output.LONGEST_NON_OVERLAP:
+        case Output.LONGEST_NON_OVERLAP | Output.LONGEST_AFTER_SKIP:
             found = non_overlap(
                 reading,
                 sorted(found, key=lambda m: (m.error, m.first.place, -m.last.place, -len(m.ids), m.ids, m.vars)),
             )
+        case Output.SHORTEST_NON_OVERLAP | Output.SHORTEST_AFTER_SKIP:
+            order = sorted(found, key=lambda m: (m.error, m.first.place, m.last.place, m.ids, m.vars))
+            found = non_overlap(reading, order)
         case Output.EARLIEST_MAXIMAL:
             found = earliest_maximal(found)
     found = sorted(found, key=lambda m: (m.last.ts, m.ids, m.vars))
@@ -913,9 +916,23 @@ def non_overlap(reading: Reading, found: list[Candidate]) -> list[Candidate]:
     given: list[Candidate] = []
     for m in found:
         rivals = [g for g in given if strict or g.key == m.key]
-        if all(m.first.place > g.last.place or g.first.place > m.last.place for g in rivals):
+        if not any(forbids(reading, g, m.first) or forbids(reading, m, g.first) for g in rivals):
             given.append(m)
     return given
+
+
+def forbids(reading: Reading, match: Candidate, event: Event) -> bool:
+    """Whether no other match may begin with an event once a match is given."""
+    skip = reading.query.skip
+    if event.place < match.first.place:
+        return False
+    if skip is None:
+        return event.place <= match.last.place
+    targets = match.of(skip.variable)
+    if skip.place == "next" or not targets:
+        return event.place == match.first.place
+    target = targets[0] if skip.place == "first" else targets[-1]
+    return event.place == match.first.place or event.place < target.place
 
 
 def earliest_maximal(found: list[Candidate]) -> list[Candidate]:

@@ -499,11 +499,23 @@ def sase_text(rng: Random, size: int | None = None) -> tuple[str, dict[str, Any]
         text += f"\nHAVING {predicates.having()}"
     if chance(rng, 0.08):
         text += f"\nRETURN {predicates.returned()} AS r, {predicates.returned()} AS x"
-    output = pick(rng, {"": 8, "NON OVERLAP": 0.7, "LONGEST NON OVERLAP": 0.7, "EARLIEST MAXIMAL": 1.2})
+    shares = {"": 8, "NON OVERLAP": 0.7, "LONGEST NON OVERLAP": 0.7, "EARLIEST MAXIMAL": 1.2, "after skip": 2.2}
+    output = pick(rng, shares)
+    if output == "after skip":
+        output = random_output(rng, [var.name for var in bound])
     if output:
         text += f"\nOUTPUT {output}"
     options = random_errors(rng, [var.name for var in bound], [v.name for v in patterns.vars if v.negated])
     return text, options | random_surplus(rng, strategy, options), pattern
+
+
+def random_output(rng: Random, variables: list[str]) -> str:
+    """Return the choice among the matches of a query with these variables."""
+    if rng.random() < 0.5:
+        return rng.choice(["NON OVERLAP", "LONGEST NON OVERLAP", "SHORTEST NON OVERLAP"])
+    variable = rng.choice(variables)
+    target = rng.choice(["PAST LAST EVENT", "TO NEXT EVENT", f"TO FIRST {variable}", f"TO LAST {variable}"])
+    return f"{rng.choice(['LONGEST', 'SHORTEST'])} AFTER MATCH SKIP {target}"
 
 
 def repetition_before_negation(rng: Random) -> tuple[str, dict[str, Any], Part]:
@@ -549,7 +561,9 @@ def source(rng: Random) -> tuple[str, Part]:
         text += f"\nWITHIN {window}"
     var = rng.choice(predicates.bound).name
     text += f"\nRETURN {var}.x AS x, count({var}[]) AS y, {var}.f AS f, {var}.s AS s"
-    return text + (f"\nOUTPUT {rng.choice(('', 'LONGEST '))}NON OVERLAP" if chance(rng, 0.1) else ""), pattern
+    return text + (
+        f"\nOUTPUT {rng.choice(('', 'LONGEST ', 'SHORTEST '))}NON OVERLAP" if chance(rng, 0.1) else ""
+    ), pattern
 
 
 def with_stream_options(rng: Random, case: Case) -> Case:
@@ -608,7 +622,9 @@ def letters(rng: Random, seed: int) -> Case:
     if chance(rng, 0.25):
         options["by"] = "k"
     if chance(rng, 0.15):
-        options["output"] = rng.choice(("non_overlap", "earliest_maximal", "longest_non_overlap"))
+        options["output"] = rng.choice(
+            ("non_overlap", "earliest_maximal", "longest_non_overlap", "shortest_non_overlap")
+        )
     names = sorted({c for c in part.text if c.isalpha()})
     options |= random_errors(rng, names, [])
     options |= random_surplus(rng, strategy, options)

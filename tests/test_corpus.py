@@ -123,6 +123,8 @@ RULINGS = {
     "time-and-type": "`ts` and `type` name the time and type columns unless there are such columns",
     "output-all": "ALL: every match",
     "longest-non-overlap": "greedy by (error, first event, last event, latest first, most events, ids)",
+    "shortest-non-overlap": "greedy by (error, first event, last event, ids)",
+    "after-match-skip": "no other match begins from the first event on up to the one that is skipped to",
     "non-overlap": "greedy by (error, match point, start, ids), in a partition; strict: in the stream",
     "earliest": "no other match with the same first event starts one variable earlier",
     "maximal": "no match is this one with one more event after its first",

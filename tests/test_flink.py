@@ -20,7 +20,7 @@ DIFFERS = re.compile(
     r"differs|not there|same cases|single steps|contiguity|one tick less|Flink finds nothing|each event begins"
 )
 # Rows about functions, results, late events and changes, and of what is not there.
-NO_PATTERN = ("a condition", "`skipToFirst", "`select", "`sideOutput", "`DynamicPattern")
+NO_PATTERN = ("a condition", "`select", "`sideOutput", "`DynamicPattern")
 PAGE = (HOWTO / "from_flink_cep.md").read_text(encoding="utf-8")
 
 

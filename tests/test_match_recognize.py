@@ -36,6 +36,9 @@ from tests.test_other_languages import HOWTO
 PAGE = HOWTO / "from_match_recognize.md"
 LONGEST = "OUTPUT LONGEST NON OVERLAP"
 NEXT = ("next",)
+SHORTEST = "OUTPUT SHORTEST NON OVERLAP"
+TO = "OUTPUT LONGEST AFTER MATCH SKIP TO"
+TO_NEXT = f"{TO} NEXT EVENT"
 
 
 def kind(*kinds: str) -> Callable[[Seen], bool]:
@@ -275,7 +278,10 @@ EXACT = [
         {**KINDS, "x": kind("F", "V")},
         GAP_QUERY.replace("AND p", "AND x.kind IN ('F', 'V') AND p") + LONGEST,
     ),
-    Case(AFTER + "TO NEXT", ("OUTPUT EARLIEST MAXIMAL",), V, STRICT, vee() + "OUTPUT EARLIEST MAXIMAL", NEXT),
+    Case(AFTER + "TO NEXT", (TO_NEXT,), V, STRICT, vee() + TO_NEXT, NEXT),
+    Case(AFTER + "TO NEXT", (TO_NEXT,), GAP, KINDS, GAP_QUERY + TO_NEXT, NEXT),
+    Case(AFTER + "TO FIRST", (f"{TO} FIRST",), V, STRICT, f"{vee()}{TO} FIRST u", ("first", "u")),
+    Case(AFTER + "TO FIRST", ("TO LAST",), V, STRICT, f"{vee()}{TO} LAST u", ("last", "u")),
     Case(
         "`A{2,5}`",
         ("ANY{2,5} a[]",),
@@ -301,6 +307,7 @@ EXACT = [
         under("SEQ(ANY a, ANY* more[], ANY b)", "b.price > 3 AND coalesce(more[i].price, 0) <= 3") + LONGEST,
         left_out="a more",
     ),
+    Case("`A+?`", (SHORTEST,), LAZY_B, DEARER, DEARER_QUERY + SHORTEST),
     Case(
         "`A \\| B`",
         (),
@@ -358,7 +365,6 @@ EXACT = [
 # Differences of which the page warns.
 DIFFERS = [
     Case(AFTER + "PAST", (), Z, LEVEL, vee("z", "a", "=") + LONGEST),
-    Case(AFTER + "TO NEXT", (), GAP, KINDS, GAP_QUERY + "OUTPUT EARLIEST MAXIMAL", NEXT),
     Case("`A+?`", (), LAZY_B, DEARER, DEARER_QUERY + "OUTPUT NON OVERLAP"),
     Case("`A \\| B`", (), CHOICE, CHOICE_KINDS, CHOICE_QUERY + LONGEST),
     Case("`PERMUTE", (), permute(row("c"), row("b"), row("a")), SET_KINDS, SET_QUERY + LONGEST),

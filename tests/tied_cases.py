@@ -19,6 +19,7 @@ from tests.random_cases import (
     chance,
     pick,
     random_errors,
+    random_output,
     random_stream,
     random_surplus,
     random_window,
@@ -45,9 +46,9 @@ def tied_cases(seed: int) -> list[Case]:
     clauses = [f"WITHIN {window}"] if (window := random_window(rng, patterns.edges)) else []
     if chance(rng, 0.1):
         clauses.append(f"HAVING {predicates.having()}")
-    if output := pick(rng, {"": 6, "NON OVERLAP": 1, "LONGEST NON OVERLAP": 1, "EARLIEST MAXIMAL": 1.5}):
-        clauses.append(f"OUTPUT {output}")
     bound = [var.name for var in patterns.vars if not var.negated]
+    if output := pick(rng, {"": 6, "NON OVERLAP": 1, "EARLIEST MAXIMAL": 1.5, "after skip": 2}):
+        clauses.append(f"OUTPUT {random_output(rng, bound) if output == 'after skip' else output}")
     options = random_errors(rng, bound, [var.name for var in patterns.vars if var.negated])
     options |= random_surplus(rng, strategy, options)
     heavy = "any_match" in strategy or bool(options.get("errors"))

@@ -16,7 +16,7 @@ def meaning_without(query: Query, name: str) -> str:
     """
     if query.strategy.contiguous:
         return f"an event of another `{name}` between two others breaks contiguity"
-    if query.output.apart:
+    if query.output.is_sequential:
         return f"of matches that overlap one is given, whatever their `{name}`"
     if _counts_events(query):
         return f"the window counts events of every `{name}`"
@@ -32,7 +32,7 @@ def with_partition(query: Query, name: str) -> str:
     """
     if query.strategy is Strategy.PARTITION_CONTIGUITY:
         return f"[{name}], which ignores events of another `{name}` in between"
-    if query.output.apart:
+    if query.output.is_sequential:
         return f"[{name}], which gives matches of each `{name}` by themselves"
     if _counts_events(query):
         return f"[{name}], which counts the events of one `{name}` only"

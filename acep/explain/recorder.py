@@ -162,7 +162,7 @@ class Watching(ReferenceRuntime):
         self.wanted = wanted
         self.tracing = Tracing(plan, wanted)
         self.later = ReferenceEngine(plan)  # for later checks, which are not recorded
-        self.plain = self.engine if plan.strict and plan.query.output.apart else None
+        self.plain = self.engine if plan.strict and plan.query.output.is_sequential else None
         self.seen: list[tuple[Event, str | None]] = []
         self.n_events = self.n_seen = self.looks = 0
         self._having = having_parts(plan)

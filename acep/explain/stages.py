@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from acep.explain.automaton_text import arcs_lines, program_lines, thompson_lines, types_text
 from acep.pattern.asked import for_existence, query_of
 from acep.pattern.closure import close_equalities, tied_attributes
-from acep.pattern.printing import expression_text, tree_lines
+from acep.pattern.printing import expression_text, output_text, tree_lines
 from acep.pattern.times import duration_text
 from acep.pattern.tree import Output, Query
 from acep.plan.assume import assumed_plan
@@ -113,7 +113,7 @@ def _plan(plan: Plan, assumed: bool) -> Iterator[str]:
         yield f"{broken} with {texts}" if texts else broken
     surplus = "" if costs.surplus is None else f", of which a surplus event costs {costs.unscaled(costs.surplus)}"
     yield f"error budget: {costs.unscaled(costs.budget)}{surplus}"
-    yield f"output: {query.output.value.replace('_', ' ')}"
+    yield f"output: {output_text(query, keywords=str.lower)}"
 
 
 MOST_PATHS = 4  # that are told
@@ -133,7 +133,7 @@ def _engine(plan: Plan, missing: str | None, source: bool) -> Iterator[str]:
 
 def _ordered(plan: Plan) -> Iterator[str]:
     """Yield whether the ordered engine runs a query over a whole table."""
-    if not plan.query.output.apart:
+    if not plan.query.output.is_sequential:
         return
     from acep.plan.ordered.query_order import order_of_query  # few queries choose among their matches
 

@@ -34,7 +34,7 @@ def equality_no_partition(view: LintView) -> Iterator[Hit]:
     query, plan = view.plan.query, view.without_ids
     if query.strategy is Strategy.STRICT_CONTIGUITY or not plan.tied:
         return
-    if not (query.output.apart or query.strategy.contiguous or plan.window.counted):
+    if not (query.output.is_sequential or query.strategy.contiguous or plan.window.counted):
         return
     number = view.n_matches
     if number is None:

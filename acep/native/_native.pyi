@@ -110,14 +110,15 @@ def walk_open(
     memory: int,
 ) -> Words: ...
 
-# The matches that NON OVERLAP, or with `longest` LONGEST NON OVERLAP, chooses of a pattern whose conditions are
-# functions of the row, in rows by partition. `arcs`: source, target, label, and a byte a row, whether its conditions
-# hold there (None: in all). `ends`: the states in which a match may end with a row, and `skips`: source and target
-# where a row is left out, with such bytes. State 0 is that before the first row; there are at most 64. `times` decide
-# between matches; `places` are those of the window of a `width`, if there is one; both rise in a partition. `more`:
-# rows may come after the last ones. Returned are the rows of the matches with their labels, match after match, from
-# offsets on; with `more` for each partition the first row with which a match may begin that later rows extend; and how
-# many rows were met.
+# The matches that OUTPUT chooses of a pattern whose conditions are functions of the row, in rows by partition. `order`:
+# 0 for the match that ends first, 1 and 2 for the longest and the shortest one from the first start; then the next one
+# begins past the last row, at the next row, or at the first or last row of `skip_label` (`skip_to`: 0 to 3). `arcs`:
+# source, target, label, and a byte a row, whether its conditions hold there (None: in all). `ends`: the states in which
+# a match may end with a row, and `skips`: source and target where a row is left out, with such bytes. State 0 is that
+# before the first row; there are at most 64. `times` decide between matches; `places` are those of the window of a
+# `width`, if there is one; both rise in a partition. `more`: rows may come after the last ones. Returned are the
+# rows of the matches with their labels, match after match, from offsets on; with `more` for each partition the first
+# row with which a match may begin that later rows extend; and how many rows were met.
 def search_intervals(
     arcs: Sequence[tuple[int, int, int, Validity | None]],
     ends: Sequence[tuple[int, Validity | None]],
@@ -126,7 +127,9 @@ def search_intervals(
     times: Words,
     places: Words | None,
     width: int,
-    longest: bool,
+    order: int,
+    skip_to: int,
+    skip_label: int,
     more: bool,
 ) -> tuple[Words, Words, NDArray[np.uint16], Words, int]: ...
 

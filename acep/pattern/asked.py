@@ -140,7 +140,7 @@ def for_existence(query: Query) -> Query:
     Each output chooses some match if there is one. Among those that do not overlap, one for which HAVING holds makes
     all longer ones needless; without HAVING the first match of all ends the search.
     """
-    return replace(query, output=Output.ALL if query.having is None else Output.NON_OVERLAP)
+    return replace(query, output=Output.ALL if query.having is None else Output.NON_OVERLAP, skip=None)
 
 
 def columns_read(query: Query) -> Iterator[str]:

@@ -16,7 +16,7 @@ from acep.pattern import expressions as ex
 from acep.pattern import walk
 from acep.pattern.closure import close_equalities
 from acep.pattern.operands import check_condition, kind_of
-from acep.pattern.tree import Choice, Component, Negation, Node, Query, Sequence
+from acep.pattern.tree import Choice, Component, Negation, Node, Output, Query, Sequence
 
 __all__ = [
     "DEEPEST",
@@ -58,6 +58,12 @@ def check_query(query: Query, places: Places | None = None) -> None:
         check_condition(query.having)
     for _, value in query.returns:
         kind_of(value)
+    if (query.skip is None) == (query.output in (Output.LONGEST_AFTER_SKIP, Output.SHORTEST_AFTER_SKIP)):
+        hint = "write it as text: OUTPUT LONGEST AFTER MATCH SKIP TO NEXT EVENT"
+        raise QueryError("an output after a skip needs a place to skip to, and others have none", hint=hint)
+    if query.skip is not None and query.skip.variable in negated:
+        hint = "skip to a variable that binds events"
+        raise QueryError(f"`{query.skip.variable}` is negated, so that no match binds it", hint=hint)
     _check_negations(query, places)
     close_equalities(query)
 

@@ -14,14 +14,17 @@ _POSSESSIVE = (
     "begins there"
 )
 _RELUCTANT = (
-    "leave it out: each way to repeat gives a match. For the shortest say in WHERE that no repeated event is the next "
-    "step; OUTPUT NON OVERLAP gives the match that ends first"
+    "leave it out: each way to repeat gives a match. OUTPUT SHORTEST NON OVERLAP takes the first, and the shortest "
+    "that begins there"
 )
 _PAST = (
     "write OUTPUT LONGEST NON OVERLAP at the end: the match from the first event on that ends last, then the next "
     "after it; without it all matches are given"
 )
-_CHOOSE = "leave it out: without OUTPUT all matches are given, to choose among them by their rows"
+_SKIP = (
+    "write OUTPUT LONGEST AFTER MATCH SKIP TO NEXT EVENT at the end, or TO FIRST b, or TO LAST b; LONGEST or SHORTEST "
+    "says which one of the matches with one first event is given"
+)
 _SEQUENCE = (
     "write SEQ(A a, ~B b, C c), where B may not come between; what may be skipped, a strategy says: "
     "WHERE skip_till_next_match(...), or partition_contiguity(...)"
@@ -45,7 +48,7 @@ class Foreign:
 
 # Regular expression, name ("": the matched text), and what to write instead. The first entry that matches is used.
 _TABLE: tuple[tuple[str, str, str], ...] = (
-    (r"after\s+match\s+skip\s+to(\s+(last|first|next))?(\s+\w+)?", "AFTER MATCH SKIP TO", _CHOOSE),
+    (r"after\s+match\s+skip\s+to(\s+(last|first|next))?(\s+\w+)?", "AFTER MATCH SKIP TO", _SKIP),
     (
         r"after\s+match(\s+skip(\s+past(\s+last)?(\s+row)?)?)?",
         "AFTER MATCH SKIP",

@@ -45,7 +45,8 @@ def regex(
     ``errors`` is the greatest total weight of missing letters, ``by`` are the attributes that all events of a match
     share, ``strategy`` is the event selection strategy, ``weights`` maps letters to other weights than 1, ``surplus``
     is what an event costs that is surplus under contiguity (``None``: there may be none), and ``output`` selects the
-    matches (``"all"``, ``"non_overlap"``, ``"longest_non_overlap"``, ``"earliest_maximal"``).
+    matches (``"all"``, ``"non_overlap"``, ``"longest_non_overlap"``, ``"shortest_non_overlap"``,
+    ``"earliest_maximal"``).
 
     Raises :class:`~acep.errors.QueryError` for a text that cannot be parsed, or an invalid query.
 
@@ -117,7 +118,7 @@ def _member(kind: type[Selection], value: str | Selection, wanted: str) -> Selec
     """Return the strategy or output that an argument means; ``wanted`` is the argument as a text."""
     if isinstance(value, kind):
         return value
-    known = {member.value: member for member in kind}
+    known = {member.value: member for member in kind if not member.value.endswith("after_match_skip")}
     if wanted not in known:
         raise QueryError(
             f"unknown {kind.__name__.lower()} `{wanted[:60]}`", hint=suggest(wanted[:60], known), code="option_invalid"

@@ -48,6 +48,12 @@ _WORDS = {
     "RANGE": "`..`",
     "SEMICOLON": "",
     "DISTINCT": "",
+    "LONGEST_AFTER_SKIP": "`LONGEST AFTER MATCH SKIP`",
+    "SHORTEST_AFTER_SKIP": "`SHORTEST AFTER MATCH SKIP`",
+    "PAST_LAST": "`PAST LAST EVENT`",
+    "TO_NEXT": "`TO NEXT EVENT`",
+    "TO_FIRST": "`TO FIRST`",
+    "TO_LAST": "`TO LAST`",
     "LETTER": "a letter",
     "TYPE": "a letter",
     "ANY_LETTER": "`.`",
@@ -62,7 +68,11 @@ _OPENS_ITEM = {"_TILDE"}
 _ITEM = _OPENS_ITEM | {"NAME", "BACKTICK", "STRING", "ANY", "_SEQ", "LPAR", "LBRACE", "_NOT", "_BANG"}
 _CLAUSE = {f"_{word}" for word in CLAUSES}
 _JOINING = ("AND", "OR", "BETWEEN", "LIKE", "AS")
-_OUTPUTS = {"ALL", "NON_OVERLAP", "EARLIEST_MAXIMAL", "LONGEST_NON_OVERLAP"}
+_OUTPUTS = {
+    "ALL", "NON_OVERLAP", "EARLIEST_MAXIMAL", "LONGEST_NON_OVERLAP", "SHORTEST_NON_OVERLAP", "LONGEST_AFTER_SKIP",
+    "SHORTEST_AFTER_SKIP",
+}  # fmt: skip
+_OUTPUT_WORDS = ("ALL", "EARLIEST MAXIMAL", "NON OVERLAP", "LONGEST NON OVERLAP", "SHORTEST NON OVERLAP")
 _OPERATORS = {"COMPARE", "ADD", "MULTIPLY", "_IN", "_NOT", "_BETWEEN", "_LIKE", "_IS"}
 _COMPARISONS = {"===": "=", "!==": "!=", "=>": ">=", "=<": "<=", "=!": "!=", "><": "!="}
 _SMART = {
@@ -300,7 +310,7 @@ def _keyword(spot: Spot) -> str | None:
     if "_PATTERN" in spot.accepted:
         return _did_you_mean(spot.word, ["PATTERN", "FROM"])
     if spot.accepted & _OUTPUTS:
-        known = [*(CLAUSES if spot.accepted & _CLAUSE else ()), "ALL", "EARLIEST MAXIMAL", "NON OVERLAP"]
+        known = [*(CLAUSES if spot.accepted & _CLAUSE else ()), *_OUTPUT_WORDS]
         return _did_you_mean(spot.word, [*known, *(w for w in _JOINING if f"_{w}" in spot.accepted)])
     return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from acep.pattern.spelling import condition_text, expression_text, name_text, quoted_text, tie_text
 from acep.pattern.times import window_text
@@ -23,9 +23,7 @@ from acep.pattern.tree import (
 )
 from acep.pattern.walk import levels, parts
 
-__all__ = ["arc_text", "canonical", "expression_text", "pattern_text", "tree_lines"]
-
-_OUTPUTS = {output: output.value.replace("_", " ").upper() for output in Output}
+__all__ = ["arc_text", "canonical", "expression_text", "output_text", "pattern_text", "tree_lines"]
 
 
 def pattern_text(node: Node) -> str:
@@ -146,7 +144,21 @@ def _clauses(query: Query) -> Iterator[str]:
     if query.returns:
         yield "RETURN " + ", ".join(f"{expression_text(e)} AS {name_text(n)}" for n, e in query.returns)
     if query.output is not Output.ALL:
-        yield f"OUTPUT {_OUTPUTS[query.output]}"
+        yield f"OUTPUT {output_text(query)}"
+
+
+def output_text(query: Query, *, keywords: Callable[[str], str] = str.upper) -> str:
+    """Return the choice among the matches of a query in words. ``keywords``: how those of the language are written.
+
+    >>> from acep.pattern.sase import parse
+    >>> output_text(parse("PATTERN SEQ(A a, B b) OUTPUT SHORTEST AFTER MATCH SKIP TO FIRST b"))
+    'SHORTEST AFTER MATCH SKIP TO FIRST b'
+    """
+    words = keywords(query.output.value.replace("_", " "))
+    if query.skip is None:
+        return words
+    target = keywords("event") if query.skip.place == "next" else name_text(query.skip.variable)
+    return f"{words} {keywords(f'to {query.skip.place}')} {target}"
 
 
 def _budget(query: Query) -> Iterator[str]:
@@ -214,7 +226,7 @@ def tree_lines(query: Query) -> list[str]:
         lines.append(f"  having {expression_text(query.having)}")
     lines += [f"  return {name_text(n)}: {expression_text(e)}" for n, e in query.returns]
     if query.output is not Output.ALL:
-        lines.append(f"  output {_OUTPUTS[query.output].lower()}")
+        lines.append(f"  output {output_text(query, keywords=str.lower)}")
     lines += [f"  {line}" for line in _budget(query)]
     return lines
 

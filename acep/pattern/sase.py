@@ -21,7 +21,7 @@ from acep.pattern.references import path
 from acep.pattern.spelling import value_name
 from acep.pattern.syntax import Branch, amounts, branches, fail, name, quoted, read, span, tokens
 from acep.pattern.times import checked_window, read_duration, read_window
-from acep.pattern.tree import Output, Query, Source, Strategy, Within
+from acep.pattern.tree import Output, Query, SkipTarget, Source, Strategy, Within
 from acep.pattern.walk import mentioned
 
 __all__ = ["parse"]
@@ -86,6 +86,7 @@ def _query(branch: Branch, text: str, errors: Fraction, weights: Weights) -> Que
     for var, where_it_is in bound:
         if var not in places.declared:
             raise fail(f"unknown variable {quoted(var)}", where_it_is, suggest(var, places.declared), code="query_name")
+    output, skip = _output(clauses.get("output"), places.declared)
     query = Query(
         text=text,
         pattern=node,
@@ -95,7 +96,8 @@ def _query(branch: Branch, text: str, errors: Fraction, weights: Weights) -> Que
         within=_within(clauses.get("within")),
         having=having,
         returns=returns,
-        output=_output(clauses.get("output")),
+        output=output,
+        skip=skip,
         sources=sources,
         errors=errors,
         weights=checked_weights(weights, tuple(places.declared)),
@@ -174,8 +176,21 @@ def _returns(branch: Branch | None) -> tuple[tuple[str, Expr], ...]:
     return tuple(found.items())
 
 
-def _output(branch: Branch | None) -> Output:
+def _output(branch: Branch | None, declared: Collection[str]) -> tuple[Output, SkipTarget | None]:
+    """Return the choice among matches, and where the next one may begin if it is not after the last event."""
     if branch is None:
-        return Output.ALL
-    word = tokens(branches(branch)[0])[0].type
-    return Output[word]
+        return Output.ALL, None
+    (clause,) = branches(branch)
+    output, *target = (token.type for token in tokens(clause))
+    match target:
+        case []:
+            return Output[output], None
+        case ["PAST_LAST"]:
+            return Output[output.replace("AFTER_SKIP", "NON_OVERLAP")], None
+        case ["TO_NEXT"]:
+            return Output[output], SkipTarget("next")
+    (variable,) = branches(clause)
+    if name(variable) not in declared:
+        hint = suggest(name(variable), declared)
+        raise fail(f"unknown variable {quoted(name(variable))}", variable, hint, code="query_name")
+    return Output[output], SkipTarget("first" if target == ["TO_FIRST"] else "last", name(variable))

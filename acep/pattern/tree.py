@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from acep.display import clipped, marked_breaks, page_of
 from acep.pattern.expressions import Expr
@@ -26,6 +26,7 @@ __all__ = [
     "Query",
     "Repeat",
     "Sequence",
+    "SkipTarget",
     "Source",
     "StateGraph",
     "Strategy",
@@ -57,11 +58,33 @@ class Output(Enum):
     NON_OVERLAP = "non_overlap"
     EARLIEST_MAXIMAL = "earliest_maximal"
     LONGEST_NON_OVERLAP = "longest_non_overlap"
+    SHORTEST_NON_OVERLAP = "shortest_non_overlap"
+    LONGEST_AFTER_SKIP = "longest_after_match_skip"
+    SHORTEST_AFTER_SKIP = "shortest_after_match_skip"
 
     @property
-    def apart(self) -> bool:
-        """Return whether the matches that are given never overlap."""
-        return self in (Output.NON_OVERLAP, Output.LONGEST_NON_OVERLAP)
+    def is_sequential(self) -> bool:
+        """Return whether a match that is given says where others may not begin."""
+        return self not in (Output.ALL, Output.EARLIEST_MAXIMAL)
+
+    @property
+    def is_longest(self) -> bool:
+        """Return whether of the matches with one first event the one that ends last is given."""
+        return self in (Output.LONGEST_NON_OVERLAP, Output.LONGEST_AFTER_SKIP)
+
+    @property
+    def is_shortest(self) -> bool:
+        """Return whether of the matches with one first event the one that ends first is given."""
+        return self in (Output.SHORTEST_NON_OVERLAP, Output.SHORTEST_AFTER_SKIP)
+
+
+@dataclass(frozen=True)
+class SkipTarget:
+    """The first event with which another match may begin after one that is given: the ``"next"`` one after its first
+    event, or the ``"first"`` or ``"last"`` one that it binds to a variable."""
+
+    place: Literal["next", "first", "last"]
+    variable: str = ""
 
 
 @dataclass(frozen=True)
@@ -207,9 +230,10 @@ class Query:
     ``where`` has the top-level conjuncts in the order written, and ``ties`` the attributes of ``[attr]``. ``weights``
     are (variable, weight) pairs; a weight of ``None`` means "may not be missing". ``text`` is the user's text.
     ``pattern`` is the root of the tree and ``within`` the window (``None``: no limit). ``having`` and ``returns``
-    (pairs of a name and an expression) apply to complete matches; ``output`` selects among these. ``sources`` are the
-    queries of FROM, ``errors`` is the error budget, and ``surplus`` what each surplus event costs of it under
-    contiguity (``None``: there may be none). ``letters``: it was written as a letter expression. If ``pattern`` is a
+    (pairs of a name and an expression) apply to complete matches; ``output`` selects among these, and ``skip`` says
+    where the next one may begin if it is not after the last event (``None``: it is). ``sources`` are the queries of
+    FROM, ``errors`` is the error budget, and ``surplus`` what each surplus event costs of it under contiguity
+    (``None``: there may be none). ``letters``: it was written as a letter expression. If ``pattern`` is a
     :class:`StateGraph`, a window in time ends before its last tick.
     """
 
@@ -222,6 +246,7 @@ class Query:
     having: Expr | None = None
     returns: tuple[tuple[str, Expr], ...] = ()
     output: Output = Output.ALL
+    skip: SkipTarget | None = None
     sources: tuple[Source, ...] = ()
     errors: Fraction = Fraction(0)
     weights: tuple[tuple[str, Fraction | None], ...] = ()

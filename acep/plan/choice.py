@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from acep.pattern.printing import output_text
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
 from acep.plan.dominance import reason_against
@@ -113,7 +114,7 @@ def _not_merged(plan: Plan, tables: PlanTables) -> str | None:
     if plan.dynamic and plan.query.graph is None:
         return "it may change, so that its runs are kept apart"
     if plan.query.output is not Output.ALL:
-        return f"matches are chosen ({plan.query.output.value.replace('_', ' ')}), so that each run is kept apart"
+        return f"matches are chosen ({output_text(plan.query, keywords=str.lower)}), so that each run is kept apart"
     if plan.query.graph is not None:
         return "its runs are told apart by registers and final states"
     if plan.automaton.negations:

@@ -188,7 +188,7 @@ def may_be_finer(plan: Plan) -> bool:
     query = plan.query
     skips = not query.strategy.contiguous and not plan.window.counted
     waits = query.output is Output.EARLIEST_MAXIMAL or any(negation.trailing for negation in plan.automaton.negations)
-    is_known = not query.output.apart and (not waits or plan.window.span is not None)
+    is_known = not query.output.is_sequential and (not waits or plan.window.span is not None)
     return bool(plan.tied) and skips and is_known and not plan.sources
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from acep.automaton.registers import Check, Program, Register, Step
 from acep.pattern.expressions import Expr
+from acep.pattern.printing import output_text
 from acep.pattern.tree import Output, Strategy
 from acep.pattern.walk import leaves_of
 from acep.plan.compile import Plan
@@ -40,7 +41,7 @@ def reason_against(plan: Plan) -> str | None:
     if plan.having is not None:
         return "HAVING looks at the events of each match"
     if plan.query.output is not Output.ALL:
-        return f"matches are chosen ({plan.query.output.value.replace('_', ' ')}) among all there are"
+        return f"matches are chosen ({output_text(plan.query, keywords=str.lower)}) among all there are"
     return None
 
 

@@ -65,7 +65,7 @@ def check_change(old: Query, new: Query) -> None:
         ("error budget", old.errors, new.errors),
         ("surplus", old.surplus, new.surplus),
         ("HAVING", _text(old.having), _text(new.having)),
-        ("OUTPUT", old.output, new.output),
+        ("OUTPUT", (old.output, old.skip), (new.output, new.skip)),
         ("RETURN", [(n, _text(e)) for n, e in old.returns], [(n, _text(e)) for n, e in new.returns]),
     ):
         if one != two:

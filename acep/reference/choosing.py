@@ -1,4 +1,4 @@
-"""Select the complete matches to output: [LONGEST] NON OVERLAP and EARLIEST MAXIMAL (docs/reference/semantics.md).
+"""Select the complete matches to output: all choices of OUTPUT (docs/reference/semantics.md).
 
 The functions take the waiting matches. They return those chosen now, and those that must wait longer because an
 active partial match may still affect them.
@@ -12,15 +12,16 @@ from typing import Any
 
 from acep.events.records import Id
 from acep.pattern.expressions import Value
-from acep.pattern.tree import Output
+from acep.pattern.tree import Query, SkipTarget
 
 __all__ = [
     "Complete",
     "Prospect",
+    "by_first_event",
     "clusters",
     "earliest_maximal",
     "greedy",
-    "longest_non_overlap",
+    "next_start",
     "non_overlap",
 ]
 
@@ -65,9 +66,22 @@ class Prospect:
     point: int
 
 
-def overlap(match: Complete, other: Complete) -> bool:
-    """Return whether two matches overlap."""
-    return match.first <= other.last and other.first <= match.last
+def next_start(match: Complete, skip: SkipTarget | None) -> tuple[int, int]:
+    """Return where the next match may begin after this one: the position of an event, and whether it is that event (0)
+    or the one after it (1)."""
+    after_first = (match.first, 1)
+    if skip is None:
+        return match.last, 1
+    if skip.place == "next":
+        return after_first
+    targets = [event[0] for event in match.events if event[3] == skip.variable]
+    target = targets[0 if skip.place == "first" else -1] if targets else match.first
+    return max((target, 0), after_first)
+
+
+def overlap(match: Complete, other: Complete, skip: SkipTarget | None = None) -> bool:
+    """Return whether one of two matches begins before the next one may begin after the other."""
+    return (match.first, 0) < next_start(other, skip) and (other.first, 0) < next_start(match, skip)
 
 
 def non_overlap(waiting: list[Complete], prospects: list[Prospect]) -> tuple[list[Complete], list[Complete]]:
@@ -89,28 +103,31 @@ def non_overlap(waiting: list[Complete], prospects: list[Prospect]) -> tuple[lis
     return chosen, waits
 
 
-def longest_non_overlap(waiting: list[Complete], horizon: int | None) -> tuple[list[Complete], list[Complete]]:
-    """Choose for LONGEST NON OVERLAP greedily within each cluster of overlapping matches, in the order (error, first
-    event, last event from the latest on, most events, ids).
+def by_first_event(waiting: list[Complete], horizon: int | None, query: Query) -> tuple[list[Complete], list[Complete]]:
+    """Choose the longest or shortest matches greedily within each cluster of overlapping ones, in the order of
+    :func:`greedy`.
 
-    ``horizon`` is the earliest position at which a future match may start (``None``: none will come). Clusters that
-    end before it are decided; the others wait.
+    ``horizon`` is the earliest position at which a future match may start (``None``: none will come). Clusters behind
+    which the next match may begin there are decided; the others wait.
     """
     chosen: list[Complete] = []
     rest: list[Complete] = []
-    for cluster in clusters(waiting):
-        if horizon is not None and max(m.last for m in cluster) >= horizon:
+    for cluster in clusters(waiting, query.skip):
+        if horizon is not None and max(next_start(match, query.skip) for match in cluster) > (horizon, 0):
             rest += cluster
         else:
-            chosen += greedy(cluster, Output.LONGEST_NON_OVERLAP)
+            chosen += greedy(cluster, query)
     return chosen, rest
 
 
-def greedy(cluster: list[Complete], output: Output) -> list[Complete]:
+def greedy(cluster: list[Complete], query: Query) -> list[Complete]:
     """Return the matches that are chosen of a cluster of overlapping ones."""
     taken: list[Complete] = []
-    for match in sorted(cluster, key=_rank) if output is Output.NON_OVERLAP else _longest_first(cluster):
-        if not any(overlap(match, earlier) for earlier in taken):
+    in_order = _longest_first(cluster)
+    if not query.output.is_longest:
+        in_order = sorted(cluster, key=_shortest if query.output.is_shortest else _rank)
+    for match in in_order:
+        if not any(overlap(match, earlier, query.skip) for earlier in taken):
             taken.append(match)
     return taken
 
@@ -126,15 +143,19 @@ def _longest_first(cluster: list[Complete]) -> list[Complete]:
     return sorted(order, key=lambda m: (m.error, m.first))
 
 
-def clusters(waiting: list[Complete]) -> Iterable[list[Complete]]:
+def _shortest(match: Complete) -> tuple[int, int, int, tuple[Id, ...], tuple[str, ...]]:
+    return match.error, match.first, match.last, *match.order()[1:]
+
+
+def clusters(waiting: list[Complete], skip: SkipTarget | None) -> Iterable[list[Complete]]:
     """Yield the matches in clusters, in order: those of one cluster overlap one another, directly or by others."""
     cluster: list[Complete] = []
     end: Any = None
     for match in sorted(waiting, key=lambda m: m.first):
-        if cluster and match.first > end:
+        if cluster and (match.first, 0) >= end:
             yield cluster
             cluster = []
-        end = max(end, match.last) if cluster else match.last
+        end = max(end, next_start(match, skip)) if cluster else next_start(match, skip)
         cluster.append(match)
     if cluster:
         yield cluster

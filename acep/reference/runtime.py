@@ -18,7 +18,7 @@ from acep.pattern.expressions import Value
 from acep.pattern.tree import Output
 from acep.plan.compile import Plan
 from acep.reference.bindings import breaks, crossings_of, having_holds, returned
-from acep.reference.choosing import Complete, Prospect, earliest_maximal, longest_non_overlap, non_overlap
+from acep.reference.choosing import Complete, Prospect, by_first_event, earliest_maximal, non_overlap
 from acep.reference.engine import CrossingHistory, Event, MatchNode, ReferenceEngine, Trail
 
 __all__ = ["Partition", "ReferenceRuntime", "Undecided"]
@@ -317,18 +317,18 @@ class ReferenceRuntime:
         return given
 
     def _choose_output(self, keys: dict[Key, None]) -> None:
-        if self.plan.query.output.apart and self.plan.strict:
-            self._choose_apart(self.partitions)
+        if self.plan.query.output.is_sequential and self.plan.strict:
+            self._choose_in_turn(self.partitions)
             return
         for key in keys:
             partition = self.partitions[key]
-            if self.plan.query.output.apart:
-                self._choose_apart({key: partition})
+            if self.plan.query.output.is_sequential:
+                self._choose_in_turn({key: partition})
             elif partition.waiting:
                 chosen, waits = earliest_maximal(partition.waiting, set(_starts(partition)))
                 self._spread(chosen, waits, {key: partition})
 
-    def _choose_apart(self, partitions: dict[Key, Partition]) -> None:
+    def _choose_in_turn(self, partitions: dict[Key, Partition]) -> None:
         """Choose matches that do not overlap among those of some partitions."""
         again = True
         while again and (waiting := [match for partition in partitions.values() for match in partition.waiting]):
@@ -341,7 +341,7 @@ class ReferenceRuntime:
                     _end_runs(partition, chosen)
             else:
                 horizons = [h for partition in partitions.values() if (h := self._horizon(partition)) is not None]
-                chosen, waits = longest_non_overlap(waiting, min(horizons, default=None))
+                chosen, waits = by_first_event(waiting, min(horizons, default=None), self.plan.query)
             self._spread(chosen, waits, partitions)
 
     def _prospects(self, partition: Partition) -> Iterator[Prospect]:

@@ -10,8 +10,8 @@ from acep.events.batch import Batch
 from acep.events.records import Id
 from acep.matches.records import Found
 from acep.pattern.expressions import Value
-from acep.pattern.tree import Output
-from acep.reference.choosing import Complete, clusters, greedy
+from acep.pattern.tree import Query
+from acep.reference.choosing import Complete, clusters, greedy, next_start
 
 __all__ = ["ChosenMatches"]
 
@@ -30,14 +30,14 @@ class _Partition:
 
 
 class ChosenMatches:
-    """The choice among the matches of one plan, by its ``output``. ``together``: matches of all partitions may overlap.
+    """The choice among the matches of a query, by its OUTPUT. ``together``: matches of all partitions may overlap.
 
     Matches are chosen by clusters of overlapping ones. A cluster is decided once every match that may still come begins
-    after it.
+    where the next one may, or later.
     """
 
-    def __init__(self, output: Output, *, together: bool) -> None:
-        self._output, self._together = output, together
+    def __init__(self, query: Query, *, together: bool) -> None:
+        self._query, self._together = query, together
         self._partitions: dict[Key, _Partition] = {}
         self._places: dict[Id, Place] = {}
 
@@ -80,7 +80,7 @@ class ChosenMatches:
     def since_in(self, key: Key, cut: int) -> int:
         """Return the same for one partition."""
         partition = self._partitions.get(key, _Partition())
-        open_ones = [one for one in clusters([*partition.matches.values()]) if _end(one) >= cut]
+        open_ones = [one for one in self._clusters(partition) if self._end(one) >= cut]
         return min([cut, *(one.events[0][1] for cluster in open_ones for one in cluster)])
 
     def forget(self, cut: int, begin: int) -> None:
@@ -98,8 +98,8 @@ class ChosenMatches:
     def _forget(self, cuts: Callable[[Key], int]) -> set[Id]:
         """Forget the clusters that end before a time, and return the events of the others."""
         for key, partition in self._partitions.items():
-            for cluster in clusters([*partition.matches.values()]):
-                if _end(cluster) < cuts(key):
+            for cluster in self._clusters(partition):
+                if self._end(cluster) < cuts(key):
                     for one in cluster:
                         content = one.values[0]
                         del partition.matches[content], partition.found[content]
@@ -107,11 +107,19 @@ class ChosenMatches:
         self._partitions = {key: one for key, one in self._partitions.items() if one.matches}
         return {e[2] for one in self._partitions.values() for match in one.matches.values() for e in match.events}
 
+    def _clusters(self, partition: _Partition) -> list[list[Complete]]:
+        return [*clusters([*partition.matches.values()], self._query.skip)]
+
+    def _end(self, cluster: Sequence[Complete]) -> int:
+        """Return the time of the last event at which a match of a cluster says where the next one may begin."""
+        places: list[Any] = [next_start(one, self._query.skip)[0] for one in cluster]
+        return max(place[0] for place in places)  # type: ignore[no-any-return]
+
     def _chosen(self, partition: _Partition, decided: int | None, *, last: bool = False) -> list[Found]:
         wanted: set[Any] = set()
-        for cluster in clusters([*partition.matches.values()]):
-            if last or (decided is not None and _end(cluster) < decided):
-                wanted.update(one.values[0] for one in greedy(cluster, self._output))
+        for cluster in self._clusters(partition):
+            if last or (decided is not None and self._end(cluster) < decided):
+                wanted.update(one.values[0] for one in greedy(cluster, self._query))
         taken = [replace(partition.found[content], op=-1) for content in partition.given - wanted]
         come = [partition.found[content] for content in wanted - partition.given]
         partition.given = wanted
@@ -129,10 +137,6 @@ class ChosenMatches:
         """Return a match as the choice takes it, with the places of its events, and its content as its value."""
         events: Any = tuple((place := self._places[one], place[0], one, variable) for one, variable in found.trail)
         return Complete(found.key, found.error, (_content(found),), events)  # type: ignore[arg-type]
-
-
-def _end(cluster: Sequence[Complete]) -> int:
-    return max(one.events[-1][1] for one in cluster)
 
 
 def _content(found: Found) -> Any:

@@ -1,4 +1,4 @@
-"""Choose among runs for NON OVERLAP and LONGEST NON OVERLAP, in time linear in the events."""
+"""Choose among runs as OUTPUT says, in time linear in the events and those of the matches."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import numpy as np
 import numpy.typing as npt
 
 from acep.events.batch import Batch
+from acep.pattern.tree import Output, SkipTarget
 from acep.plan.compile import Plan
 from acep.plan.ordered.query_runs import RunsPlan
 from acep.runtime.interval_matches import ChosenIntervals
 from acep.runtime.partition_rows import ids_rise
 from acep.runtime.run_rows import RunRows, rows_of_runs
 
-__all__ = ["find_runs", "first_ending_runs", "longest_runs"]
+__all__ = ["find_runs"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -23,7 +24,11 @@ def find_runs(runs: RunsPlan, plan: Plan, batch: Batch, *, more: bool) -> Chosen
     rows = rows_of_runs(runs, plan, batch)
     if runs.needs_order and not ids_rise(batch, rows.events, of_one_time=runs.needs_order == "time"):
         return None
-    firsts, lasts = longest_runs(rows) if runs.is_longest else first_ending_runs(rows)
+    if runs.output is Output.NON_OVERLAP:
+        firsts, lasts = _first_ending_runs(rows)
+    else:
+        ends = _longest_ends(rows) if runs.output.is_longest else _shortest_ends(rows)
+        firsts, lasts = _runs_by_start(rows, ends, runs.skip)
     open_from = np.searchsorted(rows.reach, rows.events.edges[1:] - 1) if more else None
     sizes = lasts - firsts + 1
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -31,19 +36,21 @@ def find_runs(runs: RunsPlan, plan: Plan, batch: Batch, *, more: bool) -> Chosen
     return ChosenIntervals(rows.events, offsets, places, np.zeros(len(places), np.uint16), open_from, len(rows))
 
 
-def longest_runs(rows: RunRows) -> tuple[Ints, Ints]:
-    """Return the first and the last event of the runs of LONGEST NON OVERLAP: the longest one from the first start,
-    then the next one that starts after it."""
+def _runs_by_start(rows: RunRows, ends: Ints, skip: SkipTarget | None) -> tuple[Ints, Ints]:
+    """Return the first and the last event of the chosen runs: the one from the first start, then that from the next
+    start that ``skip`` leaves. ``ends``: the last event of the run from each start."""
     size = len(rows)
-    ends = _longest_ends(rows)
     starts = np.flatnonzero(rows.is_start & (ends >= 0))
     following = np.searchsorted(starts, np.arange(size + 1)).tolist()
-    first_events, last_events = starts.tolist(), ends[starts].tolist()
+    next_starts = ends[starts] + 1
+    if skip is not None:  # the first event of the variable is that of the run
+        next_starts = np.maximum(starts + 1, ends[starts] if skip.place == "last" else 0)
     chosen: list[int] = []
     place = 0
-    while place < len(first_events):
+    after = next_starts.tolist()
+    while place < len(after):
         chosen.append(place)
-        place = following[last_events[place] + 1]
+        place = following[after[place]]
     return starts[chosen], ends[starts[chosen]]
 
 
@@ -69,7 +76,21 @@ def _longest_ends(rows: RunRows) -> Ints:
     return ends
 
 
-def first_ending_runs(rows: RunRows) -> tuple[Ints, Ints]:
+def _shortest_ends(rows: RunRows) -> Ints:
+    """Return the last event of the shortest match from each event; -1 if there is none."""
+    size = len(rows)
+    latest, reach = rows.latest.tolist(), rows.reach.tolist()
+    ends = np.full(size, -1, np.int64)
+    end = 0  # the first event that may end a match from here on
+    for start in range(size):
+        while end < size and latest[end] < start:
+            end += 1
+        if end <= reach[start]:
+            ends[start] = end
+    return ends
+
+
+def _first_ending_runs(rows: RunRows) -> tuple[Ints, Ints]:
     """Return the first and the last event of the runs of NON OVERLAP: the one that ends first, and of these the one
     that starts first, then the next one that starts after it."""
     size = len(rows)

@@ -162,7 +162,7 @@ class NativeExecutors:
     def _ordered(self, plan: Plan) -> Executor | None:
         """Return the runtime of a plan whose chosen matches are found in their order; ``None`` if it has none."""
         is_alone = self.limits is None and not self.revisable and (self.is_whole or self.is_file)
-        if not (is_alone and plan.query.output.apart) or self.engine == "reference":
+        if not (is_alone and plan.query.output.is_sequential) or self.engine == "reference":
             return None
         from acep.runtime.ordered_choice import ordered_search  # few queries choose among their matches
 

@@ -53,6 +53,22 @@ class ChosenIntervals:
         """Return the last row of each match."""
         return self.places[self.offsets[1:] - 1]
 
+    def next_starts(self, plan: Plan) -> Ints:
+        """Return for each match the first row with which another one may begin after it."""
+        skip, firsts = plan.query.skip, self.firsts
+        if skip is None:
+            return self.lasts + 1
+        if skip.place == "next":
+            return firsts + 1
+        is_target = self.variables == plan.variables.index(skip.variable)
+        of_targets = np.repeat(np.arange(len(self)), np.diff(self.offsets))[is_target]
+        targets = self.places[is_target]
+        if skip.place == "first":
+            of_targets, targets = of_targets[::-1], targets[::-1]
+        starts = firsts + 1
+        starts[of_targets] = np.maximum(starts[of_targets], targets)  # of several the last one counts
+        return starts
+
     def where(self, is_kept: Bits) -> ChosenIntervals:
         """Return some of the matches."""
         sizes = np.diff(self.offsets)

@@ -19,6 +19,9 @@ __all__ = ["find_intervals"]
 
 Bits = npt.NDArray[np.uint8]
 
+SKIP_PLACES = ("next", "first", "last")
+"""The places of a :class:`SkipTarget`, by the numbers of ``IntervalSkipTo`` in interval_search.hpp, from 1 on."""
+
 
 def find_intervals(states: IntervalsPlan, plan: Plan, batch: Batch, *, more: bool) -> ChosenIntervals | None:
     """Return the matches; ``None`` if the order of ids decides between matches, and is not that of the stream.
@@ -36,8 +39,13 @@ def find_intervals(states: IntervalsPlan, plan: Plan, batch: Batch, *, more: boo
     skips = [(skip.source, skip.target, bits.of_skip(skip)) for skip in states.skips]
     ts, span = np.ascontiguousarray(batch.ts[rows.rows]), plan.window.span
     places = None if span is None else np.ascontiguousarray(rows.positions) if plan.window.counted else ts
+    order = 1 if states.output.is_longest else 2 if states.output.is_shortest else 0
+    skip_to, skip_label = 0, 0
+    if states.skip is not None:
+        skip_to = 1 + SKIP_PLACES.index(states.skip.place)
+        skip_label = int(ranks[plan.variables.index(states.skip.variable)]) if states.skip.variable else 0
     offsets, places_of_events, labels, open_from, met = _native.search_intervals(
-        arcs, ends, skips, rows.edges, ts, places, min(span or 0, 2**64 - 1), states.is_longest, more
+        arcs, ends, skips, rows.edges, ts, places, min(span or 0, 2**64 - 1), order, skip_to, skip_label, more
     )
     variables = np.argsort(ranks).astype(np.uint16)[labels]
     return ChosenIntervals(rows, offsets, places_of_events, variables, open_from if more else None, met)

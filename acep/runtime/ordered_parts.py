@@ -92,14 +92,15 @@ def _settled(executor: OrderedPartsExecutor, batch: Batch, chosen: ChosenInterva
     rows, open_from = chosen.rows, chosen.open_from
     assert open_from is not None
     edges, firsts, lasts = rows.edges, chosen.firsts, chosen.lasts
+    output = executor.plan.query.output
     of_match = np.searchsorted(edges, firsts, "right") - 1  # its partition
     # A match of NON OVERLAP may still give way to one that ends at the same time.
-    is_final = firsts < open_from[of_match]
-    if executor.plan.query.output is Output.NON_OVERLAP:
+    is_final = firsts <= open_from[of_match] if output.is_shortest else firsts < open_from[of_match]
+    if output is Output.NON_OVERLAP:
         is_final |= batch.ts[rows.rows[lasts]] < batch.ts[-1]
     keep = open_from.copy()
     np.minimum.at(keep, of_match[~is_final], firsts[~is_final])
-    np.maximum.at(keep, of_match[is_final], lasts[is_final] + 1)
+    np.maximum.at(keep, of_match[is_final], chosen.next_starts(executor.plan)[is_final])
     return chosen.where(is_final), _rows_from(executor, batch, rows.rows[keep[keep < edges[1:]]])
 
 

@@ -49,8 +49,8 @@ class RevisedPlan:
             raise QueryError(
                 "matches of matches are final, and cannot be revised", hint="speculation=0", code="query_change"
             )
-        output = plan.query.output
-        self.chosen = ChosenMatches(output, together=plan.strict) if output.apart else None
+        is_sequential = plan.query.output.is_sequential
+        self.chosen = ChosenMatches(plan.query, together=plan.strict) if is_sequential else None
         self.engine = engine
         self._now(plan)
         plan = self.first = self.plan
@@ -74,7 +74,9 @@ class RevisedPlan:
 
     def _now(self, plan: Plan) -> None:
         """Take another plan. Its engine gives all matches where ``chosen`` chooses among them."""
-        self.plan = plan if self.chosen is None else replace(plan, query=replace(plan.query, output=Output.ALL))
+        self.plan = (
+            plan if self.chosen is None else replace(plan, query=replace(plan.query, output=Output.ALL, skip=None))
+        )
         self.leads = any(one.leading for one in plan.automaton.negations)
         self.waits = waits_from(plan)
 

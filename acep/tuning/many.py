@@ -21,7 +21,7 @@ from acep.explain.event_lines import event_lines
 from acep.explain.partition_meaning import with_partition
 from acep.matches.records import Found
 from acep.pattern.asked import asked_for, query_of
-from acep.pattern.printing import expression_text
+from acep.pattern.printing import expression_text, output_text
 from acep.pattern.times import window_text
 from acep.pattern.tree import Output, Query, Strategy
 from acep.pattern.walk import mentioned, negated_variables, variables
@@ -198,9 +198,10 @@ def _fewer(
 def _changed(table: pa.Table, query: Query, plan: Plan, columns: Mapping[str, Any]) -> Iterator[tuple[str, Query]]:
     if query.graph is not None:
         return
-    for output in Output:
-        if output is not Output.ALL and output is not query.output:
-            yield f"OUTPUT {output.value.replace('_', ' ').upper()}", replace(query, output=output)
+    for output in (Output.NON_OVERLAP, Output.EARLIEST_MAXIMAL, Output.LONGEST_NON_OVERLAP):
+        if output is not query.output:
+            chosen = replace(query, output=output, skip=None)
+            yield f"OUTPUT {output_text(chosen)}", chosen
     if query.strategy is Strategy.SKIP_TILL_ANY_MATCH:
         yield "skip_till_next_match", replace(query, strategy=Strategy.SKIP_TILL_NEXT_MATCH)
     if query.strategy in (Strategy.SKIP_TILL_ANY_MATCH, Strategy.SKIP_TILL_NEXT_MATCH) and plan.keys:

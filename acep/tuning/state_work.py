@@ -64,7 +64,7 @@ def touches_by_variable(plan: Plan, batch: Batch, limit: int = MOST) -> tuple[di
     >>> touches_by_variable(plan, batch_of(table, schema, ()))
     ({'x': 3, '': 1}, 4)
     """
-    plan = replace(plan, query=replace(plan.query, output=Output.ALL))  # choosing evaluates no transitions
+    plan = replace(plan, query=replace(plan.query, output=Output.ALL, skip=None))  # choosing evaluates no transitions
     runtime = CountingRuntime(plan)
     runtime.engine = engine = CountingEngine(plan, limit)
     with suppress(EnoughTouches):

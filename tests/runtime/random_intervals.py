@@ -6,6 +6,8 @@ import re
 from random import Random
 from typing import Any
 
+from tests.random_cases import random_output
+
 __all__ = ["random_interval_events", "random_interval_query"]
 
 PATTERNS = (
@@ -51,7 +53,7 @@ def random_interval_query(rng: Random) -> str:
         name, brackets = rng.choice(variables)
         values = (f"count({name}[]) AS n", f"{name}.x AS l", f"max({name}[].y) AS m")
         text += f" RETURN {', '.join(values) if brackets else values[1]}"
-    return f"{text} OUTPUT {rng.choice(['NON OVERLAP', 'LONGEST NON OVERLAP'])}"
+    return f"{text} OUTPUT {random_output(rng, [name for name, _ in variables])}"
 
 
 def _condition(rng: Random, variables: list[tuple[str, str]], strategy: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from tests.random_cases import random_output
+
 __all__ = ["random_events", "random_query"]
 
 STRATEGIES = ("strict_contiguity", *("partition_contiguity", "skip_till_next_match") * 2, "skip_till_any_match")
@@ -31,7 +33,7 @@ def random_query(rng: Random) -> str:
         text += f" HAVING {rng.choice([' AND ', ' OR ']).join(parts)}"
     if is_repeated and rng.random() < 0.4:
         text += RETURNED
-    return f"{text} OUTPUT {rng.choice(['NON OVERLAP', 'LONGEST NON OVERLAP'])}"
+    return f"{text} OUTPUT {random_output(rng, ['e'])}"
 
 
 def _conditions(rng: Random, each: str) -> list[str]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import combinations
 from math import prod
 
-from acep.pattern.printing import expression_text, letters_text, pattern_text
+from acep.pattern.printing import expression_text, letters_text, output_text, pattern_text
 from acep.pattern.tree import Component, EventSet, Node, Output, Repeat, Strategy, Within
 from acep.pattern.walk import components, nodes
 from acep.plan.lint.changes import with_bound, with_infinite_weights
@@ -76,12 +76,12 @@ def last_repetition(looked: Looked) -> Iterator[Remark]:
 def chosen_from_all(looked: Looked) -> Iterator[Remark]:
     """Warn of a choice of matches apart from each other, of long repetitions, for which all matches are made."""
     repetitions = _long_repetitions(looked)
-    if not (looked.query.output.apart and repetitions):
+    if not (looked.query.output.is_sequential and repetitions):
         return
     order = order_of_query(looked.plan)
     if not order.is_ordered:
         yield Remark(
-            f"OUTPUT {looked.query.output.value.replace('_', ' ').upper()} chooses among all matches, which are made "
+            f"OUTPUT {output_text(looked.query)} chooses among all matches, which are made "
             f"first, up to n^2/2 of a series of n events: {order.why}",
             "bound the series by WITHIN, or ask MATCH_RECOGNIZE, which finds the preferred match alone: "
             f"{EACH_ANOTHER}",

@@ -20,7 +20,17 @@ from acep.plan.schema import Kind
 
 __all__ = ["Negations", "completes", "needs_firsts", "write_output"]
 
-CHOICES = (Output.ALL, Output.NON_OVERLAP, Output.EARLIEST_MAXIMAL, Output.LONGEST_NON_OVERLAP)
+CHOICES = (
+    (Output.ALL,),
+    (Output.NON_OVERLAP,),
+    (Output.EARLIEST_MAXIMAL,),
+    (Output.LONGEST_NON_OVERLAP, Output.LONGEST_AFTER_SKIP),
+    (Output.SHORTEST_NON_OVERLAP, Output.SHORTEST_AFTER_SKIP),
+)
+"""The outputs of each number of ``Choice`` in tables.hpp."""
+
+SKIP_PLACES = ("next", "first", "last")
+"""The places of a :class:`SkipTarget`, by the numbers of ``SkipPlace`` in tables.hpp, from 1 on."""
 
 LENGTH, NTH, LAST, COUNT, SUM, ADD, LEAST, GREATEST, AVERAGE, MEAN, EACH, PREVIOUS, DISTINCT, SPREAD = range(14)
 """Ways in which a reference to the events of a variable gets its value (``How`` in tables.hpp)."""
@@ -146,7 +156,7 @@ def _order_by(plan: Plan) -> list[str]:
     """Return the column that is compared in place of ids, if any: the core numbers ids that are texts in another
     order."""
     identity = plan.schema.id
-    texts = plan.query.output.apart and identity and plan.schema.kind(identity) is Kind.STRING
+    texts = plan.query.output.is_sequential and identity and plan.schema.kind(identity) is Kind.STRING
     return [str(identity)] if texts else []
 
 
@@ -162,7 +172,11 @@ def write_output(
         writer.put("having" if having is not None and number == 0 else "returns", program)
         writer.add("whole_refs", [x for leaf in leaves_of(expr) for x in _ref(writer, negations.kept, leaf, None, {})])
         kinds.append(kind)
-    writer.put("choice", CHOICES.index(plan.query.output))
+    (choice,) = (number for number, outputs in enumerate(CHOICES) if plan.query.output in outputs)
+    writer.put("choice", choice)
+    skip = plan.query.skip
+    writer.put("skip", 0 if skip is None else 1 + SKIP_PLACES.index(skip.place))
+    writer.put("skip", plan.variables.index(skip.variable) if skip is not None and skip.variable else 0)
     for name in plan.variables:
         writer.put("variable_rank", sorted(plan.variables).index(name))
     for name in _order_by(plan):

@@ -31,7 +31,7 @@ LISTS = (
     "ignore_binding", "end", "end_checks",
 )  # fmt: skip
 COMPLETION = (
-    "kept", "order_by", "choice", "variable_rank", "negation_class", "negation_weight", "negation_since",
+    "kept", "order_by", "choice", "skip", "variable_rank", "negation_class", "negation_weight", "negation_since",
     "conjunct_program", "having", "returns",
 )  # fmt: skip
 COMPLETION_LISTS = (

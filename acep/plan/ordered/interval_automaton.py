@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from acep.pattern import expressions as ex
+from acep.pattern.tree import Output, SkipTarget
 
 __all__ = [
     "Copies",
@@ -63,13 +64,14 @@ class IntervalSkip:
 @dataclass(frozen=True)
 class IntervalsPlan:
     """The automaton: state 0 is the start, ``ends`` are the states in which a match may end, with tests of its last
-    row. ``needs_order``: the ids must rise in the order of the stream, ``"all"`` or only those of one ``"time"``, or
-    need not (``""``)."""
+    row. ``output`` and ``skip`` are those of the query. ``needs_order``: the ids must rise in the order of the stream,
+    ``"all"`` or only those of one ``"time"``, or need not (``""``)."""
 
     arcs: tuple[IntervalArc, ...]
     ends: tuple[tuple[int, RowFilter], ...]
     skips: tuple[IntervalSkip, ...]
-    is_longest: bool
+    output: Output
+    skip: SkipTarget | None
     needs_order: str
 
 

@@ -71,15 +71,15 @@ def _intervals_of(plan: Plan) -> IntervalsPlan:
         if any(accept.cost == 0 for accept in plan.arcs.states[number].accepts)
         for checks in [plan.program.ending[number]]
     ]
-    is_longest = plan.query.output is Output.LONGEST_NON_OVERLAP
-    order = "all" if copies.skips else "" if is_longest else "time"
-    return IntervalsPlan(tuple(copies.arcs), tuple(ends), tuple(copies.skips), is_longest, order)
+    output = plan.query.output
+    order = "all" if copies.skips else "time" if output is Output.NON_OVERLAP else ""
+    return IntervalsPlan(tuple(copies.arcs), tuple(ends), tuple(copies.skips), output, plan.query.skip, order)
 
 
 def _check(plan: Plan) -> None:
     query, automaton = plan.query, plan.automaton
     refusals = {
-        "all of its matches are given": not query.output.apart,
+        "all of its matches are given": not query.output.is_sequential,
         "its automaton is written by hand, or may change": query.graph is not None or plan.dynamic or bool(plan.parts),
         "its events are matches": bool(plan.sources),
         "events may be missing": bool(automaton.costs.budget),

@@ -1,7 +1,7 @@
 """Tell of which queries the matches that OUTPUT chooses are runs of one variable, and what bounds such a run.
 
 A *run* is a stretch of the rows that fit the variable. Where matches are runs, or lie in runs that come before them,
-those of NON OVERLAP and LONGEST NON OVERLAP are taken in the order of their starts or ends, and no other match is made
+those that OUTPUT chooses are taken in the order of their starts or ends, and no other match is made
 (docs/internals/row_patterns.md, "SASE+ queries").
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from acep.pattern import expressions as ex
-from acep.pattern.tree import Component, Output, Repeat, Sequence, Strategy
+from acep.pattern.tree import Component, Output, Repeat, Sequence, SkipTarget, Strategy
 from acep.pattern.walk import leaves_of, steps_back
 from acep.plan.compile import Plan
 from acep.plan.ordered.run_conditions import (
@@ -37,9 +37,8 @@ class RunsPlan:
     ``linking``: conditions of an event and the one ``steps`` before it, as (condition, steps); they are asked of the
     events after the first ``steps``. Attributes of the earlier event have names that :func:`earlier` gives.
     ``adjacent``: the events follow each other in their partition. ``low``, ``high``: the least and the most events of a
-    match. ``ends``: the condition of the whole run. ``is_longest``: the first match is the longest one from the first
-    start; else it is the longest one to the first end. ``needs_order``: the ids must rise in the order of the stream,
-    ``"all"`` or only those of one ``"time"``, or need not (``""``).
+    match. ``ends``: the condition of the whole run. ``output`` and ``skip`` are those of the query. ``needs_order``:
+    the ids must rise in the order of the stream, ``"all"`` or only those of one ``"time"``, or need not (``""``).
     """
 
     types: tuple[str, ...]
@@ -50,7 +49,8 @@ class RunsPlan:
     low: int
     high: int | None
     ends: LatestStart | None
-    is_longest: bool
+    output: Output
+    skip: SkipTarget | None
     needs_order: str
 
 
@@ -106,8 +106,10 @@ def _runs_of(plan: Plan) -> RunsPlan:
             starting.append(event_condition(part))
         else:
             ends.append(latest_start(part, plan))
-    is_longest = plan.query.output is Output.LONGEST_NON_OVERLAP
-    order = "all" if strategy is Strategy.SKIP_TILL_ANY_MATCH else "time"
+    output = plan.query.output
+    order = "time" if output is Output.NON_OVERLAP else ""
+    if strategy is Strategy.SKIP_TILL_ANY_MATCH and not output.is_longest:
+        order = "all"
     return RunsPlan(
         types=types,
         fitting=tuple(fitting),
@@ -117,15 +119,16 @@ def _runs_of(plan: Plan) -> RunsPlan:
         low=max(low, 1),
         high=high,
         ends=LatestStart(StartKind.BOTH, parts=tuple(ends)) if ends else None,
-        is_longest=is_longest,
-        needs_order="" if is_longest else order,
+        output=output,
+        skip=plan.query.skip,
+        needs_order=order,
     )
 
 
 def _repetition(plan: Plan) -> tuple[tuple[str, ...], int, int | None]:
     """Return the types of the only variable, and how often it is repeated."""
     query, automaton = plan.query, plan.automaton
-    if not query.output.apart:
+    if not query.output.is_sequential:
         raise NotRunsError("all of its matches are given")
     if query.graph is not None or plan.dynamic or plan.parts:
         raise NotRunsError("its automaton is written by hand, or may change")

@@ -1,4 +1,4 @@
-// [LONGEST] NON OVERLAP and EARLIEST MAXIMAL over the waiting matches (acep/reference/choosing.py).
+// The choices of OUTPUT over the waiting matches (acep/reference/choosing.py).
 #include "completion/choosing.hpp"
 
 #include <algorithm>
@@ -140,7 +140,10 @@ private:
 
 bool before(const Binding& a, const Binding& b, const Tables& tables, const Texts& texts) {
     if (a.error != b.error) return a.error < b.error;
-    if (tables.choice == Choice::longest_non_overlap) {
+    if (tables.choice == Choice::shortest) {
+        if (a.first() != b.first()) return a.first() < b.first();
+        if (a.last() != b.last()) return a.last() < b.last();
+    } else if (tables.choice == Choice::longest) {
         if (a.first() != b.first()) return a.first() < b.first();
         if (a.last() != b.last()) return a.last() > b.last();
         if (a.size() != b.size()) return a.size() > b.size();
@@ -187,8 +190,19 @@ std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, std
     return verdicts;
 }
 
-std::vector<Verdict> longest_non_overlap(const std::vector<const Binding*>& waiting, int64_t horizon,
-                                         const Tables& tables, const Texts& texts) {
+int64_t last_skipped(const Binding& m, const SkipTarget& skip) {
+    if (skip.place == SkipPlace::past_last) return m.last();
+    int64_t target = m.first();
+    for (size_t s = 0; s < m.size() && skip.place != SkipPlace::next; ++s) {
+        if (m.vars[s] != skip.variable) continue;
+        target = m.positions[s];
+        if (skip.place == SkipPlace::first_of) break;
+    }
+    return std::max(target - 1, m.first());
+}
+
+std::vector<Verdict> choose_by_first_event(const std::vector<const Binding*>& waiting, int64_t horizon,
+                                           const Tables& tables, const Texts& texts) {
     std::vector<Verdict> verdicts(waiting.size(), Verdict::wait);
     std::vector<size_t> order(waiting.size());
     std::iota(order.begin(), order.end(), size_t{0});
@@ -197,17 +211,18 @@ std::vector<Verdict> longest_non_overlap(const std::vector<const Binding*>& wait
     const auto greedy = [&](size_t i, size_t j) { return before(*waiting[i], *waiting[j], tables, texts); };
     for (size_t from = 0; from < order.size();) {
         size_t to = from;
-        int64_t end = waiting[order[from]]->last();
+        int64_t end = last_skipped(*waiting[order[from]], tables.skip);
         for (; to < order.size() && (to == from || waiting[order[to]]->first() <= end); ++to)
-            end = std::max(end, waiting[order[to]]->last());
+            end = std::max(end, last_skipped(*waiting[order[to]], tables.skip));
         if (end < horizon) {
             std::sort(order.begin() + static_cast<std::ptrdiff_t>(from),
                       order.begin() + static_cast<std::ptrdiff_t>(to), greedy);
             Intervals given;
             for (size_t k = from; k < to; ++k) {
                 const Binding& m = *waiting[order[k]];
-                const bool free = !given.overlap(m.first(), m.last());
-                if (free) given.add(m.first(), m.last());
+                const int64_t last = last_skipped(m, tables.skip);
+                const bool free = !given.overlap(m.first(), last);
+                if (free) given.add(m.first(), last);
                 verdicts[order[k]] = free ? Verdict::give : Verdict::drop;
             }
         }

@@ -1,4 +1,4 @@
-// The choice among complete matches: [LONGEST] NON OVERLAP and EARLIEST MAXIMAL (acep/reference/choosing.py).
+// The choice among complete matches, as OUTPUT says (acep/reference/choosing.py).
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct Prospect {
     int64_t first, error, end;
 };
 
-// Return whether a match is chosen before another one: by (error, match point, start, ids), or for LONGEST by (error,
-// first event, last event from the latest on, most events, ids). With `Tables::order_by`, a text of each event is
+// Return whether a match is chosen before another one: by (error, match point, start, ids), for LONGEST by (error, first
+// event, last event from the latest on, most events, ids), and for SHORTEST by (error, first event, last event, ids). With `Tables::order_by`, a text of each event is
 // compared instead of its id.
 bool before(const Binding& a, const Binding& b, const Tables& tables, const Texts& texts);
 
@@ -28,10 +28,13 @@ bool before(const Binding& a, const Binding& b, const Tables& tables, const Text
 std::vector<Verdict> non_overlap(const std::vector<const Binding*>& waiting, std::vector<Prospect> prospects,
                                  const Tables& tables, const Texts& texts);
 
-// Choose for LONGEST NON OVERLAP: greedily, in this order, within each cluster of overlapping matches. No later match
-// starts before position `horizon`, so a cluster that ends before it is decided; the others wait.
-std::vector<Verdict> longest_non_overlap(const std::vector<const Binding*>& waiting, int64_t horizon,
-                                         const Tables& tables, const Texts& texts);
+// Return the last position at which no other match may begin once a match is given.
+int64_t last_skipped(const Binding& m, const SkipTarget& skip);
+
+// Choose for LONGEST and SHORTEST: greedily, in this order, within each cluster of overlapping matches. No later match
+// starts before position `horizon`, so a cluster behind which others may begin there is decided; the others wait.
+std::vector<Verdict> choose_by_first_event(const std::vector<const Binding*>& waiting, int64_t horizon,
+                                           const Tables& tables, const Texts& texts);
 
 // Choose, for each first event, the matches that are earliest and maximal among all that begin with it. `alive` has
 // the positions at which partial matches begin; matches that begin there wait.

@@ -20,8 +20,8 @@ Completion::Completion(const Tables& tables, EventClassifier& classifier, Partit
       trailing_(tables.trailing()),
       leading_(tables.leading()),
       timed_(tables.timed()),
-      strict_(tables.strict && apart(tables.choice)),
-      longest_(tables.choice == Choice::longest_non_overlap && tables.budget == 0),
+      strict_(tables.strict && sequential(tables.choice)),
+      best_of_first_(by_first_event(tables.choice) && tables.budget == 0),
       first_come_(tables.choice == Choice::non_overlap) {
     arena_.kept.widen(tables.kept.size(), arena_.events);
 }
@@ -97,15 +97,16 @@ void Completion::before(uint32_t partition, const Event& event) {
     h.last = event.position;
     failed_ = FAR;
     if (!h.undecided.empty()) decide(h, partition, low(h, event.ts));
-    if (longest_ && !strict_) cover(h, partition, event);
+    const bool covers = tables_.skip.place == SkipPlace::past_last;  // those of one first event cover the same
+    if (best_of_first_ && covers && !strict_) cover(h, partition, event);
     // Without errors no later match stands before those that have ended, so they need not wait.
     const bool at_once = first_come_ && !strict_ && !trailing_ && tables_.budget == 0;
     if (at_once && !h.waiting.empty() && h.waiting.back().end < event.ts) choose_output(partition, event.ts);
     if (waits_) touch(partition);
 }
 
-// If the waiting match that begins first begins no later than all partial matches, it is given, or a longer one from its
-// first event on. So matches that begin later, and up to its last event, are dropped before they are written.
+// If the waiting match that begins first begins no later than all partial matches, it is given, or one from its first
+// event on that ends no earlier. So matches that begin later, and up to its last event, are dropped before they are written.
 void Completion::cover(Held& h, uint32_t partition, const Event& event) {
     h.covered = -1;
     if (h.waiting.empty()) return;
@@ -276,12 +277,12 @@ void Completion::choose(uint32_t partition, Binding&& b) {
         return;
     }
     Held& h = held(partition);
-    if ((longest_ || first_come_) && stands_back(h, b)) return;
+    if ((best_of_first_ || first_come_) && stands_back(h, b)) return;
     (tables_.choice == Choice::all ? h.ready : h.waiting).push_back(std::move(b));
 }
 
 // Of two matches with one first event, a longer one that stands behind the other in the order is never given: it overlaps
-// whatever the other one overlaps. Of the longest ones, a shorter one is not. Return whether the match is such a one, or
+// whatever the other one overlaps. Where one match is chosen for each first event, the others are not. Return whether the match is such a one, or
 // has become the other one, and nothing is to be added.
 bool Completion::stands_back(Held& h, Binding& b) {
     const auto stands_before = [&](const Binding& x, const Binding& y) {
@@ -299,7 +300,7 @@ bool Completion::stands_back(Held& h, Binding& b) {
     if (fresh) return false;
     Binding& other = h.waiting[known->second];
     const bool better = stands_before(b, other);
-    if (longest_ && better) std::swap(b, other);
+    if (best_of_first_ && better) std::swap(b, other);
     if (first_come_ && better) known->second = h.waiting.size();
     if (first_come_ && (better || other.last() > b.last())) return false;
     recycle(std::move(b));
@@ -401,8 +402,8 @@ void Completion::choose_output(uint32_t partition, int64_t clock) {
         if (first_come_) {
             sort_out(non_overlap(waiting, std::move(found.prospects), tables_, classifier_.texts), at, h, given);
             end_runs(partition, given);
-        } else if (tables_.choice == Choice::longest_non_overlap) {
-            sort_out(longest_non_overlap(waiting, found.first, tables_, classifier_.texts), at, h, given);
+        } else if (by_first_event(tables_.choice)) {
+            sort_out(choose_by_first_event(waiting, found.first, tables_, classifier_.texts), at, h, given);
         } else {
             std::unordered_set<int64_t> firsts;
             for (const Prospect& one : found.prospects) firsts.insert(one.first);
@@ -441,7 +442,7 @@ void Completion::choose_strict(int64_t clock) {
         }
         if (waiting.empty()) return;
         const auto verdicts = first_come_ ? non_overlap(waiting, std::move(all.prospects), tables_, classifier_.texts)
-                                          : longest_non_overlap(waiting, all.first, tables_, classifier_.texts);
+                                          : choose_by_first_event(waiting, all.first, tables_, classifier_.texts);
         size_t at = 0;
         Given given;
         bool wait = false;

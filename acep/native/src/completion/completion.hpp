@@ -138,7 +138,8 @@ private:
     EndNodes end_nodes_;
     mutable Conditions conditions_;
     bool waits_, trailing_, leading_;
-    const bool timed_, strict_, longest_;
+    const bool timed_, strict_;
+    const bool best_of_first_;  // of the matches with one first event one is given, if it has the least error
     const bool first_come_;  // of matches that overlap, that one is given that ends first, if it has the least error
     int64_t failed_ = FAR;  // if HAVING rises: the first position of the longest run for which it failed at this event
     std::vector<Held> held_;

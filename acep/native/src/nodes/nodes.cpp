@@ -75,7 +75,7 @@ bool NodeEngine::goes_on_as(const Tables& tables) const {
                 tables.variables >= tables_.variables && tables.span == tables_.span &&
                 tables.counted == tables_.counted && tables.strict == tables_.strict && tables.told == tables_.told &&
                 tables.partitions == tables_.partitions && !unfinished() && !shed_ && !resting_ &&
-                tables.choice == tables_.choice && tables.firsts == tables_.firsts &&
+                tables.choice == tables_.choice && tables.skip == tables_.skip && tables.firsts == tables_.firsts &&
                 tables.kept.size() >= tables_.kept.size() && tables.negations.size() >= tables_.negations.size() &&
                 tables.returns.size() == tables_.returns.size();
     for (size_t s = 0; same && s < tables_.states.size(); ++s) {

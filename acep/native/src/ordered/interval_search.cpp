@@ -65,10 +65,10 @@ Intervals IntervalSearch::run(bool more, Polling& polling) {
     Intervals found;
     for (size_t p = 0; p + 1 < in_.partitions.size(); ++p) {
         const size_t begin = in_.partitions[p], end = in_.partitions[p + 1];
-        if (in_.longest) {
-            find_longest(begin, end, found, polling);
-        } else {
+        if (in_.order == IntervalOrder::first_end) {
             find_first(begin, end, found, polling);
+        } else {
+            find_by_start(begin, end, found, polling);
         }
         if (more) found.open.push_back(static_cast<int64_t>(first_open(begin, end, polling)));
     }
@@ -98,14 +98,29 @@ size_t IntervalSearch::first_open(size_t begin, size_t end, Polling& polling) {
     return open;
 }
 
-void IntervalSearch::find_longest(size_t begin, size_t end, Intervals& found, Polling& polling) {
+void IntervalSearch::find_by_start(size_t begin, size_t end, Intervals& found, Polling& polling) {
     find_soonest(begin, end, polling);
     for (size_t first = begin; first < end;) {
         meet(polling);
-        const size_t last = longest_from(first, begin, polling);
+        const bool longest = in_.order == IntervalOrder::longest;
+        const size_t last = longest ? longest_from(first, begin, polling) : shortest_from(first, begin);
         if (last != none) give(first, last, found, polling);
-        first = last == none ? first + 1 : last + 1;
+        first = last == none ? first + 1 : next_start(found);
     }
+}
+
+// Return the first row with which a match may begin after the last one that was given.
+size_t IntervalSearch::next_start(const Intervals& found) const {
+    const auto offset = static_cast<size_t>(found.offsets[found.offsets.size() - 2]);
+    const auto first = static_cast<size_t>(found.rows[offset]);
+    if (in_.skip_to == IntervalSkipTo::past_last) return static_cast<size_t>(found.rows.back()) + 1;
+    size_t target = first;
+    for (size_t i = offset; i < found.rows.size() && in_.skip_to != IntervalSkipTo::next; ++i) {
+        if (found.labels[i] != in_.skip_label) continue;
+        target = static_cast<size_t>(found.rows[i]);
+        if (in_.skip_to == IntervalSkipTo::first_of) break;
+    }
+    return std::max(target, first + 1);
 }
 
 void IntervalSearch::find_soonest(size_t begin, size_t end, Polling& polling) {
@@ -143,6 +158,16 @@ size_t IntervalSearch::longest_from(size_t first, size_t begin, Polling& polling
         if (states != 0) meet(polling);
     }
     return last;
+}
+
+size_t IntervalSearch::shortest_from(size_t first, size_t begin) const {
+    size_t last = none;
+    for (const IntervalArc& arc : in_.arcs) {
+        if (arc.source != 0 || !holds(arc.holds, first)) continue;
+        last =
+            std::min(last, has(ending(first), arc.target) ? first : soonest_[(first - begin) * n_states_ + arc.target]);
+    }
+    return last != none && inside(first, last) ? last : none;
 }
 
 void IntervalSearch::find_first(size_t begin, size_t end, Intervals& found, Polling& polling) {
@@ -261,13 +286,14 @@ void IntervalSearch::bind_rows(size_t first, size_t last, Polling& polling) {
     find_ways(first, last, polling);
     bound_.assign(last - first + 1, 1);
     if (in_.skips.empty()) return;
-    if (in_.longest) count_rows(first, last, polling);
+    const bool longest = in_.order == IntervalOrder::longest;
+    if (longest) count_rows(first, last, polling);
     uint64_t states = start;
     int64_t left = -1;  // the rows that are bound after this one
     for (size_t row = first; row <= last; ++row) {
         const uint64_t wanted = ways_[row - first];
         uint64_t reached = after(states, row) & wanted;
-        if (in_.longest) {
+        if (longest) {
             const int64_t* counts = &counts_[(row - first) * n_states_];
             if (row == first) {
                 for (size_t state = 1; state < n_states_; ++state) {
@@ -285,7 +311,7 @@ void IntervalSearch::bind_rows(size_t first, size_t last, Polling& polling) {
         }
         bound_[row - first] = 0;
         states = after_skip(states, row) & wanted;
-        if (!in_.longest) continue;
+        if (!longest) continue;
         for (size_t state = 1; state < n_states_; ++state) {
             const bool fewer = counts_[(row - first) * n_states_ + state] != left;
             if (has(states, state) && fewer) states &= ~(uint64_t{1} << state);

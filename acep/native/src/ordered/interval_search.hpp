@@ -30,6 +30,12 @@ struct IntervalSkip {
     const uint8_t* holds;
 };
 
+// Which match comes first: the one that ends first, or of those from the first start the longest or the shortest.
+enum class IntervalOrder : uint8_t { first_end, longest, shortest };
+
+// Where matches that are taken from start to start may begin after one that is given.
+enum class IntervalSkipTo : uint8_t { past_last, next, first_of, last_of };
+
 // The rows that are searched, and the pattern. State 0 is the one before the first row; there are at most `most_states`.
 struct IntervalInput {
     static constexpr size_t most_states = 64;
@@ -41,7 +47,9 @@ struct IntervalInput {
     const int64_t* times = nullptr;  // by row; they rise in a partition
     const int64_t* places = nullptr;  // by row, for the window; they rise in a partition. nullptr: there is no window
     uint64_t width = 0;  // of the window: last place - first place <= width
-    bool longest = false;  // LONGEST NON OVERLAP
+    IntervalOrder order = IntervalOrder::first_end;
+    IntervalSkipTo skip_to = IntervalSkipTo::past_last;  // not of the order of first ends
+    uint16_t skip_label = 0;  // of the rows that are skipped to
 };
 
 // Matches in the order of the rows. Their rows and labels stand one after another, those of match i from `offsets[i]`
@@ -53,8 +61,9 @@ struct Intervals {
 };
 
 // The states that can be reached are a function of the first row and the row. A match is an interval of rows; of those
-// with the same interval that one is chosen that binds the most rows (if `longest`), then the least ones, then to the
-// least labels. Each pass over rows is one over the rows of a match that is then given, so that the work is linear.
+// with the same interval that one is chosen that binds the most rows (of the longest), then the least ones, then to the
+// least labels. Each pass over rows is one over the rows of a match that is then given, so that the work is linear in the
+// rows and those of the matches.
 class IntervalSearch {
 public:
     explicit IntervalSearch(IntervalInput input);
@@ -84,9 +93,11 @@ private:
     bool inside(size_t first, size_t last) const;
 
     size_t first_open(size_t begin, size_t end, Polling& polling);
-    void find_longest(size_t begin, size_t end, Intervals& found, Polling& polling);
+    void find_by_start(size_t begin, size_t end, Intervals& found, Polling& polling);
     void find_soonest(size_t begin, size_t end, Polling& polling);
     size_t longest_from(size_t first, size_t begin, Polling& polling);
+    size_t shortest_from(size_t first, size_t begin) const;
+    size_t next_start(const Intervals& found) const;
     void find_first(size_t begin, size_t end, Intervals& found, Polling& polling);
     void choose_of_time(size_t& free, Intervals& found, Polling& polling);
     size_t earliest(size_t last, size_t free, Polling& polling);

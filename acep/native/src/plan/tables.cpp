@@ -330,9 +330,12 @@ struct Builder {
     }
 
     void read_completion() {
-        auto choice = arrays.at("choice", 1, 0, 4), firsts = arrays.at("firsts", 1, 0, 2);
+        auto choice = arrays.at("choice", 1, 0, 5), firsts = arrays.at("firsts", 1, 0, 2);
         t.rises = arrays.at("rises", 1, 0, 2)[0] != 0;
         t.choice = static_cast<Choice>(choice[0]);
+        const auto skip = arrays.at("skip", 2, 0, std::max<int64_t>(t.variables, 4));
+        if (skip[0] > 3 || skip[1] >= static_cast<int64_t>(t.variables)) bad("skip");
+        t.skip = {static_cast<SkipPlace>(skip[0]), static_cast<uint16_t>(skip[1])};
         t.firsts = firsts[0] != 0;
         t.kept = as<uint32_t>(arrays.at("kept", Arrays::any, 0, t.columns));
         for (int64_t k : arrays.at("order_by", Arrays::any, 0, static_cast<int64_t>(t.kept.size()))) t.order_by = k;

@@ -142,10 +142,22 @@ struct State {
 };
 
 // The complete matches that are output (docs/reference/semantics.md, "HAVING, RETURN, output").
-enum class Choice : int64_t { all = 0, non_overlap = 1, earliest_maximal = 2, longest_non_overlap = 3 };
+enum class Choice : int64_t { all = 0, non_overlap = 1, earliest_maximal = 2, longest = 3, shortest = 4 };
 
-// Whether the matches that are given never overlap.
-constexpr bool apart(Choice choice) { return choice == Choice::non_overlap || choice == Choice::longest_non_overlap; }
+// Whether a match that is given says where others may not begin.
+constexpr bool sequential(Choice choice) { return choice != Choice::all && choice != Choice::earliest_maximal; }
+
+// Whether matches are chosen in the order of their first events.
+constexpr bool by_first_event(Choice choice) { return choice == Choice::longest || choice == Choice::shortest; }
+
+// Where the next match may begin after one that is given: after its last event, after its first one, or at the first or
+// last event that it binds to a variable.
+enum class SkipPlace : int64_t { past_last = 0, next = 1, first_of = 2, last_of = 3 };
+struct SkipTarget {
+    SkipPlace place = SkipPlace::past_last;
+    uint16_t variable = 0;
+    bool operator==(const SkipTarget&) const = default;
+};
 
 // The value of a reference to the events of a variable, from column `column`, which is kept with these events.
 enum class How : int64_t {
@@ -228,6 +240,7 @@ struct Tables {
     bool dynamic = false;  // arcs may come and go
     uint32_t told = 0;  // values of a match that its last node has: the state and the registers; 0: none
     Choice choice = Choice::all;
+    SkipTarget skip;
     bool firsts = false;  // the last slot of each state is the position of the first event
     bool rises = false;  // HAVING, if it fails for a run, fails for those that begin later and end with the same event
     std::vector<uint32_t> kept;  // columns kept with bound events

@@ -51,7 +51,8 @@ std::vector<size_t> offsets_of(const Words& partitions, size_t rows) {
 
 nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vector<EndWithBits>& ends,
                            const std::vector<SkipWithBits>& skips, const Words& partitions, const Words& times,
-                           const std::optional<Words>& places, uint64_t width, bool longest, bool more) {
+                           const std::optional<Words>& places, uint64_t width, int64_t order, int64_t skip_to,
+                           int64_t skip_label, bool more) {
     IntervalInput input;
     const size_t rows = times.shape(0);
     for (const auto& [source, target, label, bits] : arcs) {
@@ -70,7 +71,12 @@ nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vect
         input.places = places->data();
     }
     input.width = width;
-    input.longest = longest;
+    if (order < 0 || order > 2 || skip_to < 0 || skip_to > 3 || skip_label < 0 || skip_label > 0xFFFF) {
+        throw std::invalid_argument("an order, a place to skip to, and its label");
+    }
+    input.order = static_cast<IntervalOrder>(order);
+    input.skip_to = static_cast<IntervalSkipTo>(skip_to);
+    input.skip_label = static_cast<uint16_t>(skip_label);
     IntervalSearch search(std::move(input));
     Polling polling = signal_polling();
     try {
@@ -86,7 +92,7 @@ nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vect
 
 void bind_intervals(nb::module_& m) {
     m.def("search_intervals", &search_intervals, "arcs"_a, "ends"_a, "skips"_a, "partitions"_a.noconvert(),
-          "times"_a.noconvert(), "places"_a.none(), "width"_a, "longest"_a, "more"_a);
+          "times"_a.noconvert(), "places"_a.none(), "width"_a, "order"_a, "skip_to"_a, "skip_label"_a, "more"_a);
 }
 
 }  // namespace acep
