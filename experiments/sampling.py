@@ -94,7 +94,16 @@ APART = frozenset(
         *("bind_revision", "module", "opcodes", "bind_big_integer"),
         *("partial_matches", "bind_partial_matches", "nodes_listing", "merged_listing", "sequences"),
         *("ordered_search", "bind_ordered", "bound_rows", "earliest_ends", "failures", "open_walk"),
-        *("pattern_graph", "polling", "reachable", "row_conditions", "slopes", "start_pass", "state_masks"),
+        *(
+            "pattern_graph",
+            "polling",
+            "reachable",
+            "row_conditions",
+            "slopes",
+            "start_pass",
+            "state_masks",
+            "tied_conditions",
+        ),
         *("interval_search", "bind_intervals", "signal_polling"),
     }
 )

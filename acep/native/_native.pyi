@@ -110,19 +110,24 @@ def walk_open(
     memory: int,
 ) -> Words: ...
 
-# The matches that OUTPUT chooses of a pattern whose conditions are functions of the row, in rows by partition. `order`:
-# 0 for the match that ends first, 1 and 2 for the longest and the shortest one from the first start; then the next one
-# begins past the last row, at the next row, or at the first or last row of `skip_label` (`skip_to`: 0 to 3). `arcs`:
-# source, target, label, and a byte a row, whether its conditions hold there (None: in all). `ends`: the states in which
-# a match may end with a row, and `skips`: source and target where a row is left out, with such bytes. State 0 is that
-# before the first row; there are at most 64. `times` decide between matches; `places` are those of the window of a
-# `width`, if there is one; both rise in a partition. `more`: rows may come after the last ones. Returned are the
-# rows of the matches with their labels, match after match, from offsets on; with `more` for each partition the first
-# row with which a match may begin that later rows extend; and how many rows were met.
+# The matches that OUTPUT chooses of a pattern whose conditions are functions of the row, and of the first row of the
+# match, in rows by partition. `order`: 0 for the match that ends first, 1 and 2 for the longest and the shortest one
+# from the first start; then the next one begins past the last row, at the next row, or at the first or last row of
+# `skip_label` (`skip_to`: 0 to 3). `arcs`: source, target, label, and a byte a row, whether its conditions hold there
+# (None: in all). `ends`: the states in which a match may end with a row, and `skips`: source and target where a row is
+# left out, with such bytes. Each of them has tests of `tied` conditions, which read the first row, too: a byte a row,
+# the numbers of conditions, and whether the row must fail; a condition is a program and its inputs, as words, validity
+# and whether they are those of the first row. State 0 is that before the first row; there are at most 64. `times`
+# decide between matches; `places` are those of the window of a `width`, if there is one; both rise in a partition.
+# `more`: rows may come after the last ones. Returned are the rows of the matches with their labels, match after match,
+# from offsets on; with `more` for each partition the first row with which a match may begin that later rows extend; and
+# how many rows were met.
 def search_intervals(
-    arcs: Sequence[tuple[int, int, int, Validity | None]],
-    ends: Sequence[tuple[int, Validity | None]],
-    skips: Sequence[tuple[int, int, Validity | None]],
+    arcs: Sequence[tuple[int, int, int, Validity | None, Sequence[tuple[Validity | None, Sequence[int], bool]]]],
+    ends: Sequence[tuple[int, Validity | None, Sequence[tuple[Validity | None, Sequence[int], bool]]]],
+    skips: Sequence[tuple[int, int, Validity | None, Sequence[tuple[Validity | None, Sequence[int], bool]]]],
+    tied: Sequence[tuple[BlockProgram, Sequence[tuple[Words, Validity | None, bool]]]],
+    texts: Texts | None,
     partitions: Words,  # offsets of rows
     times: Words,
     places: Words | None,

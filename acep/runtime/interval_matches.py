@@ -106,7 +106,12 @@ def _ids_at(batch: Batch, rows: Ints, positions: Ints) -> Any:
 
 
 def _bundles(plan: Plan, points: Ints, positions: Ints, partitions: Ints) -> Ints:
-    """Return the bundle of each match: those of a partition come one after another."""
+    """Return the bundle of each match: those of a partition come one after another, in the order of their starts."""
+    order = np.lexsort((positions, partitions))  # matches that overlap may end in another order
+    if not (order[1:] > order[:-1]).all():
+        bundles = np.empty_like(points)
+        bundles[order] = _bundles(plan, points[order], positions[order], partitions[order])
+        return bundles
     begins = np.ones(len(points), bool)
     begins[1:] = partitions[1:] != partitions[:-1]
     span = plan.window.span

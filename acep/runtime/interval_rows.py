@@ -1,16 +1,21 @@
-"""Find the chosen matches of a query whose conditions are functions of the row, by passes in the native core."""
+"""Find the chosen matches of a query by passes over rows in the native core."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from acep.events.batch import Batch
+from acep.events.batch import Batch, Column
 from acep.matches.found_columns import ranks_of
 from acep.native import _native
+from acep.pattern import expressions as ex
+from acep.pattern.walk import leaves_of
 from acep.plan.compile import Plan
 from acep.plan.decimals import Typed
-from acep.plan.ordered.interval_automaton import IntervalSkip, IntervalsPlan, RowCondition, RowFilter
+from acep.plan.lower.bytecode import CannotLower, lower_expression
+from acep.plan.ordered.interval_automaton import OF_FIRST, IntervalsPlan, RowCondition, RowFilter
 from acep.row_patterns.row_values import Evaluator, truth_bits
 from acep.runtime.interval_matches import ChosenIntervals
 from acep.runtime.partition_rows import RowsByPartition, batch_column, has_type, ids_rise, rows_by_partition
@@ -18,6 +23,10 @@ from acep.runtime.partition_rows import RowsByPartition, batch_column, has_type,
 __all__ = ["find_intervals"]
 
 Bits = npt.NDArray[np.uint8]
+TiedInput = tuple[npt.NDArray[np.int64], Bits | None, bool]
+"""A column as words with their validity, and whether a condition reads it in the first row."""
+TiedTest = tuple[Bits | None, list[int], bool]
+"""Bits of rows, the numbers of conditions, and whether a row must fail them."""
 
 SKIP_PLACES = ("next", "first", "last")
 """The places of a :class:`SkipTarget`, by the numbers of ``IntervalSkipTo`` in interval_search.hpp, from 1 on."""
@@ -31,12 +40,15 @@ def find_intervals(states: IntervalsPlan, plan: Plan, batch: Batch, *, more: boo
         return None
     bits = _RowBits(plan, batch, rows)
     ranks = ranks_of(plan.variables)
-    arcs = [
-        (arc.source, arc.target, int(ranks[plan.variables.index(arc.variable)]), bits.of(arc.test))
-        for arc in states.arcs
-    ]
-    ends = [(state, bits.of(test)) for state, test in states.ends]
-    skips = [(skip.source, skip.target, bits.of_skip(skip)) for skip in states.skips]
+    try:
+        arcs = [
+            (arc.source, arc.target, int(ranks[plan.variables.index(arc.variable)]), *bits.of_tests((arc.test,)))
+            for arc in states.arcs
+        ]
+        ends = [(state, *bits.of_tests((test,))) for state, test in states.ends]
+        skips = [(skip.source, skip.target, *bits.of_tests(skip.passing, skip.failing)) for skip in states.skips]
+    except CannotLower:
+        return None
     ts, span = np.ascontiguousarray(batch.ts[rows.rows]), plan.window.span
     places = None if span is None else np.ascontiguousarray(rows.positions) if plan.window.counted else ts
     order = 1 if states.output.is_longest else 2 if states.output.is_shortest else 0
@@ -45,36 +57,53 @@ def find_intervals(states: IntervalsPlan, plan: Plan, batch: Batch, *, more: boo
         skip_to = 1 + SKIP_PLACES.index(states.skip.place)
         skip_label = int(ranks[plan.variables.index(states.skip.variable)]) if states.skip.variable else 0
     offsets, places_of_events, labels, open_from, met = _native.search_intervals(
-        arcs, ends, skips, rows.edges, ts, places, min(span or 0, 2**64 - 1), order, skip_to, skip_label, more
-    )
+        arcs, ends, skips, bits.tied, bits.texts, rows.edges, ts, places, min(span or 0, 2**64 - 1), order, skip_to,
+        skip_label, more,
+    )  # fmt: skip
     variables = np.argsort(ranks).astype(np.uint16)[labels]
     return ChosenIntervals(rows, offsets, places_of_events, variables, open_from if more else None, met)
 
 
 class _RowBits:
-    """The conditions of rows as bits, each computed once."""
+    """The conditions of rows as bits, each computed once, and those that also read the first row as programs."""
 
     def __init__(self, plan: Plan, batch: Batch, rows: RowsByPartition) -> None:
         self.plan, self.batch, self.rows = plan, batch, rows
         self.evaluator = Evaluator(plan.schema.tick_ns)
         self.bits_of: dict[RowCondition | tuple[str, ...], Bits] = {}
+        self.tied: list[tuple[Any, list[TiedInput]]] = []
+        self.numbers: dict[RowCondition, int] = {}  # of tied conditions
 
-    def of(self, test: RowFilter) -> Bits | None:
-        """Return whether each row passes a test; ``None``: all do."""
-        parts = [self._of_condition(condition) for condition in test.conditions]
+    @property
+    def texts(self) -> Any:
+        """Return the texts that tied conditions read."""
+        return None if self.evaluator.codes is None else self.evaluator.codes.texts
+
+    def of_tests(
+        self, passing: tuple[RowFilter, ...], failing: tuple[RowFilter, ...] = ()
+    ) -> tuple[Bits | None, list[TiedTest]]:
+        """Return whether each row passes all tests of ``passing`` and none of ``failing`` (``None``: all do), and what
+        else is asked of it, and of the first row. Raises :class:`CannotLower` if the core has no such operation."""
+        parts: list[Bits] = []
+        tied: list[TiedTest] = []
+        for test, is_failing in [*((test, False) for test in passing), *((test, True) for test in failing)]:
+            bits, conditions = self._of(test), [condition for condition in test.conditions if condition.is_tied]
+            if conditions:
+                tied.append((bits, [self._number(condition) for condition in conditions], is_failing))
+            elif is_failing:
+                parts.append(np.zeros(len(self.rows), np.uint8) if bits is None else 1 - bits)
+            elif bits is not None:
+                parts.append(bits)
+        return (np.bitwise_and.reduce(parts) if parts else None), tied
+
+    def _of(self, test: RowFilter) -> Bits | None:
+        """Return whether each row passes what a test asks of it alone; ``None``: all do."""
+        parts = [self._of_condition(condition) for condition in test.conditions if not condition.is_tied]
         if test.types:
             parts.append(self._of_types(test.types))
         if len(parts) < 2:
             return parts[0] if parts else None
         return np.bitwise_and.reduce(parts)  # type: ignore[no-any-return]
-
-    def of_skip(self, skip: IntervalSkip) -> Bits | None:
-        """Return whether each row may be left out; ``None``: all may."""
-        parts = [bits for test in skip.passing if (bits := self.of(test)) is not None]
-        for test in skip.failing:
-            bits = self.of(test)
-            parts.append(np.zeros(len(self.rows), np.uint8) if bits is None else 1 - bits)
-        return np.bitwise_and.reduce(parts) if parts else None
 
     def _of_types(self, types: tuple[str, ...]) -> Bits:
         if types not in self.bits_of:
@@ -84,12 +113,31 @@ class _RowBits:
     def _of_condition(self, condition: RowCondition) -> Bits:
         """Return whether each row passes a condition; of one whose rows are not there, anything: it is not met."""
         if condition not in self.bits_of:
-            size = len(self.rows)
-            inputs = {
-                slot: batch_column(self.plan, self.batch, column).at(
-                    self.rows.rows[np.maximum(np.arange(size) - distance, 0)]
-                )
-                for slot, column, distance in condition.reads
-            }
-            self.bits_of[condition] = truth_bits(self.evaluator.column(Typed(condition.expr, "bool"), inputs, size))
+            inputs = {slot: self._column(column, distance) for slot, column, distance in condition.reads}
+            values = self.evaluator.column(Typed(condition.expr, "bool"), inputs, len(self.rows))
+            self.bits_of[condition] = truth_bits(values)
         return self.bits_of[condition]
+
+    def _column(self, name: str, distance: int) -> Column:
+        """Return the values of a column some rows before each row; where there is none, anything."""
+        places = np.maximum(np.arange(len(self.rows)) - distance, 0)
+        return batch_column(self.plan, self.batch, name).at(self.rows.rows[places])
+
+    def _number(self, condition: RowCondition) -> int:
+        """Return the number of a tied condition, which is added to those of the search."""
+        if condition not in self.numbers:
+            if self.evaluator.codes is None:
+                raise CannotLower("no core")
+            leaves = [leaf for leaf in leaves_of(condition.expr) if isinstance(leaf, ex.Attribute)]
+            reads = {slot: (column, distance) for slot, column, distance in condition.reads}
+            columns = [self._column(reads[leaf.name][0], max(reads[leaf.name][1], 0)) for leaf in leaves]
+            kinds, codes = [column.kind for column in columns], self.evaluator.codes
+            program = lower_expression(condition.expr, leaves, kinds, self.evaluator.tick_ns, codes.constant)
+            block = _native.BlockProgram(np.array(program.code, np.int64), program.slots, program.leaves)
+            inputs = [
+                (*codes.words(column, 0), reads[leaf.name][1] == OF_FIRST)
+                for leaf, column in zip(leaves, columns, strict=True)
+            ]
+            self.numbers[condition] = len(self.tied)
+            self.tied.append((block, inputs))
+        return self.numbers[condition]

@@ -44,6 +44,9 @@ def random_interval_query(rng: Random) -> str:
     strategy = rng.choice(STRATEGIES)
     conditions = [_condition(rng, variables, strategy) for _ in range(rng.choice([0, 1, 2, 2, 3, 4]))]
     for name in NEGATED.findall(pattern):
+        if rng.random() < 0.3:
+            other, brackets = rng.choice(variables)
+            conditions.append(f"{name}.y {rng.choice(['<', '>', '='])} {other}{'[1]' if brackets else ''}.y")
         conditions += [f"{name}.x {rng.choice('<>')} {rng.randrange(4)}"] if rng.random() < 0.4 else []
     conditions += ["[k]"] if rng.random() < 0.4 else []
     text = f"PATTERN {pattern} WHERE {strategy}"
@@ -61,7 +64,7 @@ def _condition(rng: Random, variables: list[tuple[str, str]], strategy: str) -> 
     other, of_other = rng.choice(variables)
     column, op, c = rng.choice("xyf"), rng.choice(["<", ">", "<=", ">=", "!="]), rng.randrange(4)
     pool = [f"{name}{'[i]' if brackets else ''}.{column} {op} {c}"]
-    ties = "skip" not in strategy or rng.random() < 0.1
+    ties = "skip" not in strategy or rng.random() < 0.4
     if brackets and ties:
         pool += [f"{name}[i].{column} {op} {name}[i-1].{column}"] * 3
         pool += [f"{name}[i].{column} {op} {name}[i-2].{column}", f"count({name}[]) > 1"]
@@ -69,6 +72,7 @@ def _condition(rng: Random, variables: list[tuple[str, str]], strategy: str) -> 
     if name != other and ties:
         place = rng.choice([f"[{name}.LEN]", "[1]"]) if brackets else ""
         pool += [f"{other}{'[1]' if of_other else ''}.{column} {op} {name}{place}.{column}"] * 4
+        pool += [f"{other}{'[i]' if of_other else ''}.{column} {op} {name}{'[1]' if brackets else ''}.{column}"] * 4
     return rng.choice(pool)
 
 

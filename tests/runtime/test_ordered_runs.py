@@ -46,7 +46,7 @@ def test_runs_are_those_of_the_reference_engine(cases: CaseCounts) -> None:
 @pytest.mark.filterwarnings("ignore::acep.DataWarning")
 def test_intervals_are_those_of_the_reference_engine(cases: CaseCounts) -> None:
     seen = compare_engines(cases(1_200), random_interval_query, random_interval_events, intervals_of, "intervals")
-    cases.expect(seen, "intervals", "others", "matches", "several", least=100)
+    cases.expect(seen, "intervals", "tied", "others", "matches", "several", least=100)
 
 
 def compare_engines(
@@ -70,7 +70,9 @@ def compare_engines(
         expected = acep.match(events, query, engine="reference", **options)
         matches = acep.match(events, query, **options)
         assert matches.to_arrow().to_pylist() == expected.to_arrow().to_pylist(), (seed, text, events, options)
-        seen[kind if find_plan(assumed_plan(query)) else "others"] += 1
+        ordered = find_plan(assumed_plan(query))
+        seen[kind if ordered else "others"] += 1
+        seen["tied"] += getattr(ordered, "is_tied", False) and len(matches) > 0
         seen["matches"] += len(matches) > 0
         seen["several"] += len(matches) > 1
     return seen
@@ -257,3 +259,24 @@ def test_the_other_outputs_are_made_from_the_matches() -> None:
     assert [point.point for point in acep.match(events, text, type=None, output="points")] == [2, 51, 90]
     report = acep.match(events, text, type=None, threads=2).report
     assert (report.work, report.threads, report.fewer_threads) == (5, 1, "the ordered engine runs in one thread")
+
+
+def test_bundles_of_matches_that_end_in_another_order_than_they_start() -> None:
+    # From B1 the longest match ends with C4, from C2 with C2.
+    query = "PATTERN SEQ(B* b[], C c) WHERE skip_till_any_match { c.x = 0 OR b[1].x = 1 } WITHIN 1"
+    events = {"ts": [1, 2, 2, 9], "type": [*"BCCC"], "x": [1, 1, 0, 0]}
+    for output in ("LONGEST AFTER MATCH SKIP TO NEXT EVENT", "SHORTEST AFTER MATCH SKIP TO FIRST b"):
+        found, expected = (acep.match(events, f"{query} OUTPUT {output}", engine=e) for e in ("native", "reference"))
+        assert found.to_arrow().to_pylist() == expected.to_arrow().to_pylist()
+
+
+@pytest.mark.parametrize("output", ["SHORTEST NON OVERLAP", "LONGEST AFTER MATCH SKIP TO LAST y"])
+def test_a_pass_from_a_start_ends_with_the_window(output: str) -> None:
+    query = f"PATTERN SEQ(a x, ~b n, b y) WHERE [k] AND y.v > x.v AND n.v > x.v WITHIN 100 OUTPUT {output}"
+    work = []
+    for n in (4_000, 8_000, 16_000):
+        rng = Random(1)
+        events = {"ts": range(n), "type": rng.choices("abc", k=n), "v": rng.choices(range(50), k=n), "k": [1] * n}
+        work.append(acep.match(events, query).report.work / n)
+    assert max(work) <= 1.2 * min(work)
+    assert max(work) < 20

@@ -1,4 +1,4 @@
-"""Define an automaton whose conditions are functions of the row, and copy its states where negations may be broken.
+"""Define an automaton whose conditions are functions of rows, and copy its states where negations may be broken.
 
 Between two bound rows a state leaves rows out. One that breaks a negation closes the arcs that pass it, until the next
 row is bound. So a state has a copy for each set of negations that may be broken since.
@@ -14,6 +14,7 @@ from acep.pattern import expressions as ex
 from acep.pattern.tree import Output, SkipTarget
 
 __all__ = [
+    "OF_FIRST",
     "Copies",
     "IntervalArc",
     "IntervalSkip",
@@ -24,13 +25,22 @@ __all__ = [
 ]
 
 
+OF_FIRST = -1
+"""The distance of a value of the first row of the match."""
+
+
 @dataclass(frozen=True)
 class RowCondition:
-    """A condition of a row and of rows before it. ``reads``: for each attribute that ``expr`` reads, its name there,
-    the column, and how many rows before it stands."""
+    """A condition of a row, of rows before it, and of the first row of the match. ``reads``: for each attribute that
+    ``expr`` reads, its name there, the column, and how many rows before it stands, or ``OF_FIRST``."""
 
     expr: ex.Expr
     reads: tuple[tuple[str, str, int], ...]
+
+    @property
+    def is_tied(self) -> bool:
+        """Return whether it reads the first row of the match."""
+        return any(distance == OF_FIRST for _, _, distance in self.reads)
 
 
 @dataclass(frozen=True)
@@ -73,6 +83,13 @@ class IntervalsPlan:
     output: Output
     skip: SkipTarget | None
     needs_order: str
+
+    @property
+    def is_tied(self) -> bool:
+        """Return whether a condition reads the first row of the match."""
+        tests = [arc.test for arc in self.arcs] + [test for _, test in self.ends]
+        tests += [test for skip in self.skips for test in (*skip.failing, *skip.passing)]
+        return any(condition.is_tied for test in tests for condition in test.conditions)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Make of a query an automaton whose conditions read the row, or where events follow one another rows before it.
 
-The conditions of such arcs are functions of the row, so that the matches that OUTPUT chooses are found by passes over
-the rows (docs/internals/row_patterns.md, "SASE+ queries").
+Those of the longest and of the shortest matches may also read the first row of the match. As they are functions of
+these rows, the matches that OUTPUT chooses are found by passes over rows (docs/internals/row_patterns.md, "SASE+
+queries").
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ from acep.pattern import expressions as ex
 from acep.pattern.tree import Output, Strategy
 from acep.pattern.walk import children, with_children
 from acep.plan.compile import Plan
-from acep.plan.ordered.interval_automaton import Copies, IntervalsPlan, IntervalStep, RowCondition, RowFilter
+from acep.plan.ordered.interval_automaton import OF_FIRST, Copies, IntervalsPlan, IntervalStep, RowCondition, RowFilter
 
 __all__ = ["intervals_of", "reason_against_intervals"]
 
 MOST_STATES = 64
 """The most states of a pattern whose sets are single words in the native core."""
 
-VARYING = -1
+VARYING = -2
 """The distance of a value that stands at several distances, or is computed from several events."""
+
+PLACES = ("last", "back", "nth")
+"""The kinds of registers that keep the event itself."""
 
 Distances = dict[Register, int]
 """How many rows before the last bound one the event of a register stands; an unbound register is left out. Of a
@@ -66,7 +70,10 @@ def _intervals_of(plan: Plan) -> IntervalsPlan:
     if not copies.make(MOST_STATES):
         raise _NotIntervalsError(f"it has more than {MOST_STATES} states")
     ends = [
-        (copies.numbers[number, frozenset()], RowFilter((), automaton.conditions(checks, distances, after=0)))
+        (
+            copies.numbers[number, frozenset()],
+            RowFilter((), automaton.conditions(checks, distances, automaton.of_first[number], after=0)),
+        )
         for number, distances in sorted(automaton.distances.items())
         if any(accept.cost == 0 for accept in plan.arcs.states[number].accepts)
         for checks in [plan.program.ending[number]]
@@ -102,12 +109,13 @@ class _DistanceAutomaton:
     plan: Plan
     steps: list[Step] = field(init=False)
     distances: dict[int, Distances] = field(init=False)
+    of_first: dict[int, frozenset[Register]] = field(init=False)  # by state: those whose event is the first one
 
     def __post_init__(self) -> None:
         states = self.plan.arcs.states
         every = [step for steps in self.plan.program.steps for step in steps]
         self.steps = [step for step in every if step.arc.weight == 0 and states[step.arc.target].rest == 0]
-        self.distances = {0: {}}
+        self.distances, self.of_first = {0: {}}, {0: frozenset()}
 
     def follow(self) -> None:
         """Find the distances of all states."""
@@ -118,13 +126,29 @@ class _DistanceAutomaton:
                 if step.arc.source != source:
                     continue
                 target = step.arc.target
-                distances = self._after(step)
+                distances, of_first = self._after(step), self._of_first_after(step)
                 distances_so_far = self.distances.get(target)
                 if distances_so_far is not None:
                     distances = _joined(distances_so_far, distances)
-                if distances != distances_so_far:
-                    self.distances[target] = distances
+                    of_first &= self.of_first[target]
+                if distances != distances_so_far or of_first != self.of_first[target]:
+                    self.distances[target], self.of_first[target] = distances, of_first
                     pending.append(target)
+
+    def _of_first_after(self, step: Step) -> frozenset[Register]:
+        """Return the registers whose event is the first one of the match after a step."""
+        arc, before = step.arc, self.of_first[step.arc.source]
+
+        def is_first(register: Register) -> bool:
+            if not arc.source:
+                is_nth = register.kind == "nth" and register.number == 1
+                return register.var == arc.var and (register.kind == "last" or is_nth)
+            if register.var != arc.var or register.kind == "nth":
+                return register in before and register.var not in step.forgets
+            return register.kind == "back" and register.newer in before
+
+        layout = self.plan.program.layouts[arc.target]
+        return frozenset(register for register in layout if register.kind in PLACES and is_first(register))
 
     def _after(self, step: Step) -> Distances:
         """Return the distances after a step."""
@@ -163,29 +187,42 @@ class _DistanceAutomaton:
 
     def breaking(self) -> list[RowFilter]:
         """Return the rows that break each negation. Under contiguity there are none between bound rows."""
-        tests = []
+        tests, first_variable = [], self._first_variable()
         for negation, predicates in zip(self.plan.automaton.negations, self.plan.negated, strict=True):
             conditions = []
             for predicate in predicates:
-                if any(leaf.var != negation.var or not isinstance(leaf, ex.Attribute) for leaf in predicate.leaves):
+                slots: dict[ex.Leaf, tuple[str, str, int]] = {}
+                for leaf in predicate.leaves:
+                    if isinstance(leaf, ex.Attribute) and leaf.var == negation.var:
+                        slots[leaf] = _slot(leaf.name, 0)
+                    elif isinstance(leaf, ex.Attribute) and leaf.index in (None, 1) and leaf.var == first_variable:
+                        slots[leaf] = _slot(leaf.name, OF_FIRST)
+                if len(slots) < len(predicate.leaves):
                     if self.plan.query.strategy.contiguous:
                         continue
                     raise _NotIntervalsError(f"the negation `{negation.var}` compares events")
-                slots: dict[ex.Leaf, tuple[str, str, int]] = {
-                    leaf: (leaf.name, leaf.name, 0) for leaf in predicate.leaves if isinstance(leaf, ex.Attribute)
-                }
                 conditions.append(RowCondition(_renamed(predicate.expr, slots), tuple(dict.fromkeys(slots.values()))))
             tests.append(RowFilter(negation.types, tuple(conditions)))
         return tests
 
+    def _first_variable(self) -> str | None:
+        """Return the variable that binds the first event of each match, and no other event; ``None``: there is none,
+        or conditions may not read the first event."""
+        firsts = {step.arc.var for step in self.steps if not step.arc.source}
+        others = {step.arc.var for step in self.steps if step.arc.source}
+        is_allowed = self.plan.query.output is not Output.NON_OVERLAP
+        return firsts.pop() if is_allowed and len(firsts) == 1 and not firsts & others else None
+
     def test(self, step: Step) -> RowFilter:
         """Return the rows that a step may bind."""
-        before = self.distances[step.arc.source]
-        leaving = self.conditions(step.leaving, before, after=1)
-        binding = self.conditions(step.binding, _without(before, step.forgets), after=1)
+        before, of_first = self.distances[step.arc.source], self.of_first[step.arc.source]
+        leaving = self.conditions(step.leaving, before, of_first, after=1)
+        binding = self.conditions(step.binding, _without(before, step.forgets), of_first, after=1)
         return RowFilter(step.arc.types, (*leaving, *binding))
 
-    def conditions(self, checks: tuple[Check, ...], distances: Distances, *, after: int) -> tuple[RowCondition, ...]:
+    def conditions(
+        self, checks: tuple[Check, ...], distances: Distances, of_first: frozenset[Register], *, after: int
+    ) -> tuple[RowCondition, ...]:
         """Return checks as conditions of the row that stands ``after`` rows after the one that was bound last. One that
         reads an event that is not bound is dropped."""
         conditions = []
@@ -201,7 +238,8 @@ class _DistanceAutomaton:
             read = {register for source in check.sources for register in source.registers} | set(check.loops)
             if not read <= distances.keys():
                 continue
-            conditions.append(self._condition(check, expr, distances, after))
+            places = {source: self._place(source, distances, of_first, after) for source in check.sources}
+            conditions.append(self._condition(check, expr, places))
         return tuple(conditions)
 
     def _tied(self, check: Check) -> str:
@@ -211,16 +249,37 @@ class _DistanceAutomaton:
         text = expression_text(self.plan.predicates[check.predicate].told)
         return f"the condition `{text}` compares events that are not at a fixed distance"
 
-    def _condition(self, check: Check, expr: ex.Expr, distances: Distances, after: int) -> RowCondition:
+    def _place(
+        self, source: ValueSource, distances: Distances, of_first: frozenset[Register], after: int
+    ) -> tuple[str, int] | None:
+        """Return the column of a value, and how many rows before the row it stands; ``None`` if it is at no fixed
+        distance, and not in the first row."""
+        place = _place_of(source, distances, after)
+        if place is not None and (not place[1] or self.plan.query.strategy.contiguous):
+            return place
+        is_first = source.kind == "register" and of_first.issuperset(source.registers)
+        if is_first and self.plan.query.output is not Output.NON_OVERLAP:
+            return source.registers[0].name or "", OF_FIRST
+        return None
+
+    def _condition(
+        self, check: Check, expr: ex.Expr, places: Mapping[ValueSource, tuple[str, int] | None]
+    ) -> RowCondition:
         slots: dict[ex.Leaf, tuple[str, str, int]] = {}
         for leaf, source in zip(self.plan.predicates[check.predicate].leaves, check.sources, strict=True):
-            place = _place_of(source, distances, after)
-            is_apart = place is not None and place[1] > 0 and not self.plan.query.strategy.contiguous
-            if place is None or check.loops or is_apart:
+            place = places[source]
+            if place is None or check.loops:
                 raise _NotIntervalsError(self._tied(check))
             name, distance = place
-            slots[leaf] = f"{name} {distance} before" if distance else name, name, distance
+            slots[leaf] = _slot(name, distance)
         return RowCondition(_renamed(expr, slots), tuple(dict.fromkeys(slots.values())))
+
+
+def _slot(name: str, distance: int) -> tuple[str, str, int]:
+    """Return the name of a value in a condition, its column and its distance."""
+    if distance == OF_FIRST:
+        return f"{name} of the first", name, distance
+    return f"{name} {distance} before" if distance else name, name, distance
 
 
 def _is_counter(register: Register) -> bool:
@@ -274,7 +333,7 @@ def _place_of(source: ValueSource, distances: Distances, after: int) -> tuple[st
         return None
     (register,) = source.registers
     distance = distances[register]
-    if distance == VARYING or register.kind not in ("last", "back", "nth"):
+    if distance == VARYING or register.kind not in PLACES:
         return None
     return register.name, distance + after
 

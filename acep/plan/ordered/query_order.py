@@ -32,7 +32,14 @@ def order_of_query(plan: Plan) -> QueryOrder:
     """
     if runs_of(plan) is not None:
         return QueryOrder(True, "matches are runs of one variable, taken one after another")
-    if intervals_of(plan) is not None:
+    states = intervals_of(plan)
+    if states is not None and states.is_tied:
+        return QueryOrder(
+            True,
+            "conditions are functions of the row and of the first one of the match, so that the chosen matches are "
+            "found by a pass over rows from each start, at most to the end of the window",
+        )
+    if states is not None:
         return QueryOrder(
             True, "conditions are functions of the row, so that the chosen matches are found by passes over rows"
         )

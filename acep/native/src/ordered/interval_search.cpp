@@ -11,46 +11,65 @@ bool holds(const uint8_t* bits, size_t row) { return bits == nullptr || bits[row
 
 bool has(uint64_t states, size_t state) { return (states >> state & 1) != 0; }
 
-// Return the states that transitions which hold in a row lead to from some states.
+}  // namespace
+
+template <class Tested>
+bool IntervalSearch::passes(const Tested& it, size_t row) {
+    return holds(it.holds, row) && (it.tests.empty() || first_ == none || pass(it.tests, row));
+}
+
+bool IntervalSearch::pass(const std::vector<TiedTest>& tests, size_t row) {
+    return std::all_of(tests.begin(), tests.end(), [&](const TiedTest& test) {
+        const bool passed =
+            holds(test.holds, row) && std::all_of(test.conditions.begin(), test.conditions.end(),
+                                                  [&](uint32_t condition) { return tied_.hold(condition, row); });
+        return passed != test.negated;
+    });
+}
+
 template <class Transition>
-uint64_t targets(const std::vector<Transition>& transitions, uint64_t states, size_t row) {
+uint64_t IntervalSearch::targets(const std::vector<Transition>& transitions, uint64_t states, size_t row) {
     uint64_t reached = 0;
     for (const Transition& it : transitions) {
-        if (has(states, it.source) && holds(it.holds, row)) reached |= uint64_t{1} << it.target;
+        if (has(states, it.source) && passes(it, row)) reached |= uint64_t{1} << it.target;
     }
     return reached;
 }
 
-// Return the states from which transitions which hold in a row lead to some states.
 template <class Transition>
-uint64_t sources(const std::vector<Transition>& transitions, uint64_t states, size_t row) {
+uint64_t IntervalSearch::sources(const std::vector<Transition>& transitions, uint64_t states, size_t row) {
     uint64_t leading = 0;
     for (const Transition& it : transitions) {
-        if (has(states, it.target) && holds(it.holds, row)) leading |= uint64_t{1} << it.source;
+        if (has(states, it.target) && passes(it, row)) leading |= uint64_t{1} << it.source;
     }
     return leading;
 }
 
-}  // namespace
-
-IntervalSearch::IntervalSearch(IntervalInput input) : in_(std::move(input)) {
+IntervalSearch::IntervalSearch(IntervalInput input)
+    : in_(std::move(input)),
+      tied_(std::move(in_.tied), in_.texts, in_.partitions.empty() ? 0 : in_.partitions.back()),
+      is_tied_(false) {
+    const auto tests = [&](const auto& all) {
+        return std::any_of(all.begin(), all.end(), [](const auto& it) { return !it.tests.empty(); });
+    };
+    is_tied_ = tests(in_.arcs) || tests(in_.ends) || tests(in_.skips);
     for (const IntervalArc& arc : in_.arcs) {
         n_states_ = std::max<size_t>({n_states_, arc.source + size_t{1}, arc.target + size_t{1}});
     }
 }
 
-uint64_t IntervalSearch::after(uint64_t states, size_t row) const { return targets(in_.arcs, states, row); }
+uint64_t IntervalSearch::after(uint64_t states, size_t row) { return targets(in_.arcs, states, row); }
 
-uint64_t IntervalSearch::before(uint64_t states, size_t row) const { return sources(in_.arcs, states, row); }
+uint64_t IntervalSearch::before(uint64_t states, size_t row) { return sources(in_.arcs, states, row); }
 
-uint64_t IntervalSearch::after_skip(uint64_t states, size_t row) const { return targets(in_.skips, states, row); }
+uint64_t IntervalSearch::after_skip(uint64_t states, size_t row) { return targets(in_.skips, states, row); }
 
-uint64_t IntervalSearch::before_skip(uint64_t states, size_t row) const { return sources(in_.skips, states, row); }
+uint64_t IntervalSearch::before_skip(uint64_t states, size_t row) { return sources(in_.skips, states, row); }
 
-uint64_t IntervalSearch::ending(size_t row) const {
+uint64_t IntervalSearch::ending(size_t row) {
     uint64_t states = 0;
     for (const IntervalEnd& end : in_.ends) {
-        if (holds(end.holds, row)) states |= uint64_t{1} << end.state;
+        if (passes(end, row)) states |= uint64_t{1} << end.state;
     }
     return states;
 }
@@ -82,11 +101,11 @@ size_t IntervalSearch::first_open(size_t begin, size_t end, Polling& polling) {
         meet(polling);
         std::fill(next.begin(), next.end(), none);
         for (const IntervalSkip& skip : in_.skips) {
-            if (holds(skip.holds, row)) next[skip.target] = std::min(next[skip.target], first[skip.source]);
+            if (passes(skip, row)) next[skip.target] = std::min(next[skip.target], first[skip.source]);
         }
         for (const IntervalArc& arc : in_.arcs) {
             const size_t begun = arc.source == 0 ? row : first[arc.source];
-            if (begun != none && holds(arc.holds, row)) next[arc.target] = std::min(next[arc.target], begun);
+            if (begun != none && passes(arc, row)) next[arc.target] = std::min(next[arc.target], begun);
         }
         std::swap(first, next);
     }
@@ -102,11 +121,16 @@ void IntervalSearch::find_by_start(size_t begin, size_t end, Intervals& found, P
     find_soonest(begin, end, polling);
     for (size_t first = begin; first < end;) {
         meet(polling);
-        const bool longest = in_.order == IntervalOrder::longest;
-        const size_t last = longest ? longest_from(first, begin, polling) : shortest_from(first, begin);
+        if (is_tied_) {
+            first_ = first;
+            tied_.begin(first);
+        }
+        const bool passes_rows = is_tied_ || in_.order == IntervalOrder::longest;
+        const size_t last = passes_rows ? end_from(first, begin, polling) : shortest_from(first, begin);
         if (last != none) give(first, last, found, polling);
         first = last == none ? first + 1 : next_start(found);
     }
+    first_ = none;
 }
 
 // Return the first row with which a match may begin after the last one that was given.
@@ -131,22 +155,26 @@ void IntervalSearch::find_soonest(size_t begin, size_t end, Polling& polling) {
         const size_t* behind = &soonest_[(row - begin) * n_states_];
         size_t* here = &soonest_[(row - begin - 1) * n_states_];
         for (const IntervalSkip& skip : in_.skips) {
-            if (holds(skip.holds, row)) here[skip.source] = std::min(here[skip.source], behind[skip.target]);
+            if (passes(skip, row)) here[skip.source] = std::min(here[skip.source], behind[skip.target]);
         }
         for (const IntervalArc& arc : in_.arcs) {
-            if (!holds(arc.holds, row)) continue;
+            if (!passes(arc, row)) continue;
             here[arc.source] = std::min(here[arc.source], has(ended, arc.target) ? row : behind[arc.target]);
         }
     }
 }
 
-size_t IntervalSearch::longest_from(size_t first, size_t begin, Polling& polling) {
+// Return the last row of the longest match from a row, or of the shortest one; `none`: there is none.
+size_t IntervalSearch::end_from(size_t first, size_t begin, Polling& polling) {
     size_t last = none;
     uint64_t states = start;
     // The states that are left lead to an end in the window, so that no row after the last one is met.
     for (size_t row = first; states != 0; ++row) {
         const uint64_t reached = after(states, row);
-        if ((reached & ending(row)) != 0) last = row;
+        if ((reached & ending(row)) != 0) {
+            last = row;
+            if (in_.order == IntervalOrder::shortest) return last;
+        }
         const uint64_t going = reached | after_skip(states, row);
         const size_t* soonest = &soonest_[(row - begin) * n_states_];
         states = 0;
@@ -160,10 +188,10 @@ size_t IntervalSearch::longest_from(size_t first, size_t begin, Polling& polling
     return last;
 }
 
-size_t IntervalSearch::shortest_from(size_t first, size_t begin) const {
+size_t IntervalSearch::shortest_from(size_t first, size_t begin) {
     size_t last = none;
     for (const IntervalArc& arc : in_.arcs) {
-        if (arc.source != 0 || !holds(arc.holds, first)) continue;
+        if (arc.source != 0 || !passes(arc, first)) continue;
         last =
             std::min(last, has(ending(first), arc.target) ? first : soonest_[(first - begin) * n_states_ + arc.target]);
     }
@@ -180,7 +208,7 @@ void IntervalSearch::find_first(size_t begin, size_t end, Intervals& found, Poll
         meet(polling);
         std::fill(next.begin(), next.end(), none);
         for (const IntervalArc& arc : in_.arcs) {
-            if (!holds(arc.holds, row)) continue;
+            if (!passes(arc, row)) continue;
             next[arc.target] = later(next[arc.target], arc.source == 0 ? row : latest[arc.source]);
         }
         const uint64_t ended = ending(row);
@@ -189,7 +217,7 @@ void IntervalSearch::find_first(size_t begin, size_t end, Intervals& found, Poll
             if (has(ended, state)) last_start = later(last_start, next[state]);
         }
         for (const IntervalSkip& skip : in_.skips) {
-            if (holds(skip.holds, row)) next[skip.target] = later(next[skip.target], latest[skip.source]);
+            if (passes(skip, row)) next[skip.target] = later(next[skip.target], latest[skip.source]);
         }
         std::swap(latest, next);
         if (last_start != none && last_start >= free) ends_.push_back({row, last_start});
@@ -271,11 +299,11 @@ void IntervalSearch::count_rows(size_t first, size_t last, Polling& polling) {
         const int64_t* behind = &counts_[(row - first) * n_states_];
         int64_t* here = &counts_[(row - 1 - first) * n_states_];
         for (const IntervalSkip& skip : in_.skips) {
-            if (row == last || !holds(skip.holds, row)) continue;
+            if (row == last || !passes(skip, row)) continue;
             here[skip.source] = std::max(here[skip.source], behind[skip.target]);
         }
         for (const IntervalArc& arc : in_.arcs) {
-            if (behind[arc.target] < 0 || !holds(arc.holds, row)) continue;
+            if (behind[arc.target] < 0 || !passes(arc, row)) continue;
             here[arc.source] = std::max(here[arc.source], behind[arc.target] + 1);
         }
     }
@@ -342,7 +370,7 @@ void IntervalSearch::give(size_t first, size_t last, Intervals& found, Polling& 
         uint64_t reached = 0;
         for (const IntervalArc& arc : in_.arcs) {
             if (!has(states, arc.source) || !has(wanted, arc.target) || arc.label > label) continue;
-            if (!holds(arc.holds, row)) continue;
+            if (!passes(arc, row)) continue;
             const uint64_t target = uint64_t{1} << arc.target;
             reached = arc.label < label ? target : reached | target;
             label = arc.label;

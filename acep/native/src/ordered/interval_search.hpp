@@ -1,4 +1,4 @@
-// The matches that NON OVERLAP and LONGEST NON OVERLAP choose of a pattern whose conditions are functions of the row.
+// The matches that OUTPUT chooses of a pattern whose conditions are functions of the row, and of the first row of the match.
 #pragma once
 
 #include <cstddef>
@@ -8,26 +8,39 @@
 #include <vector>
 
 #include "ordered/polling.hpp"
+#include "ordered/tied_conditions.hpp"
 
 namespace acep {
 
-// A transition that binds a row. `holds`: a byte a row, whether its conditions are true there (nullptr: all are).
+// A test that a row passes if its byte of `holds` is not 0 (nullptr: none is) and all of some tied conditions hold; if it
+// is `negated`, one that does not.
+struct TiedTest {
+    const uint8_t* holds;
+    std::vector<uint32_t> conditions;
+    bool negated;
+};
+
+// A transition that binds a row. `holds`: a byte a row, whether its conditions are true there (nullptr: all are);
+// `tests`: those with conditions that also read the first row.
 struct IntervalArc {
     uint8_t source, target;
     uint16_t label;
     const uint8_t* holds;
+    std::vector<TiedTest> tests;
 };
 
 // A state in which a match may end; `holds`: the rows with which it may, as above.
 struct IntervalEnd {
     uint8_t state;
     const uint8_t* holds;
+    std::vector<TiedTest> tests;
 };
 
 // A transition that leaves a row out; `holds` as above.
 struct IntervalSkip {
     uint8_t source, target;
     const uint8_t* holds;
+    std::vector<TiedTest> tests;
 };
 
 // Which match comes first: the one that ends first, or of those from the first start the longest or the shortest.
@@ -43,6 +56,8 @@ struct IntervalInput {
     std::vector<IntervalArc> arcs;
     std::vector<IntervalEnd> ends;
     std::vector<IntervalSkip> skips;  // without skips each row of a match is bound
+    std::vector<TiedCondition> tied;  // not for the order of first ends
+    const Texts* texts = nullptr;
     std::vector<size_t> partitions;  // the first row of each, and the number of rows
     const int64_t* times = nullptr;  // by row; they rise in a partition
     const int64_t* places = nullptr;  // by row, for the window; they rise in a partition. nullptr: there is no window
@@ -63,7 +78,7 @@ struct Intervals {
 // The states that can be reached are a function of the first row and the row. A match is an interval of rows; of those
 // with the same interval that one is chosen that binds the most rows (of the longest), then the least ones, then to the
 // least labels. Each pass over rows is one over the rows of a match that is then given, so that the work is linear in the
-// rows and those of the matches.
+// rows and those of the matches. With tied conditions a pass may also be one over rows that make no match.
 class IntervalSearch {
 public:
     explicit IntervalSearch(IntervalInput input);
@@ -83,20 +98,29 @@ private:
     };
 
     // Return the states that a set leads to by a row that is bound, and those that lead by it to a set.
-    uint64_t after(uint64_t states, size_t row) const;
-    uint64_t before(uint64_t states, size_t row) const;
+    uint64_t after(uint64_t states, size_t row);
+    uint64_t before(uint64_t states, size_t row);
     // Return the same by a row that is left out.
-    uint64_t after_skip(uint64_t states, size_t row) const;
-    uint64_t before_skip(uint64_t states, size_t row) const;
+    uint64_t after_skip(uint64_t states, size_t row);
+    uint64_t before_skip(uint64_t states, size_t row);
     // Return the states in which a match may end with a row.
-    uint64_t ending(size_t row) const;
+    uint64_t ending(size_t row);
     bool inside(size_t first, size_t last) const;
+    // Return whether a row passes the tests of a transition or an end. Without a first row tied ones are passed.
+    template <class Tested>
+    bool passes(const Tested& it, size_t row);
+    bool pass(const std::vector<TiedTest>& tests, size_t row);
+    // Return the states that transitions lead to from some states, and those from which they lead to some.
+    template <class Transition>
+    uint64_t targets(const std::vector<Transition>& transitions, uint64_t states, size_t row);
+    template <class Transition>
+    uint64_t sources(const std::vector<Transition>& transitions, uint64_t states, size_t row);
 
     size_t first_open(size_t begin, size_t end, Polling& polling);
     void find_by_start(size_t begin, size_t end, Intervals& found, Polling& polling);
     void find_soonest(size_t begin, size_t end, Polling& polling);
-    size_t longest_from(size_t first, size_t begin, Polling& polling);
-    size_t shortest_from(size_t first, size_t begin) const;
+    size_t end_from(size_t first, size_t begin, Polling& polling);
+    size_t shortest_from(size_t first, size_t begin);
     size_t next_start(const Intervals& found) const;
     void find_first(size_t begin, size_t end, Intervals& found, Polling& polling);
     void choose_of_time(size_t& free, Intervals& found, Polling& polling);
@@ -112,6 +136,9 @@ private:
     }
 
     IntervalInput in_;
+    TiedConditions tied_;
+    bool is_tied_;
+    size_t first_ = none;  // the first row that tied conditions read
     size_t n_states_ = 1;
     std::vector<size_t> soonest_;  // by row of the partition and state: the first later row in which a match ends
     std::vector<uint64_t> ways_;  // by row of a match: the states on the ways from its first to its last row

@@ -1,4 +1,4 @@
-// Python binding of the search for chosen matches whose events follow one another (acep/native/_native.pyi).
+// Python binding of the search for chosen matches by passes over rows (acep/native/_native.pyi).
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -20,9 +20,11 @@ namespace acep {
 
 namespace {
 
-using ArcWithBits = std::tuple<int64_t, int64_t, int64_t, std::optional<Bytes>>;
-using EndWithBits = std::tuple<int64_t, std::optional<Bytes>>;
-using SkipWithBits = std::tuple<int64_t, int64_t, std::optional<Bytes>>;
+using TestWithBits = std::tuple<std::optional<Bytes>, std::vector<int64_t>, bool>;
+using Tests = std::vector<TestWithBits>;
+using ArcWithBits = std::tuple<int64_t, int64_t, int64_t, std::optional<Bytes>, Tests>;
+using EndWithBits = std::tuple<int64_t, std::optional<Bytes>, Tests>;
+using SkipWithBits = std::tuple<int64_t, int64_t, std::optional<Bytes>, Tests>;
 
 uint8_t state_of(int64_t number) {
     if (number < 0 || number >= static_cast<int64_t>(IntervalInput::most_states)) {
@@ -49,20 +51,69 @@ std::vector<size_t> offsets_of(const Words& partitions, size_t rows) {
     return offsets;
 }
 
+// The size of the rows and of the conditions, which bits and tests must have.
+struct Sizes {
+    size_t rows, conditions;
+};
+
+std::vector<TiedTest> tests_of(const Tests& tests, const Sizes& sizes) {
+    std::vector<TiedTest> all;
+    for (const auto& [bits, conditions, negated] : tests) {
+        TiedTest test{bits_of(bits, sizes.rows), {}, negated};
+        for (const int64_t condition : conditions) {
+            if (condition < 0 || static_cast<size_t>(condition) >= sizes.conditions) {
+                throw std::invalid_argument("tests: a condition");
+            }
+            test.conditions.push_back(static_cast<uint32_t>(condition));
+        }
+        all.push_back(std::move(test));
+    }
+    return all;
+}
+
+// Read conditions: a program each, and its inputs as words, validity, and whether they are those of the first row.
+std::vector<TiedCondition> tied_of(const nb::sequence& conditions, size_t rows) {
+    std::vector<TiedCondition> all;
+    for (nb::handle entry : conditions) {
+        const auto parts = nb::cast<nb::tuple>(entry);
+        if (parts.size() != 2) throw std::invalid_argument("tied: a program and its inputs");
+        TiedCondition condition{nb::cast<const BlockProgram&>(parts[0]), {}};
+        for (nb::handle input : nb::cast<nb::sequence>(parts[1])) {
+            const auto [words, valid, of_first] = nb::cast<std::tuple<Words, std::optional<Bytes>, bool>>(input);
+            if (words.shape(0) != rows) throw std::invalid_argument("tied: a word a row");
+            condition.inputs.push_back({words.data(), bits_of(valid, rows), of_first});
+        }
+        if (condition.program.leaves() != condition.inputs.size()) {
+            throw std::invalid_argument("tied: an input for each of the program");
+        }
+        all.push_back(std::move(condition));
+    }
+    return all;
+}
+
 nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vector<EndWithBits>& ends,
-                           const std::vector<SkipWithBits>& skips, const Words& partitions, const Words& times,
-                           const std::optional<Words>& places, uint64_t width, int64_t order, int64_t skip_to,
-                           int64_t skip_label, bool more) {
+                           const std::vector<SkipWithBits>& skips, const nb::sequence& tied, nb::object texts,
+                           const Words& partitions, const Words& times, const std::optional<Words>& places,
+                           uint64_t width, int64_t order, int64_t skip_to, int64_t skip_label, bool more) {
     IntervalInput input;
     const size_t rows = times.shape(0);
-    for (const auto& [source, target, label, bits] : arcs) {
-        if (target <= 0 || label < 0 || label > 0xFFFF) throw std::invalid_argument("arcs: a target and a label");
-        input.arcs.push_back({state_of(source), state_of(target), static_cast<uint16_t>(label), bits_of(bits, rows)});
+    input.tied = tied_of(tied, rows);
+    input.texts = texts.is_none() ? nullptr : nb::cast<const Texts*>(texts);
+    if (!input.tied.empty() && (input.texts == nullptr || order == 0)) {
+        throw std::invalid_argument("tied: texts, and an order by starts");
     }
-    for (const auto& [state, bits] : ends) input.ends.push_back({state_of(state), bits_of(bits, rows)});
-    for (const auto& [source, target, bits] : skips) {
+    const Sizes sizes{rows, input.tied.size()};
+    for (const auto& [source, target, label, bits, tests] : arcs) {
+        if (target <= 0 || label < 0 || label > 0xFFFF) throw std::invalid_argument("arcs: a target and a label");
+        input.arcs.push_back({state_of(source), state_of(target), static_cast<uint16_t>(label), bits_of(bits, rows),
+                              tests_of(tests, sizes)});
+    }
+    for (const auto& [state, bits, tests] : ends) {
+        input.ends.push_back({state_of(state), bits_of(bits, rows), tests_of(tests, sizes)});
+    }
+    for (const auto& [source, target, bits, tests] : skips) {
         if (source <= 0 || target <= 0) throw std::invalid_argument("skips: a source and a target");
-        input.skips.push_back({state_of(source), state_of(target), bits_of(bits, rows)});
+        input.skips.push_back({state_of(source), state_of(target), bits_of(bits, rows), tests_of(tests, sizes)});
     }
     input.partitions = offsets_of(partitions, rows);
     input.times = times.data();
@@ -91,8 +142,9 @@ nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vect
 }  // namespace
 
 void bind_intervals(nb::module_& m) {
-    m.def("search_intervals", &search_intervals, "arcs"_a, "ends"_a, "skips"_a, "partitions"_a.noconvert(),
-          "times"_a.noconvert(), "places"_a.none(), "width"_a, "order"_a, "skip_to"_a, "skip_label"_a, "more"_a);
+    m.def("search_intervals", &search_intervals, "arcs"_a, "ends"_a, "skips"_a, "tied"_a, "texts"_a.none(),
+          "partitions"_a.noconvert(), "times"_a.noconvert(), "places"_a.none(), "width"_a, "order"_a, "skip_to"_a,
+          "skip_label"_a, "more"_a);
 }
 
 }  // namespace acep
