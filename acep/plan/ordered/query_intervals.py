@@ -208,10 +208,11 @@ class _DistanceAutomaton:
     def _first_variable(self) -> str | None:
         """Return the variable that binds the first event of each match, and no other event; ``None``: there is none,
         or conditions may not read the first event."""
-        firsts = {step.arc.var for step in self.steps if not step.arc.source}
-        others = {step.arc.var for step in self.steps if step.arc.source}
+        first_variables = {step.arc.var for step in self.steps if not step.arc.source}
+        later_variables = {step.arc.var for step in self.steps if step.arc.source}
         is_allowed = self.plan.query.output is not Output.NON_OVERLAP
-        return firsts.pop() if is_allowed and len(firsts) == 1 and not firsts & others else None
+        is_single = len(first_variables) == 1 and not first_variables & later_variables
+        return first_variables.pop() if is_allowed and is_single else None
 
     def test(self, step: Step) -> RowFilter:
         """Return the rows that a step may bind."""
