@@ -25,7 +25,8 @@ from acep.plan.ordered.pattern_states import StateKind
 from acep.row_patterns.kept_rows import KeptRows
 from acep.row_patterns.match_batch import MatchBatch
 from acep.row_patterns.match_rows import SortedTable, match_table, partition_columns, result_tables, row_columns
-from acep.row_patterns.open_rows import OpenPartitions, open_partitions, waiting_states
+from acep.row_patterns.open_rows import OpenPartitions, open_partitions
+from acep.row_patterns.open_walks import OpenWalks, reads_labels
 from acep.row_patterns.partition_states import NEVER, PartitionStates
 from acep.row_patterns.row_search import search_rows, window_of
 from acep.row_patterns.row_values import Evaluator
@@ -92,7 +93,8 @@ def reach_of(plan: OrderedPlan) -> Reach:
     """Return how far a plan reads."""
     ahead, ends_matter = reach_ahead(plan), has_state(plan, StateKind.END)
     has_deadlines = plan.width is not None and not ahead and not ends_matter
-    walks = all(condition.is_local for condition in plan.conditions) and (plan.width is None or has_deadlines)
+    is_local = all(condition.is_local for condition in plan.conditions)
+    walks = (is_local or not (ahead or reads_labels(plan))) and (plan.width is None or has_deadlines)
     return Reach(reach_behind(plan), ahead, ends_matter, reads_number(plan), has_deadlines, walks)
 
 
@@ -107,6 +109,8 @@ class ClauseStream:
         self.plan, self.arrow = add_open_matches(plan), arrow
         self.reach = reach_of(plan)
         self.evaluator = Evaluator(attribute_tick(plan.schema))  # copies share it
+        self.walks = OpenWalks(self.plan, self.evaluator)
+        self.is_copy = False
         self.waiting = KeptRows(arrow)  # those of a time that goes on, all with the code 0
         self.passed: int | None = None  # the time that those that wait do not precede
         self.kept = KeptRows(arrow)  # those that matches may still need
@@ -122,7 +126,9 @@ class ClauseStream:
         """Return a stream in the same state, which goes on alone."""
         other = ClauseStream.__new__(ClauseStream)
         vars(other).update(vars(self))
-        other.partitions = self.partitions.copy()
+        other.partitions, other.is_copy = self.partitions.copy(), True
+        if not self.walks.is_local:  # what is bound changes with each walk
+            other.partitions.waits[:] = -1
         return other
 
     def empty_result(self) -> pa.Table:
@@ -134,7 +140,9 @@ class ClauseStream:
     def push(self, rows: pa.Table | None, clock: int) -> pa.Table:
         """Take in the next rows, in the order of time; return the rows of matches that are decided. ``clock``: the
         earliest time, in ticks of the plan, that a row after these may have."""
-        self.evaluator.forget_texts()
+        if not self.is_copy and self.evaluator.forget_texts() and not self.walks.is_local:
+            self.walks.bound = None
+            self.partitions.waits[:] = -1
         fresh = self.arrow.empty_table() if rows is None else rows
         if len(self.plan.order) > 1:
             fresh = self._release(fresh, clock)
@@ -198,8 +206,8 @@ class ClauseStream:
         if not table.num_rows:
             return goes_on
         opened = self._open_partitions(table, np.concatenate([tail_codes, codes[is_walked]]), clock)
-        positions = np.bincount(tail_codes, minlength=len(goes_on))[opened.codes] - self.reach.ahead
-        states = waiting_states(self.plan, opened, positions, partitions.waits[opened.codes])
+        earlier = np.bincount(tail_codes, minlength=len(goes_on))[opened.codes]
+        states = self.walks.walk(opened, earlier, self.reach.ahead, partitions.waits[opened.codes])
         partitions.waits[opened.codes] = states
         goes_on[opened.codes] = states >= 0
         self.kept = self.kept.add(fresh.filter(pa.array(goes_on[codes])), codes[goes_on[codes]])
@@ -235,8 +243,9 @@ class ClauseStream:
         self.kept = self.kept.add(table.take(pa.array(opened.rows.order[stays])), np.repeat(opened.codes, counts))
         waits = np.full(len(sizes), -1, np.int64)
         walks = (opened.stops - limits.next_starts >= LEAST_WALK) & self.reach.walks & (clock is not None)
+        if not self.is_copy or self.walks.is_local:
+            waits = self.walks.begin(opened, limits, self.reach.behind, walks)
         if walks.any():
-            waits = waiting_states(plan, opened, limits.next_starts, np.where(walks, 0, -1))
             self._keep_tails(table, opened, waits >= 0)
         settled = {
             "starts": limits.next_starts - first_kept,

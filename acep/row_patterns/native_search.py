@@ -24,7 +24,7 @@ from acep.row_patterns.row_values import Evaluator, kind_of_typed
 from acep.row_patterns.search_limits import SearchLimits
 from acep.row_patterns.sorted_rows import PartitionedRows
 
-__all__ = ["MEMORY", "NativeTables", "lower_plan", "search_natively"]
+__all__ = ["MEMORY", "NativeTables", "lower_plan", "make_search", "search_natively"]
 
 Ints = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.uint8]
@@ -175,6 +175,17 @@ def live_references(states: Sequence[tuple[int, int, int]], read: Mapping[int, s
     return [sorted(references) for references in live]
 
 
+def make_search(tables: NativeTables) -> Any:
+    """Return a search for the pattern of a plan."""
+    from acep.native import _native
+
+    plan = tables.plan
+    return _native.OrderedSearch(
+        list(plan.states.states), len(plan.states.labels), tables.sets, tables.references, tables.conditions,
+        tables.live, _SKIPS[plan.clause.skip.mode], tables.skip_set, MEMORY,
+    )  # fmt: skip
+
+
 def search_natively(
     tables: NativeTables,
     rows: PartitionedRows,
@@ -185,15 +196,10 @@ def search_natively(
     limits: SearchLimits | None = None,
 ) -> Iterator[MatchBatch]:
     """Yield the matches, about ``batch_rows`` rows of them at a time. ``window``: times, and the width."""
-    from acep.native import _native
-
     plan = tables.plan
     skip = plan.clause.skip
     labels = plan.states.labels
-    search = _native.OrderedSearch(
-        list(plan.states.states), len(labels), tables.sets, tables.references, tables.conditions,
-        tables.live, _SKIPS[skip.mode], tables.skip_set, MEMORY,
-    )  # fmt: skip
+    search = make_search(tables)
     local = [np.ascontiguousarray(bits[name]) if name in bits else None for name, _ in labels]
     times, width = window
     search.start(
@@ -203,7 +209,7 @@ def search_natively(
     )  # fmt: skip
     while True:
         try:
-            columns = search.take(batch_rows)
+            flat_matches = search.take(batch_rows)
         except ValueError as error:
             kind = error.args[0] if error.args else ""
             if kind in ("unbound", "first row"):
@@ -212,11 +218,12 @@ def search_natively(
         except OverflowError:
             hint = "cast the column to double"
             raise DataError("a sum of integers does not fit in 64 bits", hint=hint, code="data_value") from None
-        if columns is None:
+        if flat_matches is None:
             if limits is not None:
                 limits.end_at(*search.ends())
+                limits.open_labels = search.open_labels() if tables.conditions else None
             return
-        partition, number, first, offsets, mapped = columns
+        partition, number, first, offsets, mapped = flat_matches
         yield MatchBatch(
             partition=partition,
             number=number,

@@ -51,10 +51,13 @@ class Evaluator:
 
             self.codes = Codes()
 
-    def forget_texts(self) -> None:
-        """Forget the texts of earlier rows if they are many; columns that were computed before do not need them."""
-        if self.codes is not None and (self.codes.crowded or self.codes.bytes > MOST_TEXT_BYTES):
-            self.codes.keep(np.zeros(self.codes.texts.capacity, np.uint8), None)
+    def forget_texts(self) -> bool:
+        """Forget the texts of earlier rows if they are many; columns that were computed before do not need them. Return
+        whether codes of texts are others from now on."""
+        if self.codes is None or not (self.codes.crowded or self.codes.bytes > MOST_TEXT_BYTES):
+            return False
+        self.codes.keep(np.zeros(self.codes.texts.capacity, np.uint8), None)
+        return True
 
     def make_once(self, owner: object, use: Hashable, make: Callable[[], T]) -> T | None:
         """Return what is made of an owner for a use, once for all; ``None`` if the core has no such operation."""
