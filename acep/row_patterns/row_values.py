@@ -42,7 +42,7 @@ class Evaluator:
 
     tick_ns: Fraction | None
     codes: Any = field(init=False)
-    _made: dict[tuple[int, Hashable], tuple[object, Any]] = field(init=False, default_factory=dict)
+    _things: dict[tuple[int, Hashable], tuple[object, Any]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.codes = None
@@ -62,12 +62,12 @@ class Evaluator:
     def make_once(self, owner: object, use: Hashable, make: Callable[[], T]) -> T | None:
         """Return what is made of an owner for a use, once for all; ``None`` if the core has no such operation."""
         key = (id(owner), use)
-        if key not in self._made:
+        if key not in self._things:
             try:
-                self._made[key] = owner, make()  # the owner stays, so that its id is of no other
+                self._things[key] = owner, make()  # the owner stays, so that its id is of no other
             except CannotLower:
-                self._made[key] = owner, None
-        thing: T | None = self._made[key][1]
+                self._things[key] = owner, None
+        thing: T | None = self._things[key][1]
         return thing
 
     def column(self, typed: Typed, columns: Mapping[str, Column], size: int) -> Column:
