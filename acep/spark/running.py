@@ -18,7 +18,7 @@ from acep.spark.newest_time import announced, with_announcements
 from acep.spark.one_hop import StatePlace, step_in_files
 from acep.spark.times import DELAY_KEY, delay_of, end_column, event_time, latest_tick, ticks_of_row
 from acep.spark.types import spark_schema
-from acep.spark.workers import NOW, STEPPED, VERSION, match_partition, pack, packed_schema, step, unpack
+from acep.spark.workers import NOW, STEPPED, VERSION, add_buckets, match_partition, pack, packed_schema, step, unpack
 from acep.streaming.job import EXACT, Pass, columns_read
 from acep.streaming.needed import uses_of
 from acep.streaming.step import BUCKET
@@ -392,6 +392,8 @@ def in_files(
     code = sf.col(BUCKET)
     number = sf.when(code >= 0, code).otherwise(sf.lit(-1) - code)
     rows = sent_rows(frame, sent)
+    if job.clause is not None and job.clause.has_computed_buckets:
+        rows = rows.mapInArrow(partial(add_buckets, job), rows.schema)
     if marks is not None:
         rows = rows.unionAll(marks)
     if newer is not None:
