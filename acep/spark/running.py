@@ -46,6 +46,8 @@ __all__ = [
 ]
 
 TIME = "__time"
+OF_CLAUSE = "acep.clause"
+"""The metadata of a column of a clause whose state is Spark's own."""
 # The number of micro-batches from which Spark can restart: its setting, and the default.
 RETAINED, KEPT = "spark.sql.streaming.minBatchesToRetain", 100
 
@@ -205,6 +207,7 @@ def over_stream(
             hint="leave withWatermark out and give watermark=, or give state=",
             code="option_invalid",
         )
+    _refuse_second_state(frame)
     frame = with_fields(frame, job.columns)
     rows, delay_ms = _watermarked(frame, job, watermark)
     numbers = [_bucket(frame, job, part).alias(f"{BUCKET}{i}") for i, part in enumerate(job.passes)]
@@ -227,7 +230,25 @@ def over_stream(
         GroupStateTimeout.EventTimeTimeout,
     )
     told = stepped.observe(f"acep_{job.fingerprint[:8]}", *observed_columns(job.names))
-    return told.select("rows").mapInArrow(unpack, result)
+    return told.select("rows").mapInArrow(unpack, result if job.clause is None else _marked(result))
+
+
+def _refuse_second_state(frame: DataFrame) -> None:
+    """Raise :class:`DataError` for a stream whose rows come from a clause with such a state: Spark allows one in a
+    query, and says so in many lines once the query starts."""
+    if any((field.metadata or {}).get(OF_CLAUSE) for field in frame.schema.fields):
+        raise DataError(
+            "the stream comes from a clause that keeps its state in Spark, and Spark allows one such state in a query",
+            hint='keep the state of one of them in files: state="folder"',
+            code="option_invalid",
+        )
+
+
+def _marked(result: StructType) -> StructType:
+    """Return the columns of the result of a clause, marked as such: Spark hands the mark on with a column."""
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType([StructField(f.name, f.dataType, f.nullable, {OF_CLAUSE: True}) for f in result.fields])
 
 
 def _telling(result: StructType) -> StructType:
