@@ -94,16 +94,8 @@ APART = frozenset(
         *("bind_revision", "module", "opcodes", "bind_big_integer"),
         *("partial_matches", "bind_partial_matches", "nodes_listing", "merged_listing", "sequences"),
         *("ordered_search", "bind_ordered", "bound_rows", "earliest_ends", "failures", "open_walk"),
-        *(
-            "pattern_graph",
-            "polling",
-            "reachable",
-            "row_conditions",
-            "slopes",
-            "start_pass",
-            "state_masks",
-            "tied_conditions",
-        ),
+        *("bound_walk", "bind_walks", "bound_search", "tied_conditions"),
+        *("pattern_graph", "polling", "reachable", "row_conditions", "slopes", "start_pass", "state_masks"),
         *("interval_search", "bind_intervals", "signal_polling"),
     }
 )

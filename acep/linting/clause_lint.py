@@ -23,6 +23,7 @@ CLAUSE_RULES: tuple[Callable[[ClauseView], Iterator[Hit]], ...] = (
     clause_rules.condition_never,
     clause_rules.condition_always,
     clause_rules.null_compared,
+    clause_rules.label_case,
     clause_rules.variable_unlike,
     clause_rules.pattern_empty,
     clause_rules.pattern_reluctant,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from acep.linting.clause_view import ClauseView, is_bounded, may_be_empty, own_column
+from acep.linting.clause_view import ClauseView, is_bounded, may_be_empty, own_column, texts_beside_labels
 from acep.linting.report import Hit
 from acep.pattern.expressions import Span
 from acep.pattern.sql.clause_tree import (
@@ -25,6 +25,7 @@ __all__ = [
     "condition_always",
     "condition_never",
     "engine_slow",
+    "label_case",
     "null_compared",
     "order_missing",
     "order_ties",
@@ -70,6 +71,20 @@ def null_compared(view: ClauseView) -> Iterator[Hit]:
         if "Null" in (type(node.this).__name__, type(node.expression).__name__):
             yield Hit("error", "a comparison with NULL is never true", "write x IS NULL, or x IS NOT NULL",
                       view.place(node, source))  # fmt: skip
+
+
+def label_case(view: ClauseView) -> Iterator[Hit]:
+    """Find a label that is compared with a text in other letters than CLASSIFIER gives."""
+    labels = {variable.name for variable in variables_of(view.clause.pattern)}
+    spelled = {label.casefold(): label for label in labels}
+    sources = [measure.expression for measure in view.clause.measures]
+    for source in (*sources, *(definition.condition for definition in view.clause.definitions)):
+        for text in texts_beside_labels(source.tree):
+            label = spelled.get(str(text.this).casefold())
+            if label is not None and text.this not in labels:
+                message = f"no label is '{text.this}': CLASSIFIER gives '{label}'"
+                hint = f"write '{label}', or `{text.this}` in quotation marks in PATTERN"
+                yield Hit("warning", message, hint, view.place(text, source))
 
 
 def variable_unlike(view: ClauseView) -> Iterator[Hit]:

@@ -24,8 +24,11 @@ from acep.pattern.sql.clause_tree import (
 from acep.plan.ordered.ordered_plan import OrderedPlan
 from acep.plan.ordered.sql_expressions import place_of
 
-__all__ = ["ClauseView", "is_bounded", "may_be_empty", "own_column"]
+__all__ = ["ClauseView", "is_bounded", "may_be_empty", "own_column", "texts_beside_labels"]
 
+_BESIDE = ("EQ", "NEQ", "In", "Contains", "ArrayContains", "ArrayPosition", "Case")
+"""The nodes that compare their first part with others."""
+_OF_LABEL = ("Paren", "ArrayAgg", "PREV", "NEXT", "LAG", "LEAD", "FIRST", "LAST", "$running", "$final")
 _COMPARISONS = ("EQ", "NEQ", "GT", "GTE", "LT", "LTE")
 
 
@@ -71,6 +74,28 @@ def own_column(node: Any, variable: str) -> str | None:
         return None
     table = node.args.get("table")
     return str(node.name).casefold() if table is None or str(table.name).casefold() == variable.casefold() else None
+
+
+def texts_beside_labels(tree: Any) -> Iterator[Any]:
+    """Yield the nodes of constant texts that are compared with the label of a row, or with several of them."""
+    for node in tree.walk():
+        if type(node).__name__ not in _BESIDE:
+            continue
+        parts = [node.this, *node.args.get("expressions", ()), *node.args.get("ifs", ()), node.args.get("expression")]
+        if any(part is not None and _is_label(part) for part in parts):
+            for part in parts:
+                of_array = part.expressions if type(part).__name__ == "Array" else [part]
+                constants = [item.this if type(item).__name__ == "If" else item for item in of_array]
+                yield from (item for item in constants if type(item).__name__ == "Literal" and item.is_string)
+
+
+def _is_label(node: Any) -> bool:
+    """Return whether a part of an expression is the label of a row, or a list of labels."""
+    name = str(node.this).upper() if type(node).__name__ == "Anonymous" else type(node).__name__
+    if name == "CLASSIFIER":
+        return True
+    inner = node.expressions[0] if type(node).__name__ == "Anonymous" and node.expressions else node.this
+    return (name in _OF_LABEL or name.lower() in _OF_LABEL) and hasattr(inner, "this") and _is_label(inner)
 
 
 def may_be_empty(pattern: RowPattern) -> bool:

@@ -62,8 +62,9 @@ class Report:
     ``Budget(recover=)``, ``recovered`` match bundles were matched again exactly, around what was found of them, and
     ``unrecovered`` were not, for want of allowance; ``recovering`` of the touches went into that. With ``speculation``,
     ``matches`` are those given and not taken back; ``retracted`` were taken back. ``threads`` could match at once;
-    ``fewer_threads`` says why they were fewer than were asked for. ``str(report)`` says all that in
-    words; ``repr`` has the fields that are not as in a run of nothing.
+    ``fewer_threads`` says why they were fewer than were asked for. Of a MATCH_RECOGNIZE clause (``is_clause``)
+    ``matches`` are rows of the result, and there are no partial matches. ``str(report)`` says all that in words;
+    ``repr`` has the fields that are not as in a run of nothing.
 
     >>> print(Report(events=1000, made=40, work=2000, matches=3, seconds=0.5))
     1,000 events, 3 matches in 0.50 s (2,000 events/s)
@@ -100,6 +101,7 @@ class Report:
     retracted: int = 0
     threads: int = 1
     fewer_threads: str = ""
+    is_clause: bool = False
 
     @classmethod
     def of(
@@ -200,7 +202,7 @@ class Report:
             first += f"; {self.refused}"
         if self.duplicates:
             first += f"; {_count(self.duplicates, 'duplicate')} left out"
-        return f"{first}\n{self.effort}"
+        return first if self.is_clause else f"{first}\n{self.effort}"
 
     @property
     def refused(self) -> str:
@@ -225,7 +227,9 @@ class Report:
         told = [] if self.points is None else [least + _count(self.points, "match point")]
         if self.bundles is not None:  # one may have split into several: not "at least"
             told.append(_count(self.bundles, "match bundle"))
-        if self.matches is not None:
+        if self.is_clause:
+            told.append(f"{_count(self.matches or 0, 'row')} of the result")
+        elif self.matches is not None:
             told.append(least + _count(self.matches, "match", "matches"))
         if self.retracted:
             told.append(f"{self.retracted:,} taken back")

@@ -94,11 +94,44 @@ class OrderedSearch:
     ) -> None: ...
     # Of the partitions that are done: the position at which the search ended, and the matches before it.
     def ends(self) -> tuple[Words, Words]: ...
+    # Of the partitions that are done: labels of the open match, for a pattern with conditions, as offsets and labels.
+    def open_labels(self) -> tuple[Words, NDArray[np.uint16]]: ...
     # The next matches of about so many rows, None after the last: partition, number in the partition from 1, first row,
     # offsets into the labels, labels of the rows. ValueError("unbound" or "first row", partition, first row): there is
     # no row to skip to. After an error, `start` must come first.
     def take(self, rows: int) -> tuple[Words, Words, Words, Words, NDArray[np.uint16]] | None: ...
     def counts(self) -> dict[str, int]: ...  # steps (rows tried), conditions (evaluated), failures (remembered), bytes
+
+# The open matches of a pattern whose conditions read what was bound; the last label is that of open rows.
+class BoundWalks:
+    def __init__(self, search: OrderedSearch) -> None: ...  # its pattern
+    def __len__(self) -> int: ...
+    def clear(self) -> None: ...
+    # Take in the open matches of partitions with `codes`, each from row `firsts` of its partition on (negative: none),
+    # with the labels of its rows, the open row too; return 1 for those that can be walked on. Others are dropped.
+    def begin(
+        self,
+        columns: Sequence[Input],
+        partitions: Words,
+        texts: Texts,
+        codes: Words,
+        firsts: Words,
+        behind: int,
+        numbers: Words,
+        label_offsets: Words,
+        labels: NDArray[np.uint16],
+    ) -> NDArray[np.uint8]: ...
+    # Walk on over rows of partitions, from the positions `fresh` on; return 1 for those that are still open.
+    def walk(
+        self,
+        columns: Sequence[Input],
+        local: Sequence[Validity],
+        partitions: Words,
+        texts: Texts,
+        codes: Words,
+        fresh: Words,
+        memory: int,
+    ) -> NDArray[np.uint8]: ...
 
 # Of each partition the state at which its open match waits for rows, where the match stood before a position at a
 # state; -1: it does not wait. The last label is that of open rows.

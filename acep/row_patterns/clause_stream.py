@@ -24,8 +24,9 @@ from acep.plan.ordered.ordered_plan import OrderedPlan
 from acep.plan.ordered.pattern_states import StateKind
 from acep.row_patterns.kept_rows import KeptRows
 from acep.row_patterns.match_batch import MatchBatch
-from acep.row_patterns.match_rows import SortedTable, match_table, result_tables, row_columns
-from acep.row_patterns.open_rows import OpenPartitions, open_partitions, waiting_states
+from acep.row_patterns.match_rows import SortedTable, match_table, partition_columns, result_tables, row_columns
+from acep.row_patterns.open_rows import OpenPartitions, open_partitions
+from acep.row_patterns.open_walks import OpenWalks, reads_labels
 from acep.row_patterns.partition_states import NEVER, PartitionStates
 from acep.row_patterns.row_search import search_rows, window_of
 from acep.row_patterns.row_values import Evaluator
@@ -92,7 +93,8 @@ def reach_of(plan: OrderedPlan) -> Reach:
     """Return how far a plan reads."""
     ahead, ends_matter = reach_ahead(plan), has_state(plan, StateKind.END)
     has_deadlines = plan.width is not None and not ahead and not ends_matter
-    walks = all(condition.is_local for condition in plan.conditions) and (plan.width is None or has_deadlines)
+    is_local = all(condition.is_local for condition in plan.conditions)
+    walks = (is_local or not (ahead or reads_labels(plan))) and (plan.width is None or has_deadlines)
     return Reach(reach_behind(plan), ahead, ends_matter, reads_number(plan), has_deadlines, walks)
 
 
@@ -106,6 +108,9 @@ class ClauseStream:
         self.time = time_column(plan)
         self.plan, self.arrow = add_open_matches(plan), arrow
         self.reach = reach_of(plan)
+        self.evaluator = Evaluator(attribute_tick(plan.schema))  # copies share it
+        self.walks = OpenWalks(self.plan, self.evaluator)
+        self.is_copy = False
         self.waiting = KeptRows(arrow)  # those of a time that goes on, all with the code 0
         self.passed: int | None = None  # the time that those that wait do not precede
         self.kept = KeptRows(arrow)  # those that matches may still need
@@ -121,7 +126,9 @@ class ClauseStream:
         """Return a stream in the same state, which goes on alone."""
         other = ClauseStream.__new__(ClauseStream)
         vars(other).update(vars(self))
-        other.partitions = self.partitions.copy()
+        other.partitions, other.is_copy = self.partitions.copy(), True
+        if not self.walks.is_local:  # what is bound changes with each walk
+            other.partitions.waits[:] = -1
         return other
 
     def empty_result(self) -> pa.Table:
@@ -133,18 +140,20 @@ class ClauseStream:
     def push(self, rows: pa.Table | None, clock: int) -> pa.Table:
         """Take in the next rows, in the order of time; return the rows of matches that are decided. ``clock``: the
         earliest time, in ticks of the plan, that a row after these may have."""
-        evaluator = Evaluator(attribute_tick(self.plan.schema))
+        if not self.is_copy and self.evaluator.forget_texts() and not self.walks.is_local:
+            self.walks.bound = None
+            self.partitions.waits[:] = -1
         fresh = self.arrow.empty_table() if rows is None else rows
         if len(self.plan.order) > 1:
-            fresh = self._release(fresh, evaluator, clock)
-        return self._search(fresh, evaluator, clock)
+            fresh = self._release(fresh, clock)
+        return self._search(fresh, clock)
 
-    def _release(self, fresh: pa.Table, evaluator: Evaluator, clock: int) -> pa.Table:
+    def _release(self, fresh: pa.Table, clock: int) -> pa.Table:
         """Return the rows whose time has passed, those that waited among them, and let the others wait."""
         if clock != self.passed:  # else none of those that wait goes
             fresh = pa.concat_tables([self._take_waiting(), fresh])
         self.passed = clock
-        is_later = np.asarray(row_columns(self.plan, fresh, evaluator)[self.time].values) >= clock
+        is_later = np.asarray(row_columns(self.plan, fresh, self.evaluator)[self.time].values) >= clock
         self.waiting = self.waiting.add(fresh.filter(pa.array(is_later)), np.zeros(int(is_later.sum()), np.int64))
         return fresh.filter(pa.array(~is_later))
 
@@ -155,37 +164,37 @@ class ClauseStream:
 
     def finish(self) -> pa.Table:
         """End the stream; return the rows of all matches that are left."""
-        return self._search(self._take_waiting(), Evaluator(attribute_tick(self.plan.schema)), None)
+        return self._search(self._take_waiting(), None)
 
-    def _search(self, fresh: pa.Table, evaluator: Evaluator, clock: int | None) -> pa.Table:
+    def _search(self, fresh: pa.Table, clock: int | None) -> pa.Table:
         """Search the partitions of fresh rows, and those whose windows are over (``clock`` ``None``: all, for the last
         time)."""
-        columns = row_columns(self.plan, fresh, evaluator)
+        columns = partition_columns(self.plan, fresh, self.evaluator)
         codes = self.partitions.add(self.plan.partition, columns, fresh.num_rows)
         is_searched = self.partitions.touched(codes, clock)
         if clock is not None and (self.partitions.waits[codes] >= 0).any():
-            still_open = self._walk_on(fresh, codes, evaluator, clock)
+            still_open = self._walk_on(fresh, codes, clock)
             is_searched &= ~still_open
-            goes_on = still_open[codes]
-            fresh, codes = fresh.filter(pa.array(~goes_on)), codes[~goes_on]
+            if (goes_on := still_open[codes]).any():
+                fresh, codes = fresh.filter(pa.array(~goes_on)), codes[~goes_on]
         if not fresh.num_rows and not is_searched.any():
             return self.empty_result()
         earlier, earlier_codes, self.kept = self.kept.take(is_searched)
         self.tails = self.tails.take(is_searched)[2]
         table, codes = pa.concat_tables([earlier, fresh]), np.concatenate([earlier_codes, codes])
-        return self._search_whole(table, codes, evaluator, clock) if len(codes) else self.empty_result()
+        return self._search_whole(table, codes, clock) if len(codes) else self.empty_result()
 
-    def _open_partitions(self, table: pa.Table, codes: Ints, evaluator: Evaluator, clock: int | None) -> OpenPartitions:
+    def _open_partitions(self, table: pa.Table, codes: Ints, clock: int | None) -> OpenPartitions:
         """Bring rows into order, with an open row in each partition."""
-        columns = row_columns(self.plan, table, evaluator)
+        columns = row_columns(self.plan, table, self.evaluator)
         rows = sort_rows(table.num_rows, self.plan.partition, self.plan.order, columns)
         opened = open_partitions(rows, codes, columns, ahead=self.reach.ahead, is_last=clock is None)
         if clock is not None and not self.reach.ahead and not self.reach.ends_matter:
             opened.set_times(self.time, clock)
-        opened.add_bits(self.plan, evaluator)
+        opened.add_bits(self.plan, self.evaluator)
         return opened
 
-    def _walk_on(self, fresh: pa.Table, codes: Ints, evaluator: Evaluator, clock: int) -> Flags:
+    def _walk_on(self, fresh: pa.Table, codes: Ints, clock: int) -> Flags:
         """Walk the open matches on over fresh rows; return by code which of them are still open, and take in their
         rows."""
         partitions = self.partitions
@@ -196,9 +205,9 @@ class ClauseStream:
         table = pa.concat_tables([tails, fresh.filter(pa.array(is_walked))])
         if not table.num_rows:
             return goes_on
-        opened = self._open_partitions(table, np.concatenate([tail_codes, codes[is_walked]]), evaluator, clock)
-        positions = np.bincount(tail_codes, minlength=len(goes_on))[opened.codes] - self.reach.ahead
-        states = waiting_states(self.plan, opened, positions, partitions.waits[opened.codes])
+        opened = self._open_partitions(table, np.concatenate([tail_codes, codes[is_walked]]), clock)
+        earlier = np.bincount(tail_codes, minlength=len(goes_on))[opened.codes]
+        states = self.walks.walk(opened, earlier, self.reach.ahead, partitions.waits[opened.codes])
         partitions.waits[opened.codes] = states
         goes_on[opened.codes] = states >= 0
         self.kept = self.kept.add(fresh.filter(pa.array(goes_on[codes])), codes[goes_on[codes]])
@@ -213,17 +222,19 @@ class ClauseStream:
         places = opened.last_places(counts)
         self.tails = self.tails.add(table.take(pa.array(opened.rows.order[places])), np.repeat(opened.codes, counts))
 
-    def _search_whole(self, table: pa.Table, codes: Ints, evaluator: Evaluator, clock: int | None) -> pa.Table:
+    def _search_whole(self, table: pa.Table, codes: Ints, clock: int | None) -> pa.Table:
         """Search whole partitions, and keep what later matches may need."""
         plan, partitions = self.plan, self.partitions
-        opened = self._open_partitions(table, codes, evaluator, clock)
+        opened = self._open_partitions(table, codes, clock)
         limits = SearchLimits(
             partitions.starts[opened.codes], opened.stops, partitions.numbers[opened.codes], opened.open_rows
         )
         rows, columns = opened.extended, opened.columns
-        batches = list(search_rows(plan, rows, columns, evaluator, limits, opened.bits))
+        batches = list(search_rows(plan, rows, columns, self.evaluator, limits, opened.bits))
         covered, covered_ends = self._covered(opened, limits, batches)
-        tables = list(result_tables(plan, table, SortedTable(rows, columns), evaluator, batches, covered))
+        tables = [self.empty_result()]
+        if batches or not covered.all():
+            tables = list(result_tables(plan, table, SortedTable(rows, columns), self.evaluator, batches, covered))
         self.searched_rows += table.num_rows
         sizes = np.diff(opened.rows.partitions)
         first_kept = sizes if clock is None else np.maximum(limits.next_starts - self.reach.behind, 0)
@@ -232,25 +243,26 @@ class ClauseStream:
         self.kept = self.kept.add(table.take(pa.array(opened.rows.order[stays])), np.repeat(opened.codes, counts))
         waits = np.full(len(sizes), -1, np.int64)
         walks = (opened.stops - limits.next_starts >= LEAST_WALK) & self.reach.walks & (clock is not None)
+        if not self.is_copy or self.walks.is_local:
+            waits = self.walks.begin(opened, limits, self.reach.behind, walks)
         if walks.any():
-            waits = waiting_states(plan, opened, limits.next_starts, np.where(walks, 0, -1))
             self._keep_tails(table, opened, waits >= 0)
         settled = {
             "starts": limits.next_starts - first_kept,
             "numbers": limits.last_numbers,
             "covered": np.maximum(covered_ends - first_kept, 0),
-            "deadlines": self._deadlines(opened, limits, sizes, evaluator),
+            "deadlines": self._deadlines(opened, limits, sizes),
             "waits": waits,
         }
         is_over = (counts == 0) & (not self.reach.numbers_matter or clock is None)
         partitions.settle(opened.codes, settled, is_over)
         return pa.concat_tables(tables)
 
-    def _deadlines(self, opened: OpenPartitions, limits: SearchLimits, sizes: Ints, evaluator: Evaluator) -> Ints:
+    def _deadlines(self, opened: OpenPartitions, limits: SearchLimits, sizes: Ints) -> Ints:
         """Return for each partition the last time at which its open match is open."""
         deadlines = np.full(len(sizes), NEVER)
         if self.reach.has_deadlines:
-            times, width = window_of(self.plan, opened.columns, evaluator.tick_ns)
+            times, width = window_of(self.plan, opened.columns, self.evaluator.tick_ns)
             assert times is not None
             is_open = limits.next_starts < sizes
             starts = (opened.extended.partitions[:-1] + limits.next_starts)[is_open]
@@ -266,7 +278,7 @@ class ClauseStream:
         before = self.partitions.covered[opened.codes]
         ends = before.copy()
         if self.plan.rows is not RowsMode.UNMATCHED:
-            return np.zeros(len(opened.extended), bool), ends
+            return np.ones(len(opened.extended), bool), ends
         firsts = begins + np.maximum(limits.starts, before)
         lasts = begins + limits.next_starts
         steps = np.zeros(len(opened.extended) + 1, np.int64)

@@ -10,7 +10,6 @@ from acep.errors import QueryError
 from acep.events.frames import to_table
 from acep.events.tables import attribute_tick
 from acep.pattern.sql.clause_tree import Concatenation, RowPattern, RowVariable
-from acep.plan.lower.bytecode import CannotLower
 from acep.plan.ordered.ordered_plan import Condition, OrderedPlan
 from acep.plan.ordered.row_references import LABEL, MatchNumber, MissingRows, Navigation, RowReference
 from acep.row_patterns.clause_stream import reach_of, time_column
@@ -173,8 +172,6 @@ def engine_of(plan: OrderedPlan, schema: pa.Schema) -> str:
         return "reference, slowly: there is no native core"
     from acep.row_patterns.native_search import lower_plan
 
-    try:
-        lower_plan(plan, row_columns(plan, schema.empty_table(), evaluator), evaluator)
-    except CannotLower:
+    if lower_plan(plan, row_columns(plan, schema.empty_table(), evaluator), evaluator) is None:
         return "reference, slowly: the native core has no operation that a condition needs"
     return "native"

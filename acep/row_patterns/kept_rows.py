@@ -54,6 +54,8 @@ class KeptRows:
         >>> table["x"].to_pylist(), codes.tolist(), len(rows), rows.whole()[1].tolist()
         ([3], [3], 4, [0, 1, 2, 4])
         """
+        if not self.chunks:
+            return self.schema.empty_table(), np.zeros(0, np.int64), self
         taken, stay = [], list[tuple[pa.Table, Ints]]()
         is_taken = np.append(is_taken, False)  # the last one: of rows that were taken before
         for table, codes in self.chunks:

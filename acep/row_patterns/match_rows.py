@@ -21,7 +21,6 @@ from acep.pattern.expressions import Span, error_at
 from acep.pattern.sql.clause_parser import parse_clause
 from acep.pattern.sql.clause_tree import RowsMode
 from acep.plan.ordered.ordered_plan import OrderedPlan, make_plan
-from acep.plan.ordered.row_references import LABEL, NUMBER, Navigation, RowAggregate
 from acep.plan.schema import Kind
 from acep.row_patterns.match_batch import MatchBatch
 from acep.row_patterns.partition_values import partition_values
@@ -34,7 +33,6 @@ from acep.row_patterns.sorted_rows import PartitionedRows, sort_rows
 __all__ = [
     "SortedTable",
     "check_values",
-    "columns_read",
     "convert_like",
     "convert_to",
     "form_of",
@@ -42,12 +40,15 @@ __all__ = [
     "match_table",
     "match_tables",
     "no_columns_error",
+    "partition_columns",
     "plan_clause",
     "result_tables",
     "row_columns",
     "select_columns",
 ]
 
+_ANY_VALUE = {pa.int64().id, pa.float64().id, pa.bool_().id}
+"""The types, beside texts, of which each value can be computed with."""
 _TIME = " "  # a column of times that no table has: a tick is a microsecond or less, whatever columns there are
 
 
@@ -168,26 +169,25 @@ def result_tables(
 def _with_unmatched(
     plan: OrderedPlan, batches: Iterable[MatchBatch], covered: npt.NDArray[np.bool_]
 ) -> Iterator[tuple[MatchBatch, Any]]:
-    """Yield each batch with the rows before its end that no match has; an empty batch last."""
-    none = np.zeros(0, np.int64)
+    """Yield each batch with the rows before its end that no match has; an empty one if there are neither."""
+    is_empty = True
+    if plan.rows is not RowsMode.UNMATCHED:
+        for batch in batches:
+            is_empty = False
+            yield batch, np.zeros(0, np.int64)
+        if is_empty:
+            yield _no_matches(), np.zeros(0, np.int64)
+        return
     begin = 0
-    previous: MatchBatch | None = None
+    previous = _no_matches()
     for batch in batches:
-        if plan.rows is RowsMode.UNMATCHED:
-            covered[batch.rows] = True
-            covered[batch.first[np.diff(batch.offsets) == 0]] = True
-            if previous is not None:
-                end = int(batch.first[0])
-                yield previous, _uncovered(covered, begin, end)
-                begin = end
-            previous = batch
-        else:
-            yield batch, none
-    is_unmatched = plan.rows is RowsMode.UNMATCHED
-    if previous is not None:
-        yield previous, _uncovered(covered, begin, len(covered))
-        begin = len(covered)
-    yield _no_matches(), _uncovered(covered, begin, len(covered)) if is_unmatched else none
+        covered[batch.rows] = True
+        covered[batch.first[np.diff(batch.offsets) == 0]] = True
+        end = int(batch.first[0])
+        if len(previous) or not covered[begin:end].all():
+            yield previous, _uncovered(covered, begin, end)
+        begin, previous = end, batch
+    yield previous, _uncovered(covered, begin, len(covered))
 
 
 def _uncovered(covered: Any, begin: int, end: int) -> Any:
@@ -199,55 +199,48 @@ def _no_matches() -> MatchBatch:
     return MatchBatch(none, none, none, np.zeros(1, np.int64), np.zeros(0, np.uint16), none, none)
 
 
-def columns_read(plan: OrderedPlan) -> tuple[str, ...]:
-    """Return the columns of the table, and fields of its structs, that keys, conditions and measures read."""
-    names = [*plan.partition, *(key.column for key in plan.order)]
-    for reference in plan.references:
-        if isinstance(reference, Navigation):
-            names.append(reference.column)
-        elif isinstance(reference, RowAggregate) and reference.column is not None:
-            names += [reference.column, *reference.arguments]
-    computed = dict(plan.computed)
-    mapped = dict(plan.mapped)
-    sources = [leaf.name for typed in (*computed.values(), *mapped.values()) for leaf in _attributes(typed.expr)]
-    windows = [window for window, _ in plan.windows]
-    names += [window.column for window in windows if window.column is not None]
-    beside = {*computed, *mapped, *(window.name for window in windows), LABEL, NUMBER}
-    return tuple(name for name in dict.fromkeys((*sources, *names)) if name not in beside)
-
-
 def check_values(plan: OrderedPlan, table: pa.Table) -> None:
     """Raise :class:`DataError` for a value that a clause cannot compute with, such as a decimal of too many digits."""
-    for _ in read_columns(plan, table, frozenset(Kind) - {Kind.STRING}):  # any text can be
+    columns = {name: table.column(name).type.id for name in table.column_names}
+    names = (
+        name
+        for name in plan.columns_read
+        if columns.get(name) not in _ANY_VALUE and plan.schema.kind(name) is not Kind.STRING
+    )
+    for _ in read_columns(plan, table, names):
         pass
 
 
-def read_columns(plan: OrderedPlan, table: pa.Table, kinds: frozenset[Kind]) -> Iterator[tuple[str, Column]]:
-    """Yield the columns of some kinds that a clause reads, converted."""
+def read_columns(plan: OrderedPlan, table: pa.Table, names: Iterable[str]) -> Iterator[tuple[str, Column]]:
+    """Yield columns of a table, and fields of its structs, converted."""
     assert isinstance(plan.schema, InputSchema)
     tick = attribute_tick(plan.schema) or 1
-    for name in columns_read(plan):
+    columns_of_table = table.column_names
+    for name in names:
         kind = plan.schema.kind(name)
-        array = table.column(name) if name in table.schema.names else column_at(table, name)
-        if kind in kinds and array is not None:
+        array = table.column(name) if name in columns_of_table else column_at(table, name)
+        if kind is not None and array is not None:
             yield name, column_of(name, array, kind, tick, plan.schema.scale(name))
+
+
+def partition_columns(plan: OrderedPlan, table: pa.Table, evaluator: Evaluator) -> dict[str, Column]:
+    """Return the columns of PARTITION BY, those of expressions too."""
+    computed = dict(plan.computed)
+    columns = dict(read_columns(plan, table, (name for name in plan.partition_sources if name not in computed)))
+    for name in plan.partition_sources:
+        if name in computed:
+            columns[name] = evaluator.column(computed[name], columns, table.num_rows)
+    return columns
 
 
 def row_columns(plan: OrderedPlan, table: pa.Table, evaluator: Evaluator) -> dict[str, Column]:
     """Return the columns that keys, conditions and measures compute with, those of expressions too."""
-    columns = dict(read_columns(plan, table, frozenset(Kind)))
+    columns = dict(read_columns(plan, table, plan.columns_read))
     for name, typed in plan.computed:
         columns[name] = evaluator.column(typed, columns, table.num_rows)
     if plan.windows:
         columns |= partition_values(plan, columns, table.num_rows)
     return columns
-
-
-def _attributes(expr: Any) -> Iterator[Any]:
-    from acep.pattern.expressions import Attribute
-    from acep.pattern.walk import leaves_of
-
-    return (leaf for leaf in leaves_of(expr) if isinstance(leaf, Attribute))
 
 
 def select_columns(table: pa.Table, columns: tuple[tuple[str, str, Span], ...]) -> pa.Table:

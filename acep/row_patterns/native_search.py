@@ -24,7 +24,7 @@ from acep.row_patterns.row_values import Evaluator, kind_of_typed
 from acep.row_patterns.search_limits import SearchLimits
 from acep.row_patterns.sorted_rows import PartitionedRows
 
-__all__ = ["MEMORY", "NativeTables", "lower_plan", "search_natively"]
+__all__ = ["MEMORY", "NativeTables", "lower_plan", "make_search", "search_natively"]
 
 Ints = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.uint8]
@@ -42,10 +42,11 @@ _CURRENT, _FIRST, _LAST, _COUNT_ROWS, _MATCH_NUMBER, _FIRST_LABEL, _LAST_LABEL =
 class NativeTables:
     """The tables of a plan for the core: label sets, references and conditions, each once.
 
-    ``columns``: the names of the columns that references read, in the order of their numbers; the labels are one."""
+    ``kinds``: those of the columns. ``columns``: the names of the columns that references read, in the order of their
+    numbers; the labels are one."""
 
-    def __init__(self, plan: OrderedPlan, columns: Mapping[str, Column], evaluator: Evaluator) -> None:
-        self.plan, self.values, self.evaluator = plan, columns, evaluator
+    def __init__(self, plan: OrderedPlan, kinds: Mapping[str, Kind], evaluator: Evaluator) -> None:
+        self.plan, self.kinds, self.evaluator = plan, kinds, evaluator
         self.sets: list[list[int]] = []
         self.columns: list[str] = []
         self.references: list[tuple[int, int, int, int, int, int]] = []
@@ -54,6 +55,8 @@ class NativeTables:
         for condition in plan.conditions:
             if not condition.is_local:
                 self.add_condition(condition)
+        self.skip_set = 0 if plan.skip_to is None else self.set_of(plan.skip_to)
+        self.live = live_references(plan.states.states, self.read)
 
     def add_condition(self, condition: Condition) -> None:
         """Add a condition for each label of its variable. Raises :class:`CannotLower` if the core has no such
@@ -98,7 +101,7 @@ class NativeTables:
             kind = _FIRST_LABEL if reference.is_first else _LAST_LABEL
             return (kind, rows, reference.offset, reference.shift, self.column(LABEL), 2)
         column = self.column(reference.column)
-        kind_number = _TYPES.get(self.values[reference.column].kind, 0)
+        kind_number = _TYPES.get(self.kinds[reference.column], 0)
         if reference.variables is None and not reference.is_first and reference.offset == 0:
             return (_CURRENT, 0, 0, reference.shift, column, kind_number)
         return (_FIRST if reference.is_first else _LAST, rows, reference.offset, reference.shift, column, kind_number)
@@ -110,7 +113,7 @@ class NativeTables:
         rows = self.set_of(reference.variables)
         if reference.column is None:
             return (_COUNT_ROWS, rows, 0, 0, 0, 0)
-        kind = _TYPES.get(self.values[reference.column].kind, 0)
+        kind = _TYPES.get(self.kinds[reference.column], 0)
         return (_AGGREGATES[reference.function], rows, 0, 0, self.column(reference.column), kind)
 
     def set_of(self, variables: frozenset[str] | None) -> int:
@@ -128,7 +131,7 @@ class NativeTables:
             self.columns.append(name)
         return self.columns.index(name)
 
-    def words(self) -> list[tuple[Any, Any]]:
+    def words(self, columns: Mapping[str, Column]) -> list[tuple[Any, Any]]:
         """Return the columns as the core takes them."""
         spelled = dict(self.plan.spelled)
         words = []
@@ -137,13 +140,15 @@ class NativeTables:
                 texts = [spelled[variable] for variable, _ in self.plan.states.labels]
                 words.append((self.evaluator.codes.constants(texts), None))
             else:
-                words.append(self.evaluator.codes.words(self.values[name], 0))
+                words.append(self.evaluator.codes.words(columns[name], 0))
         return words
 
 
-def lower_plan(plan: OrderedPlan, columns: Mapping[str, Column], evaluator: Evaluator) -> NativeTables:
-    """Return the tables of a plan. Raises :class:`CannotLower` for a condition that the core cannot run."""
-    return NativeTables(plan, columns, evaluator)
+def lower_plan(plan: OrderedPlan, columns: Mapping[str, Column], evaluator: Evaluator) -> NativeTables | None:
+    """Return the tables of a plan, which are made once for columns of the same kinds; ``None`` if the core cannot run
+    some condition."""
+    kinds = {name: column.kind for name, column in columns.items()}
+    return evaluator.make_once(plan, tuple(kinds.items()), lambda: NativeTables(plan, kinds, evaluator))
 
 
 def live_references(states: Sequence[tuple[int, int, int]], read: Mapping[int, set[int]]) -> list[list[int]]:
@@ -170,35 +175,41 @@ def live_references(states: Sequence[tuple[int, int, int]], read: Mapping[int, s
     return [sorted(references) for references in live]
 
 
+def make_search(tables: NativeTables) -> Any:
+    """Return a search for the pattern of a plan."""
+    from acep.native import _native
+
+    plan = tables.plan
+    return _native.OrderedSearch(
+        list(plan.states.states), len(plan.states.labels), tables.sets, tables.references, tables.conditions,
+        tables.live, _SKIPS[plan.clause.skip.mode], tables.skip_set, MEMORY,
+    )  # fmt: skip
+
+
 def search_natively(
     tables: NativeTables,
     rows: PartitionedRows,
+    columns: Mapping[str, Column],
     bits: Mapping[str, Bits],
     window: tuple[Ints | None, int],
     batch_rows: int,
     limits: SearchLimits | None = None,
 ) -> Iterator[MatchBatch]:
     """Yield the matches, about ``batch_rows`` rows of them at a time. ``window``: times, and the width."""
-    from acep.native import _native
-
     plan = tables.plan
     skip = plan.clause.skip
-    skip_set = 0 if plan.skip_to is None else tables.set_of(plan.skip_to)
     labels = plan.states.labels
-    search = _native.OrderedSearch(
-        list(plan.states.states), len(labels), tables.sets, tables.references, tables.conditions,
-        live_references(plan.states.states, tables.read), _SKIPS[skip.mode], skip_set, MEMORY,
-    )  # fmt: skip
+    search = make_search(tables)
     local = [np.ascontiguousarray(bits[name]) if name in bits else None for name, _ in labels]
     times, width = window
     search.start(
-        tables.words(), local, np.ascontiguousarray(rows.partitions), tables.evaluator.codes.texts,
+        tables.words(columns), local, np.ascontiguousarray(rows.partitions), tables.evaluator.codes.texts,
         None if times is None else np.ascontiguousarray(times), width,
         [] if limits is None else limits.triples(), None if limits is None else len(labels) - 1,
     )  # fmt: skip
     while True:
         try:
-            columns = search.take(batch_rows)
+            flat_matches = search.take(batch_rows)
         except ValueError as error:
             kind = error.args[0] if error.args else ""
             if kind in ("unbound", "first row"):
@@ -207,11 +218,12 @@ def search_natively(
         except OverflowError:
             hint = "cast the column to double"
             raise DataError("a sum of integers does not fit in 64 bits", hint=hint, code="data_value") from None
-        if columns is None:
+        if flat_matches is None:
             if limits is not None:
                 limits.end_at(*search.ends())
+                limits.open_labels = search.open_labels() if tables.conditions else None
             return
-        partition, number, first, offsets, mapped = columns
+        partition, number, first, offsets, mapped = flat_matches
         yield MatchBatch(
             partition=partition,
             number=number,

@@ -9,14 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from acep.events.batch import Column
-from acep.native import compiled
 from acep.plan.ordered.ordered_plan import OrderedPlan
-from acep.row_patterns.native_search import MEMORY
 from acep.row_patterns.row_search import bits_with_open_rows, local_bits
 from acep.row_patterns.row_values import Evaluator
 from acep.row_patterns.sorted_rows import PartitionedRows
 
-__all__ = ["OpenPartitions", "open_partitions", "waiting_states"]
+__all__ = ["OpenPartitions", "open_partitions"]
 
 Ints = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.uint8]
@@ -75,17 +73,3 @@ def open_partitions(
         open_rows = partitions[1:] - 1
     ordered = {name: column.at(extended.order) for name, column in columns.items()}
     return OpenPartitions(rows, codes[rows.order[begins]], extended, open_rows, stops, ordered)
-
-
-def waiting_states(plan: OrderedPlan, opened: OpenPartitions, positions: Ints, states: Ints) -> Ints:
-    """Return for each partition the state at which its open match waits for rows, where it stood before a position at a
-    state (-1: it is not walked); -1 if it does not wait, or without a native core."""
-    core = compiled.native()
-    if core is None:
-        return np.full(len(states), -1, np.int64)
-    local = [np.ascontiguousarray(opened.bits[name]) for name, _ in plan.states.labels]
-    places = list(zip(positions.tolist(), states.tolist(), strict=True))
-    waiting: Ints = core.walk_open(
-        list(plan.states.states), local, np.ascontiguousarray(opened.extended.partitions), places, MEMORY
-    )
-    return waiting

@@ -157,6 +157,8 @@ def as_dates(array: Any) -> Any:
 
 def _is_zoned(plan: OrderedPlan, typed: Typed) -> bool:
     """Return whether a time is computed of one with a zone."""
+    if typed.kind != "timestamp":
+        return False
     assert isinstance(plan.schema, InputSchema)
     zoned = {name for name, value_type in plan.schema.times if getattr(value_type, "tz", None) is not None}
     computed = {**dict(plan.computed), **dict(plan.mapped)}

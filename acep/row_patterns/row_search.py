@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
@@ -14,7 +13,6 @@ from acep.errors import DataError
 from acep.events.batch import Column
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import compile_expression
-from acep.plan.lower.bytecode import CannotLower
 from acep.plan.ordered.clause_leaves import reference_name
 from acep.plan.ordered.open_matches import OPEN
 from acep.plan.ordered.ordered_plan import Condition, OrderedPlan
@@ -51,9 +49,8 @@ def search_rows(
     if evaluator.codes is not None and USE_NATIVE:
         from acep.row_patterns.native_search import lower_plan, search_natively
 
-        with suppress(CannotLower):
-            tables = lower_plan(plan, columns, evaluator)
-            return search_natively(tables, rows, bits, (times, width), BATCH_ROWS, limits)
+        if (tables := lower_plan(plan, columns, evaluator)) is not None:
+            return search_natively(tables, rows, columns, bits, (times, width), BATCH_ROWS, limits)
     searched = searched_rows(plan, rows, columns, evaluator, bits, (times, width), limits)
     return _by_reference(searched, rows, limits)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ from acep.plan.schema import Kind
 __all__ = ["Evaluator", "kind_of_typed", "shift_rows", "take_rows", "truth_bits"]
 
 Ints = npt.NDArray[np.int64]
+T = TypeVar("T")
+MOST_TEXT_BYTES = 1 << 20
+"""The bytes of texts beyond which those of earlier rows are forgotten."""
 _KINDS = {"decimal": Kind.INT, "duration": Kind.INT}
 
 
@@ -32,10 +35,14 @@ def kind_of_typed(typed: Typed) -> Kind:
 
 @dataclass
 class Evaluator:
-    """Compute expressions over columns by name; texts have one numbering. ``tick_ns``: the tick of times."""
+    """Compute expressions over columns by name; texts have one numbering. ``tick_ns``: the tick of times.
+
+    What is made of an expression, for columns of some kinds, is made once: one evaluator serves all pushes of a
+    stream."""
 
     tick_ns: Fraction | None
     codes: Any = field(init=False)
+    _things: dict[tuple[int, Hashable], tuple[object, Any]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.codes = None
@@ -44,36 +51,50 @@ class Evaluator:
 
             self.codes = Codes()
 
+    def forget_texts(self) -> bool:
+        """Forget the texts of earlier rows if they are many; columns that were computed before do not need them. Return
+        whether codes of texts are others from now on."""
+        if self.codes is None or not (self.codes.crowded or self.codes.bytes > MOST_TEXT_BYTES):
+            return False
+        self.codes.keep(np.zeros(self.codes.texts.capacity, np.uint8), None)
+        return True
+
+    def make_once(self, owner: object, use: Hashable, make: Callable[[], T]) -> T | None:
+        """Return what is made of an owner for a use, once for all; ``None`` if the core has no such operation."""
+        key = (id(owner), use)
+        if key not in self._things:
+            try:
+                self._things[key] = owner, make()  # the owner stays, so that its id is of no other
+            except CannotLower:
+                self._things[key] = owner, None
+        thing: T | None = self._things[key][1]
+        return thing
+
     def column(self, typed: Typed, columns: Mapping[str, Column], size: int) -> Column:
         """Return the values of an expression over ``size`` rows of columns."""
-        expr = typed.expr
-        if isinstance(expr, ex.Attribute):
-            return columns[expr.name]
+        if isinstance(typed.expr, ex.Attribute):
+            return columns[typed.expr.name]
+        leaves = self.make_once(typed, "leaves", lambda: leaves_of(typed.expr)) or ()
+        inputs = [columns[leaf.name] for leaf in leaves if isinstance(leaf, ex.Attribute)]
         if self.codes is not None:
-            try:
-                return self._lowered(typed, columns, size)
-            except CannotLower:
-                pass
-        return self._interpreted(typed, columns, size)
+            kinds = tuple(column.kind for column in inputs)
+            lowered = self.make_once(typed, kinds, lambda: self._lower(typed, leaves, kinds))
+            if lowered is not None:
+                program, result = lowered
+                words = [self.codes.words(column, 0) for column in inputs]
+                values, valid = program.value(size, words, self.codes.texts)
+                return self.codes.column(values, result, valid)  # type: ignore[no-any-return]
+        run = self.make_once(typed, "run", lambda: compile_expression(typed.expr, self.tick_ns).run)
+        assert run is not None
+        rows = zip(*(column.to_list() for column in inputs), strict=True) if inputs else iter([()] * size)
+        return column_of_values([run(row) for row in rows], kind_of_typed(typed))
 
-    def _lowered(self, typed: Typed, columns: Mapping[str, Column], size: int) -> Column:
+    def _lower(self, typed: Typed, leaves: Sequence[ex.Leaf], kinds: tuple[Kind, ...]) -> tuple[Any, Kind]:
+        """Return the program of an expression, and the kind of its values."""
         from acep.native import _native
 
-        leaves = leaves_of(typed.expr)
-        inputs = [columns[leaf.name] for leaf in leaves if isinstance(leaf, ex.Attribute)]
-        program = lower_expression(
-            typed.expr, leaves, [column.kind for column in inputs], self.tick_ns, self.codes.constant
-        )
-        words = [self.codes.words(column, 0) for column in inputs]
-        block = _native.BlockProgram(np.array(program.code, np.int64), program.slots, program.leaves)
-        values, valid = block.value(size, words, self.codes.texts)
-        return self.codes.column(values, program.result, valid)  # type: ignore[no-any-return]
-
-    def _interpreted(self, typed: Typed, columns: Mapping[str, Column], size: int) -> Column:
-        run = compile_expression(typed.expr, self.tick_ns)
-        values = [columns[leaf.name].to_list() for leaf in run.leaves if isinstance(leaf, ex.Attribute)]
-        rows = zip(*values, strict=True) if values else iter([()] * size)
-        return column_of_values([run.run(row) for row in rows], kind_of_typed(typed))
+        program = lower_expression(typed.expr, leaves, kinds, self.tick_ns, self.codes.constant)
+        return _native.BlockProgram(np.array(program.code, np.int64), program.slots, program.leaves), program.result
 
 
 def take_rows(column: Column, rows: Ints) -> Column:

@@ -18,7 +18,8 @@ class SearchLimits:
     first one at which no match starts; ``numbers``, (p,) the matches before. ``open_rows`` are the sorted rows that
     stand for those to come.
 
-    After the search, ``next_starts`` and ``last_numbers`` say the same of the next one."""
+    After the search, ``next_starts`` and ``last_numbers`` say the same of the next one, and ``open_labels`` has offsets
+    by partition, and the labels of the open matches (``None``: they are not known)."""
 
     starts: Ints
     stops: Ints
@@ -26,6 +27,7 @@ class SearchLimits:
     open_rows: Ints
     next_starts: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     last_numbers: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    open_labels: tuple[Ints, npt.NDArray[np.uint16]] | None = None
 
     def triples(self) -> list[tuple[int, int, int]]:
         """Return start, stop and number of each partition."""

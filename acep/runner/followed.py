@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from acep.events.files.options import BadLines
@@ -29,6 +29,11 @@ class Followed:
     ended: bool
     bad: BadLines
     folder: Path
+
+    def of_clause(self) -> Followed:
+        """Return the same of a MATCH_RECOGNIZE clause, whose matches are rows of the result."""
+        reports = {name: replace(report, is_clause=True) for name, report in self.reports.items()}
+        return replace(self, report=replace(self.report, is_clause=True), reports=reports)
 
     def __str__(self) -> str:
         batches = "1 micro-batch" if self.batches == 1 else f"{self.batches:,} micro-batches"

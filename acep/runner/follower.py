@@ -28,6 +28,7 @@ from acep.events.files.options import BadLines
 from acep.matches.report import Report
 from acep.pattern.printing import canonical
 from acep.runner.arrivals import Arrival, check_same, fresh, identified
+from acep.runner.checked_values import check_values
 from acep.runner.followed import Followed
 from acep.runner.inbox import ROW, Inbox
 from acep.runner.journal import BACK, KEEP, Journal, Planned
@@ -127,7 +128,7 @@ class Follower:
             self._recent.forget(micro_batch.final, self._job.bound(started if self._job.clocked else None))
         end_marker = self.inbox.end_marker if pending is None else pending.end_marker
         rows, duplicates, ends = self.inbox.read(
-            files, self._schema, first, self.bad, self._recent, end_marker=end_marker
+            files, self._schema, first, self.bad, self._recent, end_marker=end_marker, check=self._check
         )
         for file in files:
             check_same(self.inbox.folder, file, way_out)
@@ -160,6 +161,9 @@ class Follower:
         progress = progress_in([self._done], batch=batch, events=rows.num_rows, seconds=seconds, began=began)
         # There is one bucket, which has all rows.
         return progress and replace(progress, fullest=0.0, spent=replace(progress.spent, outside="files"))
+
+    def _check(self, rows: pa.Table, path: Path) -> None:
+        check_values(self._job, rows, path)
 
     def _versions_for(self, micro_batch: MicroBatch) -> tuple[NewVersion, ...]:
         """Return the versions of queries that are new. Raises :class:`DataError` or :class:`QueryError`, with nothing

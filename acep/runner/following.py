@@ -208,7 +208,8 @@ def follow(
             if tell is not None:
                 tell(progress)
         elif once or end or follower.ended:
-            return follower.sum_up(batches, time.monotonic() - began)
+            done = follower.sum_up(batches, time.monotonic() - began)
+            return done.of_clause() if has_clause else done
         else:
             time.sleep(poll)
 

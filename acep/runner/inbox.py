@@ -102,9 +102,11 @@ class Inbox:
         recent: RecentIds | None = None,
         *,
         end_marker: bool,
+        check: Callable[[pa.Table, Path], None],
     ) -> tuple[pa.Table, int, bool]:
-        """Read files, with the rows numbered from ``first``. Return the rows of events, how many rows with ids that are
-        ``recent`` were left out, and whether a row ends the stream, which only ``end_marker`` permits.
+        """Read files, with the rows numbered from ``first``, and ``check`` those of each. Return the rows of events,
+        how many rows with ids that are ``recent`` were left out, and whether a row ends the stream, which only
+        ``end_marker`` permits.
 
         Warns (:class:`DataWarning`) of a row that would end the stream if it were permitted.
 
@@ -115,6 +117,7 @@ class Inbox:
         for file in files:
             path = self.folder / file.name
             rows, place_of, ends_here = _read_rows(path, self.options, schema, unread, end_marker=end_marker)
+            check(rows, path)
             ends = ends or ends_here
             size += rows.num_rows
             drop = self.options.drop_duplicates

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -181,10 +182,11 @@ class ClauseTables:
     def report(self) -> Report:
         """Return the report so far; ``matches`` counts rows of the result."""
         if self.revised is None:
-            return Report.of(Counts(), self.seconds)
+            return replace(Report.of(Counts(), self.seconds), is_clause=True)
         revised, arrivals = self.revised, self.revised.arrivals
         counts = Counts(events=revised.rows, matches=revised.matches, retracted=revised.retracted)
-        return Report.of(counts.other(late=arrivals.late_count, duplicates=arrivals.duplicates), self.seconds)
+        counts = counts.other(late=arrivals.late_count, duplicates=arrivals.duplicates)
+        return replace(Report.of(counts, self.seconds), is_clause=True)
 
     @property
     def fingerprint(self) -> str:

@@ -52,8 +52,9 @@ def run_on_stream(
     names = tuple(f"c{i}" for i in range(len(planned.result.fields)))
     fields = [StructField(name, field.dataType) for name, field in zip(names, planned.result.fields, strict=True)]
     casts = tuple(cast for _, cast in sent.result)
-    clause = JobClause(plan.clause.text, plan, sent.columns, None, casts, names)
     keys = [name for name in dict.fromkeys(plan.partition) if name in columns.names]
+    is_computed = bool(plan.partition) and not keys
+    clause = JobClause(plan.clause.text, plan, sent.columns, None, casts, names, is_computed)
     job = clause_job(
         clause, schema, options, keys=keys, buckets=buckets, end=first_end_tick(columns[ts].dataType, schema),
         latest=latest, result=arrow_schema(StructType(fields)),

@@ -13,7 +13,7 @@ from acep.pattern.sql.clause_parser import parse_clause
 from acep.plan.ordered.ordered_plan import OrderedPlan, make_plan
 from acep.plan.ordered.row_references import Navigation, RowAggregate, RowReference
 from acep.row_patterns.clause_stream import time_column
-from acep.row_patterns.match_rows import columns_read, match_table, no_columns_error
+from acep.row_patterns.match_rows import match_table, no_columns_error
 from acep.runtime.options import ClauseKeywords, StreamOptions
 from acep.spark.fields import all_columns, input_schema, key_column, quoted, with_fields
 from acep.spark.interpreter import check_workers
@@ -90,7 +90,7 @@ def plan_for_spark(columns: StructType, clause: str, called: str = "", *, is_str
     if is_stream:
         time_column(plan)
     types = {field.name: field.dataType for field in all_columns(columns).fields}
-    names = (*dict.fromkeys((*columns_read(plan), *(n for n in plan.output_names if n in plan.names))),)
+    names = (*dict.fromkeys((*plan.columns_read, *(n for n in plan.output_names if n in plan.names))),)
     names = names or tuple(name for name, of in types.items() if arrow_type(of) is not None)[:1]  # rows are counted
     travelling = pa.schema([(name, _arrow_type(name, types[name])) for name in names])
     sample = match_table(plan, travelling.empty_table()).schema

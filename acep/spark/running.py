@@ -18,7 +18,7 @@ from acep.spark.newest_time import announced, with_announcements
 from acep.spark.one_hop import StatePlace, step_in_files
 from acep.spark.times import DELAY_KEY, delay_of, end_column, event_time, latest_tick, ticks_of_row
 from acep.spark.types import spark_schema
-from acep.spark.workers import NOW, STEPPED, VERSION, match_partition, pack, packed_schema, step, unpack
+from acep.spark.workers import NOW, STEPPED, VERSION, add_buckets, match_partition, pack, packed_schema, step, unpack
 from acep.streaming.job import EXACT, Pass, columns_read
 from acep.streaming.needed import uses_of
 from acep.streaming.step import BUCKET
@@ -46,6 +46,8 @@ __all__ = [
 ]
 
 TIME = "__time"
+OF_CLAUSE = "acep.clause"
+"""The metadata of a column of a clause whose state is Spark's own."""
 # The number of micro-batches from which Spark can restart: its setting, and the default.
 RETAINED, KEPT = "spark.sql.streaming.minBatchesToRetain", 100
 
@@ -205,6 +207,7 @@ def over_stream(
             hint="leave withWatermark out and give watermark=, or give state=",
             code="option_invalid",
         )
+    _refuse_second_state(frame)
     frame = with_fields(frame, job.columns)
     rows, delay_ms = _watermarked(frame, job, watermark)
     numbers = [_bucket(frame, job, part).alias(f"{BUCKET}{i}") for i, part in enumerate(job.passes)]
@@ -227,7 +230,25 @@ def over_stream(
         GroupStateTimeout.EventTimeTimeout,
     )
     told = stepped.observe(f"acep_{job.fingerprint[:8]}", *observed_columns(job.names))
-    return told.select("rows").mapInArrow(unpack, result)
+    return told.select("rows").mapInArrow(unpack, result if job.clause is None else _marked(result))
+
+
+def _refuse_second_state(frame: DataFrame) -> None:
+    """Raise :class:`DataError` for a stream whose rows come from a clause with such a state: Spark allows one in a
+    query, and says so in many lines once the query starts."""
+    if any((field.metadata or {}).get(OF_CLAUSE) for field in frame.schema.fields):
+        raise DataError(
+            "the stream comes from a clause that keeps its state in Spark, and Spark allows one such state in a query",
+            hint='keep the state of one of them in files: state="folder"',
+            code="option_invalid",
+        )
+
+
+def _marked(result: StructType) -> StructType:
+    """Return the columns of the result of a clause, marked as such: Spark hands the mark on with a column."""
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType([StructField(f.name, f.dataType, f.nullable, {OF_CLAUSE: True}) for f in result.fields])
 
 
 def _telling(result: StructType) -> StructType:
@@ -392,6 +413,8 @@ def in_files(
     code = sf.col(BUCKET)
     number = sf.when(code >= 0, code).otherwise(sf.lit(-1) - code)
     rows = sent_rows(frame, sent)
+    if job.clause is not None and job.clause.has_computed_buckets:
+        rows = rows.mapInArrow(partial(add_buckets, job), rows.schema)
     if marks is not None:
         rows = rows.unionAll(marks)
     if newer is not None:

@@ -52,7 +52,7 @@ def _run_all(split: Statement, session: SparkSession, options: ClauseKeywords) -
         source = _run(session, f"{around} SELECT * FROM {clause.source}", frames)  # noqa: S608 - it is the user's own
         if source.isStreaming and has_stream:  # both would have one state, and time of the first one's rows has passed
             raise error_at("a statement has one clause over a stream, and this is another one", clause.place,
-                           "match it in a query of its own, over what the first one has written",
+                           "use acep.spark.match_recognize over the result of the first one, with a state= of its own",
                            code="query_invalid")  # fmt: skip
         has_stream |= source.isStreaming
         frames[f"match_{number + 1}"] = _result_of(clause, source, options if source.isStreaming else {})

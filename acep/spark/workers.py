@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from acep.events.buffers import read_table, table_bytes
@@ -19,6 +20,7 @@ from acep.events.columns import ticks_of
 from acep.spark.job import SentJob
 from acep.spark.newest_time import NEVER
 from acep.streaming.buckets import Bucket
+from acep.streaming.computed_buckets import bucket_codes
 from acep.streaming.live import keep_live, live_place, take_live
 from acep.streaming.query_versions import versions_in_rows
 from acep.streaming.spent import Stopwatch
@@ -45,6 +47,7 @@ __all__ = [
     "NOW",
     "STEPPED",
     "VERSION",
+    "add_buckets",
     "match_partition",
     "pack",
     "packed_schema",
@@ -83,6 +86,23 @@ def received(job: SentJob, batches: Sequence[pa.RecordBatch]) -> pa.Table:
     return rows.rename_columns([own.get(name, name) for name in rows.column_names])
 
 
+def with_computed_buckets(job: SentJob, rows: pa.Table, name: str) -> pa.Table:
+    """Return rows with their buckets by the expressions of PARTITION BY in the column ``name``; codes below 0 stay."""
+    assert job.clause is not None
+    codes = rows.column(name).combine_chunks().to_numpy(zero_copy_only=False)
+    buckets = bucket_codes(job.clause.plan, rows, job.buckets)
+    place = rows.column_names.index(name)
+    return rows.set_column(place, name, pa.array(np.where(codes < 0, codes, buckets).astype(np.int32)))
+
+
+def add_buckets(job: SentJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield rows as they travel, with their buckets by the expressions of PARTITION BY."""
+    for batch in batches:
+        if batch.num_rows:
+            rows = with_computed_buckets(job, received(job, [batch]), BUCKET)
+            yield from rows.rename_columns(batch.schema.names).to_batches()
+
+
 def packed_schema(job: SentJob) -> pa.Schema:
     """Return the columns of the rows of :func:`pack`."""
     return PACKED.append(VERSIONS) if job.dynamic else PACKED
@@ -114,6 +134,8 @@ def pack(job: SentJob, batches: Iterable[pa.RecordBatch], *, announces: bool) ->
             now = rows.column(NOW)[0].as_py() if NOW in rows.column_names else None
             tick = newest_tick(job, ticks, now)
             newest = newest if tick is None else max(newest, tick)
+        if job.clause is not None and job.clause.has_computed_buckets:
+            rows = with_computed_buckets(job, rows, f"{BUCKET}0")
         for part in range(len(job.passes)):
             column = f"{BUCKET}{part}"
             for bucket, some in by_bucket(rows, column):

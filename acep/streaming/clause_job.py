@@ -63,7 +63,7 @@ def clause_job(
         queries=(),
         schema=schema,
         columns=tuple(columns),
-        passes=(Pass((), tuple(keys), 0, (buckets or BUCKETS) if keys else 1),),
+        passes=(Pass((), tuple(keys), 0, (buckets or BUCKETS) if keys or clause.has_computed_buckets else 1),),
         output="matches",
         result=result,
         tick_ms=tick_ms_of(schema),

@@ -17,7 +17,8 @@ __all__ = ["JobClause", "without_trees"]
 class JobClause:
     """A clause. ``text``: its text with what else decides its state; ``plan``: without trees of sqlglot, which workers
     may lack; ``columns``: those of the input. ``selected``: what a SELECT takes of the result (``None``: all);
-    ``casts``: the types to cast the result to (``None``: as it is); ``names``: those that it has in the job."""
+    ``casts``: the types to cast the result to (``None``: as it is); ``names``: those that it has in the job.
+    ``has_computed_buckets``: rows are spread by the keys of partitions, which are expressions."""
 
     text: str
     plan: OrderedPlan
@@ -25,6 +26,7 @@ class JobClause:
     selected: tuple[tuple[str, str, Span], ...] | None
     casts: tuple[pa.DataType | None, ...]
     names: tuple[str, ...]
+    has_computed_buckets: bool = False
 
     def select(self, rows: pa.Table) -> pa.Table:
         """Return rows of the clause as those of the result of the job."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from random import Random
 
@@ -138,6 +139,27 @@ def test_random_streams(part: int, cases: CaseCounts, monkeypatch: pytest.Monkey
     cases.expect({"streams": count}, "streams", least=N_RANDOM // N_PARTS // 3)
 
 
+def rows_by_push(text: str, batches: Sequence[pa.Table]) -> list[list[str]]:
+    """Return what each push gives, the last of them the end of the stream, until a match cannot be answered for."""
+    matcher = acep.Matcher(text)
+    rows: list[list[str]] = []
+    with suppress(DataError):
+        rows += (texts_of(matcher.push(batch)) for batch in batches)
+        rows.append(texts_of(matcher.finish()))
+    return rows
+
+
+@pytest.mark.parametrize("part", range(N_PARTS))
+def test_a_walk_gives_rows_as_early_as_a_search(part: int, cases: CaseCounts, monkeypatch: pytest.MonkeyPatch) -> None:
+    for rng, text, table in random_streams(part, cases(N_RANDOM)):
+        batches = random_batches(rng, table)
+        rows = []
+        for least in (1, 1_000):
+            monkeypatch.setattr(clause_stream, "LEAST_WALK", least)
+            rows.append(rows_by_push(text, batches))
+        assert rows[0] == rows[1], f"{text}\n{[batch.to_pylist() for batch in batches]}"
+
+
 def disordered(rng: Random, table: pa.Table) -> tuple[pa.Table, int]:
     """Return rows with numbers ``i`` in another order, and by how much their times are out of order. Rows of one time
     stay in their order, which is that of the stream."""
@@ -261,6 +283,12 @@ def rows_searched(text: str, table: pa.Table, size: int) -> int:
         "ORDER BY ts MEASURES count(*) AS n PATTERN (A+ C) DEFINE A AS x = 1, C AS x = 2",
         "ORDER BY ts MEASURES count(*) AS n PATTERN (A B+ C) DEFINE B AS x = 1 AND NEXT(x) = 1, C AS x = 2",
         "PARTITION BY k ORDER BY ts MEASURES count(*) AS n PATTERN (A+ C) WITHIN 1000000 DEFINE A AS x = 1, C AS x = 2",
+        "ORDER BY ts MEASURES count(*) AS n PATTERN (A B*? C) DEFINE A AS ts = 0, C AS x = 2",
+        "ORDER BY ts MEASURES count(*) AS n PATTERN (A+ B) DEFINE A AS sum(A.x) < 1000000, B AS x > 5",
+        "ORDER BY ts MEASURES count(*) AS n PATTERN (A+? B) DEFINE A AS sum(A.x) < 1000000, B AS sum(A.x) > 900000",
+        "ORDER BY ts MEASURES count(*) AS n PATTERN (S A+ B) DEFINE A AS count(A.*) = 1 OR A.x >= LAST(A.x, 1)",
+        "ORDER BY ts MEASURES count(*) AS n PATTERN (S A* B) DEFINE A AS PREV(S.x) IS NULL, B AS x < S.x",
+        "PARTITION BY k ORDER BY ts MEASURES k AS n PATTERN (A+ C) WITHIN 9999 DEFINE A AS max(A.k) = k, C AS x > 1",
     ],
 )
 def test_a_long_open_match_costs_time_that_grows_with_its_rows(text: str) -> None:

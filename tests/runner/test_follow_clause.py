@@ -14,7 +14,7 @@ import pyarrow.parquet
 import pytest
 
 import acep
-from acep.errors import AcepError, QueryError, SnapshotError
+from acep.errors import AcepError, DataError, QueryError, SnapshotError
 from tests.spark.streams import shuffled
 
 CLAUSE = """PARTITION BY k ORDER BY at
@@ -86,6 +86,16 @@ def test_a_select_takes_columns(tmp_path: Path) -> None:
     assert [*rows[0]] == ["bottom", "k"]
 
 
+def test_the_summary_counts_rows_of_the_result(tmp_path: Path) -> None:
+    (inbox := tmp_path / "in").mkdir()
+    (path,) = write_files(inbox, rows_of(40, 0), 40)
+    path.rename(path.with_suffix(""))
+    done = acep.follow(inbox, CLAUSE, state=tmp_path / "state", into=tmp_path / "out", end=True)
+    rows = len(results_in(tmp_path / "out"))
+    assert str(done).splitlines()[-1] == f"in all 40 events, {rows} rows of the result"
+    assert "node" not in str(done)
+
+
 def test_a_state_is_of_one_clause(tmp_path: Path) -> None:
     (inbox := tmp_path / "in").mkdir()
     for path in write_files(inbox, rows_of(40, 0), 40):
@@ -112,3 +122,28 @@ def test_what_a_folder_refuses(tmp_path: Path, clause: str, options: dict[str, A
     with pytest.raises(AcepError, match=message) as caught:
         follow_all(tmp_path, rows_of(40, 0), clause, **options)
     assert isinstance(caught.value, QueryError)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "ORDER BY ts MEASURES LAST(x) AS x PATTERN (A B) DEFINE B AS x > A.x",
+        "PATTERN SEQ(a A, a B) WHERE B.x > A.x WITHIN 10 RETURN B.x AS x",
+    ],
+)
+def test_a_value_that_is_refused_leaves_no_plan(tmp_path: Path, query: str) -> None:
+    (inbox := tmp_path / "in").mkdir()
+    places = {"state": tmp_path / "state", "into": tmp_path / "out"}
+
+    def follow(name: str, ts: list[int], xs: list[int], **options: Any) -> None:
+        table = pa.table({"ts": ts, "type": ["a"] * len(ts), "x": pa.array(xs, pa.uint64())})
+        pyarrow.parquet.write_table(table, inbox / name)
+        acep.follow(inbox, query, **places, **options)
+
+    follow("0.parquet", [1, 2], [5, 6], once=True)
+    for _ in range(2):
+        with pytest.raises(DataError, match=r"1\.parquet: column `x` has an integer beyond 64 bits"):
+            follow("1.parquet", [3, 4], [7, 2**64 - 1], once=True)
+    (inbox / "1.parquet").unlink()
+    follow("2.parquet", [50, 60], [8, 9], end=True)
+    assert [row.get("x") or row["values"]["x"] for row in results_in(tmp_path / "out")] == [6, 9]

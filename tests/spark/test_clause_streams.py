@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.errors import AcepError, QueryError
+from acep.errors import AcepError, DataError, QueryError
 from tests.spark.streams import Folder, shuffled
 
 V_SHAPE = """PARTITION BY k ORDER BY ts
@@ -144,6 +144,37 @@ def test_a_statement_has_one_clause_over_a_stream(spark: Any) -> None:
             assert caught.value.hint
     finally:
         spark.catalog.dropTempView("clause_ticks")
+
+
+OF_SHAPES = """PARTITION BY k ORDER BY ts MEASURES FIRST(ts) AS a, LAST(ts) AS b
+    PATTERN (A B) DEFINE B AS x >= A.x"""
+SHAPES = """PARTITION BY k ORDER BY ts MEASURES LAST(ts) AS ts, FIRST(x) AS x
+    PATTERN (S DOWN+ UP) DEFINE DOWN AS x < PREV(x), UP AS x > PREV(x)"""
+
+
+def test_a_clause_over_the_rows_of_another_one_needs_a_state_of_its_own(spark: Any) -> None:
+    folder = Folder(spark, rows_of(3), 3)
+    first = acep.spark.match_recognize(folder.frame(), SHAPES, watermark=10).where("x > 1")
+    with pytest.raises(DataError, match="Spark allows one such state") as caught:
+        acep.spark.match_recognize(first, OF_SHAPES, watermark=10)
+    assert "state=" in str(caught.value.hint)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("in_files", [(True, True), (True, False), (False, True)])
+def test_a_clause_over_the_rows_of_another_one(spark: Any, in_files: tuple[bool, bool]) -> None:
+    """The second clause has no end of its stream: it gives what its watermark has passed."""
+    table = rows_of(400)  # up to the time 400
+    first_state, second_state = ({"state": tempfile.mkdtemp()} if is_file else {} for is_file in in_files)
+    folder = Folder(spark, table, 50, end=False)
+    first = acep.spark.match_recognize(folder.frame(), SHAPES, watermark=1, buckets=2, **first_state)
+    both = acep.spark.match_recognize(first, OF_SHAPES, watermark=200, buckets=2, **second_state)
+    rows, _ = folder.run(both)
+    expected = acep.match_recognize(acep.match_recognize(table, SHAPES), OF_SHAPES).to_pylist()
+    assert len(rows) > 10
+    assert Counter(lines(rows)) <= Counter(lines(expected))
+    passed = [row for row in expected if row["b"] < 400 - 200 - 40]
+    assert Counter(lines(passed)) <= Counter(lines(rows))
 
 
 def test_options_of_a_stream_are_refused_for_a_batch(spark: Any) -> None:

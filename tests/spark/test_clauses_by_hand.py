@@ -12,14 +12,16 @@ import pytest
 
 from acep.errors import AcepError, DataError
 from acep.events.fields import column_at
-from acep.events.tables import schema_of
+from acep.events.tables import attribute_tick, schema_of
 from acep.row_patterns.clause_stream import time_column
-from acep.row_patterns.match_rows import match_table, plan_clause
+from acep.row_patterns.match_rows import match_table, plan_clause, row_columns
+from acep.row_patterns.row_values import Evaluator
 from acep.runtime.options import StreamOptions
 from acep.spark.row_pattern_worker import add_keys, match_sorted
 from acep.spark.row_patterns import SparkClause, plan_for_spark
 from acep.spark.types import spark_schema
 from acep.streaming.clause_job import clause_job
+from acep.streaming.computed_buckets import bucket_codes
 from acep.streaming.job import Job
 from acep.streaming.job_clause import JobClause, without_trees
 from acep.streaming.spent import Stopwatch
@@ -142,3 +144,26 @@ def test_a_state_of_another_clause_is_refused() -> None:
     damaged[Random(1).randrange(len(data) // 2, len(data))] ^= 255
     with pytest.raises(AcepError, match="damaged"):
         make_bucket(first, 0, bytes(damaged))
+
+
+@pytest.mark.parametrize("keys", ["upper(k)", "x % 3", "upper(k), x + 0.5", "d + INTERVAL '1' DAY"])
+def test_rows_are_spread_by_keys_that_are_computed(keys: str) -> None:
+    """Rows of one partition are in one bucket, wherever a batch is cut; partitions are in several."""
+    rows = pa.table(
+        {
+            "ts": range(60),
+            "k": ["a", "A", None, "b", "c", "C"] * 10,
+            "x": pa.array([*range(20)] * 3, pa.int64()),
+            "d": pa.array([*range(5), None] * 10, pa.timestamp("us")),
+        }
+    )
+    plan = plan_clause(rows.schema, f"PARTITION BY {keys} ORDER BY ts MEASURES count(*) AS n PATTERN (A+)")
+    codes = bucket_codes(plan, rows, 4).tolist()
+    assert len({*codes}) > 1
+    assert codes == [code for start in range(60) for code in bucket_codes(plan, rows.slice(start, 1), 4).tolist()]
+    values = row_columns(plan, rows, Evaluator(attribute_tick(plan.schema)))
+    keys_of_rows = zip(*(values[name].to_list() for name in plan.partition), strict=True)
+    codes_of_key: dict[tuple[Any, ...], set[int]] = {}
+    for key, code in zip(keys_of_rows, codes, strict=True):
+        codes_of_key.setdefault(key, set()).add(code)
+    assert all(len(some) == 1 for some in codes_of_key.values())

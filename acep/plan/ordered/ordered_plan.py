@@ -26,10 +26,10 @@ from acep.plan.ordered.missing_rows import allow_missing, and_parts, leave_out_m
 from acep.plan.ordered.pattern_states import PatternStates, compile_pattern
 from acep.plan.ordered.reference_types import type_of_reference
 from acep.plan.ordered.row_columns import ClauseColumns
-from acep.plan.ordered.row_references import LABEL, Navigation, PartitionValue, RowReference
+from acep.plan.ordered.row_references import LABEL, NUMBER, Navigation, PartitionValue, RowAggregate, RowReference
 from acep.plan.schema import Kind, Schema
 
-__all__ = ["Condition", "OrderedPlan", "PlannedKey", "PlannedMeasure", "make_plan"]
+__all__ = ["Condition", "OrderedPlan", "PlannedKey", "PlannedMeasure", "attribute_names", "make_plan"]
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,38 @@ class OrderedPlan:
             return (*dict.fromkeys(self.partition), *measures)
         keys = dict.fromkeys((*self.partition, *(key.column for key in self.order if key.column in self.names)))
         return (*keys, *measures, *(name for name in self.names if name not in keys))
+
+    @cached_property
+    def columns_read(self) -> tuple[str, ...]:
+        """Return the columns of the table, and fields of its structs, that keys, conditions and measures read."""
+        names = [*self.partition, *(key.column for key in self.order)]
+        for reference in self.references:
+            if isinstance(reference, Navigation):
+                names.append(reference.column)
+            elif isinstance(reference, RowAggregate) and reference.column is not None:
+                names += [reference.column, *reference.arguments]
+        windows = [window for window, _ in self.windows]
+        names += [window.column for window in windows if window.column is not None]
+        not_read = {*dict(self.computed), *dict(self.mapped), *(window.name for window in windows), LABEL, NUMBER}
+        sources = [name for _, typed in (*self.computed, *self.mapped) for name in attribute_names(typed.expr)]
+        return tuple(name for name in dict.fromkeys((*sources, *names)) if name not in not_read)
+
+    @cached_property
+    def partition_sources(self) -> tuple[str, ...]:
+        """Return the columns that the keys of partitions are computed of, and the keys, in an order of computation."""
+        names, computed = dict.fromkeys(self.partition), dict(self.computed)
+        for key in self.partition:
+            pending = [key]
+            while pending:
+                name = pending.pop()
+                names[name] = None
+                pending += attribute_names(computed[name].expr) if name in computed else ()
+        return (*(name for name in names if name not in computed), *(name for name in computed if name in names))
+
+
+def attribute_names(expr: ex.Expr) -> tuple[str, ...]:
+    """Return the columns that an expression names."""
+    return tuple(leaf.name for leaf in leaves_of(expr) if isinstance(leaf, ex.Attribute))
 
 
 def make_plan(

@@ -72,6 +72,8 @@ public:
 
     // Begin a match at row `first` of the partition [begin, end).
     void begin(const OrderedRowsView& view, size_t begin, size_t end, size_t first, int64_t match_number);
+    // Note that more rows have come at the end of the partition, which now ends with row `end`.
+    void extend(size_t end) { end_ = end; }
     // Bind the next row to a label.
     void bind(uint16_t label) {
         labels_.push_back(label);

@@ -7,21 +7,18 @@ int64_t OpenWalk::walk(OpenPlace from, std::span<const uint8_t* const> local, si
     reachable_.start(local, begin, rows, memory, polling);
     auto [position, state] = from;
     if (!reachable_.at(position, state)) return decided;
-    uint32_t choice = state;  // the state that led to this one
+    uint32_t entered = state;  // the state at which the way came to this position
     while (true) {
         const PatternState& it = graph_[state];
         switch (it.op) {
             case PatternState::accept: return decided;
             case PatternState::row:
-                if (it.b == label_) return choice;
+                if (it.b == label_) return entered;
                 ++position;
-                state = it.a;
+                state = entered = it.a;
                 polling.work(1);
                 break;
-            case PatternState::split:
-                choice = state;
-                state = reachable_.at(position, it.a) ? it.a : it.b;
-                break;
+            case PatternState::split: state = reachable_.at(position, it.a) ? it.a : it.b; break;
             default: state = it.a; break;
         }
     }

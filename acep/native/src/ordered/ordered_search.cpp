@@ -145,6 +145,7 @@ void OrderedSearch::enter_partition(Polling& polling) {
 void OrderedSearch::leave_partition() {
     partition_ends_.positions.push_back(static_cast<int64_t>(std::min(start_, stop_)));
     partition_ends_.numbers.push_back(number_);
+    partition_ends_.offsets.push_back(static_cast<int64_t>(partition_ends_.labels.size()));
     ++partition_;
     entered_ = false;
 }
@@ -163,6 +164,10 @@ std::optional<OrderedMatches> OrderedSearch::take(size_t rows, Polling& polling)
         }
         if (is_open()) {
             --number_;
+            if (conditions_.size() > 0) {
+                partition_ends_.labels.insert(partition_ends_.labels.end(), bound_.labels().begin(),
+                                              bound_.labels().end());
+            }
             leave_partition();
             continue;
         }

@@ -63,6 +63,10 @@ struct OrderedInput {
 // Where a search of a partition ended: the position at which the next one starts, and the matches before it.
 struct PartitionEnds {
     std::vector<int64_t> positions, numbers;
+    // Labels of the open matches, with which searches of patterns with conditions ended: those of partition i from
+    // offsets[i] to offsets[i + 1], none if there is no such match.
+    std::vector<int64_t> offsets{0};
+    std::vector<uint16_t> labels;
 };
 
 // Matches, one after the other: labels of match i are those from offsets[i] to offsets[i + 1].

@@ -17,6 +17,7 @@
 #include "ordered/open_walk.hpp"
 #include "ordered/ordered_search.hpp"
 #include "python/bind_arrays.hpp"
+#include "python/bound_search.hpp"
 #include "python/signal_polling.hpp"
 
 namespace nb = nanobind;
@@ -29,16 +30,6 @@ namespace {
 using Triple = std::tuple<int64_t, int64_t, int64_t>;
 using Sextuple = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t>;
 using Lists = std::vector<std::vector<int64_t>>;
-
-// A search, with the arrays that it reads.
-struct BoundSearch {
-    explicit BoundSearch(OrderedPattern pattern) : search(std::move(pattern)) {}
-    OrderedSearch search;
-    std::vector<Words> words;
-    std::vector<Bytes> bytes;
-    nb::object texts;
-    bool busy = false;  // another thread is in `take`
-};
 
 // Return a number in [0, most].
 size_t in_range(int64_t number, size_t most, const char* what) {
@@ -225,6 +216,13 @@ nb::tuple ends(const BoundSearch& self) {
     return nb::make_tuple(array(std::move(ends.positions)), array(std::move(ends.numbers)));
 }
 
+// Return the labels of the open matches of the partitions that are done: offsets, and labels.
+nb::tuple open_labels(const BoundSearch& self) {
+    check_idle(self);
+    PartitionEnds ends = self.search.ends();
+    return nb::make_tuple(array(std::move(ends.offsets)), array(std::move(ends.labels)));
+}
+
 nb::dict counts(const BoundSearch& self) {
     check_idle(self);
     const OrderedSearch::Counts all = self.search.counts();
@@ -299,6 +297,7 @@ void bind_ordered(nb::module_& m) {
         .def("start", &start, "columns"_a, "local"_a, "partitions"_a.noconvert(), "texts"_a, "times"_a.none(),
              "width"_a, "starts"_a = nb::list(), "open_label"_a.none() = nb::none())
         .def("ends", &ends)
+        .def("open_labels", &open_labels)
         .def("take", &take, "rows"_a)
         .def("counts", &counts);
     m.def("walk_open", &walk_open, "states"_a, "local"_a, "partitions"_a.noconvert(), "places"_a, "memory"_a);

@@ -10,6 +10,7 @@ namespace acep {
 void bind_order(nb::module_& m);
 void bind_intervals(nb::module_& m);
 void bind_ordered(nb::module_& m);
+void bind_walks(nb::module_& m);
 void bind_lanes(nb::module_& m);
 void bind_merged(nb::module_& m);
 void bind_revision(nb::module_& m);
@@ -27,6 +28,7 @@ NB_MODULE(_native, m) {
     acep::bind_order(m);
     acep::bind_intervals(m);
     acep::bind_ordered(m);
+    acep::bind_walks(m);
     acep::bind_merged(m);
     acep::bind_revision(m);
     acep::bind_session(m);
