@@ -95,7 +95,7 @@ APART = frozenset(
         *("partial_matches", "bind_partial_matches", "nodes_listing", "merged_listing", "sequences"),
         *("ordered_search", "bind_ordered", "bound_rows", "earliest_ends", "failures", "open_walk"),
         *("pattern_graph", "polling", "reachable", "row_conditions", "slopes", "start_pass", "state_masks"),
-        *("interval_search", "bind_intervals", "signal_polling"),
+        *("interval_follow", "interval_search", "bind_intervals", "signal_polling"),
     }
 )
 """Files that no workload spends time in: state as bytes, revisions, lists of partial matches, row patterns, and what

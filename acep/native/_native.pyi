@@ -129,6 +129,16 @@ def search_intervals(
     longest: bool,
     more: bool,
 ) -> tuple[Words, Words, NDArray[np.uint16], Words, int]: ...
+def follow_intervals(
+    arcs: Sequence[tuple[int, int, int, Validity | None]],
+    ends: Sequence[tuple[int, Validity | None]],
+    skips: Sequence[tuple[int, int, Validity | None]],
+    partitions: Words,  # offsets of rows
+    numbers: Words,
+    places: Words | None,
+    width: int,
+    starts: Words,  # by partition and state: the first row and its place, the last row and its place
+) -> tuple[Words, Validity, int]: ...
 
 # What acep.events.ordered_rows.OrderedRows does.
 class OrderedRows:

@@ -3,12 +3,14 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "ordered/interval_follow.hpp"
 #include "ordered/interval_search.hpp"
 #include "python/bind_arrays.hpp"
 #include "python/signal_polling.hpp"
@@ -49,11 +51,10 @@ std::vector<size_t> offsets_of(const Words& partitions, size_t rows) {
     return offsets;
 }
 
-nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vector<EndWithBits>& ends,
-                           const std::vector<SkipWithBits>& skips, const Words& partitions, const Words& times,
-                           const std::optional<Words>& places, uint64_t width, bool longest, bool more) {
+IntervalInput input_of(const std::vector<ArcWithBits>& arcs, const std::vector<EndWithBits>& ends,
+                       const std::vector<SkipWithBits>& skips, const Words& partitions, size_t rows,
+                       const std::optional<Words>& places, uint64_t width) {
     IntervalInput input;
-    const size_t rows = times.shape(0);
     for (const auto& [source, target, label, bits] : arcs) {
         if (target <= 0 || label < 0 || label > 0xFFFF) throw std::invalid_argument("arcs: a target and a label");
         input.arcs.push_back({state_of(source), state_of(target), static_cast<uint16_t>(label), bits_of(bits, rows)});
@@ -64,12 +65,19 @@ nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vect
         input.skips.push_back({state_of(source), state_of(target), bits_of(bits, rows)});
     }
     input.partitions = offsets_of(partitions, rows);
-    input.times = times.data();
     if (places) {
         if (places->shape(0) != rows) throw std::invalid_argument("places: one a row");
         input.places = places->data();
     }
     input.width = width;
+    return input;
+}
+
+nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vector<EndWithBits>& ends,
+                           const std::vector<SkipWithBits>& skips, const Words& partitions, const Words& times,
+                           const std::optional<Words>& places, uint64_t width, bool longest, bool more) {
+    IntervalInput input = input_of(arcs, ends, skips, partitions, times.shape(0), places, width);
+    input.times = times.data();
     input.longest = longest;
     IntervalSearch search(std::move(input));
     Polling polling = signal_polling();
@@ -82,11 +90,44 @@ nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vect
     }
 }
 
+// The words of the starts of all partitions and states, four each, and a byte a partition: whether a match ends.
+nb::tuple follow(const std::vector<ArcWithBits>& arcs, const std::vector<EndWithBits>& ends,
+                 const std::vector<SkipWithBits>& skips, const Words& partitions, const Words& numbers,
+                 const std::optional<Words>& places, uint64_t width, const Words& starts) {
+    const IntervalInput input = input_of(arcs, ends, skips, partitions, numbers.shape(0), places, width);
+    const size_t n_partitions = input.partitions.empty() ? 0 : input.partitions.size() - 1;
+    size_t n_states = 1;
+    for (const IntervalArc& arc : input.arcs) {
+        n_states = std::max<size_t>({n_states, arc.source + size_t{1}, arc.target + size_t{1}});
+    }
+    for (const IntervalEnd& end : input.ends) n_states = std::max<size_t>(n_states, end.state + size_t{1});
+    if (starts.shape(0) != 4 * n_partitions * n_states) throw std::invalid_argument("starts: four a state");
+    std::vector<OpenStarts> open(n_partitions * n_states);
+    for (size_t i = 0; i < open.size(); ++i) {
+        const int64_t* words = starts.data() + 4 * i;
+        open[i] = {words[0], words[1], words[2], words[3]};
+    }
+    std::vector<uint8_t> ended(n_partitions);
+    Polling polling = signal_polling();
+    try {
+        const size_t met =
+            unlocked([&] { return follow_intervals(input, numbers.data(), n_states, open, ended, polling); });
+        std::vector<int64_t> after;
+        after.reserve(4 * open.size());
+        for (const OpenStarts& it : open) after.insert(after.end(), {it.first, it.first_place, it.last, it.last_place});
+        return nb::make_tuple(array(std::move(after)), array(std::move(ended)), met);
+    } catch (const Interrupted&) {
+        throw nb::python_error();
+    }
+}
+
 }  // namespace
 
 void bind_intervals(nb::module_& m) {
     m.def("search_intervals", &search_intervals, "arcs"_a, "ends"_a, "skips"_a, "partitions"_a.noconvert(),
           "times"_a.noconvert(), "places"_a.none(), "width"_a, "longest"_a, "more"_a);
+    m.def("follow_intervals", &follow, "arcs"_a, "ends"_a, "skips"_a, "partitions"_a.noconvert(),
+          "numbers"_a.noconvert(), "places"_a.none(), "width"_a, "starts"_a.noconvert());
 }
 
 }  // namespace acep
