@@ -69,6 +69,10 @@ class OpenMatches(Protocol):
         """Return for partitions a position before which no open match begins; that of the next event if none is open.
         If it is that of an event, a match that begins with this one is open."""
 
+    def is_stale(self, codes: Ints, following: NextEvents) -> Bits:
+        """Return for partitions whether :meth:`first_open` is so far before the first open match that it is worth while
+        to search the events that are kept."""
+
     def searched(self, batch: Batch, rows: RowsByPartition) -> RowsByPartition:
         """Return those of some rows that chosen matches are made of."""
 
@@ -110,13 +114,16 @@ class TimeCondition:
         return truth_bits(self.evaluator.column(Typed(self.expr, "bool"), inputs, len(recent))) == 0
 
 
-def is_past(plan: Plan, places: Ints, following: Ints) -> Bits:
-    """Return whether a window from each place is over at the place of the next event."""
+def is_past(plan: Plan, places: Ints, following: Ints, times: int = 1) -> Bits:
+    """Return whether a window, or so many one after another, from each place are over at the place of the next
+    event."""
     span = plan.window.span
     if span is None:
         return np.zeros(len(places), bool)
     # The places rise, and their difference may exceed 63 bits.
-    is_over: Bits = (following > places) & ((following - places).view(np.uint64) > np.uint64(min(span, 2**64 - 1)))
+    is_over: Bits = (following > places) & (
+        (following - places).view(np.uint64) > np.uint64(min(times * span, 2**64 - 1))
+    )
     return is_over
 
 

@@ -152,9 +152,11 @@ class OrderedStreamExecutor(OrderedExecutor):
                 pending = self.pending[codes]
                 waits = has_ends | (pending != LATEST)
                 is_due = has_ends | (pending < self.next_ts) | (waits & moves)
-            idle = codes[~waits]
-            self.partitions.begins[idle] = np.maximum(self.partitions.begins[idle], first[~waits])
-            self.decided[idle] = first[~waits]
+            is_due |= self.open.is_stale(codes, following)
+            idle, first = codes[~(waits | is_due)], first[~(waits | is_due)]
+            self.partitions.begins[idle] = np.maximum(self.partitions.begins[idle], first)
+            self.decided[idle] = first
+            self.open.forget(idle[first == self.partitions.sizes[idle]])
             codes = self._search(codes[is_due], parts)
         return concatenate(parts) if parts else []
 
@@ -212,7 +214,7 @@ class OrderedStreamExecutor(OrderedExecutor):
         return np.unique(events.codes[rows.rows[final.firsts]])
 
     def _choose(self, events: KeptEvents) -> list[tuple[ChosenIntervals, bool]]:
-        """Return the chosen matches of some events, as if no others came, and whether ids rise as far as that matters."""
+        """Return the chosen matches of some events, as if no others came, and whether ids rise where it matters."""
         rows = RowsByPartition.of_codes(events.codes, events.positions)
         chosen = self.find(events.batch, more=False, rows=rows)
         if chosen is not None:

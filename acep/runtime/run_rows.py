@@ -22,7 +22,7 @@ from acep.plan.schema import Kind
 from acep.row_patterns.row_values import Evaluator, truth_bits
 from acep.runtime.partition_rows import RowsByPartition, batch_column, has_type, rows_by_partition
 
-__all__ = ["RunRows", "fitting_rows", "linked_rows", "rows_of_runs"]
+__all__ = ["RunColumns", "RunRows", "rows_of_runs"]
 
 Ints = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.bool_]
@@ -45,22 +45,10 @@ class RunRows:
 
 def rows_of_runs(runs: RunsPlan, plan: Plan, batch: Batch, rows: RowsByPartition | None = None) -> RunRows:
     """Return the events of a batch, or of some ``rows`` of it, that fit, and the runs that they can be in."""
-    return _RunColumns(runs, plan, batch, rows).run_rows()
+    return RunColumns(runs, plan, batch, rows).run_rows()
 
 
-def linked_rows(runs: RunsPlan, plan: Plan, batch: Batch, rows: RowsByPartition) -> tuple[RowsByPartition, Bits, Ints]:
-    """Return those of some rows that fit, whether a run may begin with each, and how far runs from each would reach if
-    neither their number nor a window bounded them."""
-    columns = _RunColumns(runs, plan, batch, rows)
-    return columns.events, columns.is_start(), columns.linked()
-
-
-def fitting_rows(runs: RunsPlan, plan: Plan, batch: Batch) -> Bits:
-    """Return whether each event of a batch fits the variable."""
-    return _RunColumns(runs, plan, batch, RowsByPartition.none()).fits()
-
-
-class _RunColumns:
+class RunColumns:
     """The columns of a batch, and of those of its events that fit."""
 
     def __init__(self, runs: RunsPlan, plan: Plan, batch: Batch, rows: RowsByPartition | None = None) -> None:
@@ -84,13 +72,13 @@ class _RunColumns:
 
     def fits(self) -> Bits:
         """Return whether each row of the batch fits."""
-        return self._holds(self.runs.fitting, np.arange(len(self.batch))) & has_type(self.batch, self.runs.types)
+        return self.holds(self.runs.fitting, np.arange(len(self.batch))) & has_type(self.batch, self.runs.types)
 
     def is_start(self) -> Bits:
         """Return whether a run may begin with each event."""
-        return self._holds(self.runs.starting, self.rows)
+        return self.holds(self.runs.starting, self.rows)
 
-    def _holds(self, conditions: Iterable[ex.Expr], rows: Ints, before: Ints | None = None) -> Bits:
+    def holds(self, conditions: Iterable[ex.Expr], rows: Ints, before: Ints | None = None) -> Bits:
         """Return whether conditions are true for events, each with another one ``before``."""
         holds = np.ones(len(rows), bool)
         for condition in conditions:
@@ -115,7 +103,7 @@ class _RunColumns:
         reach = _next_true(breaks)[np.minimum(numbers + 1, size)] - 1
         for condition, steps in self.runs.linking:
             before = np.maximum(numbers - steps, 0)
-            fails = ~self._holds([condition], self.rows, self.rows[before]) & (numbers - steps >= self.begins)
+            fails = ~self.holds([condition], self.rows, self.rows[before]) & (numbers - steps >= self.begins)
             reach = np.minimum(reach, _next_true(fails)[np.minimum(numbers + steps, size)] - 1)
         return reach
 
@@ -157,10 +145,10 @@ class _RunColumns:
                 return numbers - (max(condition.threshold, 1) - 1)
             case StartKind.END:
                 assert condition.expr is not None
-                return np.where(self._holds([condition.expr], self.rows), numbers, -1)
+                return np.where(self.holds([condition.expr], self.rows), numbers, -1)
             case StartKind.ANY:
                 assert condition.expr is not None
-                return np.maximum.accumulate(np.where(self._holds([condition.expr], self.rows), numbers, -1))
+                return np.maximum.accumulate(np.where(self.holds([condition.expr], self.rows), numbers, -1))
             case StartKind.SPAN:
                 assert condition.expr is not None
                 return self._latest_by_times(condition.expr)
@@ -181,7 +169,7 @@ class _RunColumns:
         low, high = self.begins - 1, np.arange(len(self.rows))
         while (low < high).any():
             middle = np.maximum(low + (high - low + 1) // 2, 0)
-            holds = self._holds([condition], self.rows, self.rows[middle])
+            holds = self.holds([condition], self.rows, self.rows[middle])
             low = np.where((low < high) & holds, middle, low)
             high = np.where((low < high) & ~holds, middle - 1, high)
         return np.where(low < self.begins, -1, low)
