@@ -34,14 +34,14 @@ class KeptEvents:
         return KeptEvents(self.batch.at(rows), self.codes[rows], self.positions[rows])
 
     @classmethod
-    def of(cls, batch: Batch, codes: Any, positions: Any, size: int) -> KeptEvents:
-        """Return events of ``size`` partitions from a state. Raises :class:`ValueError` or :class:`AttributeError` for
-        other data."""
+    def of(cls, batch: Batch, codes: Any, positions: Any, sizes: Ints) -> KeptEvents:
+        """Return events from a state, of partitions with as many events as ``sizes`` says. Raises :class:`ValueError`
+        or :class:`AttributeError` for other data."""
         for words in (codes, positions):
             if words.dtype != np.int64 or words.shape != (len(batch),) or (words < 0).any():
                 raise ValueError("events")
-        if (codes >= size).any():
-            raise ValueError("codes")
+        if (codes >= len(sizes)).any() or (positions >= sizes[codes]).any():
+            raise ValueError("positions")
         return cls(batch, codes, positions)
 
     def with_ids(self) -> KeptEvents:

@@ -47,6 +47,7 @@ ListPartials = Callable[[Batch, int, int, Sequence[int]], "PartialColumns"]
 @dataclass
 class OrderedStreamExecutor(OrderedExecutor):
     """The executor of a plan over a stream. ``open``: its open matches. ``next_ts``: no event comes before this time.
+    ``n_lasting``: the partitions that there were once those that are as new ones were forgotten.
     ``recent``: the last events of each partition, which conditions of new ones read. By code: ``decided``, a position
     up to which it is decided what is final, and ``pending``, the time of a match with which another one may still
     end."""
@@ -57,6 +58,7 @@ class OrderedStreamExecutor(OrderedExecutor):
     kept: EventChunks = field(default_factory=EventChunks)
     recent: KeptEvents | None = None
     next_ts: int = -LATEST - 1
+    n_lasting: int = 0
     has_ids: bool = True
     decided: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     pending: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -72,8 +74,8 @@ class OrderedStreamExecutor(OrderedExecutor):
         if len(events):
             self._follow(events)
         matches = self._decide()
-        if len(self.partitions) > 2 * len(self._active()) + FEW + len(self.kept) // 4:
-            self._forget_idle()
+        if len(self.partitions) > 2 * self.n_lasting + FEW + len(self.kept) // 4:
+            self._restore(self._state())  # without the partitions that are as new ones are
         return matches
 
     def advance(self, clock: int) -> Sequence[Found]:
@@ -260,45 +262,44 @@ class OrderedStreamExecutor(OrderedExecutor):
             return PartialColumns.of_rows((), 0)
         return self.list_partials(events.with_ids().batch, self.next_ts, limit, states)
 
-    def _forget_idle(self) -> None:
-        """Forget the partitions that are as new ones are."""
-        self.load(self.dump())
-
     def dump(self) -> Any:
         """Return the state as JSON-like data."""
+        return to_plain(self._state())
+
+    def load(self, data: Any) -> None:
+        """Restore the state of :meth:`dump`. Raises :class:`ValueError`, :class:`LookupError`, :class:`AttributeError`
+        or :class:`TypeError` for other data."""
+        self._restore(from_json(data))
+
+    def _state(self) -> dict[str, Any]:
+        """Return the state as plain data; open matches are found again in the events that are kept."""
         window = self.plan.window
         stays, partitions = self.partitions.without_idle(
             self.next_ts, window.span, keeps_sizes=window.counted or not self.has_ids
         )
         events = self.kept.whole(self.partitions.begins)
         totals = self.totals
-        return to_plain(
-            {
-                "partitions": partitions.dump(),
-                "events": None if events is None else plain_of_batch(events.batch),
-                "codes": None if events is None else (np.cumsum(stays) - 1)[events.codes],
-                "positions": None if events is None else events.positions,
-                "next_ts": self.next_ts,
-                "has_ids": self.has_ids,
-                "totals": [totals.events, totals.nodes, totals.touches, totals.matches],
-            }
-        )
+        return {
+            "partitions": partitions.dump(),
+            "events": None if events is None else plain_of_batch(events.batch),
+            "codes": None if events is None else (np.cumsum(stays) - 1)[events.codes],
+            "positions": None if events is None else events.positions,
+            "next_ts": self.next_ts,
+            "has_ids": self.has_ids,
+            "totals": [totals.events, totals.nodes, totals.touches, totals.matches],
+        }
 
-    def load(self, data: Any) -> None:
-        """Restore the state of :meth:`dump`. Raises :class:`ValueError`, :class:`LookupError`, :class:`AttributeError`
-        or :class:`TypeError` for other data."""
-        state = from_json(data)
+    def _restore(self, state: Any) -> None:
+        """Restore the state of :meth:`_state`."""
         events, nodes, touches, matches = map(int, state["totals"])
-        self.totals = Counts(events=events, nodes=nodes, touches=touches, matches=matches)
         self.partitions = StreamPartitions.of(state["partitions"], len(self.plan.keys))
+        self.n_lasting = len(self.partitions)
         self.next_ts, self.has_ids = int(state["next_ts"]), state["has_ids"] is True
         self.kept, self.recent = EventChunks(), None
         self._make_room()
-        everyone = np.arange(len(self.partitions))
-        self.open.forget(everyone)
+        self.open.forget(np.arange(self.n_lasting))
         self.decided[:], self.pending[:] = 0, LATEST
-        if state["events"] is None:
-            return
-        kept = KeptEvents.of(batch_of_plain(state["events"]), state["codes"], state["positions"], len(everyone))
-        self._follow(kept)
-        self.totals.touches = touches
+        if state["events"] is not None:
+            sizes = self.partitions.sizes[: self.n_lasting]
+            self._follow(KeptEvents.of(batch_of_plain(state["events"]), state["codes"], state["positions"], sizes))
+        self.totals = Counts(events=events, nodes=nodes, touches=touches, matches=matches)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -45,13 +46,17 @@ class StreamPartitions:
     def chain(self, matches: FoundColumns, codes: Ints, places: Ints, span: int | None) -> None:
         """Let the first matches of each partition go on with its newest bundle, and note the last one. ``codes``: the
         partitions of matches, those of each one after another; ``places``: those of their match points."""
-        edges = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])).tolist()
-        for begin, end in zip(edges, [*edges[1:], len(codes)], strict=True):
-            code, newest = int(codes[begin]), self.bundles.get(int(codes[begin]))
-            if newest is not None and (span is None or int(places[begin]) - newest[1] <= span):
-                bundles = matches.bundle[begin:end]
-                bundles[bundles == bundles[0]] = newest[0]
-            self.bundles[code] = int(matches.bundle[end - 1]), int(places[end - 1])
+        begins = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
+        of_groups, edges = codes[begins].tolist(), [*begins.tolist(), len(codes)]
+        bundles, points = matches.bundle.tolist(), places.tolist()
+        for code, (begin, end) in zip(of_groups, pairwise(edges), strict=True):
+            newest = self.bundles.get(code)
+            if newest is not None and (span is None or points[begin] - newest[1] <= span):
+                first = bundles[begin]
+                size = next((i for i in range(begin, end) if bundles[i] != first), end) - begin
+                bundles[begin : begin + size] = [newest[0]] * size
+            self.bundles[code] = bundles[end - 1], points[end - 1]
+        matches.bundle[:] = bundles
 
     def without_idle(self, ts: int, span: int | None, *, keeps_sizes: bool) -> tuple[Bits, StreamPartitions]:
         """Return which partitions stay, and these with new codes: the others are as new ones are. None of their events
