@@ -165,8 +165,8 @@ class NativeExecutors:
     def _ordered(self, plan: Plan) -> Executor | None:
         """Return the runtime of a plan whose chosen matches are found in their order; ``None`` if it has none."""
         is_alone = self.limits is None and not self.revisable and self.ordered
-        if not (is_alone and plan.query.output.apart) or self.engine == "reference":
-            return None
+        if not (is_alone and plan.query.output.apart) or self.engine == "reference" or self.output == "exists":
+            return None  # whether there is a match is known before it is final
         from acep.runtime.ordered_choice import open_matches, ordered_search  # few queries choose among their matches
 
         find = ordered_search(plan)

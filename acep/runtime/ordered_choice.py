@@ -1,4 +1,4 @@
-"""Choose how the ordered engine finds the matches of a query over a whole table, if it can."""
+"""Choose how the ordered engine finds the matches that a query chooses, if it can."""
 
 from __future__ import annotations
 
