@@ -17,6 +17,9 @@ __all__ = ["EventChunks", "KeptEvents", "joined", "joined_batches", "plain_colum
 Ints = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.bool_]
 
+FEW = 64
+"""Texts that no event has are kept up to this number, and up to that of the events."""
+
 
 @dataclass(frozen=True)
 class KeptEvents:
@@ -31,7 +34,7 @@ class KeptEvents:
 
     def at(self, rows: npt.NDArray[np.intp]) -> KeptEvents:
         """Return some of the events."""
-        return KeptEvents(self.batch.at(rows), self.codes[rows], self.positions[rows])
+        return KeptEvents(with_used_texts(self.batch.at(rows)), self.codes[rows], self.positions[rows])
 
     @classmethod
     def of(cls, batch: Batch, codes: Any, positions: Any, sizes: Ints) -> KeptEvents:
@@ -99,8 +102,23 @@ class EventChunks:
         return self.of_partitions(np.ones(len(begins), bool), begins)
 
 
-def plain_columns(batch: Batch) -> Batch:
-    """Return a batch whose numbers are those that a state has, without what tells the order of events of one time."""
+def with_used_texts(batch: Batch) -> Batch:
+    """Return a batch whose columns have few texts besides those of its events."""
+
+    def used(column: Column) -> Column:
+        texts = column.texts
+        if texts is None or len(texts) <= 2 * len(column) + FEW:
+            return column
+        codes, values = np.unique(column.values, return_inverse=True)
+        return replace(column, values=values.astype(np.int64), texts=[texts[code] for code in codes.tolist()] or [""])
+
+    types = None if batch.types is None else used(batch.types)
+    return replace(batch, types=types, columns={name: used(column) for name, column in batch.columns.items()})
+
+
+def plain_columns(batch: Batch, names: Sequence[str]) -> Batch:
+    """Return a batch with some columns, whose numbers are those that a state has, without what tells the order of
+    events of one time."""
 
     def plain(column: Column) -> Column:
         kind = np.float64 if column.values.dtype == np.float64 else np.int64
@@ -108,8 +126,8 @@ def plain_columns(batch: Batch) -> Batch:
         return replace(column, values=column.values.astype(kind, copy=False), texts=texts)
 
     types = None if batch.types is None else plain(batch.types)
-    columns = {name: plain(column) for name, column in batch.columns.items()}
-    return replace(batch, types=types, columns=columns, order=None)
+    columns = {name: plain(batch.columns[name]) for name in names}
+    return with_used_texts(replace(batch, types=types, columns=columns, order=None))
 
 
 def joined(parts: Sequence[KeptEvents]) -> KeptEvents:

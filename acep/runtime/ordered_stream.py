@@ -63,6 +63,12 @@ class OrderedStreamExecutor(OrderedExecutor):
     decided: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     pending: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the names of the columns of events that matches and conditions read."""
+        own = {self.plan.schema.ts, self.plan.schema.type}
+        return tuple(sorted({*self.plan.row, *self.plan.keys} - own))
+
     def push(self, batch: Batch) -> Sequence[Found]:
         """Take in events; return the matches that they decide."""
         if not len(batch):
@@ -109,7 +115,7 @@ class OrderedStreamExecutor(OrderedExecutor):
         positions[rows.rows] = rows.positions + self.partitions.sizes[codes[rows.rows]]
         self.partitions.sizes[of_partition] += np.diff(edges)
         matters = np.flatnonzero(self.open.relevant(batch) & (codes >= 0))
-        return KeptEvents(plain_columns(batch.at(matters)), codes[matters], positions[matters])
+        return KeptEvents(plain_columns(batch.at(matters), self.columns), codes[matters], positions[matters])
 
     def _make_room(self) -> None:
         size = len(self.partitions)
@@ -275,7 +281,7 @@ class OrderedStreamExecutor(OrderedExecutor):
         """Return the state as plain data; open matches are found again in the events that are kept."""
         window = self.plan.window
         stays, partitions = self.partitions.without_idle(
-            self.next_ts, window.span, keeps_sizes=window.counted or not self.has_ids
+            None if window.counted else self.next_ts, window.span, keeps_sizes=not self.has_ids
         )
         events = self.kept.whole(self.partitions.begins)
         totals = self.totals
@@ -300,6 +306,8 @@ class OrderedStreamExecutor(OrderedExecutor):
         self.open.forget(np.arange(self.n_lasting))
         self.decided[:], self.pending[:] = 0, LATEST
         if state["events"] is not None:
-            sizes = self.partitions.sizes[: self.n_lasting]
-            self._follow(KeptEvents.of(batch_of_plain(state["events"]), state["codes"], state["positions"], sizes))
+            sizes, batch = self.partitions.sizes[: self.n_lasting], batch_of_plain(state["events"])
+            if tuple(sorted(batch.columns)) != self.columns:
+                raise ValueError("columns")
+            self._follow(KeptEvents.of(batch, state["codes"], state["positions"], sizes))
         self.totals = Counts(events=events, nodes=nodes, touches=touches, matches=matches)

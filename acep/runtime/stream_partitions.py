@@ -58,14 +58,15 @@ class StreamPartitions:
             self.bundles[code] = bundles[end - 1], points[end - 1]
         matches.bundle[:] = bundles
 
-    def without_idle(self, ts: int, span: int | None, *, keeps_sizes: bool) -> tuple[Bits, StreamPartitions]:
+    def without_idle(self, ts: int | None, span: int | None, *, keeps_sizes: bool) -> tuple[Bits, StreamPartitions]:
         """Return which partitions stay, and these with new codes: the others are as new ones are. None of their events
-        is kept, and no match can go on with their newest bundle, as no event comes before ``ts``. ``keeps_sizes``: the
-        positions of events matter, so that all stay."""
+        is kept, and no match can go on with their newest bundle, as no event comes before ``ts`` (``None``: the window
+        counts events). ``keeps_sizes``: the positions of events are their ids, so that all stay."""
         size = len(self)
         stays = np.full(size, keeps_sizes) | (self.begins[:size] < self.sizes[:size])
         for code, (_, place) in self.bundles.items():
-            stays[code] |= span is None or ts - place <= span
+            following = int(self.sizes[code]) if ts is None else ts
+            stays[code] |= span is None or following - place <= span
         partitions = StreamPartitions()
         codes = np.flatnonzero(stays)
         partitions.codes([self.keys[code] for code in codes.tolist()])
