@@ -96,7 +96,7 @@ APART = frozenset(
         *("ordered_search", "bind_ordered", "bound_rows", "earliest_ends", "failures", "open_walk"),
         *("bound_walk", "bind_walks", "bound_search", "tied_conditions"),
         *("pattern_graph", "polling", "reachable", "row_conditions", "slopes", "start_pass", "state_masks"),
-        *("interval_search", "bind_intervals", "signal_polling"),
+        *("interval_follow", "interval_search", "bind_intervals", "signal_polling"),
     }
 )
 """Files that no workload spends time in: state as bytes, revisions, lists of partial matches, row patterns, and what

@@ -132,13 +132,15 @@ def _engine(plan: Plan, missing: str | None, source: bool) -> Iterator[str]:
 
 
 def _ordered(plan: Plan) -> Iterator[str]:
-    """Yield whether the ordered engine runs a query over a whole table."""
+    """Yield whether the ordered engine finds the matches that a query chooses."""
     if not plan.query.output.is_sequential:
         return
     from acep.plan.ordered.query_order import order_of_query  # few queries choose among their matches
 
     order = order_of_query(plan)
-    yield f"engine of a whole table: {'ordered' if order.is_ordered else 'the same, and not ordered'}: {order.why}"
+    yield f"engine of chosen matches: {'ordered' if order.is_ordered else 'the same, and not ordered'}: {order.why}"
+    if order.is_ordered:
+        yield "  but all matches are made under a budget, and where matches may be taken back or queries may change"
 
 
 def _threads(plan: Plan) -> str:

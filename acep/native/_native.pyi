@@ -170,6 +170,16 @@ def search_intervals(
     skip_label: int,
     more: bool,
 ) -> tuple[Words, Words, NDArray[np.uint16], Words, int]: ...
+def follow_intervals(
+    arcs: Sequence[tuple[int, int, int, Validity | None, Sequence[tuple[Validity | None, Sequence[int], bool]]]],
+    ends: Sequence[tuple[int, Validity | None, Sequence[tuple[Validity | None, Sequence[int], bool]]]],
+    skips: Sequence[tuple[int, int, Validity | None, Sequence[tuple[Validity | None, Sequence[int], bool]]]],
+    partitions: Words,  # offsets of rows
+    numbers: Words,
+    places: Words | None,
+    width: int,
+    starts: Words,  # by partition and state: the first row and its place, the last row and its place
+) -> tuple[Words, Validity, int]: ...
 
 # What acep.events.ordered_rows.OrderedRows does.
 class OrderedRows:

@@ -10,18 +10,25 @@ from acep.pattern.tree import Output, SkipTarget
 from acep.plan.compile import Plan
 from acep.plan.ordered.query_runs import RunsPlan
 from acep.runtime.interval_matches import ChosenIntervals
-from acep.runtime.partition_rows import ids_rise
+from acep.runtime.partition_rows import RowsByPartition, ids_rise
 from acep.runtime.run_rows import RunRows, rows_of_runs
 
-__all__ = ["find_runs"]
+__all__ = ["choose_runs", "find_runs"]
 
 Ints = npt.NDArray[np.int64]
 
 
-def find_runs(runs: RunsPlan, plan: Plan, batch: Batch, *, more: bool) -> ChosenIntervals | None:
+def find_runs(
+    runs: RunsPlan, plan: Plan, batch: Batch, *, more: bool, rows: RowsByPartition | None = None
+) -> ChosenIntervals | None:
     """Return the matches that are runs of one variable; ``None`` if the order of ids decides between matches, and is
-    not that of the stream. ``more``: events may come after those of the batch."""
-    rows = rows_of_runs(runs, plan, batch)
+    not that of the stream. ``more``: events may come after those of the batch. ``rows``: those to look at; ``None``:
+    all."""
+    return choose_runs(runs, rows_of_runs(runs, plan, batch, rows), batch, more=more)
+
+
+def choose_runs(runs: RunsPlan, rows: RunRows, batch: Batch, *, more: bool) -> ChosenIntervals | None:
+    """Do the same for events whose runs are known."""
     if runs.needs_order and not ids_rise(batch, rows.events, of_one_time=runs.needs_order == "time"):
         return None
     if runs.output is Output.NON_OVERLAP:

@@ -103,7 +103,8 @@ class NativeExecutors:
     """The plans of a stream that run on the native core, in one session. ``finer``: those for which there is a finer
     plan run as that one. ``threads``: how many may run them. ``lanes``: those of the state to be loaded (``None``: as
     many as the threads can use). ``is_whole``: the only batch is a table. ``is_file``: all matches may
-    come at the end. Once started, ``fewer_threads`` says why the lanes are fewer than the threads, and ``chains`` are
+    come at the end. ``ordered``: chosen matches may be found in their order, over a stream by executors
+    ``in_order``. Once started, ``fewer_threads`` says why the lanes are fewer than the threads, and ``chains`` are
     those of the bundles of plans that run over slices of the table."""
 
     def __init__(
@@ -118,8 +119,10 @@ class NativeExecutors:
         lanes: int | None = None,
         is_whole: bool = False,
         is_file: bool = False,
+        ordered: bool = True,
     ) -> None:
         self.engine = engine
+        self.ordered, self.in_order = ordered, list[Executor]()
         self.limits = limits
         self.revisable = revisable
         self.threads = threads
@@ -161,34 +164,61 @@ class NativeExecutors:
 
     def _ordered(self, plan: Plan) -> Executor | None:
         """Return the runtime of a plan whose chosen matches are found in their order; ``None`` if it has none."""
-        is_alone = self.limits is None and not self.revisable and (self.is_whole or self.is_file)
-        if not (is_alone and plan.query.output.is_sequential) or self.engine == "reference":
-            return None
-        from acep.runtime.ordered_choice import ordered_search  # few queries choose among their matches
+        is_alone = self.limits is None and not self.revisable and self.ordered
+        if not (is_alone and plan.query.output.is_sequential) or self.engine == "reference" or self.output == "exists":
+            return None  # whether there is a match is known before it is final
+        from acep.runtime.ordered_choice import open_matches, ordered_search  # few queries choose among their matches
 
         find = ordered_search(plan)
         if find is None:
             return None
+        run_otherwise = partial(self._run_otherwise, plan)
         if self.is_whole:
             from acep.runtime.ordered_executor import OrderedExecutor
 
-            return OrderedExecutor(plan, find, partial(self._run_otherwise, plan))
-        if plan.window.counted:
-            return None
-        from acep.runtime.ordered_parts import OrderedPartsExecutor
+            return OrderedExecutor(plan, find, run_otherwise)
+        if self.is_file and not plan.window.counted:
+            from acep.runtime.ordered_parts import OrderedPartsExecutor
 
-        return OrderedPartsExecutor(plan, find, partial(self._run_otherwise, plan))
+            return OrderedPartsExecutor(plan, find, run_otherwise)
+        still_open = open_matches(plan)
+        if still_open is None:
+            return None
+        from acep.runtime.ordered_stream import OrderedStreamExecutor
+
+        list_partials = partial(self._list_otherwise, plan)
+        self.in_order.append(
+            OrderedStreamExecutor(plan, find, run_otherwise, open=still_open, list_partials=list_partials)
+        )
+        return self.in_order[-1]
 
     def _run_otherwise(self, plan: Plan, batch: Batch) -> tuple[Sequence[Found], Counts]:
         """Return the matches of a batch, and the work, by the engine that makes all matches."""
-        natives = NativeExecutors(self.engine, "matches")
-        core = natives.core(plan)
-        natives.start()
+        natives, core = self._other_engine(plan)
         if natives.session is None:
             return [*core.push(batch), *core.finish()], core.all_counts()[0]
         natives.session.push(batch)
         natives.session.finish()
         return core.finish(), core.all_counts()[0]
+
+    def _list_otherwise(
+        self, plan: Plan, batch: Batch, next_ts: int, limit: int, states: Sequence[int]
+    ) -> PartialColumns:
+        """Return the ``limit`` last partial matches in a batch that this engine has at a time."""
+        natives, core = self._other_engine(plan)
+        if natives.session is not None:
+            natives.session.push(batch)
+            natives.session.advance(next_ts - 1)
+        core.push(batch)
+        core.advance(next_ts - 1)
+        return core.partial_matches(limit, states, apart=True)
+
+    def _other_engine(self, plan: Plan) -> tuple[NativeExecutors, Executor]:
+        """Return a new engine that makes all matches of a plan."""
+        natives = NativeExecutors(self.engine, "matches", ordered=False)
+        core = natives.core(plan)
+        natives.start()
+        return natives, core
 
     def _finer(self, plan: Plan) -> Plan:
         """Return the plan that runs in place of a plan: it may be the finer one."""

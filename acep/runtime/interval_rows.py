@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,9 @@ from acep.row_patterns.row_values import Evaluator, truth_bits
 from acep.runtime.interval_matches import ChosenIntervals
 from acep.runtime.partition_rows import RowsByPartition, batch_column, has_type, ids_rise, rows_by_partition
 
-__all__ = ["find_intervals"]
+__all__ = ["IntervalBits", "bits_of_intervals", "find_intervals", "matters", "places_of", "span_of"]
 
+Ints = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.uint8]
 TiedInput = tuple[npt.NDArray[np.int64], Bits | None, bool]
 """A column as words with their validity, and whether a condition reads it in the first row."""
@@ -32,36 +33,90 @@ SKIP_PLACES = ("next", "first", "last")
 """The places of a :class:`SkipTarget`, by the numbers of ``IntervalSkipTo`` in interval_search.hpp, from 1 on."""
 
 
-def find_intervals(states: IntervalsPlan, plan: Plan, batch: Batch, *, more: bool) -> ChosenIntervals | None:
+def find_intervals(
+    states: IntervalsPlan, plan: Plan, batch: Batch, *, more: bool, rows: RowsByPartition | None = None
+) -> ChosenIntervals | None:
     """Return the matches; ``None`` if the order of ids decides between matches, and is not that of the stream.
-    ``more``: events may come after those of the batch."""
-    rows = rows_by_partition(plan, batch)
+    ``more``: events may come after those of the batch. ``rows``: those to look at; ``None``: all."""
+    rows = rows_by_partition(plan, batch) if rows is None else rows
     if states.needs_order and not ids_rise(batch, rows, of_one_time=states.needs_order == "time"):
         return None
-    bits = _RowBits(plan, batch, rows)
-    ranks = ranks_of(plan.variables)
+    ts = np.ascontiguousarray(batch.ts[rows.rows])
     try:
-        arcs = [
-            (arc.source, arc.target, int(ranks[plan.variables.index(arc.variable)]), *bits.of_tests((arc.test,)))
-            for arc in states.arcs
-        ]
-        ends = [(state, *bits.of_tests((test,))) for state, test in states.ends]
-        skips = [(skip.source, skip.target, *bits.of_tests(skip.passing, skip.failing)) for skip in states.skips]
+        bits = bits_of_intervals(states, plan, batch, rows)
     except CannotLower:
         return None
-    ts, span = np.ascontiguousarray(batch.ts[rows.rows]), plan.window.span
-    places = None if span is None else np.ascontiguousarray(rows.positions) if plan.window.counted else ts
+    ranks = ranks_of(plan.variables)
     order = 1 if states.output.is_longest else 2 if states.output.is_shortest else 0
     skip_to, skip_label = 0, 0
     if states.skip is not None:
         skip_to = 1 + SKIP_PLACES.index(states.skip.place)
         skip_label = int(ranks[plan.variables.index(states.skip.variable)]) if states.skip.variable else 0
     offsets, places_of_events, labels, open_from, met = _native.search_intervals(
-        arcs, ends, skips, bits.tied, bits.texts, rows.edges, ts, places, min(span or 0, 2**64 - 1), order, skip_to,
-        skip_label, more,
-    )  # fmt: skip
+        *bits, rows.edges, ts, places_of(plan, batch, rows), span_of(plan), order, skip_to, skip_label, more
+    )
     variables = np.argsort(ranks).astype(np.uint16)[labels]
     return ChosenIntervals(rows, offsets, places_of_events, variables, open_from if more else None, met)
+
+
+class IntervalBits(NamedTuple):
+    """The arcs, the ends and the arcs that leave rows out, each with its states, whether it may be taken in each row,
+    and tests of ``tied`` conditions, which also read the first row; ``texts`` are those that these read."""
+
+    arcs: list[tuple[int, int, int, Bits | None, list[TiedTest]]]
+    ends: list[tuple[int, Bits | None, list[TiedTest]]]
+    skips: list[tuple[int, int, Bits | None, list[TiedTest]]]
+    tied: list[tuple[Any, list[TiedInput]]]
+    texts: Any
+
+    def where(self, is_wanted: npt.NDArray[np.bool_]) -> IntervalBits:
+        """Return the bits of some of the rows. There must be no tied conditions."""
+        assert not self.tied
+
+        def of(bits: Bits | None) -> Bits | None:
+            return None if bits is None else np.ascontiguousarray(bits[is_wanted])
+
+        return self._replace(
+            arcs=[(source, target, label, of(bits), tests) for source, target, label, bits, tests in self.arcs],
+            ends=[(state, of(bits), tests) for state, bits, tests in self.ends],
+            skips=[(source, target, of(bits), tests) for source, target, bits, tests in self.skips],
+        )
+
+
+def bits_of_intervals(states: IntervalsPlan, plan: Plan, batch: Batch, rows: RowsByPartition) -> IntervalBits:
+    """Return the automaton of a plan with its conditions as bits of rows. Raises :class:`CannotLower` if the core has
+    no operation that a tied condition needs."""
+    bits, ranks = _RowBits(plan, batch, rows), ranks_of(plan.variables)
+    arcs = [
+        (arc.source, arc.target, int(ranks[plan.variables.index(arc.variable)]), *bits.of_tests((arc.test,)))
+        for arc in states.arcs
+    ]
+    ends = [(state, *bits.of_tests((test,))) for state, test in states.ends]
+    skips = [(skip.source, skip.target, *bits.of_tests(skip.passing, skip.failing)) for skip in states.skips]
+    return IntervalBits(arcs, ends, skips, bits.tied, bits.texts)
+
+
+def matters(states: IntervalsPlan, plan: Plan, batch: Batch, rows: RowsByPartition) -> npt.NDArray[np.bool_]:
+    """Return whether each row may be bound, or must not be left out, where some are left out."""
+    bits = _RowBits(plan, batch, rows)
+    tests = [arc.test for arc in states.arcs] + [test for skip in states.skips for test in skip.passing + skip.failing]
+    of_tests = [bits.of_test(test) for test in dict.fromkeys(tests)]
+    parts = [of_test for of_test in of_tests if of_test is not None]
+    if len(parts) < len(of_tests):
+        return np.ones(len(rows), bool)
+    return np.any(parts, axis=0)
+
+
+def places_of(plan: Plan, batch: Batch, rows: RowsByPartition) -> Ints | None:
+    """Return the places of rows for the window; ``None``: there is none."""
+    if plan.window.span is None:
+        return None
+    return np.ascontiguousarray(rows.positions if plan.window.counted else batch.ts[rows.rows])
+
+
+def span_of(plan: Plan) -> int:
+    """Return the width of the window as a word without a sign."""
+    return min(plan.window.span or 0, 2**64 - 1)
 
 
 class _RowBits:
@@ -87,7 +142,7 @@ class _RowBits:
         parts: list[Bits] = []
         tied: list[TiedTest] = []
         for test, is_failing in [*((test, False) for test in passing), *((test, True) for test in failing)]:
-            bits, conditions = self._of(test), [condition for condition in test.conditions if condition.is_tied]
+            bits, conditions = self.of_test(test), [condition for condition in test.conditions if condition.is_tied]
             if conditions:
                 tied.append((bits, [self._number(condition) for condition in conditions], is_failing))
             elif is_failing:
@@ -96,7 +151,7 @@ class _RowBits:
                 parts.append(bits)
         return (np.bitwise_and.reduce(parts) if parts else None), tied
 
-    def _of(self, test: RowFilter) -> Bits | None:
+    def of_test(self, test: RowFilter) -> Bits | None:
         """Return whether each row passes what a test asks of it alone; ``None``: all do."""
         parts = [self._of_condition(condition) for condition in test.conditions if not condition.is_tied]
         if test.types:

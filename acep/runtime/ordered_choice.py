@@ -1,4 +1,4 @@
-"""Choose how the ordered engine finds the matches of a query over a whole table, if it can."""
+"""Choose how the ordered engine finds the matches that a query chooses, if it can."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from acep.plan.ordered.query_runs import runs_of
 
 if TYPE_CHECKING:
     from acep.runtime.interval_matches import ChosenIntervals
+    from acep.runtime.next_events import OpenMatches
+    from acep.runtime.partition_rows import RowsByPartition
 
-__all__ = ["FindIntervals", "ordered_search"]
+__all__ = ["FindIntervals", "open_matches", "ordered_search"]
 
 
 class FindIntervals(Protocol):
     """A function that finds matches in a batch."""
 
-    def __call__(self, batch: Batch, *, more: bool) -> ChosenIntervals | None:
+    def __call__(self, batch: Batch, *, more: bool, rows: RowsByPartition | None = None) -> ChosenIntervals | None:
         """Return the matches; ``None`` if the order of ids decides between them, and is not that of the stream.
-        ``more``: events may come after those of the batch."""
+        ``more``: events may come after those of the batch. ``rows``: those to look at; ``None``: all."""
 
 
 def ordered_search(plan: Plan) -> FindIntervals | None:
@@ -40,3 +42,19 @@ def ordered_search(plan: Plan) -> FindIntervals | None:
     from acep.runtime.interval_rows import find_intervals
 
     return partial(find_intervals, states, plan)
+
+
+def open_matches(plan: Plan) -> OpenMatches | None:
+    """Return what follows the open matches of a plan over a stream; ``None`` where :func:`ordered_search` does, and
+    where conditions read the first row."""
+    runs = runs_of(plan)
+    if runs is not None:
+        from acep.runtime.open_runs import OpenRuns
+
+        return OpenRuns(runs, plan)
+    states = None if compiled.native() is None else intervals_of(plan)
+    if states is None or states.is_tied:
+        return None
+    from acep.runtime.open_intervals import OpenIntervals
+
+    return OpenIntervals(states, plan)

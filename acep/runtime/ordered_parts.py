@@ -9,23 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from acep.events.batch import Batch
 from acep.matches.bundle_chain import BundleChain
-from acep.matches.found_columns import FoundColumns, concatenate, end_to_end
+from acep.matches.found_columns import FoundColumns, concatenate
 from acep.matches.records import Found
 from acep.pattern.tree import Output
+from acep.plan.compile import Plan
 from acep.runtime.interval_matches import ChosenIntervals, matches_of_intervals
+from acep.runtime.kept_events import joined_batches
 from acep.runtime.ordered_executor import OrderedExecutor
 from acep.runtime.partition_rows import rows_by_partition
 
-__all__ = ["OrderedPartsExecutor"]
+__all__ = ["OrderedPartsExecutor", "settled"]
 
 Ints = npt.NDArray[np.int64]
+Bits = npt.NDArray[np.bool_]
 
 FEW = 1 << 16
 """So many events are looked at together, or more."""
@@ -67,7 +69,7 @@ class OrderedPartsExecutor(OrderedExecutor):
         """Find the matches in the pending events, and keep those events that are left over."""
         if not self.pending:
             return
-        batch = _joined(self.pending)
+        batch = joined_batches(self.pending)
         chosen = None if batch.ids is None and more else self.find(batch, more=more)
         if chosen is None:
             # Positions are ids, or ids decide between matches: all events that are left over are needed together.
@@ -79,29 +81,36 @@ class OrderedPartsExecutor(OrderedExecutor):
                 self.totals.nodes += counts.nodes
             return
         if more:
-            chosen, rows = _settled(self, batch, chosen)
-            self.pending = [batch.at(rows)] if len(rows) else []
-            self.left_over = len(rows)
+            assert chosen.open_from is not None
+            rows, newest = chosen.rows, int(batch.ts[-1])
+            chosen, keep = settled(self.plan, batch, chosen, chosen.open_from, newest)
+            left_over = _rows_from(self, batch, rows.rows[keep[keep < rows.edges[1:]]])
+            self.pending = [batch.at(left_over)] if len(left_over) else []
+            self.left_over = len(left_over)
         self.final.append(matches_of_intervals(self.plan, batch, chosen))
         self.totals.touches += chosen.work
         self.totals.nodes += len(chosen)
 
 
-def _settled(executor: OrderedPartsExecutor, batch: Batch, chosen: ChosenIntervals) -> tuple[ChosenIntervals, Ints]:
-    """Return the matches that later events cannot change, and the rows of the batch that are left over."""
-    rows, open_from = chosen.rows, chosen.open_from
-    assert open_from is not None
-    edges, firsts, lasts = rows.edges, chosen.firsts, chosen.lasts
-    output = executor.plan.query.output
+def settled(
+    plan: Plan, batch: Batch, chosen: ChosenIntervals, open_from: Ints, next_ts: int, precedes: Bits | None = None
+) -> tuple[ChosenIntervals, Ints]:
+    """Return the matches that later events cannot change, none of which comes before ``next_ts``, and for each
+    partition the first of the rows that are left over. ``open_from``: the first row with which a match may begin that
+    later events extend. ``precedes``: the matches of NON OVERLAP that stand before those that begin with the
+    same row and end later."""
+    edges, firsts, lasts = chosen.rows.edges, chosen.firsts, chosen.lasts
     of_match = np.searchsorted(edges, firsts, "right") - 1  # its partition
     # A match of NON OVERLAP may still give way to one that ends at the same time.
-    is_final = firsts <= open_from[of_match] if output.is_shortest else firsts < open_from[of_match]
-    if output is Output.NON_OVERLAP:
-        is_final |= batch.ts[rows.rows[lasts]] < batch.ts[-1]
+    is_final = firsts <= open_from[of_match] if plan.query.output.is_shortest else firsts < open_from[of_match]
+    if plan.query.output is Output.NON_OVERLAP:
+        is_final |= batch.ts[chosen.rows.rows[lasts]] < next_ts
+    if precedes is not None:
+        is_final |= precedes & (firsts == open_from[of_match])
     keep = open_from.copy()
     np.minimum.at(keep, of_match[~is_final], firsts[~is_final])
-    np.maximum.at(keep, of_match[is_final], chosen.next_starts(executor.plan)[is_final])
-    return chosen.where(is_final), _rows_from(executor, batch, rows.rows[keep[keep < edges[1:]]])
+    np.maximum.at(keep, of_match[is_final], chosen.next_starts(plan)[is_final])
+    return chosen.where(is_final), keep
 
 
 def _rows_from(executor: OrderedPartsExecutor, batch: Batch, first_rows: Ints) -> Ints:
@@ -112,22 +121,3 @@ def _rows_from(executor: OrderedPartsExecutor, batch: Batch, first_rows: Ints) -
     begins = np.full(len(batch) + 1, len(batch), np.int64)
     begins[partitions[first_rows]] = first_rows
     return np.flatnonzero((partitions >= 0) & (np.arange(len(batch)) >= begins[partitions]))
-
-
-def _joined(batches: Sequence[Batch]) -> Batch:
-    """Return batches as one."""
-    if len(batches) == 1:
-        return batches[0]
-    first = batches[0]
-    ids: Any = None
-    if isinstance(first.ids, list):
-        ids = [event for batch in batches for event in batch.ids or ()]
-    elif first.ids is not None:
-        ids = np.concatenate([np.asarray(batch.ids, np.int64) for batch in batches])
-    types = [batch.types for batch in batches if batch.types is not None]
-    return Batch(
-        ts=np.concatenate([batch.ts for batch in batches]),
-        types=end_to_end(types) if types else None,
-        ids=ids,
-        columns={name: end_to_end([batch.columns[name] for batch in batches]) for name in first.columns},
-    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -39,6 +41,27 @@ class RowsByPartition:
         places = np.flatnonzero(fits[self.rows])
         begins = self.begins[places]
         return RowsByPartition(self.rows[places], self.positions[places], np.searchsorted(begins, begins))
+
+    def partitions(self) -> Iterator[RowsByPartition]:
+        """Yield the rows of each partition."""
+        for begin, end in pairwise(self.edges.tolist()):
+            yield RowsByPartition(self.rows[begin:end], self.positions[begin:end], np.zeros(end - begin, np.int64))
+
+    @classmethod
+    def none(cls) -> RowsByPartition:
+        """Return no rows."""
+        return cls(*[np.zeros(0, np.int64)] * 3)
+
+    @classmethod
+    def of_codes(cls, codes: Ints, positions: Ints) -> RowsByPartition:
+        """Return the rows of a batch by the codes of their partitions, with their positions.
+
+        >>> RowsByPartition.of_codes(np.array([5, 2, 5]), np.array([8, 0, 9])).rows.tolist()
+        [1, 0, 2]
+        """
+        rows = np.argsort(codes, kind="stable")
+        in_order = codes[rows]
+        return cls(rows, positions[rows], np.searchsorted(in_order, in_order))
 
     @property
     def edges(self) -> Ints:

@@ -22,7 +22,7 @@ from acep.plan.schema import Kind
 from acep.row_patterns.row_values import Evaluator, truth_bits
 from acep.runtime.partition_rows import RowsByPartition, batch_column, has_type, rows_by_partition
 
-__all__ = ["RunRows", "rows_of_runs"]
+__all__ = ["RunColumns", "RunRows", "rows_of_runs"]
 
 Ints = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.bool_]
@@ -43,39 +43,42 @@ class RunRows:
         return len(self.events)
 
 
-def rows_of_runs(runs: RunsPlan, plan: Plan, batch: Batch) -> RunRows:
-    """Return the events of a batch that fit, and the runs that they can be in."""
-    return _RunColumns(runs, plan, batch).run_rows()
+def rows_of_runs(runs: RunsPlan, plan: Plan, batch: Batch, rows: RowsByPartition | None = None) -> RunRows:
+    """Return the events of a batch, or of some ``rows`` of it, that fit, and the runs that they can be in."""
+    return RunColumns(runs, plan, batch, rows).run_rows()
 
 
-class _RunColumns:
+class RunColumns:
     """The columns of a batch, and of those of its events that fit."""
 
-    def __init__(self, runs: RunsPlan, plan: Plan, batch: Batch) -> None:
+    def __init__(self, runs: RunsPlan, plan: Plan, batch: Batch, rows: RowsByPartition | None = None) -> None:
         self.runs, self.plan, self.batch = runs, plan, batch
         self.evaluator = Evaluator(plan.schema.tick_ns)
-        self.events = self._fitting_events()
+        self.events = (rows_by_partition(plan, batch) if rows is None else rows).where(self.fits())
         self.rows, self.positions, self.begins = self.events.rows, self.events.positions, self.events.begins
         self.ts = batch.ts[self.rows]
 
     def run_rows(self) -> RunRows:
         """Return what the columns say of runs."""
         numbers = np.arange(len(self.rows))
-        is_start = self._holds(self.runs.starting, self.rows)
         latest = numbers - (self.runs.low - 1)
         if self.runs.ends is not None:
             latest = np.minimum(latest, self._latest(self.runs.ends))
-        return RunRows(self.events, is_start, self._reach(), latest)
+        return RunRows(self.events, self.is_start(), self._reach(), latest)
 
     def column(self, name: str) -> Column:
         """Return a column of the batch."""
         return batch_column(self.plan, self.batch, name)
 
-    def _fitting_events(self) -> RowsByPartition:
-        fits = self._holds(self.runs.fitting, np.arange(len(self.batch))) & has_type(self.batch, self.runs.types)
-        return rows_by_partition(self.plan, self.batch).where(fits)
+    def fits(self) -> Bits:
+        """Return whether each row of the batch fits."""
+        return self.holds(self.runs.fitting, np.arange(len(self.batch))) & has_type(self.batch, self.runs.types)
 
-    def _holds(self, conditions: Iterable[ex.Expr], rows: Ints, before: Ints | None = None) -> Bits:
+    def is_start(self) -> Bits:
+        """Return whether a run may begin with each event."""
+        return self.holds(self.runs.starting, self.rows)
+
+    def holds(self, conditions: Iterable[ex.Expr], rows: Ints, before: Ints | None = None) -> Bits:
         """Return whether conditions are true for events, each with another one ``before``."""
         holds = np.ones(len(rows), bool)
         for condition in conditions:
@@ -91,8 +94,8 @@ class _RunColumns:
 
     # ---- how far runs reach
 
-    def _reach(self) -> Ints:
-        """Return the last event of the longest run from each event."""
+    def linked(self) -> Ints:
+        """Return the last event of the longest run from each event whose number and window are not bounded."""
         size, numbers = len(self.rows), np.arange(len(self.rows))
         breaks = self.begins == numbers
         if self.runs.adjacent:
@@ -100,8 +103,13 @@ class _RunColumns:
         reach = _next_true(breaks)[np.minimum(numbers + 1, size)] - 1
         for condition, steps in self.runs.linking:
             before = np.maximum(numbers - steps, 0)
-            fails = ~self._holds([condition], self.rows, self.rows[before]) & (numbers - steps >= self.begins)
+            fails = ~self.holds([condition], self.rows, self.rows[before]) & (numbers - steps >= self.begins)
             reach = np.minimum(reach, _next_true(fails)[np.minimum(numbers + steps, size)] - 1)
+        return reach
+
+    def _reach(self) -> Ints:
+        """Return the last event of the longest run from each event."""
+        numbers, reach = np.arange(len(self.rows)), self.linked()
         if self.runs.high is not None:
             reach = np.minimum(reach, numbers + (self.runs.high - 1))
         span = self.plan.window.span
@@ -137,10 +145,10 @@ class _RunColumns:
                 return numbers - (max(condition.threshold, 1) - 1)
             case StartKind.END:
                 assert condition.expr is not None
-                return np.where(self._holds([condition.expr], self.rows), numbers, -1)
+                return np.where(self.holds([condition.expr], self.rows), numbers, -1)
             case StartKind.ANY:
                 assert condition.expr is not None
-                return np.maximum.accumulate(np.where(self._holds([condition.expr], self.rows), numbers, -1))
+                return np.maximum.accumulate(np.where(self.holds([condition.expr], self.rows), numbers, -1))
             case StartKind.SPAN:
                 assert condition.expr is not None
                 return self._latest_by_times(condition.expr)
@@ -161,7 +169,7 @@ class _RunColumns:
         low, high = self.begins - 1, np.arange(len(self.rows))
         while (low < high).any():
             middle = np.maximum(low + (high - low + 1) // 2, 0)
-            holds = self._holds([condition], self.rows, self.rows[middle])
+            holds = self.holds([condition], self.rows, self.rows[middle])
             low = np.where((low < high) & holds, middle, low)
             high = np.where((low < high) & ~holds, middle - 1, high)
         return np.where(low < self.begins, -1, low)

@@ -50,7 +50,7 @@ class Stream:
     ``finer``: events may be kept apart by what equalities tie. It must not be where ids are positions in a partition.
     ``threads`` may run the plans that run on the native core; this changes no result. ``lanes``: of the state to be
     loaded. ``is_whole``: one batch comes, which has all events. ``is_file``: all matches may come at the
-    end, and no snapshot is taken.
+    end, and no snapshot is taken. ``ordered``: chosen matches may be found in their order.
     Batches come in stream order: no event may be older, by ``(ts, order)``, than one pushed before. Each method
     that returns matches returns one list per plan, in output order. If the requested ``output`` can be counted
     without making matches, the list is empty, and :meth:`counted` returns the counts.
@@ -70,6 +70,7 @@ class Stream:
         lanes: int | None = None,
         is_whole: bool = False,
         is_file: bool = False,
+        ordered: bool = True,
     ) -> None:
         """Begin a stream. ``names`` are those of the plans, for errors.
 
@@ -86,6 +87,7 @@ class Stream:
             lanes=lanes,
             is_whole=is_whole,
             is_file=is_file,
+            ordered=ordered,
         )
         self._cores: list[Executor] = []
         for name, plan in zip(names or [""] * len(self.plans), self.plans, strict=True):
@@ -402,14 +404,21 @@ class Stream:
             "finished": self._finished,
             "cores": [core.dump() for core in self._cores],
             "engines": self._natives.engines,
+            "ordered": self._ordered,
             "native": None if self._session is None else self._session.dump(),
         }
         return seal(payload, self.fingerprint)
 
     @property
+    def _ordered(self) -> list[int]:
+        """Return the numbers of the plans whose chosen matches are found in their order."""
+        in_order = self._natives.in_order
+        return [number for number, core in enumerate(self._cores) if any(core is other for other in in_order)]
+
+    @property
     def fingerprint(self) -> str:
         """Return the fingerprint that a snapshot must have."""
-        return "+".join(plan.fingerprint for plan in self.plans)
+        return fingerprint_of(self.plans)
 
     @classmethod
     def restore(
@@ -430,21 +439,26 @@ class Stream:
 
         Raises :class:`SnapshotError` if the bytes are damaged or belong to other plans.
         """
-        one_lane = None if threads == 1 else 1
-        stream = cls(
-            first or plans, engine, output, limits, revisable=revisable, finer=finer, threads=threads, lanes=one_lane
-        )
-        stream.plans = tuple(plans)
-        payload = unseal(data, stream.fingerprint)
+        payload = unseal(data, fingerprint_of(plans))
         try:
-            if (lanes := lanes_of(payload)) > 1:
-                stream = cls(first or plans, engine, output, limits, finer=finer, threads=threads, lanes=lanes)
-                stream.plans = tuple(plans)
+            # A state of before has no such numbers: then all matches are made, as they were.
+            in_order = [int(number) for number in payload.get("ordered", ())]
+            one_lane = None if threads == 1 else 1
+            lanes = lanes_of(payload) if lanes_of(payload) > 1 else one_lane
             engines = [str(name) for name in payload["engines"]]
-            if engine == "auto" and not engines:
-                stream = cls(first or plans, "reference", output, limits)
-                stream.plans = tuple(plans)
-            if engines != stream._natives.engines:
+            stream = cls(
+                first or plans,
+                "reference" if engine == "auto" and not engines and not in_order else engine,
+                output,
+                limits,
+                revisable=revisable,
+                finer=finer,
+                threads=threads,
+                lanes=lanes,
+                ordered=bool(in_order),
+            )
+            stream.plans = tuple(plans)
+            if in_order != stream._ordered or engines != stream._natives.engines:
                 raise SnapshotError(
                     f"the snapshot was taken by {_listed(engines)}, and here runs {_listed(stream._natives.engines)}",
                     hint="restore it with the engine= that it was taken with, where the native core is installed",
@@ -503,6 +517,11 @@ class Stream:
         schema = self.plans[0].schema
         held = dict(schema.times).get(schema.ts) if isinstance(schema, InputSchema) else None
         return str(tick) if held is None else value_text(from_ticks([int(tick)], schema.tick_ns, held)[0])
+
+
+def fingerprint_of(plans: Sequence[Plan]) -> str:
+    """Return the fingerprint that a snapshot of plans must have."""
+    return "+".join(plan.fingerprint for plan in plans)
 
 
 def lanes_of(payload: Any) -> int:

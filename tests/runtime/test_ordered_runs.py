@@ -236,9 +236,9 @@ def test_other_patterns_have_a_reason(text: str, reason: str) -> None:
 
 def test_explain_names_the_engine() -> None:
     told = explain(V_SHAPE + "NON OVERLAP")
-    assert "engine of a whole table: ordered: conditions are functions of the row" in told
+    assert "engine of chosen matches: ordered: conditions are functions of the row" in told
     told = explain("PATTERN SEQ(a x, b y, ~c n) WITHIN 5 OUTPUT NON OVERLAP")
-    assert "engine of a whole table: the same, and not ordered: a negation stands after the last event" in told
+    assert "engine of chosen matches: the same, and not ordered: a negation stands after the last event" in told
 
 
 def test_missing_events_are_a_reason() -> None:

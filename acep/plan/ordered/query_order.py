@@ -21,7 +21,7 @@ class QueryOrder:
 
 
 def order_of_query(plan: Plan) -> QueryOrder:
-    """Return whether the ordered engine of the native core runs a query over a whole table, and why.
+    """Return whether the ordered engine of the native core finds the matches that a query chooses, and why.
 
     >>> import acep
     >>> from acep.plan.assume import assumed_plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from acep.pattern import expressions as ex
@@ -14,6 +15,7 @@ __all__ = [
     "LatestStart",
     "NotRunsError",
     "StartKind",
+    "can_only_fail",
     "earlier",
     "event_condition",
     "fails_for_good",
@@ -24,6 +26,8 @@ __all__ = [
 
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 AT_FIRST, AT_LAST = "first", "last"
+
+GrowthOf = Callable[[ex.Attribute], int | None]
 
 
 class StartKind:
@@ -70,31 +74,42 @@ def earlier(name: str) -> str:
 
 def fails_for_good(expr: ex.Expr, plan: Plan) -> bool:
     """Return whether a condition of two events can only fail, and not come true, as the time between them grows."""
+
+    def growth_of(attribute: ex.Attribute) -> int | None:
+        if attribute.name != plan.schema.ts:
+            return None
+        return -1 if steps_back(attribute.index) else 1
+
+    return can_only_fail(expr, growth_of)
+
+
+def can_only_fail(expr: ex.Expr, growth_of: GrowthOf) -> bool:
+    """Return whether a condition can only fail, and not come true, as time passes. ``growth_of``: see ``_growth``."""
     if not isinstance(expr, ex.Binary) or expr.op not in MIRRORED:
         return False
     less, more = (expr.left, expr.right) if expr.op in ("<", "<=") else (expr.right, expr.left)
-    return _growth(less, plan) in (0, 1) and _growth(more, plan) in (0, -1)
+    return _growth(less, growth_of) in (0, 1) and _growth(more, growth_of) in (0, -1)
 
 
-def _growth(expr: ex.Expr, plan: Plan) -> int | None:
-    """Return 1 if a value can only rise as the time between two events grows, -1 if it can only fall, 0 if it stays,
-    ``None`` if it may do anything."""
+def _growth(expr: ex.Expr, growth_of: GrowthOf) -> int | None:
+    """Return 1 if a value can only rise as time passes, -1 if it can only fall, 0 if it stays, ``None`` if it may do
+    anything. ``growth_of`` returns the same of an attribute."""
     match expr:
         case ex.Literal(value=bool() | int() | float()) | ex.Duration() | ex.Timestamp():
             return 0
-        case ex.Attribute(name=name, index=index) if name == plan.schema.ts:
-            return -1 if steps_back(index) else 1
+        case ex.Attribute():
+            return growth_of(expr)
         case ex.Unary(op="-", operand=operand):
-            growth = _growth(operand, plan)
+            growth = _growth(operand, growth_of)
             return None if growth is None else -growth
         case ex.Binary(op="+" | "-" as op, left=left, right=right):
-            growths = _growth(left, plan), _growth(right, plan)
+            growths = _growth(left, growth_of), _growth(right, growth_of)
             if None in growths:
                 return None
             x, y = int(growths[0] or 0), int(growths[1] or 0) * (1 if op == "+" else -1)
             return x + y if 0 in (x, y) else x if x == y else None
         case ex.Binary(op="/", left=left, right=ex.Duration(ns=amount) | ex.Literal(value=int() | float() as amount)):
-            return _growth(left, plan) if amount > 0 else None
+            return _growth(left, growth_of) if amount > 0 else None
     return None
 
 

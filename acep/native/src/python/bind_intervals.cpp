@@ -3,12 +3,14 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "ordered/interval_follow.hpp"
 #include "ordered/interval_search.hpp"
 #include "python/bind_arrays.hpp"
 #include "python/signal_polling.hpp"
@@ -91,17 +93,11 @@ std::vector<TiedCondition> tied_of(const nb::sequence& conditions, size_t rows) 
     return all;
 }
 
-nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vector<EndWithBits>& ends,
-                           const std::vector<SkipWithBits>& skips, const nb::sequence& tied, nb::object texts,
-                           const Words& partitions, const Words& times, const std::optional<Words>& places,
-                           uint64_t width, int64_t order, int64_t skip_to, int64_t skip_label, bool more) {
+IntervalInput input_of(const std::vector<ArcWithBits>& arcs, const std::vector<EndWithBits>& ends,
+                       const std::vector<SkipWithBits>& skips, std::vector<TiedCondition> tied, const Words& partitions,
+                       size_t rows, const std::optional<Words>& places, uint64_t width) {
     IntervalInput input;
-    const size_t rows = times.shape(0);
-    input.tied = tied_of(tied, rows);
-    input.texts = texts.is_none() ? nullptr : nb::cast<const Texts*>(texts);
-    if (!input.tied.empty() && (input.texts == nullptr || order == 0)) {
-        throw std::invalid_argument("tied: texts, and an order by starts");
-    }
+    input.tied = std::move(tied);
     const Sizes sizes{rows, input.tied.size()};
     for (const auto& [source, target, label, bits, tests] : arcs) {
         if (target <= 0 || label < 0 || label > 0xFFFF) throw std::invalid_argument("arcs: a target and a label");
@@ -116,12 +112,25 @@ nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vect
         input.skips.push_back({state_of(source), state_of(target), bits_of(bits, rows), tests_of(tests, sizes)});
     }
     input.partitions = offsets_of(partitions, rows);
-    input.times = times.data();
     if (places) {
         if (places->shape(0) != rows) throw std::invalid_argument("places: one a row");
         input.places = places->data();
     }
     input.width = width;
+    return input;
+}
+
+nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vector<EndWithBits>& ends,
+                           const std::vector<SkipWithBits>& skips, const nb::sequence& tied, nb::object texts,
+                           const Words& partitions, const Words& times, const std::optional<Words>& places,
+                           uint64_t width, int64_t order, int64_t skip_to, int64_t skip_label, bool more) {
+    const size_t rows = times.shape(0);
+    IntervalInput input = input_of(arcs, ends, skips, tied_of(tied, rows), partitions, rows, places, width);
+    input.times = times.data();
+    input.texts = texts.is_none() ? nullptr : nb::cast<const Texts*>(texts);
+    if (!input.tied.empty() && (input.texts == nullptr || order == 0)) {
+        throw std::invalid_argument("tied: texts, and an order by starts");
+    }
     if (order < 0 || order > 2 || skip_to < 0 || skip_to > 3 || skip_label < 0 || skip_label > 0xFFFF) {
         throw std::invalid_argument("an order, a place to skip to, and its label");
     }
@@ -139,12 +148,45 @@ nb::tuple search_intervals(const std::vector<ArcWithBits>& arcs, const std::vect
     }
 }
 
+// The words of the starts of all partitions and states, four each, and a byte a partition: whether a match ends.
+nb::tuple follow(const std::vector<ArcWithBits>& arcs, const std::vector<EndWithBits>& ends,
+                 const std::vector<SkipWithBits>& skips, const Words& partitions, const Words& numbers,
+                 const std::optional<Words>& places, uint64_t width, const Words& starts) {
+    const IntervalInput input = input_of(arcs, ends, skips, {}, partitions, numbers.shape(0), places, width);
+    const size_t n_partitions = input.partitions.empty() ? 0 : input.partitions.size() - 1;
+    size_t n_states = 1;
+    for (const IntervalArc& arc : input.arcs) {
+        n_states = std::max<size_t>({n_states, arc.source + size_t{1}, arc.target + size_t{1}});
+    }
+    for (const IntervalEnd& end : input.ends) n_states = std::max<size_t>(n_states, end.state + size_t{1});
+    if (starts.shape(0) != 4 * n_partitions * n_states) throw std::invalid_argument("starts: four a state");
+    std::vector<OpenStarts> open(n_partitions * n_states);
+    for (size_t i = 0; i < open.size(); ++i) {
+        const int64_t* words = starts.data() + 4 * i;
+        open[i] = {words[0], words[1], words[2], words[3]};
+    }
+    std::vector<uint8_t> ended(n_partitions);
+    Polling polling = signal_polling();
+    try {
+        const size_t met =
+            unlocked([&] { return follow_intervals(input, numbers.data(), n_states, open, ended, polling); });
+        std::vector<int64_t> after;
+        after.reserve(4 * open.size());
+        for (const OpenStarts& it : open) after.insert(after.end(), {it.first, it.first_place, it.last, it.last_place});
+        return nb::make_tuple(array(std::move(after)), array(std::move(ended)), met);
+    } catch (const Interrupted&) {
+        throw nb::python_error();
+    }
+}
+
 }  // namespace
 
 void bind_intervals(nb::module_& m) {
     m.def("search_intervals", &search_intervals, "arcs"_a, "ends"_a, "skips"_a, "tied"_a, "texts"_a.none(),
           "partitions"_a.noconvert(), "times"_a.noconvert(), "places"_a.none(), "width"_a, "order"_a, "skip_to"_a,
           "skip_label"_a, "more"_a);
+    m.def("follow_intervals", &follow, "arcs"_a, "ends"_a, "skips"_a, "partitions"_a.noconvert(),
+          "numbers"_a.noconvert(), "places"_a.none(), "width"_a, "starts"_a.noconvert());
 }
 
 }  // namespace acep
