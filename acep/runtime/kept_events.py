@@ -78,10 +78,10 @@ class EventChunks:
     def __len__(self) -> int:
         return sum(map(len, self.chunks))
 
-    def add(self, events: KeptEvents, begins: Ints) -> EventChunks:
+    def add(self, events: KeptEvents | None, begins: Ints) -> EventChunks:
         """Return the events with others behind them. Those before the positions at which partitions begin are forgotten
         where chunks become one."""
-        if not len(events):
+        if events is None or not len(events):
             return self
         chunks = [*self.chunks, events]
         while len(chunks) > 1 and len(chunks[-2]) <= 2 * len(chunks[-1]):
@@ -123,7 +123,8 @@ def plain_columns(batch: Batch, names: Sequence[str]) -> Batch:
     def plain(column: Column) -> Column:
         kind = np.float64 if column.values.dtype == np.float64 else np.int64
         texts = column.texts if column.texts or column.texts is None else ("",)  # which nulls refer to
-        return replace(column, values=column.values.astype(kind, copy=False), texts=texts)
+        values: Any = column.values.astype(kind, copy=False)
+        return replace(column, values=values, texts=texts)
 
     types = None if batch.types is None else plain(batch.types)
     columns = {name: plain(batch.columns[name]) for name in names}

@@ -125,7 +125,9 @@ class OpenIntervals:
     def is_stale(self, codes: Ints, following: NextEvents) -> Bits:
         """Return whether the first starts of states are so long ago that it is worth while to look for later ones."""
         first, place = self._firsts(self.starts[codes], self.recent[codes], following.ts)
-        return (first != NEVER) & is_past(self.plan, place, following.places(self.plan), times=2)
+        is_long = is_past(self.plan, place, following.places(self.plan), times=2)
+        is_long &= first != NEVER
+        return is_long
 
     def searched(self, batch: Batch, rows: RowsByPartition) -> RowsByPartition:  # noqa: ARG002
         """Return all of them."""

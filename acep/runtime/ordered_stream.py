@@ -37,8 +37,8 @@ __all__ = ["ListPartials", "OrderedStreamExecutor"]
 Ints = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.bool_]
 
-FEW = 1 << 10
-"""So many partitions are kept in mind before those are forgotten of which nothing is kept."""
+FEW = 1 << 9
+"""So many partitions and events are kept before those are forgotten that are not needed any more."""
 
 ListPartials = Callable[[Batch, int, int, Sequence[int]], "PartialColumns"]
 """Lists partial matches in a batch: those before a time that are left, at most so many, in some states."""
@@ -80,6 +80,9 @@ class OrderedStreamExecutor(OrderedExecutor):
         if len(events):
             self._follow(events)
         matches = self._decide()
+        active = self._active()
+        if len(self.kept) > 2 * int((self.partitions.sizes - self.partitions.begins)[active].sum()) + FEW:
+            self.kept = EventChunks().add(self.kept.whole(self.partitions.begins), self.partitions.begins)
         if len(self.partitions) > 2 * self.n_lasting + FEW + len(self.kept) // 4:
             self._restore(self._state())  # without the partitions that are as new ones are
         return matches
