@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from acep.events.batch import Batch, Column
 from acep.matches.found_columns import end_to_end
+from acep.plan.compile import Plan
 
-__all__ = ["EventChunks", "KeptEvents", "joined", "joined_batches", "plain_columns"]
+__all__ = ["EventChunks", "KeptEvents", "columns_of", "joined", "joined_batches", "plain_columns"]
 
 Ints = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.bool_]
@@ -114,6 +115,11 @@ def with_used_texts(batch: Batch) -> Batch:
 
     types = None if batch.types is None else used(batch.types)
     return replace(batch, types=types, columns={name: used(column) for name, column in batch.columns.items()})
+
+
+def columns_of(plan: Plan) -> tuple[str, ...]:
+    """Return the names of the columns of events, besides those of times and types, that a plan reads."""
+    return tuple(sorted({*plan.row, *plan.keys} - {plan.schema.ts, plan.schema.type}))
 
 
 def plain_columns(batch: Batch, names: Sequence[str]) -> Batch:

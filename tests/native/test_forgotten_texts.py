@@ -72,7 +72,7 @@ class Kept:
     def of_ordered(cls, executor: Any) -> Kept:
         """Return the same of the events that are kept where chosen matches are found in their order."""
         assert isinstance(executor, OrderedStreamExecutor)
-        chunks = executor.kept.chunks
+        chunks = executor.chunks.chunks
         columns = [column for chunk in chunks for column in (chunk.batch.types, *chunk.batch.columns.values())]
         texts = sum(len(column.texts or ()) for column in columns if column is not None)
         ids = sum(len(chunk) for chunk in chunks if isinstance(chunk.batch.ids, list))
