@@ -104,7 +104,8 @@ def matters(states: IntervalsPlan, plan: Plan, batch: Batch, rows: RowsByPartiti
     parts = [of_test for of_test in of_tests if of_test is not None]
     if len(parts) < len(of_tests):
         return np.ones(len(rows), bool)
-    return np.any(parts, axis=0)
+    bits_of_rows: npt.NDArray[np.bool_] = np.any(parts, axis=0)
+    return bits_of_rows
 
 
 def places_of(plan: Plan, batch: Batch, rows: RowsByPartition) -> Ints | None:

@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from acep.events.batch import Batch, Column
 from acep.matches.found_columns import end_to_end
+from acep.plan.compile import Plan
 
-__all__ = ["EventChunks", "KeptEvents", "joined", "joined_batches", "plain_columns"]
+__all__ = ["EventChunks", "KeptEvents", "columns_of", "joined", "joined_batches", "plain_columns"]
 
 Ints = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.bool_]
@@ -78,10 +79,10 @@ class EventChunks:
     def __len__(self) -> int:
         return sum(map(len, self.chunks))
 
-    def add(self, events: KeptEvents, begins: Ints) -> EventChunks:
+    def add(self, events: KeptEvents | None, begins: Ints) -> EventChunks:
         """Return the events with others behind them. Those before the positions at which partitions begin are forgotten
         where chunks become one."""
-        if not len(events):
+        if events is None or not len(events):
             return self
         chunks = [*self.chunks, events]
         while len(chunks) > 1 and len(chunks[-2]) <= 2 * len(chunks[-1]):
@@ -116,6 +117,11 @@ def with_used_texts(batch: Batch) -> Batch:
     return replace(batch, types=types, columns={name: used(column) for name, column in batch.columns.items()})
 
 
+def columns_of(plan: Plan) -> tuple[str, ...]:
+    """Return the names of the columns of events, besides those of times and types, that a plan reads."""
+    return tuple(sorted({*plan.row, *plan.keys} - {plan.schema.ts, plan.schema.type}))
+
+
 def plain_columns(batch: Batch, names: Sequence[str]) -> Batch:
     """Return a batch with some columns, whose numbers are those that a state has, without what tells the order of
     events of one time."""
@@ -123,7 +129,8 @@ def plain_columns(batch: Batch, names: Sequence[str]) -> Batch:
     def plain(column: Column) -> Column:
         kind = np.float64 if column.values.dtype == np.float64 else np.int64
         texts = column.texts if column.texts or column.texts is None else ("",)  # which nulls refer to
-        return replace(column, values=column.values.astype(kind, copy=False), texts=texts)
+        values: Any = column.values.astype(kind, copy=False)
+        return replace(column, values=values, texts=texts)
 
     types = None if batch.types is None else plain(batch.types)
     columns = {name: plain(batch.columns[name]) for name in names}

@@ -111,7 +111,8 @@ class TimeCondition:
         kind = Kind.TIMESTAMP if self.plan.schema.instants else Kind.INT
         inputs = {name: Column(kind, recent[:, steps - 1]) for name, steps in self.names}
         inputs[self.plan.schema.ts] = Column(kind, np.full(len(recent), ts, np.int64))
-        return truth_bits(self.evaluator.column(Typed(self.expr, "bool"), inputs, len(recent))) == 0
+        fails: Bits = truth_bits(self.evaluator.column(Typed(self.expr, "bool"), inputs, len(recent))) == 0
+        return fails
 
 
 def is_past(plan: Plan, places: Ints, following: Ints, times: int = 1) -> Bits:
@@ -134,7 +135,8 @@ def indexes_inside(plan: Plan, places: Ints, edges: Ints, following: Ints) -> In
         return indexes
     past = is_past(plan, places, np.repeat(following, np.diff(edges)))
     counts = np.concatenate([[0], np.cumsum(past)])
-    return indexes + counts[edges[1:]] - counts[edges[:-1]]
+    indexes += counts[edges[1:]] - counts[edges[:-1]]
+    return indexes
 
 
 def with_room(array: npt.NDArray[np.generic], size: int, fill: int) -> npt.NDArray[np.generic]:

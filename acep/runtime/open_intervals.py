@@ -34,8 +34,8 @@ class OpenIntervals:
         reads = [steps for test in tests for condition in test.conditions for _, _, steps in condition.reads]
         self.n_before = max(reads, default=0)
         self.n_states = 1 + max([0, *(max(arc.source, arc.target) for arc in states.arcs)])
-        found = [[self._time_condition(condition) for condition in arc.test.conditions] for arc in states.arcs]
-        self.times = [[condition for condition in of_arc if condition is not None] for of_arc in found]
+        of_arcs = [[self._time_condition(condition) for condition in arc.test.conditions] for arc in states.arcs]
+        self.times = [[condition for condition in of_arc if condition is not None] for of_arc in of_arcs]
         if states.skips:
             self.times = [[] for _ in states.arcs]  # a match waits for another event
         self.starts = np.zeros((0, self.n_states, 4), np.int64)
@@ -127,7 +127,9 @@ class OpenIntervals:
     def is_stale(self, codes: Ints, following: NextEvents) -> Bits:
         """Return whether the first starts of states are so long ago that it is worth while to look for later ones."""
         first, place = self._firsts(self.starts[codes], self.recent[codes], following.ts)
-        return (first != NEVER) & is_past(self.plan, place, following.places(self.plan), times=2)
+        is_long = is_past(self.plan, place, following.places(self.plan), times=2)
+        is_long &= first != NEVER
+        return is_long
 
     def searched(self, batch: Batch, rows: RowsByPartition) -> RowsByPartition:  # noqa: ARG002
         """Return all of them."""

@@ -120,7 +120,8 @@ class OpenRuns:
         steps = max((condition.steps for condition in self.times), default=1)
         if steps > 1:
             is_long |= self.ends.sizes[codes] >= 2 * steps
-        return (self.first[codes] != NEVER) & is_long
+        is_long &= self.first[codes] != NEVER
+        return is_long
 
     def searched(self, batch: Batch, rows: RowsByPartition) -> RowsByPartition:
         """Return those that fit the variable."""

@@ -19,9 +19,9 @@ from acep.events.batch_state import batch_of_plain, plain_of_batch
 from acep.matches.found_columns import FoundColumns, concatenate, values_at
 from acep.matches.records import Counts, Found
 from acep.pattern.tree import Output
-from acep.runtime.all_matches import chosen_of_matches
+from acep.runtime.all_matches import choose_matches
 from acep.runtime.interval_matches import ChosenIntervals, matches_of_intervals
-from acep.runtime.kept_events import EventChunks, KeptEvents, joined, plain_columns
+from acep.runtime.kept_events import EventChunks, KeptEvents, columns_of, joined, plain_columns
 from acep.runtime.next_events import LATEST, NextEvents, OpenMatches, with_room
 from acep.runtime.ordered_executor import OrderedExecutor
 from acep.runtime.ordered_parts import settled
@@ -37,8 +37,8 @@ __all__ = ["ListPartials", "OrderedStreamExecutor"]
 Ints = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.bool_]
 
-FEW = 1 << 10
-"""So many partitions are kept in mind before those are forgotten of which nothing is kept."""
+FEW = 1 << 9
+"""So many partitions and events are kept before those are forgotten that are not needed any more."""
 
 ListPartials = Callable[[Batch, int, int, Sequence[int]], "PartialColumns"]
 """Lists partial matches in a batch: those before a time that are left, at most so many, in some states."""
@@ -47,27 +47,21 @@ ListPartials = Callable[[Batch, int, int, Sequence[int]], "PartialColumns"]
 @dataclass
 class OrderedStreamExecutor(OrderedExecutor):
     """The executor of a plan over a stream. ``open``: its open matches. ``next_ts``: no event comes before this time.
-    ``n_lasting``: the partitions that there were once those that are as new ones were forgotten.
-    ``recent``: the last events of each partition, which conditions of new ones read. By code: ``decided``, a position
+    ``n_lasting``: the partitions that there were once those that are as new ones were forgotten. ``recent``: the last
+    events of each partition, which conditions of new ones read. By code: ``decided``, a position
     up to which it is decided what is final, and ``pending``, the time of a match with which another one may still
     end."""
 
     open: OpenMatches = field(kw_only=True)
     list_partials: ListPartials = field(kw_only=True)
     partitions: StreamPartitions = field(default_factory=StreamPartitions)
-    kept: EventChunks = field(default_factory=EventChunks)
+    chunks: EventChunks = field(default_factory=EventChunks)
     recent: KeptEvents | None = None
     next_ts: int = -LATEST - 1
     n_lasting: int = 0
     has_ids: bool = True
     decided: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     pending: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Return the names of the columns of events that matches and conditions read."""
-        own = {self.plan.schema.ts, self.plan.schema.type}
-        return tuple(sorted({*self.plan.row, *self.plan.keys} - own))
 
     def push(self, batch: Batch) -> Sequence[Found]:
         """Take in events; return the matches that they decide."""
@@ -80,7 +74,10 @@ class OrderedStreamExecutor(OrderedExecutor):
         if len(events):
             self._follow(events)
         matches = self._decide()
-        if len(self.partitions) > 2 * self.n_lasting + FEW + len(self.kept) // 4:
+        active = self._active()
+        if len(self.chunks) > 2 * int((self.partitions.sizes - self.partitions.begins)[active].sum()) + FEW:
+            self.chunks = EventChunks().add(self.chunks.whole(self.partitions.begins), self.partitions.begins)
+        if len(self.partitions) > 2 * self.n_lasting + FEW + len(self.chunks) // 4:
             self._restore(self._state())  # without the partitions that are as new ones are
         return matches
 
@@ -93,8 +90,8 @@ class OrderedStreamExecutor(OrderedExecutor):
 
     def finish(self) -> Sequence[Found]:
         """Return all matches that are left."""
-        events = self.kept.whole(self.partitions.begins)
-        self.kept, self.recent = EventChunks(), None
+        events = self.chunks.whole(self.partitions.begins)
+        self.chunks, self.recent = EventChunks(), None
         self.partitions.begins = self.partitions.sizes.copy()
         if events is None:
             return []
@@ -115,7 +112,7 @@ class OrderedStreamExecutor(OrderedExecutor):
         positions[rows.rows] = rows.positions + self.partitions.sizes[codes[rows.rows]]
         self.partitions.sizes[of_partition] += np.diff(edges)
         matters = np.flatnonzero(self.open.relevant(batch) & (codes >= 0))
-        return KeptEvents(plain_columns(batch.at(matters), self.columns), codes[matters], positions[matters])
+        return KeptEvents(plain_columns(batch.at(matters), columns_of(self.plan)), codes[matters], positions[matters])
 
     def _make_room(self) -> None:
         size = len(self.partitions)
@@ -134,7 +131,7 @@ class OrderedStreamExecutor(OrderedExecutor):
         is_new = np.arange(len(together)) >= len(together) - len(events)
         rows = RowsByPartition.of_codes(together.codes, together.positions)
         self.totals.touches += self.open.follow(together.batch, rows, together.codes, is_new, anew=False)
-        self.kept = self.kept.add(events, begins)
+        self.chunks = self.chunks.add(events, begins)
         if self.open.n_before:
             recent = events if self.recent is None else joined([self.recent, events])
             self.recent = recent.last_ones(self.open.n_before)
@@ -177,7 +174,7 @@ class OrderedStreamExecutor(OrderedExecutor):
             return codes
         is_wanted = np.zeros(len(self.partitions), bool)
         is_wanted[codes] = True
-        events = self.kept.of_partitions(is_wanted, self.partitions.begins)
+        events = self.chunks.of_partitions(is_wanted, self.partitions.begins)
         self.open.forget(codes)
         self.partitions.begins[codes] = self.partitions.sizes[codes]
         self.pending[codes] = LATEST
@@ -225,20 +222,7 @@ class OrderedStreamExecutor(OrderedExecutor):
 
     def _choose(self, events: KeptEvents) -> list[tuple[ChosenIntervals, bool]]:
         """Return the chosen matches of some events, as if no others came, and whether ids rise where it matters."""
-        rows = RowsByPartition.of_codes(events.codes, events.positions)
-        chosen = self.find(events.batch, more=False, rows=rows)
-        if chosen is not None:
-            return [(chosen, True)]
-        return [self._choose_in(events.batch, part) for part in rows.partitions()]
-
-    def _choose_in(self, batch: Batch, rows: RowsByPartition) -> tuple[ChosenIntervals, bool]:
-        """Do the same for one partition, in which the order of ids may decide."""
-        chosen = self.find(batch, more=False, rows=rows)
-        if chosen is not None:
-            return chosen, True
-        matches, counts = self.run_otherwise(batch.at(rows.rows))
-        self.totals.touches += counts.touches
-        return chosen_of_matches(self.plan, batch, self.open.searched(batch, rows), matches), False
+        return choose_matches(self.plan, events, self.find, self.open.searched, self.run_otherwise)
 
     def _give(self, events: KeptEvents, chosen: ChosenIntervals) -> FoundColumns:
         """Return matches with their bundles."""
@@ -263,7 +247,7 @@ class OrderedStreamExecutor(OrderedExecutor):
 
     def partial_matches(self, limit: int, states: Sequence[int], *, apart: bool) -> PartialColumns:  # noqa: ARG002
         """Return partial matches, as the engine that makes them all lists them."""
-        events = self.kept.whole(self.partitions.begins)
+        events = self.chunks.whole(self.partitions.begins)
         if events is None:
             from acep.matches.partial_columns import PartialColumns  # few matchers are asked for them
 
@@ -285,7 +269,7 @@ class OrderedStreamExecutor(OrderedExecutor):
         stays, partitions = self.partitions.without_idle(
             None if window.counted else self.next_ts, window.span, keeps_sizes=not self.has_ids
         )
-        events = self.kept.whole(self.partitions.begins)
+        events = self.chunks.whole(self.partitions.begins)
         totals = self.totals
         return {
             "partitions": partitions.dump(),
@@ -303,13 +287,13 @@ class OrderedStreamExecutor(OrderedExecutor):
         self.partitions = StreamPartitions.of(state["partitions"], len(self.plan.keys))
         self.n_lasting = len(self.partitions)
         self.next_ts, self.has_ids = int(state["next_ts"]), state["has_ids"] is True
-        self.kept, self.recent = EventChunks(), None
+        self.chunks, self.recent = EventChunks(), None
         self._make_room()
         self.open.forget(np.arange(self.n_lasting))
         self.decided[:], self.pending[:] = 0, LATEST
         if state["events"] is not None:
             sizes, batch = self.partitions.sizes[: self.n_lasting], batch_of_plain(state["events"])
-            if tuple(sorted(batch.columns)) != self.columns:
+            if tuple(sorted(batch.columns)) != columns_of(self.plan):
                 raise ValueError("columns")
             self._follow(KeptEvents.of(batch, state["codes"], state["positions"], sizes))
         self.totals = Counts(events=events, nodes=nodes, touches=touches, matches=matches)

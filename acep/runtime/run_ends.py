@@ -65,7 +65,7 @@ class RunEnds:
         sums = np.cumsum(counts)
         begins = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
         before = np.append(0, sums)[begins]
-        up_to = sums + np.repeat(totals[codes[begins]] - before, np.diff(np.append(begins, len(codes))))
+        up_to: Ints = sums + np.repeat(totals[codes[begins]] - before, np.diff(np.append(begins, len(codes))))
         totals[codes] = up_to  # the last one of each stays
         return up_to
 
@@ -99,7 +99,8 @@ class RunEnds:
         kind = Kind.TIMESTAMP if schema.instants else Kind.INT
         times = {schema.ts: columns.ts[rows], earlier(schema.ts): self.begun[codes]}
         inputs = {name: Column(kind, values) for name, values in times.items()}
-        return truth_bits(columns.evaluator.column(Typed(condition.expr, "bool"), inputs, len(rows))) != 0
+        holds: Bits = truth_bits(columns.evaluator.column(Typed(condition.expr, "bool"), inputs, len(rows))) != 0
+        return holds
 
     def _are_many(self, number: int, threshold: int, column: Column, codes: Ints) -> Bits:
         """Return whether runs have as many different values, no more of which are kept."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pytest
 import acep
 from acep.native import codes, id_dictionary
 from acep.native.session import NativeSession
+from acep.runtime.ordered_stream import OrderedStreamExecutor
 from tests.thinned import thinned
 
 pytest.importorskip("acep.native._native")
@@ -67,6 +69,16 @@ class Kept:
         return cls(len(session._codes), len(session._encoder.names), keys, session.bytes)
 
     @classmethod
+    def of_ordered(cls, executor: Any) -> Kept:
+        """Return the same of the events that are kept where chosen matches are found in their order."""
+        assert isinstance(executor, OrderedStreamExecutor)
+        chunks = executor.chunks.chunks
+        columns = [column for chunk in chunks for column in (chunk.batch.types, *chunk.batch.columns.values())]
+        texts = sum(len(column.texts or ()) for column in columns if column is not None)
+        ids = sum(len(chunk) for chunk in chunks if isinstance(chunk.batch.ids, list))
+        return cls(texts, ids, len(executor.partitions), sum(map(len, chunks)))
+
+    @classmethod
     def most(cls, parts: Sequence[Kept]) -> Kept:
         """Return the most of each number."""
         return cls(*(max(getattr(part, field.name) for part in parts) for field in fields(cls)))
@@ -80,8 +92,8 @@ def kept_after(query: str, ids: str, events: int, step: int) -> Iterator[Kept]:
         matches += checked(matcher.push(rows(at, step, ids)))
         tables = matcher._tables
         assert tables.stream is not None
-        assert tables.stream._session is not None
-        yield Kept.of(tables.stream._session)
+        session, cores = tables.stream._session, tables.stream._cores
+        yield Kept.of_ordered(cores[0]) if session is None else Kept.of(session)
     matches += checked(matcher.finish())
     assert matches >= events // 4
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pytest
 import acep
 from acep.events.tables import to_table
 from acep.matches.records import Counts
+from acep.runtime.executors import NativeExecutors
 from acep.runtime.options import StreamOptions
 from acep.runtime.passing import Passing
 from acep.runtime.table_stream import TableStream
@@ -44,9 +46,11 @@ def failures(size: int, users: int, together: int = 1) -> pa.Table:
 
 
 def work(query: str, events: pa.Table, engine: str) -> tuple[int, int, int]:
-    """Return the transition evaluations and partial matches made, and the bytes that the engines hold in the end."""
+    """Return the transition evaluations and partial matches made where all matches are made, and the bytes that the
+    engines hold in the end."""
     tables = TableStream(acep.parse(query), StreamOptions(engine=engine))  # type: ignore[arg-type]
-    tables.push(to_table(events))
+    with mock.patch.object(NativeExecutors, "_ordered", lambda *_: None):
+        tables.push(to_table(events))
     assert tables.stream is not None
     counts, session = tables.stream.counts, tables.stream._session
     return counts.touches, counts.nodes, 0 if session is None else session.bytes
