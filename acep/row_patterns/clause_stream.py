@@ -22,7 +22,7 @@ from acep.pattern.sql.clause_tree import RowsMode
 from acep.plan.ordered.open_matches import add_open_matches, has_state, reach_ahead, reach_behind, reads_number
 from acep.plan.ordered.ordered_plan import OrderedPlan
 from acep.plan.ordered.pattern_states import StateKind
-from acep.row_patterns.kept_rows import KeptRows
+from acep.row_patterns.kept_rows import FEW, KeptRows
 from acep.row_patterns.match_batch import MatchBatch
 from acep.row_patterns.match_rows import SortedTable, match_table, partition_columns, result_tables, row_columns
 from acep.row_patterns.open_rows import OpenPartitions, open_partitions
@@ -182,6 +182,7 @@ class ClauseStream:
         earlier, earlier_codes, self.kept = self.kept.take(is_searched)
         self.tails = self.tails.take(is_searched)[2]
         table, codes = pa.concat_tables([earlier, fresh]), np.concatenate([earlier_codes, codes])
+        table = table.combine_chunks() if len(codes) <= FEW else table
         return self._search_whole(table, codes, clock) if len(codes) else self.empty_result()
 
     def _open_partitions(self, table: pa.Table, codes: Ints, clock: int | None) -> OpenPartitions:

@@ -105,6 +105,8 @@ class ClauseTables:
     def _check_zones(self, table: pa.Table) -> None:
         """Raise :class:`DataError` for times with a zone where there were none before, or without one."""
         assert self.arrow is not None
+        if table.schema.equals(self.arrow):
+            return
         for field in table.schema:
             before = self.arrow.field(field.name).type if field.name in self.arrow.names else field.type
             if not (pa.types.is_timestamp(field.type) and pa.types.is_timestamp(before)):

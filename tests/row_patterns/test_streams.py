@@ -527,22 +527,26 @@ def test_a_clause_is_no_query() -> None:
             "keeps the rows from the first open match on: WITHIN bounds",
         ),
         ("ORDER BY ts PATTERN (^ A $) DEFINE A AS NEXT(x, 2) > x", "waits for 2 more rows; waits for the end where"),
-        ("ORDER BY ts PATTERN (A B+) DEFINE B AS x > A.x", "searches an open match anew with each push"),
+        (
+            "ORDER BY ts PATTERN (A B+) DEFINE B AS x > A.x AND NEXT(x) > 1",
+            "searches an open match anew with each push",
+        ),
+        ("ORDER BY ts PATTERN (A B+) DEFINE B AS replace(k, 'a', 'b') > A.k", "searches an open match anew"),
     ],
 )
 def test_explain_says_what_a_stream_keeps(clause: str, text: str) -> None:
-    line = acep.explain_clause({"ts": [1], "x": [1]}, clause).splitlines()[-1]
+    line = acep.explain_clause({"ts": [1], "x": [1], "k": ["a"]}, clause).splitlines()[-1]
     assert line.startswith("stream: ")
     assert text in line
 
 
 def test_a_few_rows_are_taken_without_a_copy_of_the_others() -> None:
-    table = pa.table({"x": range(100)})
-    rows = KeptRows(table.schema).add(table, np.arange(100))
-    for code in range(50):
-        taken, _, rows = rows.take(np.arange(100) == code)
+    table = pa.table({"x": range(1000)})
+    rows = KeptRows(table.schema).add(table, np.arange(1000))
+    for code in range(500):
+        taken, _, rows = rows.take(np.arange(1000) == code)
         assert taken.to_pydict() == {"x": [code]}
         assert rows.chunks[0][0] is table
-    taken, codes, rows = rows.take(np.arange(100) < 60)
-    assert (taken.num_rows, codes.tolist(), len(rows)) == (10, [*range(50, 60)], 40)
-    assert rows.chunks[0][0].num_rows == 40
+    taken, codes, rows = rows.take(np.arange(1000) < 510)
+    assert (taken.num_rows, codes.tolist(), len(rows)) == (10, [*range(500, 510)], 490)
+    assert rows.chunks[0][0].num_rows == 490
