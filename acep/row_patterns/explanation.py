@@ -12,9 +12,10 @@ from acep.events.tables import attribute_tick
 from acep.pattern.sql.clause_tree import Concatenation, RowPattern, RowVariable
 from acep.plan.ordered.ordered_plan import Condition, OrderedPlan
 from acep.plan.ordered.row_references import LABEL, MatchNumber, MissingRows, Navigation, RowReference
-from acep.row_patterns.clause_stream import reach_of, time_column
+from acep.row_patterns.clause_stream import reach_of
 from acep.row_patterns.match_rows import plan_clause, row_columns
 from acep.row_patterns.row_values import Evaluator
+from acep.row_patterns.stream_time import time_column
 
 __all__ = ["bound_of_work", "engine_of", "explain_clause", "explain_plan", "work_of"]
 

@@ -16,9 +16,10 @@ import pytest
 import acep
 from acep.errors import AcepError, DataError, QueryError, SnapshotError
 from acep.row_patterns import clause_stream, row_search
-from acep.row_patterns.clause_stream import ClauseStream, time_column
+from acep.row_patterns.clause_stream import ClauseStream
 from acep.row_patterns.kept_rows import KeptRows
 from acep.row_patterns.match_rows import match_table, plan_clause
+from acep.row_patterns.stream_time import time_column
 from tests.case_counts import CaseCounts
 from tests.row_patterns.corpus.cases import Case
 from tests.row_patterns.random_cases import random_case
