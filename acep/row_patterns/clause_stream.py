@@ -105,13 +105,17 @@ class ClauseStream:
     def push(self, rows: pa.Table | None, clock: int) -> pa.Table:
         """Take in the next rows, in the order of time; return the rows of matches that are decided. ``clock``: the
         earliest time, in ticks of the plan, that a row after these may have."""
-        if not self.is_copy and self.evaluator.forget_texts() and not self.walks.is_local:
+        are_texts_new = not self.is_copy and self.evaluator.forget_texts()
+        if are_texts_new and not self.walks.is_local:
             self.walks.bound = None
             self.partitions.waits[:] = -1
         fresh = self.arrow.empty_table() if rows is None else rows
         if len(self.plan.order) > 1:
             fresh = self._release(fresh, clock)
-        return self._search(fresh, clock)
+        result = self._search(fresh, clock)
+        if are_texts_new:
+            self.evaluator.note_texts()
+        return result
 
     def _release(self, fresh: pa.Table, clock: int) -> pa.Table:
         """Return the rows whose time has passed, those that waited among them, and let the others wait."""

@@ -551,3 +551,20 @@ def test_a_few_rows_are_taken_without_a_copy_of_the_others() -> None:
     taken, codes, rows = rows.take(np.arange(1000) < 510)
     assert (taken.num_rows, codes.tolist(), len(rows)) == (10, [*range(500, 510)], 490)
     assert rows.chunks[0][0].num_rows == 490
+
+
+def test_texts_of_earlier_rows_are_forgotten() -> None:
+    """Open matches that have bound texts are searched anew then, and given as before."""
+    table = pa.table({"ts": range(30_000), "k": [f"{n:08}" for n in range(30_000)]})
+    clause = "ORDER BY ts MEASURES LAST(k) AS last, count(*) AS n PATTERN (A+ B) DEFINE A AS max(A.k) = k, B AS k < A.k"
+    stream = ClauseStream(plan_clause(table.schema, clause), table.schema)
+    codes = stream.evaluator.codes
+    for batch in batches_of(table, 3_000):
+        assert not stream.push(batch, batch.column("ts")[-1].as_py()).num_rows
+    assert stream.searched_rows < 3 * 30_000
+    last = pa.table({"ts": [30_000], "k": ["0"]})
+    assert stream.push(last, 30_000).to_pylist() == [{"last": "0", "n": 30_001}]
+    for n in range(40_000, 80_000, 1_000):
+        rows = pa.table({"ts": range(n, n + 1_000), "k": [f"{-m}" for m in range(n, n + 1_000)]})
+        stream.push(rows, n + 999)
+        assert codes is None or len(codes) < 2 * 30_000 + 20_000
