@@ -14,15 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep.errors import QueryError
 from acep.events.buffers import read_table, table_bytes
 from acep.events.tables import attribute_tick
-from acep.pattern.expressions import error_at
 from acep.pattern.sql.clause_tree import RowsMode
 from acep.plan.ordered.open_matches import add_open_matches, has_state, reach_ahead, reach_behind, reads_number
 from acep.plan.ordered.ordered_plan import OrderedPlan
 from acep.plan.ordered.pattern_states import StateKind
-from acep.row_patterns.kept_rows import KeptRows
+from acep.row_patterns.kept_rows import FEW, KeptRows
 from acep.row_patterns.match_batch import MatchBatch
 from acep.row_patterns.match_rows import SortedTable, match_table, partition_columns, result_tables, row_columns
 from acep.row_patterns.open_rows import OpenPartitions, open_partitions
@@ -32,47 +30,14 @@ from acep.row_patterns.row_search import search_rows, window_of
 from acep.row_patterns.row_values import Evaluator
 from acep.row_patterns.search_limits import SearchLimits
 from acep.row_patterns.sorted_rows import sort_rows
+from acep.row_patterns.stream_time import time_column
 
-__all__ = ["ClauseStream", "check_time_option", "order_error", "reach_of", "time_column"]
+__all__ = ["ClauseStream", "reach_of"]
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 LEAST_WALK = 64
 """An open match of fewer rows is searched for anew with each push, which takes less time than to walk on."""
-
-
-def time_column(plan: OrderedPlan) -> str:
-    """Return the column of event times: the first key of ORDER BY.
-
-    Raises :class:`QueryError` if there is none, as no stream can be searched then, and for a clause that reads whole
-    partitions."""
-    if plan.windows:
-        raise QueryError("on a stream a partition has no end, and the clause has an aggregate OVER all of its rows",
-                         hint="write the value as a constant", code="query_invalid")  # fmt: skip
-    if not plan.order:
-        raise order_error()
-    key = plan.order[0]
-    if key.is_descending or key.column not in plan.names:
-        written = plan.clause.order[0]
-        error = error_at("on a stream the first key of ORDER BY is the column of event times, ascending",
-                         written.expression.span, "ORDER BY ts", code="query_invalid")  # fmt: skip
-        error.located(plan.clause.text)
-        raise error
-    return key.column
-
-
-def order_error() -> QueryError:
-    """Return the error for a clause without ORDER BY."""
-    hint = "add ORDER BY with the column of event times"
-    return QueryError("on a stream rows come in the order of time, and the clause has no ORDER BY", hint=hint,
-                      code="query_invalid")  # fmt: skip
-
-
-def check_time_option(ts: str, name: str) -> None:
-    """Raise :class:`QueryError` if a user names another time column than the clause does."""
-    if ts not in ("ts", name):
-        raise QueryError(f"the clause has the times in `{name}`, and ts={ts!r}", hint=f'ts="{name}", or leave it out',
-                         code="option_invalid")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -140,13 +105,17 @@ class ClauseStream:
     def push(self, rows: pa.Table | None, clock: int) -> pa.Table:
         """Take in the next rows, in the order of time; return the rows of matches that are decided. ``clock``: the
         earliest time, in ticks of the plan, that a row after these may have."""
-        if not self.is_copy and self.evaluator.forget_texts() and not self.walks.is_local:
+        are_texts_new = not self.is_copy and self.evaluator.forget_texts()
+        if are_texts_new and not self.walks.is_local:
             self.walks.bound = None
             self.partitions.waits[:] = -1
         fresh = self.arrow.empty_table() if rows is None else rows
         if len(self.plan.order) > 1:
             fresh = self._release(fresh, clock)
-        return self._search(fresh, clock)
+        result = self._search(fresh, clock)
+        if are_texts_new:
+            self.evaluator.note_texts()
+        return result
 
     def _release(self, fresh: pa.Table, clock: int) -> pa.Table:
         """Return the rows whose time has passed, those that waited among them, and let the others wait."""
@@ -182,6 +151,7 @@ class ClauseStream:
         earlier, earlier_codes, self.kept = self.kept.take(is_searched)
         self.tails = self.tails.take(is_searched)[2]
         table, codes = pa.concat_tables([earlier, fresh]), np.concatenate([earlier_codes, codes])
+        table = table.combine_chunks() if len(codes) <= FEW else table
         return self._search_whole(table, codes, clock) if len(codes) else self.empty_result()
 
     def _open_partitions(self, table: pa.Table, codes: Ints, clock: int | None) -> OpenPartitions:

@@ -12,9 +12,10 @@ from acep.events.tables import attribute_tick
 from acep.pattern.sql.clause_tree import Concatenation, RowPattern, RowVariable
 from acep.plan.ordered.ordered_plan import Condition, OrderedPlan
 from acep.plan.ordered.row_references import LABEL, MatchNumber, MissingRows, Navigation, RowReference
-from acep.row_patterns.clause_stream import reach_of, time_column
+from acep.row_patterns.clause_stream import reach_of
 from acep.row_patterns.match_rows import plan_clause, row_columns
 from acep.row_patterns.row_values import Evaluator
+from acep.row_patterns.stream_time import time_column
 
 __all__ = ["bound_of_work", "engine_of", "explain_clause", "explain_plan", "work_of"]
 
@@ -34,7 +35,7 @@ def explain_clause(rows: Any, clause: str) -> str:
     Raises :class:`QueryError` for a clause that is wrong, as :func:`match_recognize` does.
 
     >>> clause = "ORDER BY x PATTERN (A B+) DEFINE B AS x > PREV(x) AND x < A.x * 2"
-    >>> print(explain_clause({"x": [1]}, clause).rpartition("; ")[0])
+    >>> print(explain_clause({"x": [1]}, clause))
     order: x
     given: ONE ROW PER MATCH, AFTER MATCH SKIP PAST LAST ROW; columns: none
     states: 4
@@ -74,13 +75,14 @@ def explain_plan(plan: OrderedPlan, schema: pa.Schema) -> str:
         where = "of each row at once" if condition.is_local else "in the search"
         read = ", ".join(_reference_text(plan.references[number], spelled) for number in condition.references)
         lines.append(f"  {spelled[condition.variable]}, {where}: {read or 'a constant'}")
-    lines.append(f"engine: {engine_of(plan, schema)}")
+    engine = engine_of(plan, schema)
+    lines.append(f"engine: {engine}")
     lines.append(f"work: {bound_of_work(plan)}")
-    lines.append(f"stream: {stream_text(plan)}")
+    lines.append(f"stream: {stream_text(plan, is_native=engine == 'native')}")
     return "\n".join(lines)
 
 
-def stream_text(plan: OrderedPlan) -> str:
+def stream_text(plan: OrderedPlan, *, is_native: bool) -> str:
     """Return what a stream waits for and keeps, or why there is none (docs/reference/sql.md#streams)."""
     try:
         time = time_column(plan)
@@ -95,7 +97,7 @@ def stream_text(plan: OrderedPlan) -> str:
     behind = f", and {reach.behind} before it" if reach.behind else ""
     bound = "WITHIN bounds them" if plan.width is not None else "no time bounds them"
     parts.append(f"keeps the rows from the first open match on{behind}: {bound}")
-    if not reach.walks:
+    if not (reach.walks and is_native):
         parts.append("searches an open match anew with each push")
     return "; ".join(parts)
 

@@ -13,6 +13,8 @@ __all__ = ["KeptRows"]
 Ints = npt.NDArray[np.int64]
 
 
+FEW = 256
+"""Rows that take less time to copy than a chunk of their own costs."""
 TAKEN = -1
 """The code of a row that was taken out and still stands in its chunk."""
 
@@ -33,14 +35,14 @@ class KeptRows:
 
         >>> rows = KeptRows(pa.schema({"x": pa.int64()}))
         >>> for x in range(5):
-        ...     rows = rows.add(pa.table({"x": [x]}), np.array([x % 2]))
-        >>> [codes.tolist() for _, codes in rows.chunks]
-        [[0, 1, 0, 1], [0]]
+        ...     rows = rows.add(pa.table({"x": [x] * 300}), np.full(300, x))
+        >>> [np.unique(codes).tolist() for _, codes in rows.chunks]
+        [[0, 1, 2, 3], [4]]
         """
         if not len(codes):
             return self
         chunks = [*self.chunks, (table, codes)]
-        while len(chunks) > 1 and len(chunks[-2][1]) <= len(chunks[-1][1]):
+        while len(chunks) > 1 and len(chunks[-2][1]) <= max(len(chunks[-1][1]), FEW):
             (earlier, earlier_codes), (later, later_codes) = map(without_taken, chunks[-2:])
             merged = pa.concat_tables([earlier, later]).combine_chunks()
             chunks[-2:] = [(merged, np.concatenate([earlier_codes, later_codes]))]
@@ -64,6 +66,11 @@ class KeptRows:
                 stay.append((table, codes))
                 continue
             taken.append((table.take(pa.array(places)), codes[places]))
+            if len(codes) <= FEW:
+                if len(places) < len(codes):
+                    stays = ~is_taken[codes]
+                    stay.append(without_taken((table.filter(pa.array(stays)), codes[stays])))
+                continue
             left = codes.copy()
             left[places] = TAKEN
             if 2 * np.count_nonzero(left == TAKEN) <= len(left):

@@ -50,13 +50,13 @@ class OpenWalks:
         if limits.open_labels is None:  # without a native core, or with conditions that it has not
             return np.full(len(goes_on), -1, np.int64)
         tables = lower_plan(self.plan, opened.columns, self.evaluator)
+        assert tables is not None
         if tables is not self._tables or self.bound is None:
-            assert tables is not None
             from acep.native import _native
 
             self.bound, self._tables = _native.BoundWalks(make_search(tables)), tables
-        waits = self.bound.begin(
-            self._tables.words(opened.columns),
+        waits: npt.NDArray[np.uint8] = self.bound.begin(
+            tables.words(opened.columns),
             np.ascontiguousarray(opened.extended.partitions),
             self.evaluator.codes.texts,
             np.ascontiguousarray(opened.codes),
@@ -72,7 +72,7 @@ class OpenWalks:
         each match waits (-1: it is decided, or must be searched for)."""
         if self.is_local:
             return self._states(opened, earlier - ahead, waits)
-        still_open = self.bound.walk(
+        still_open: npt.NDArray[np.uint8] = self.bound.walk(
             self._tables.words(opened.columns),
             [np.ascontiguousarray(opened.bits[name]) for name, _ in self.plan.states.labels],
             np.ascontiguousarray(opened.extended.partitions),

@@ -53,6 +53,11 @@ class PartitionStates:
         >>> PartitionStates().add(["x"], {"x": column}, 4).tolist()
         [1, 0, 0, 1]
         """
+        if row_count == 1:
+            key = tuple(columns[name].to_list()[0] for name in names)
+            code = np.array([self._code(key)], np.int64)
+            self._grow()
+            return code
         groups = sort_rows(row_count, names, (), columns)
         firsts = groups.order[groups.partitions[:-1]]
         values = [columns[name].at(firsts).to_list() for name in names]

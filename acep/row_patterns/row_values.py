@@ -23,8 +23,8 @@ __all__ = ["Evaluator", "kind_of_typed", "shift_rows", "take_rows", "truth_bits"
 
 Ints = npt.NDArray[np.int64]
 T = TypeVar("T")
-MOST_TEXT_BYTES = 1 << 20
-"""The bytes of texts beyond which those of earlier rows are forgotten."""
+MOST_TEXTS, MOST_TEXT_BYTES = 10_000, 1 << 20
+"""The texts, and their bytes, that may be there beside those that are needed."""
 _KINDS = {"decimal": Kind.INT, "duration": Kind.INT}
 
 
@@ -44,6 +44,8 @@ class Evaluator:
     codes: Any = field(init=False)
     _things: dict[tuple[int, Hashable], tuple[object, Any]] = field(init=False, default_factory=dict)
 
+    _texts_needed: tuple[int, int] = field(init=False, default=(0, 0))
+
     def __post_init__(self) -> None:
         self.codes = None
         if compiled.native() is not None:
@@ -52,12 +54,20 @@ class Evaluator:
             self.codes = Codes()
 
     def forget_texts(self) -> bool:
-        """Forget the texts of earlier rows if they are many; columns that were computed before do not need them. Return
-        whether codes of texts are others from now on."""
-        if self.codes is None or not (self.codes.crowded or self.codes.bytes > MOST_TEXT_BYTES):
+        """Forget the texts of earlier rows if they are many more than :meth:`note_texts` noted; columns that were
+        computed before do not need them. Return whether codes of texts are others from now on."""
+        if self.codes is None:
+            return False
+        count, size = self._texts_needed
+        if len(self.codes) <= 2 * count + MOST_TEXTS and self.codes.bytes <= 2 * size + MOST_TEXT_BYTES:
             return False
         self.codes.keep(np.zeros(self.codes.texts.capacity, np.uint8), None)
         return True
+
+    def note_texts(self) -> None:
+        """Note that the texts that there are now are needed: they are forgotten once there are twice as many."""
+        if self.codes is not None:
+            self._texts_needed = len(self.codes), self.codes.bytes
 
     def make_once(self, owner: object, use: Hashable, make: Callable[[], T]) -> T | None:
         """Return what is made of an owner for a use, once for all; ``None`` if the core has no such operation."""

@@ -18,10 +18,11 @@ from acep.events.numbered_arrivals import NumberedArrivals
 from acep.events.tables import InputSchema, schema_of, ticks_to_input
 from acep.matches.records import Counts
 from acep.matches.report import Report
-from acep.row_patterns.clause_stream import ClauseStream, check_time_option, time_column
+from acep.row_patterns.clause_stream import ClauseStream
 from acep.row_patterns.clause_text import read_clause
 from acep.row_patterns.match_rows import convert_to, no_columns_error
 from acep.row_patterns.revised_clause import RevisedClause
+from acep.row_patterns.stream_time import check_time_option, time_column
 from acep.runtime.options import StreamOptions
 from acep.storage.snapshot import seal, unseal
 
@@ -105,6 +106,8 @@ class ClauseTables:
     def _check_zones(self, table: pa.Table) -> None:
         """Raise :class:`DataError` for times with a zone where there were none before, or without one."""
         assert self.arrow is not None
+        if table.schema.equals(self.arrow):
+            return
         for field in table.schema:
             before = self.arrow.field(field.name).type if field.name in self.arrow.names else field.type
             if not (pa.types.is_timestamp(field.type) and pa.types.is_timestamp(before)):

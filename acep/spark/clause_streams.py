@@ -6,8 +6,8 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from acep.errors import QueryError
-from acep.row_patterns.clause_stream import check_time_option
 from acep.row_patterns.revised_clause import OP
+from acep.row_patterns.stream_time import check_time_option
 from acep.runtime.options import StreamOptions
 from acep.spark.fields import all_columns, input_schema, quoted
 from acep.spark.interpreter import check_workers

@@ -12,8 +12,8 @@ from acep.errors import DataError, QueryError
 from acep.pattern.sql.clause_parser import parse_clause
 from acep.plan.ordered.ordered_plan import OrderedPlan, make_plan
 from acep.plan.ordered.row_references import Navigation, RowAggregate, RowReference
-from acep.row_patterns.clause_stream import time_column
 from acep.row_patterns.match_rows import match_table, no_columns_error
+from acep.row_patterns.stream_time import time_column
 from acep.runtime.options import ClauseKeywords, StreamOptions
 from acep.spark.fields import all_columns, input_schema, key_column, quoted, with_fields
 from acep.spark.interpreter import check_workers

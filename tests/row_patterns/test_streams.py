@@ -16,9 +16,10 @@ import pytest
 import acep
 from acep.errors import AcepError, DataError, QueryError, SnapshotError
 from acep.row_patterns import clause_stream, row_search
-from acep.row_patterns.clause_stream import ClauseStream, time_column
+from acep.row_patterns.clause_stream import ClauseStream
 from acep.row_patterns.kept_rows import KeptRows
 from acep.row_patterns.match_rows import match_table, plan_clause
+from acep.row_patterns.stream_time import time_column
 from tests.case_counts import CaseCounts
 from tests.row_patterns.corpus.cases import Case
 from tests.row_patterns.random_cases import random_case
@@ -527,22 +528,43 @@ def test_a_clause_is_no_query() -> None:
             "keeps the rows from the first open match on: WITHIN bounds",
         ),
         ("ORDER BY ts PATTERN (^ A $) DEFINE A AS NEXT(x, 2) > x", "waits for 2 more rows; waits for the end where"),
-        ("ORDER BY ts PATTERN (A B+) DEFINE B AS x > A.x", "searches an open match anew with each push"),
+        (
+            "ORDER BY ts PATTERN (A B+) DEFINE B AS x > A.x AND NEXT(x) > 1",
+            "searches an open match anew with each push",
+        ),
+        ("ORDER BY ts PATTERN (A B+) DEFINE B AS replace(k, 'a', 'b') > A.k", "searches an open match anew"),
     ],
 )
 def test_explain_says_what_a_stream_keeps(clause: str, text: str) -> None:
-    line = acep.explain_clause({"ts": [1], "x": [1]}, clause).splitlines()[-1]
+    line = acep.explain_clause({"ts": [1], "x": [1], "k": ["a"]}, clause).splitlines()[-1]
     assert line.startswith("stream: ")
     assert text in line
 
 
 def test_a_few_rows_are_taken_without_a_copy_of_the_others() -> None:
-    table = pa.table({"x": range(100)})
-    rows = KeptRows(table.schema).add(table, np.arange(100))
-    for code in range(50):
-        taken, _, rows = rows.take(np.arange(100) == code)
+    table = pa.table({"x": range(1000)})
+    rows = KeptRows(table.schema).add(table, np.arange(1000))
+    for code in range(500):
+        taken, _, rows = rows.take(np.arange(1000) == code)
         assert taken.to_pydict() == {"x": [code]}
         assert rows.chunks[0][0] is table
-    taken, codes, rows = rows.take(np.arange(100) < 60)
-    assert (taken.num_rows, codes.tolist(), len(rows)) == (10, [*range(50, 60)], 40)
-    assert rows.chunks[0][0].num_rows == 40
+    taken, codes, rows = rows.take(np.arange(1000) < 510)
+    assert (taken.num_rows, codes.tolist(), len(rows)) == (10, [*range(500, 510)], 490)
+    assert rows.chunks[0][0].num_rows == 490
+
+
+def test_texts_of_earlier_rows_are_forgotten() -> None:
+    """Open matches that have bound texts are searched anew then, and given as before."""
+    table = pa.table({"ts": range(30_000), "k": [f"{n:08}" for n in range(30_000)]})
+    clause = "ORDER BY ts MEASURES LAST(k) AS last, count(*) AS n PATTERN (A+ B) DEFINE A AS max(A.k) = k, B AS k < A.k"
+    stream = ClauseStream(plan_clause(table.schema, clause), table.schema)
+    codes = stream.evaluator.codes
+    for batch in batches_of(table, 3_000):
+        assert not stream.push(batch, batch.column("ts")[-1].as_py()).num_rows
+    assert stream.searched_rows < 3 * 30_000
+    last = pa.table({"ts": [30_000], "k": ["0"]})
+    assert stream.push(last, 30_000).to_pylist() == [{"last": "0", "n": 30_001}]
+    for n in range(40_000, 80_000, 1_000):
+        rows = pa.table({"ts": range(n, n + 1_000), "k": [f"{-m}" for m in range(n, n + 1_000)]})
+        stream.push(rows, n + 999)
+        assert codes is None or len(codes) < 2 * 30_000 + 20_000

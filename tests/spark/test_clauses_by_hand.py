@@ -13,9 +13,9 @@ import pytest
 from acep.errors import AcepError, DataError
 from acep.events.fields import column_at
 from acep.events.tables import attribute_tick, schema_of
-from acep.row_patterns.clause_stream import time_column
 from acep.row_patterns.match_rows import match_table, plan_clause, row_columns
 from acep.row_patterns.row_values import Evaluator
+from acep.row_patterns.stream_time import time_column
 from acep.runtime.options import StreamOptions
 from acep.spark.row_pattern_worker import add_keys, match_sorted
 from acep.spark.row_patterns import SparkClause, plan_for_spark
