@@ -149,4 +149,5 @@ class OpenRuns:
         for condition in self.times:
             later = np.where(condition.fails(following.ts, recent), ends - condition.steps + 1, first)
             first = np.maximum(first, later)
-        return first
+        starts = np.append(np.flatnonzero(columns.is_start()), len(events))
+        return np.minimum(starts[np.searchsorted(starts, first)], ends)

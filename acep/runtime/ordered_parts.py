@@ -101,16 +101,28 @@ def settled(
     same row and end later."""
     edges, firsts, lasts = chosen.rows.edges, chosen.firsts, chosen.lasts
     of_match = np.searchsorted(edges, firsts, "right") - 1  # its partition
-    # A match of NON OVERLAP may still give way to one that ends at the same time.
     is_final = firsts <= open_from[of_match] if plan.query.output.is_shortest else firsts < open_from[of_match]
     if plan.query.output is Output.NON_OVERLAP:
-        is_final |= batch.ts[chosen.rows.rows[lasts]] < next_ts
-    if precedes is not None:
-        is_final |= precedes & (firsts == open_from[of_match])
+        ts = batch.ts[chosen.rows.rows]
+        if precedes is not None:
+            is_final |= precedes & (firsts == open_from[of_match])
+        if plan.schema.id is not None:  # else ids rise as events come
+            # A match may still give way to one that begins and ends at the same times, and has lesser ids.
+            open_starts = np.minimum(np.maximum(open_from[of_match], firsts + 1), lasts + 1)
+            is_final &= (open_starts > lasts) | (ts[np.minimum(open_starts, lasts)] > ts[firsts])
+        is_final |= ts[lasts] < next_ts
+        is_final &= ~_has_come(~is_final, of_match)  # what comes after one that is not final depends on it
     keep = open_from.copy()
     np.minimum.at(keep, of_match[~is_final], firsts[~is_final])
     np.maximum.at(keep, of_match[is_final], chosen.next_starts(plan)[is_final])
     return chosen.where(is_final), keep
+
+
+def _has_come(is_so: Bits, groups: Ints) -> Bits:
+    """Return for each of some things, which stand group by group, whether one of its group up to it is so."""
+    counts = np.cumsum(is_so)
+    before = np.concatenate([[0], counts])[np.searchsorted(groups, groups)]
+    return counts > before
 
 
 def _rows_from(executor: OrderedPartsExecutor, batch: Batch, first_rows: Ints) -> Ints:

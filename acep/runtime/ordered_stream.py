@@ -162,8 +162,9 @@ class OrderedStreamExecutor(OrderedExecutor):
             is_due |= self.open.is_stale(codes, following)
             idle, first = codes[~(waits | is_due)], first[~(waits | is_due)]
             self.partitions.begins[idle] = np.maximum(self.partitions.begins[idle], first)
-            self.decided[idle] = first
-            self.open.forget(idle[first == self.partitions.sizes[idle]])
+            is_closed = first == self.partitions.sizes[idle]
+            self.decided[idle[is_closed]] = first[is_closed]
+            self.open.forget(idle[is_closed])
             codes = self._search(codes[is_due], parts)
         return concatenate(parts) if parts else []
 
