@@ -13,6 +13,8 @@ these rules:
 * A missing event is looked for in the sequences that are complete, strictly between the events beside it. At the
   beginning and at the end it must keep the whole sequence, with it, longer than ``maxspan``; where both ends have one,
   it is enough that one of them is missing.
+
+Elastic takes its events page by page (``fetch_size``), and from the end on (``result_position``). Neither is here.
 """
 
 from __future__ import annotations

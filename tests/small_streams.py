@@ -35,7 +35,7 @@ def table_of_streams(made: Sequence[Sequence[Event]]) -> pa.Table:
 
 
 def ours(query: str, made: Sequence[Sequence[Event]], *, rows_of_a_push: int = 0, **how: Any) -> list[set[Bound]]:
-    """Return the events that a query binds in each stream; ``rows_of_a_push``: by a Matcher that takes so many at once."""
+    """Return what a query binds in each stream; ``rows_of_a_push``: by a Matcher that takes so many rows at once."""
     table, text = table_of_streams(made), f"PATTERN {query}"
     found = acep.match(table, text, **how) if not rows_of_a_push else pushed(text, table, rows_of_a_push)
     return by_stream(

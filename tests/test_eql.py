@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import random
+import re
 from collections.abc import Sequence
+from typing import Any
 
-import acep
+import pyarrow as pa
 import pytest
 
+import acep
 from tests.eql import Step, kind, matches
-from tests.eql_cases import CASES, ON_D, PUBLISHED, UNTIL, Case, a, b
+from tests.eql_cases import CASES, CONDITIONS, ON_D, PUBLISHED, TASKS, UNTIL, Case, Condition, a, b
 from tests.small_streams import Bound, Event, by_stream, different, ours, pushed, streams, table_of_streams
+from tests.test_other_languages import HOWTO, table_of
+
+PAGE = (HOWTO / "from_elastic.md").read_text(encoding="utf-8")
+# Rows that say that something is not there, or that another way of asking gives it.
+NO_SEQUENCE = ("`by ?user`", "`\\| tail", "`sample", "`x == null`", "`cidrMatch`", "`?field`")
+TYPES = ["fail", "login", "download", "run", "connect", "logout"]
+TEXTS = ["a", "A", "b", "c", "Cmd", "cmd.exe", "CMD.EXE", "cnd", "a_b", "axb", "5%", "", "7", "1.5", "abc", None]
 
 
 def sequences(case: Case, made: Sequence[Sequence[Event]]) -> list[set[Bound]]:
@@ -32,7 +43,8 @@ def by_times(text: str, made: Sequence[Sequence[Event]], rows_of_a_push: int) ->
     else:
         given = acep.match_recognize(table, text).to_pylist() if "MEASURES" in text else list(acep.match(table, text))
     rows = [one if isinstance(one, dict) else one.values for one in given]
-    return by_stream((sorted((place[ts], name[0]) for name, ts in row.items() if name != "k") for row in rows), made)
+    bound = [sorted((place[ts], name[0]) for name, ts in row.items() if name not in ("k", "user")) for row in rows]
+    return by_stream(bound, made)
 
 
 @pytest.mark.parametrize("rows_of_a_push", [0, 7], ids=["table", "stream"])
@@ -41,14 +53,65 @@ def test_a_row_finds_what_eql_finds(case: Case, rows_of_a_push: int) -> None:
     made = streams("AABBCCDM", "k", "x")
     theirs = sequences(case, made)
     assert sum(map(len, theirs)) >= 20
-    if "MEASURES" in case.query or "RETURN" in case.query:
-        mine = by_times(case.query, made, rows_of_a_push)
-    elif case.head is not None:
-        mine = ours(case.query, made, limit=case.head)
-    else:
-        mine = ours(case.query, made, rows_of_a_push=rows_of_a_push)
-    differences = different(mine, theirs, made, "EQL")
+    how = {"limit": case.head} if case.head is not None else {"rows_of_a_push": rows_of_a_push}
+    differences = different(bound_by(case.query, made, **how), theirs, made, "EQL")
     assert bool(differences) == case.differs, differences
+
+
+def bound_by(text: str, made: Sequence[Sequence[Event]], *, rows_of_a_push: int = 0, **how: Any) -> list[set[Bound]]:
+    if "MEASURES" in text or "RETURN" in text:
+        return by_times(text, made, rows_of_a_push)
+    return ours(text.removeprefix("PATTERN "), made, rows_of_a_push=rows_of_a_push, **how)
+
+
+def test_each_case_is_what_its_row_shows() -> None:
+    rows = table_of("from_elastic")
+    cases: list[Case | Condition] = [*CASES, *CONDITIONS]
+    alone = [first for first, _ in rows if not any(first.startswith(case.row) for case in cases)]
+    assert [first for first in alone if not first.startswith(NO_SEQUENCE)] == []
+    for case in cases:
+        (shown,) = (second.replace("\\|", "|") for first, second in rows if first.startswith(case.row))
+        assert case.shown in shown
+        assert case.shown in case.query or case.shown in ("limit", "`_`")
+        assert not (isinstance(case, Case) and case.differs) or "differs" in shown
+
+
+@pytest.mark.parametrize("rows_of_a_push", [0, 7], ids=["table", "stream"])
+@pytest.mark.parametrize(("task", "number"), TASKS)
+def test_a_task_finds_what_eql_finds(task: int, number: int, rows_of_a_push: int) -> None:
+    part = PAGE[PAGE.index(f"### {task}. ") :].split("\n### ")[0].replace("\n... ", "\n")
+    query = next_query(part, number)
+    made = streams([type for type in TYPES if type in query] * 2 + ["logout"], "user", "path")
+    made = [[{**event, "image": event["ts"] % 3} for event in events] for events in made]
+    steps, how = TASKS[task, number]
+    theirs = [set(matches(steps, events, **how)) for events in made]
+    assert sum(map(len, theirs)) >= 8
+    assert different(bound_by(query, made, rows_of_a_push=rows_of_a_push), theirs, made, "EQL") == ""
+
+
+def next_query(part: str, number: int) -> str:
+    """Return a query or a clause that a part of the page shows, each in quotation marks."""
+    return [(long or short).strip() for long, short in re.findall(r'"""(.+?)"""|"(PATTERN [^"]+)"', part, re.DOTALL)][
+        number
+    ]
+
+
+@pytest.mark.parametrize("condition", CONDITIONS, ids=lambda condition: condition.query)
+def test_a_condition_holds_where_it_holds_in_eql(condition: Condition) -> None:
+    draw = random.Random(3)
+    rows = [(text, draw.randint(-4, 4)) for text in TEXTS * 30]
+    events = {"ts": range(len(rows)), "type": ["A"] * len(rows), "x": [x for x, _ in rows], "n": [n for _, n in rows]}
+    found = [match.start for match in acep.match(events, f"PATTERN A a WHERE {condition.query}")]
+    known = [(at, x or "", n) for at, (x, n) in enumerate(rows) if x is not None or "a.x" not in condition.query]
+    assert found == [at for at, x, n in known if condition.holds(x, n)]
+    assert 0 < len(found) < len(rows) - 30
+
+
+def test_a_null_joins_nothing() -> None:
+    events = [{"ts": ts, "type": type, "k": None} for ts, type in enumerate("AB")]
+    table = pa.Table.from_pylist(events, pa.schema({"ts": pa.int64(), "type": pa.string(), "k": pa.int64()}))
+    assert matches([a, b], events) == []
+    assert len(acep.match(table, "PATTERN SEQ(A a, ~(A|B) n, B b) WHERE [k]")) == 0
 
 
 @pytest.mark.parametrize(("series", "expected"), PUBLISHED.values(), ids=PUBLISHED)
