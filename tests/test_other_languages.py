@@ -116,7 +116,7 @@ ROWS: dict[str, dict[str, str]] = {
         "`create context": "PATTERN SEQ(Order a, Pay b) WHERE [user]",
     },
     "from_elastic": {
-        "`process where": "PATTERN ANY a WHERE a.value = 'y.exe'",
+        "`process where": "PATTERN ANY a WHERE a.path = 'y.exe'",
         "`sequence [A] [B]`": "PATTERN SEQ(download a, ~(download|run) n, run b) WHERE [user]",
         "`sequence [A] [B] [C]`": "PATTERN SEQ(download a, ~(download|run) n, run b, ~(download|connect) m, "
         "(connect c | download o, ~(run|connect) p, connect c)) WHERE [user]",
@@ -127,8 +127,8 @@ ROWS: dict[str, dict[str, str]] = {
         "`[A] by path": "PATTERN SEQ(download a, ~download n, ~run m, run b) "
         "WHERE b.image = a.path AND n.path = a.path AND m.image = a.path",
         "`by ?user`": "PATTERN SEQ(login a, ~(login|run) n, run b) WHERE [user]",
-        "`[A where": "PATTERN SEQ(ANY a, ~ANY n, ANY b) WHERE [user] AND a.value = 'y.exe' AND b.value = 'x.exe' "
-        "AND n.value IN ('x.exe', 'y.exe')",
+        "`[A where": "PATTERN SEQ(ANY a, ~ANY n, ANY b) WHERE [user] AND a.path = 'y.exe' AND b.image = 'x.exe' "
+        "AND (n.path = 'y.exe' OR n.image = 'x.exe')",
         "`with maxspan": "PATTERN SEQ(fail a, ~(fail|login) n, login b) WHERE [user] WITHIN 5000 ms",
         "`until": "PATTERN SEQ(login a, ~(login|connect|logout) n, connect b) WHERE [user]",
         "`[A] with runs=3`": f"PATTERN fail{{3}} a[] WHERE {PAID} {{ [user] }}",
@@ -140,7 +140,7 @@ ROWS: dict[str, dict[str, str]] = {
         "`\\| tail": "PATTERN login a",
         "`sample": "PATTERN {logout a, connect b} WHERE [user]",
         '`x == "a"': "PATTERN run a WHERE a.image != 'y.exe'",
-        "`x == null`": "PATTERN ANY a WHERE a.value IS NULL",
+        "`x == null`": "PATTERN ANY a WHERE a.path IS NULL",
         '`x : "cmd': "PATTERN run a WHERE lower(a.image) LIKE 'y%'",
         "`x like": "PATTERN run a WHERE a.image LIKE '_.exe' OR a.image LIKE 'z\\_%'",
         "`x in (": "PATTERN run a WHERE a.image IN ('x.exe', 'y.exe')",
