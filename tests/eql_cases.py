@@ -33,6 +33,13 @@ FROM_FOUR = """
         PATTERN SEQ(Two s, ~(Two|Third) n, Third c) WHERE [k] RETURN s.a AS a, s.b AS b, c.ts AS c) AS Three
     PATTERN SEQ(Three s, ~(Three|Fourth) n, Fourth d) WHERE [k] RETURN s.a AS a, s.b AS b, s.c AS c, d.ts AS d
 """
+CLAUSE_FOUR = """
+    PARTITION BY k ORDER BY ts MEASURES A.ts AS a, B.ts AS b, C.ts AS c, D.ts AS d AFTER MATCH SKIP TO NEXT ROW
+    PATTERN (A N* B (P* C S* T* U* D | P* A2 Q* C T* U* D))
+    DEFINE A AS type = 'A', A2 AS type = 'A', B AS type = 'B', C AS type = 'C', D AS type = 'D',
+        N AS type NOT IN ('A', 'B'), P AS type NOT IN ('A', 'C'), Q AS type NOT IN ('B', 'C'),
+        S AS type NOT IN ('A', 'D'), T AS type NOT IN ('B', 'D'), U AS type NOT IN ('C', 'D')
+"""
 FROM_RUNS = """
     FROM (PATTERN C c WHERE [k]) AS Last,
         (PATTERN SEQ(A a, ~(A|B) n, B b, ~B m, B b2) WHERE [k] RETURN a.ts AS a, b.ts AS b, b2.ts AS b2) AS Runs
@@ -102,6 +109,7 @@ CASES = [
         differs=True,
     ),
     Case("four and more", "", FROM_FOUR, [a, b, c, d]),
+    Case("four and more", "", CLAUSE_FOUR, [a, b, c, d]),
     Case("four and more", "", FROM_OVERLAPPING, [a, item("b", "A", "B"), item("c", "B", "C")]),
     Case("`sequence by", "", f"SEQ({TWO}) WHERE [k] AND [x]", [item("a", by=("k", "x")), item("b", by=("k", "x"))]),
     Case("`sequence by", "", f"SEQ({TWO}) WITHIN 9", [item("a", by=()), item("b", by=())], SPAN),
@@ -182,6 +190,7 @@ TASKS: dict[tuple[int, int], tuple[Sequence[Step], dict[str, Any]]] = {
     (4, 1): (CHAIN, {"until": LOGOUT, **MINUTE}),
     (5, 0): ([*of_user("download", "path"), *of_user("run", "image")], MINUTE),
     (6, 0): ([*of_user("login"), *CHAIN], MINUTE),
+    (6, 1): ([*of_user("login"), *CHAIN], MINUTE),
 }
 
 

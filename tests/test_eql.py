@@ -48,7 +48,7 @@ def by_times(text: str, made: Sequence[Sequence[Event]], rows_of_a_push: int) ->
 
 
 @pytest.mark.parametrize("rows_of_a_push", [0, 7], ids=["table", "stream"])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.row.strip('`')} {' '.join(case.query.split())}")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.row.strip('`')} {' '.join(case.query.split())[:80]}")
 def test_a_row_finds_what_eql_finds(case: Case, rows_of_a_push: int) -> None:
     made = streams("AABBCCDM", "k", "x")
     theirs = sequences(case, made)
@@ -91,9 +91,8 @@ def test_a_task_finds_what_eql_finds(task: int, number: int, rows_of_a_push: int
 
 def next_query(part: str, number: int) -> str:
     """Return a query or a clause that a part of the page shows, each in quotation marks."""
-    return [(long or short).strip() for long, short in re.findall(r'"""(.+?)"""|"(PATTERN [^"]+)"', part, re.DOTALL)][
-        number
-    ]
+    texts: list[tuple[str, str]] = re.findall(r'"""(.+?)"""|"(PATTERN [^"]+)"', part, re.DOTALL)
+    return "".join(texts[number]).strip()
 
 
 @pytest.mark.parametrize("condition", CONDITIONS, ids=lambda condition: condition.query)
@@ -116,7 +115,7 @@ def test_a_null_joins_nothing() -> None:
 
 @pytest.mark.parametrize(("series", "expected"), PUBLISHED.values(), ids=PUBLISHED)
 def test_the_account_of_eql_gives_what_elastic_publishes(series: tuple[str, ...], expected: str) -> None:
-    events = []
+    events: list[Event] = []
     for event in " ".join(series).split():
         key, _, name = event.rpartition("|")
         events.append({"ts": int(name[1:]), "type": name[0], "k": key})
