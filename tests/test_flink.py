@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import random
 import re
-from collections.abc import Sequence
 
 import pytest
 
-import acep
-from tests.corpus_text import table_of_rows
-from tests.flink import Bound, Event, Step, matches
+from tests.flink import Bound, Step, matches
 from tests.flink_cases import CASES, PUBLISHED, SKIPPED, TASKS, UNTIL, Case
+from tests.small_streams import different, ours, streams
 from tests.test_other_languages import HOWTO, table_of
 
-STREAMS = 300
 # How a row says in which cases it is not the same.
 DIFFERS = re.compile(
     r"differs|not there|same cases|single steps|contiguity|one tick less|Flink finds nothing|each event begins"
@@ -24,45 +20,12 @@ NO_PATTERN = ("a condition", "`select", "`sideOutput", "`DynamicPattern")
 PAGE = (HOWTO / "from_flink_cep.md").read_text(encoding="utf-8")
 
 
-def streams(types: Sequence[str], key: str, value: str) -> list[list[Event]]:
-    """Small streams, one after another, each with a key of its own."""
-    made: list[list[Event]] = []
-    draw, ts = random.Random(7), 0
-    for number in range(STREAMS):
-        made.append([])
-        for _ in range(draw.randint(4, 12)):
-            ts += draw.randint(1, 3)
-            made[-1].append({"ts": ts, "type": draw.choice(types), value: draw.randint(0, 2), key: number})
-        ts += 1000
-    return made
-
-
-def ours(query: str, made: Sequence[Sequence[Event]]) -> list[set[Bound]]:
-    """Return the events that a query binds in each stream, by the first letter of the variable and their places."""
-    events = [event for stream in made for event in stream]
-    places = [(number, place) for number, stream in enumerate(made) for place in range(len(stream))]
-    found: list[set[Bound]] = [set() for _ in made]
-    for match in acep.match({name: [event[name] for event in events] for name in events[0]}, f"PATTERN {query}"):
-        pairs = sorted((int(at), name[0]) for name, ids in match.bindings.items() for at in ids if name != "o")
-        (number,) = {places[at][0] for at, _ in pairs}
-        found[number].add(tuple((name, places[at][1]) for at, name in pairs))
-    return found
-
-
-def different(ours: list[set[Bound]], theirs: list[set[Bound]], made: list[list[Event]]) -> str:
-    """Return the first stream whose matches are not the same, as text; "" if there is none."""
-    for mine, flinks, events in zip(ours, theirs, made, strict=True):
-        if mine != flinks:
-            return f"{table_of_rows(events)}\nonly acep {sorted(mine - flinks)}, only Flink {sorted(flinks - mine)}"
-    return ""
-
-
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.row.strip('`')} {case.query}")
 def test_a_row_finds_what_flink_finds(case: Case) -> None:
     made = streams("AABBBCCD", "k", "x")
     theirs = [matches(case.steps, events, **case.how) for events in made]
     assert sum(map(len, theirs)) >= 20
-    differences = different(ours(case.query, made), theirs, made)
+    differences = different(ours(case.query, made), theirs, made, "Flink")
     assert bool(differences) == case.differs, differences
 
 
@@ -85,7 +48,7 @@ def test_a_task_finds_what_flink_finds(task: int, number: int) -> None:
     steps, how = TASKS[task, number]
     theirs = [matches(steps, events, **how) for events in made]
     assert sum(map(len, theirs)) >= 8
-    assert different(ours(query, made), theirs, made) == ""
+    assert different(ours(query, made), theirs, made, "Flink") == ""
 
 
 @pytest.mark.parametrize(

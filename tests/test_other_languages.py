@@ -115,6 +115,47 @@ ROWS: dict[str, dict[str, str]] = {
         "`select": "PATTERN Order a RETURN a.amount AS p",
         "`create context": "PATTERN SEQ(Order a, Pay b) WHERE [user]",
     },
+    "from_elastic": {
+        "`process where": "PATTERN ANY a WHERE a.path = 'y.exe'",
+        "`sequence [A] [B]`": "PATTERN SEQ(download a, ~(download|run) n, run b) WHERE [user]",
+        "`sequence [A] [B] [C]`": "PATTERN SEQ(download a, ~(download|run) n, run b, ~(download|connect) m, "
+        "(connect c | download o, ~(run|connect) p, connect c)) WHERE [user]",
+        "four and more": "FROM (PATTERN connect c WHERE [user]) AS Last, "
+        "(PATTERN SEQ(download a, ~(download|run) n, run b) WHERE [user]) AS Two "
+        "PATTERN SEQ(Two s, ~(Two|Last) n, Last c) WHERE [user]",
+        "`sequence by user`": "PATTERN SEQ(login a, ~(login|run) n, run b) WHERE [user]",
+        "`[A] by path": "PATTERN SEQ(download a, ~download n, ~run m, run b) "
+        "WHERE b.image = a.path AND n.path = a.path AND m.image = a.path",
+        "`by ?user`": "PATTERN SEQ(login a, ~(login|run) n, run b) WHERE [user]",
+        "`[A where": "PATTERN SEQ(ANY a, ~ANY n, ANY b) WHERE [user] AND a.path = 'y.exe' AND b.image = 'x.exe' "
+        "AND (n.path = 'y.exe' OR n.image = 'x.exe')",
+        "`with maxspan": "PATTERN SEQ(fail a, ~(fail|login) n, login b) WHERE [user] WITHIN 5000 ms",
+        "`until": "PATTERN SEQ(login a, ~(login|connect|logout) n, connect b) WHERE [user]",
+        "`[A] with runs=3`": f"PATTERN fail{{3}} a[] WHERE {PAID} {{ [user] }}",
+        "`[A] with runs=3 [B]`": f"PATTERN SEQ(fail{{3}} a[], ~(fail|login) n, login b) WHERE {PAID} {{ [user] }}",
+        "`[A] [B] with runs=3`": "PATTERN SEQ(fail a, ~(fail|download) n, fail b, (~fail m, fail b2){1}) WHERE [user]",
+        "`![M]` between": "PATTERN SEQ(login a, ~(login|run) n, ~logout m, run b) WHERE [user] WITHIN 60",
+        "`![M]` at": "PATTERN SEQ(~login m, run a, ~logout n) WHERE [user] WITHIN 3",
+        "`\\| head": "PATTERN login a",
+        "`\\| tail": "PATTERN login a",
+        "`sample": "PATTERN {logout a, connect b} WHERE [user]",
+        '`x == "a"': "PATTERN run a WHERE a.image != 'y.exe'",
+        "`x == null`": "PATTERN ANY a WHERE a.path IS NULL",
+        '`x : "cmd': "PATTERN run a WHERE lower(a.image) LIKE 'y%'",
+        "`x like": "PATTERN run a WHERE a.image LIKE '_.exe' OR a.image LIKE 'z\\_%'",
+        "`x in (": "PATTERN run a WHERE a.image IN ('x.exe', 'y.exe')",
+        "`x in~": "PATTERN run a WHERE lower(a.image) IN ('x.exe', 'y.exe')",
+        "`x regex": "PATTERN run a WHERE regexp_like(a.image, '(?i)^([XY]\\..*)$')",
+        "`length": "PATTERN run a WHERE length(a.image) = 5",
+        "`startsWith": "PATTERN run a WHERE a.image LIKE 'x%' AND lower(a.image) LIKE '%.exe'",
+        "`substring": "PATTERN run a WHERE substring(a.image, 2, 3) = '.ex'",
+        "`concat": "PATTERN run a WHERE concat(a.image, '-', CAST(a.ts AS text)) = 'y.exe-12'",
+        "`string(n)`": "PATTERN run a WHERE CAST(CAST(a.ts AS text) AS float) = 12",
+        "`add(n, 1)`": "PATTERN run a WHERE (a.ts + 1) % 5 = 3",
+        "`divide": "PATTERN run a WHERE floor(a.ts / 5) = 2",
+        "`cidrMatch`": "PATTERN run a WHERE thousands(a.ts) < 0.02",
+        "`?field`": "PATTERN run a WHERE a.image IS NOT NULL",
+    },
 }
 
 

@@ -1,4 +1,4 @@
-"""Recognize constructs of other languages (Flink CEP, Esper, MATCH_RECOGNIZE), and say what to write instead."""
+"""Recognize constructs of other languages (Flink CEP, Esper, EQL, MATCH_RECOGNIZE), and say what to write instead."""
 
 from __future__ import annotations
 
@@ -33,6 +33,10 @@ _CALLS = (
     "begin|next|where|or|followedBy|followedByAny|notNext|notFollowedBy|oneOrMore|timesOrMore|times|optional|greedy"
     "|consecutive|allowCombinations|until|within|subtype"
 )
+_EQL_SEQUENCE = (
+    "write PATTERN SEQ(A a, ~(A | B) n, B b) WHERE [user] WITHIN 5 min, where the first B takes the newest A, as in EQL"
+)
+_ANY_CASE = "write lower(a.name) LIKE 'cmd%', where % is the `*` of EQL, or lower(a.name) IN ('cmd.exe', 'sh')"
 _OPTIONS = "leave it out: a query gives all matches, and limit= or --limit stops after some"
 
 
@@ -64,11 +68,26 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     (r"match_recognize\b", "MATCH_RECOGNIZE", "write PATTERN SEQ(A a, B b) WHERE ... WITHIN ..."),
     (r"select\b|insert\s+into\b|create\b", "", "a query begins with PATTERN, and RETURN says what it gives"),
     (
-        r"(not\s+)?(rlike|regexp|matches|similar\s+to)\b(?=\s*['\"])",
+        r"(not\s+)?(rlike|regexp|regex|matches|similar\s+to)\b(?=\s*['\"])",
         "",
         "write regexp_like(a.path, '^/admin'), and NOT before it",
     ),
     (r"limit\s+\d+", "LIMIT", _OPTIONS),
+    (r"\|\s*(head|tail)\b(\s+\d+)?", "", _OPTIONS),
+    (r"sequence(\s+by\s+\??[\w.]+|\s+with\s+maxspan\b|(?=\s*\[))", "", _EQL_SEQUENCE),
+    (r"sample\s+by\s+\??[\w.]+", "", "write a set: {A a, B b} WHERE [user] is each pair of them, in any order"),
+    (r"(with\s+)?maxspan\s*=\s*\w+", "", "write WITHIN 5 min at the end"),
+    (r"with\s+runs\s*=\s*\d+", "", "write A{3} a[], and WHERE skip_till_next_match(a[])"),
+    (r"until\s*\[", "UNTIL", "write what ends it in the negation before each step: SEQ(A a, ~(A | B | Stop) n, B b)"),
+    (r"\[\s*\w+\s+where\b", "an item in brackets", "write a type and a name, A a, and conditions in WHERE: a.x = 1"),
+    (
+        r"\A\s*(?!(pattern|from|select)\b)\w+\s+where\b",
+        "",
+        "write PATTERN process a WHERE a.name = 'cmd.exe'; of any type, PATTERN ANY a",
+    ),
+    (r"regex\s*~", "", "write regexp_like(a.name, '(?i)^(cmd.*)$')"),
+    (r"(like|in|startswith|endswith|stringcontains|indexof|between)\s*~(?=\s*['\"(])", "", _ANY_CASE),
+    (r":(?=\s*['\"(])", "`:`", _ANY_CASE),
     (r"every\b(\s*\(|\s+\w+\s*(?=[\w=]))", "EVERY", "leave it out: each event may begin a match"),
     (r"(where\s+)?timer\s*:\s*\w+", "", "write WITHIN 5 sec at the end"),
     (r"(within\s+)?interval\b(\s*'[^']*')?(\s*\w+)?", "INTERVAL", "write the number and its unit: WITHIN 5 min"),

@@ -43,6 +43,9 @@ _ELSEWHERE = {
         "the bindings of a match list its events, and to_pandas(explode=True) has one row for each",
     ),
     "match_number": "number the matches that are given",
+    **dict.fromkeys(("startswith", "endswith", "stringcontains", "wildcard"), "write a.x LIKE 'c%', '%c' or '%c%'"),
+    **dict.fromkeys(("cidrmatch", "indexof", "between"), "give a function of your own: parse(text, functions=[f])"),
+    **dict.fromkeys(("string", "number"), "write CAST(x AS text), or CAST(x AS float)"),
     **{s.value: "a strategy stands directly after WHERE, and holds for the whole pattern" for s in Strategy},
 }
 FUNCTION_NAMES = (*FUNCTIONS, *AGGREGATES, *_ALIASES, "prev", "cast", CONTAINS)
