@@ -150,4 +150,5 @@ class OpenRuns:
             later = np.where(condition.fails(following.ts, recent), ends - condition.steps + 1, first)
             first = np.maximum(first, later)
         starts = np.append(np.flatnonzero(columns.is_start()), len(events))
-        return np.minimum(starts[np.searchsorted(starts, first)], ends)
+        open_starts: Ints = np.minimum(starts[np.searchsorted(starts, first)], ends)
+        return open_starts

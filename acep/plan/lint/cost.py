@@ -80,12 +80,16 @@ def chosen_from_all(looked: Looked) -> Iterator[Remark]:
         return
     order = order_of_query(looked.plan)
     if not order.is_ordered:
+        shortest = replace(looked.query, output=Output.SHORTEST_NON_OVERLAP, skip=None)
+        may_be_shortest = order_of_query(replace(looked.plan, query=shortest)).is_ordered
+        instead = f"take the shortest match from each start by OUTPUT {output_text(shortest)}, "
         yield Remark(
             f"OUTPUT {output_text(looked.query)} chooses among all matches, which are made "
             f"first, up to n^2/2 of a series of n events: {order.why}",
-            "bound the series by WITHIN, or ask MATCH_RECOGNIZE, which finds the preferred match alone: "
-            f"{EACH_ANOTHER}",
+            f"{instead if may_be_shortest else ''}bound the series by WITHIN, or ask MATCH_RECOGNIZE, which finds the "
+            f"preferred match alone: {EACH_ANOTHER}",
             looked.place(components(repetitions[0])[0].var),
+            (ChangedQuery("SHORTEST NON OVERLAP", shortest),) if may_be_shortest else (),
         )
 
 
