@@ -105,8 +105,7 @@ def settled(
     is_final = firsts < open_from[of_match]
     if plan.query.output is Output.NON_OVERLAP:
         is_final |= batch.ts[chosen.rows.rows[lasts]] < next_ts
-    if precedes is not None:
-        is_final |= precedes & (firsts == open_from[of_match])
+        is_final |= False if precedes is None else precedes & (firsts == open_from[of_match])
     keep = open_from.copy()
     np.minimum.at(keep, of_match[~is_final], firsts[~is_final])
     np.maximum.at(keep, of_match[is_final], lasts[is_final] + 1)

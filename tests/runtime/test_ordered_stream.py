@@ -265,3 +265,11 @@ def test_a_limit_ends_the_work() -> None:
     few = acep.match(events, UP_AND_DOWN, type=None, limit=2)
     assert bound(few) == bound(acep.match(events, UP_AND_DOWN, type=None))[:2]
     assert few.report.work < 2_000
+
+
+def test_of_one_time_a_lesser_id_that_comes_later_decides() -> None:
+    events = {"ts": [1, 1, 1, 2], "type": ["a"] * 4, "id": ["i9", "i14", "i5", "i6"]}
+    query = "PATTERN a{2} x[] WHERE partition_contiguity(x[]) WITHIN 0 OUTPUT NON OVERLAP"
+    expected = acep.match(events, query, id="id", engine="reference").to_arrow().to_pylist()
+    assert [row["bindings"] for row in expected] == [[("x", ["i14", "i5"])]]
+    assert pushed(query, events, 1, id="id") == [[], [], [], expected, []]
