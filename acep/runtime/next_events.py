@@ -20,7 +20,17 @@ from acep.row_patterns.row_values import Evaluator, truth_bits
 from acep.runtime.interval_matches import ChosenIntervals
 from acep.runtime.partition_rows import RowsByPartition
 
-__all__ = ["LATEST", "NEVER", "NextEvents", "OpenMatches", "TimeCondition", "indexes_inside", "is_past", "with_room"]
+__all__ = [
+    "LATEST",
+    "NEVER",
+    "NextEvents",
+    "OpenMatches",
+    "TimeCondition",
+    "indexes_inside",
+    "is_past",
+    "rises_later",
+    "with_room",
+]
 
 Ints = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.bool_]
@@ -80,9 +90,9 @@ class OpenMatches(Protocol):
         """Return for each partition of some rows the first of them with which an open match begins; the end of those of
         the partition if none does."""
 
-    def precedes_longer(self, batch: Batch, chosen: ChosenIntervals, open_from: Ints, *, ids_rise: bool) -> Bits:
+    def precedes_longer(self, batch: Batch, chosen: ChosenIntervals, open_from: Ints) -> Bits:
         """Return which of the matches of NON OVERLAP that begin with the first open event, ``open_from`` by partition,
-        stand before all that begin with it and end later at the same time. ``ids_rise``: in the order of the stream."""
+        stand before all that begin with it and end later at the same time. The ids so far rise where they matter."""
 
 
 class TimeCondition:
@@ -137,6 +147,11 @@ def indexes_inside(plan: Plan, places: Ints, edges: Ints, following: Ints) -> In
     counts = np.concatenate([[0], np.cumsum(past)])
     indexes += counts[edges[1:]] - counts[edges[:-1]]
     return indexes
+
+
+def rises_later(plan: Plan) -> bool:
+    """Return whether the id of a later event is known to be greater than those of the events before it at its time."""
+    return plan.schema.id is None and plan.schema.seq is None
 
 
 def with_room(array: npt.NDArray[np.generic], size: int, fill: int) -> npt.NDArray[np.generic]:

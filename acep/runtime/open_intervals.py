@@ -13,7 +13,7 @@ from acep.plan.compile import Plan
 from acep.plan.ordered.interval_automaton import IntervalsPlan, RowCondition
 from acep.runtime.interval_matches import ChosenIntervals
 from acep.runtime.interval_rows import IntervalBits, bits_of_intervals, matters, places_of, span_of
-from acep.runtime.next_events import NEVER, NextEvents, TimeCondition, indexes_inside, is_past, with_room
+from acep.runtime.next_events import NEVER, NextEvents, TimeCondition, indexes_inside, is_past, rises_later, with_room
 from acep.runtime.partition_rows import RowsByPartition, rows_by_partition
 
 __all__ = ["OpenIntervals"]
@@ -135,10 +135,10 @@ class OpenIntervals:
         """Return all of them."""
         return rows
 
-    def precedes_longer(self, batch: Batch, chosen: ChosenIntervals, open_from: Ints, *, ids_rise: bool) -> Bits:
+    def precedes_longer(self, batch: Batch, chosen: ChosenIntervals, open_from: Ints) -> Bits:
         """Return which ones do: all where each row is bound; else those that no open way stands before."""
         precedes = np.full(len(chosen), not self.states.skips)
-        if not (self.states.skips and ids_rise and len(chosen)):
+        if not (self.states.skips and len(chosen) and rises_later(self.plan)):
             return precedes
         rows = chosen.rows
         of_match = np.searchsorted(rows.edges, chosen.firsts, "right") - 1

@@ -12,7 +12,7 @@ from acep.plan.compile import Plan
 from acep.plan.ordered.query_runs import RunsPlan
 from acep.plan.ordered.run_conditions import earlier
 from acep.runtime.interval_matches import ChosenIntervals
-from acep.runtime.next_events import NEVER, NextEvents, TimeCondition, indexes_inside, is_past, with_room
+from acep.runtime.next_events import NEVER, NextEvents, TimeCondition, indexes_inside, is_past, rises_later, with_room
 from acep.runtime.partition_rows import RowsByPartition
 from acep.runtime.run_ends import RunEnds
 from acep.runtime.run_rows import RunColumns
@@ -127,9 +127,9 @@ class OpenRuns:
         """Return those that fit the variable."""
         return rows.where(RunColumns(self.runs, self.plan, batch, RowsByPartition.none()).fits())
 
-    def precedes_longer(self, batch: Batch, chosen: ChosenIntervals, open_from: Ints, *, ids_rise: bool) -> Bits:  # noqa: ARG002
-        """Return that all do where ids rise, or a run is one match."""
-        return np.full(len(chosen), ids_rise or self.runs.needs_order != "all")
+    def precedes_longer(self, batch: Batch, chosen: ChosenIntervals, open_from: Ints) -> Bits:  # noqa: ARG002
+        """Return that all do where a run is one match, or later ids are greater."""
+        return np.full(len(chosen), self.runs.needs_order != "all" or rises_later(self.plan))
 
     def open_from(self, batch: Batch, rows: RowsByPartition, following: NextEvents) -> Ints:
         """Return the first of some rows with which a run begins that the next event may go on with."""

@@ -21,6 +21,7 @@ from acep.pattern.tree import Output
 from acep.plan.compile import Plan
 from acep.runtime.interval_matches import ChosenIntervals, matches_of_intervals
 from acep.runtime.kept_events import joined_batches
+from acep.runtime.next_events import rises_later
 from acep.runtime.ordered_executor import OrderedExecutor
 from acep.runtime.partition_rows import rows_by_partition
 
@@ -106,7 +107,7 @@ def settled(
         ts = batch.ts[chosen.rows.rows]
         if precedes is not None:
             is_final |= precedes & (firsts == open_from[of_match])
-        if plan.schema.id is not None:  # else ids rise as events come
+        if not rises_later(plan):
             # A match may still give way to one that begins and ends at the same times, and has lesser ids.
             open_starts = np.minimum(np.maximum(open_from[of_match], firsts + 1), lasts + 1)
             is_final &= (open_starts > lasts) | (ts[np.minimum(open_starts, lasts)] > ts[firsts])

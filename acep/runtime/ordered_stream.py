@@ -181,18 +181,14 @@ class OrderedStreamExecutor(OrderedExecutor):
         self.pending[codes] = LATEST
         changed = np.zeros(0, np.int64)
         if events is not None:
-            searched = self._choose(events)
-            changed = np.concatenate(
-                [self._settle(events, chosen, parts, ids_rise=ids_rise) for chosen, ids_rise in searched]
-            )
+            settled_codes = [self._settle(events, *choice, parts) for choice in self._choose(events)]
+            changed = np.concatenate(settled_codes)
         following = NextEvents(self.next_ts, self.partitions.sizes[codes])
         self.decided[codes] = self.open.first_open(codes, following)
         self.decided[changed] = self.partitions.begins[changed]
         return changed
 
-    def _settle(
-        self, events: KeptEvents, chosen: ChosenIntervals, parts: list[FoundColumns], *, ids_rise: bool
-    ) -> Ints:
+    def _settle(self, events: KeptEvents, chosen: ChosenIntervals, ids_rise: bool, parts: list[FoundColumns]) -> Ints:
         """Add the matches that are final to parts, follow the events after them anew, and return the partitions that
         have such matches."""
         rows, batch = chosen.rows, events.batch
@@ -200,10 +196,16 @@ class OrderedStreamExecutor(OrderedExecutor):
         codes = events.codes[rows.rows[edges[:-1]]]
         following = NextEvents(self.next_ts, self.partitions.sizes[codes])
         open_from = self.open.open_from(batch, rows, following)
-        precedes = None
-        if self.plan.query.output is Output.NON_OVERLAP:
-            precedes = self.open.precedes_longer(batch, chosen, open_from, ids_rise=ids_rise)
-        final, keep = settled(self.plan, batch, chosen, open_from, self.next_ts, precedes)
+        of_match = np.searchsorted(edges, chosen.firsts, "right") - 1
+        chooses_by_end = self.plan.query.output is Output.NON_OVERLAP
+        if chooses_by_end and not ids_rise:
+            # Of one time another match may come first that begins later, and then one that this one has displaced.
+            final, keep = settled(self.plan, batch, chosen, edges[:-1], self.next_ts)
+            waits = np.bincount(of_match[chosen.firsts >= keep[of_match]], minlength=len(keep)) > 0
+            keep = np.where(waits, keep, np.maximum(keep, open_from))
+        else:
+            precedes = self.open.precedes_longer(batch, chosen, open_from) if chooses_by_end else None
+            final, keep = settled(self.plan, batch, chosen, open_from, self.next_ts, precedes)
         stays = np.arange(len(rows)) >= np.repeat(keep, np.diff(edges))
         has_rest = keep < edges[1:]
         self.partitions.begins[codes[has_rest]] = rows.positions[keep[has_rest]]
@@ -214,8 +216,7 @@ class OrderedStreamExecutor(OrderedExecutor):
         self.totals.touches += self.open.follow(batch, left, events.codes, is_kept, anew=True)
         if not self.plan.query.output.is_longest:
             self.open.has_ends[codes] = False
-            waits = chosen.firsts >= keep[np.searchsorted(edges, chosen.firsts, "right") - 1]
-            lasts = rows.rows[chosen.lasts[waits]]
+            lasts = rows.rows[chosen.lasts[chosen.firsts >= keep[of_match]]]
             np.minimum.at(self.pending, events.codes[lasts], batch.ts[lasts])
         if len(final):
             parts.append(self._give(events, final))
