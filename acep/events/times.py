@@ -13,7 +13,7 @@ import pyarrow as pa
 from acep.events.columns import UNIT_NS, plain_type
 from acep.events.durations import duration_of, duration_words, nearest
 
-__all__ = ["from_ticks", "moment_text", "quoted", "time_type", "value_of", "value_text"]
+__all__ = ["from_ticks", "moment_text", "quoted", "time_type", "value_of", "value_text", "values_of_column"]
 
 EPOCH = dt.datetime(1970, 1, 1)
 DAY_US = 86_400 * 10**6
@@ -100,6 +100,18 @@ def moment_text(moment: np.datetime64, between: str = "T") -> str:
     text, _, fraction = str(moment).partition(".")
     digits = fraction.rstrip("0")
     return text.replace("T", between) + (f".{digits.ljust(6 if len(digits) <= 6 else 9, '0')}" if digits else "")
+
+
+def values_of_column(column: pa.ChunkedArray | pa.Array) -> list[Any]:
+    """Return the values of a column, each as :func:`value_of` does.
+
+    >>> values_of_column(pa.array([2_932_897], pa.date32()))
+    [numpy.datetime64('10000-01-01')]
+    """
+    try:
+        return column.to_pylist()  # type: ignore[no-any-return]
+    except (OverflowError, ValueError):  # a time that Python has not
+        return [value_of(scalar) for scalar in column]
 
 
 def value_of(scalar: pa.Scalar) -> Any:

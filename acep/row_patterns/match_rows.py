@@ -17,6 +17,7 @@ from acep.events.columns import column_of
 from acep.events.fields import column_at
 from acep.events.frames import to_table
 from acep.events.tables import InputSchema, attribute_tick, schema_of
+from acep.events.times import values_of_column
 from acep.pattern.expressions import Span, error_at
 from acep.pattern.sql.clause_parser import parse_clause
 from acep.pattern.sql.clause_tree import RowsMode
@@ -98,12 +99,16 @@ def form_of(rows: Any) -> str:
 def convert_to(form: str, table: pa.Table) -> Any:
     """Return a table in a form of :func:`form_of`."""
     if form == "pandas":
-        return table.to_pandas()
+        from acep.matches.pandas_frames import frame_of  # few results become frames
+
+        return frame_of(table)
     if form == "polars":
         import polars as pl
 
         return pl.from_arrow(table)
-    return table.to_pydict() if form == "dict" else table
+    if form == "dict":
+        return {name: values_of_column(table[name]) for name in table.column_names}
+    return table
 
 
 def plan_clause(schema: pa.Schema, clause: str, called: str = "") -> OrderedPlan:

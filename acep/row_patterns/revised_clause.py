@@ -15,6 +15,7 @@ from acep.errors import DataError, QueryError
 from acep.events.arrivals import Arrivals, Due
 from acep.events.columns import ticks_of
 from acep.events.tables import attribute_tick
+from acep.events.times import values_of_column
 from acep.plan.ordered.ordered_plan import OrderedPlan
 from acep.row_patterns.clause_stream import ClauseStream
 from acep.row_patterns.match_rows import check_values
@@ -168,7 +169,7 @@ def stream_rows(due: Due) -> pa.Table:
 
 def row_texts(table: pa.Table) -> list[str]:
     """Return a text for each row; equal rows have equal texts."""
-    columns = [column.to_pylist() for column in table.columns]
+    columns = [values_of_column(column) for column in table.columns]
     return [repr(row) for row in zip(*columns, strict=True)]
 
 

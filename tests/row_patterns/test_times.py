@@ -7,6 +7,8 @@ import random
 from datetime import date, datetime, timedelta
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -99,3 +101,13 @@ def test_conditions_with_times() -> None:
     assert acep.match_recognize({"d": [date(2026, 1, 31), date(2026, 2, 28), date(2026, 3, 1)]}, clause) == {
         "n": [2, 1]
     }
+
+
+def test_times_that_python_has_not_come_back_as_numpys() -> None:
+    rows = {"i": [1, 2], "d": [date(2026, 1, 1), date(9999, 12, 31)]}
+    clause = "ORDER BY i MEASURES d + INTERVAL '1' DAY AS q PATTERN (A)"
+    found = {"q": [date(2026, 1, 2), np.datetime64("10000-01-01")]}
+    assert acep.match_recognize(rows, clause) == found
+    assert acep.Matcher(clause).push(rows) == found
+    with pytest.raises(acep.DataError, match="`q` has the time 10000-01-01"):
+        acep.match_recognize(pd.DataFrame(rows), clause)
