@@ -54,6 +54,7 @@ _WORDS = {
     "TO_NEXT": "`TO NEXT EVENT`",
     "TO_FIRST": "`TO FIRST`",
     "TO_LAST": "`TO LAST`",
+    "TO": "`TO`",
     "LETTER": "a letter",
     "TYPE": "a letter",
     "ANY_LETTER": "`.`",

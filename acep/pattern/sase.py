@@ -22,6 +22,7 @@ from acep.pattern.spelling import value_name
 from acep.pattern.syntax import Branch, amounts, branches, fail, name, quoted, read, span, tokens
 from acep.pattern.times import checked_window, read_duration, read_window
 from acep.pattern.tree import Output, Query, SkipTarget, Source, Strategy, Within
+from acep.pattern.walk import negated_variables
 from acep.pattern.walk import mentioned
 
 __all__ = ["parse"]
@@ -86,7 +87,7 @@ def _query(branch: Branch, text: str, errors: Fraction, weights: Weights) -> Que
     for var, where_it_is in bound:
         if var not in places.declared:
             raise fail(f"unknown variable {quoted(var)}", where_it_is, suggest(var, places.declared), code="query_name")
-    output, skip = _output(clauses.get("output"), places.declared)
+    output, skip = _output(clauses.get("output"), places.declared, negated_variables(node))
     query = Query(
         text=text,
         pattern=node,
@@ -176,7 +177,9 @@ def _returns(branch: Branch | None) -> tuple[tuple[str, Expr], ...]:
     return tuple(found.items())
 
 
-def _output(branch: Branch | None, declared: Collection[str]) -> tuple[Output, SkipTarget | None]:
+def _output(
+    branch: Branch | None, declared: Collection[str], negated: Collection[str]
+) -> tuple[Output, SkipTarget | None]:
     """Return the choice among matches, and where the next one may begin if it is not after the last event."""
     if branch is None:
         return Output.ALL, None
@@ -189,8 +192,11 @@ def _output(branch: Branch | None, declared: Collection[str]) -> tuple[Output, S
             return Output[output.replace("AFTER_SKIP", "NON_OVERLAP")], None
         case ["TO_NEXT"]:
             return Output[output], SkipTarget("next")
-    (variable,) = branches(clause)
+    (variable,) = branches(branches(clause)[0], "name")
     if name(variable) not in declared:
         hint = suggest(name(variable), declared)
         raise fail(f"unknown variable {quoted(name(variable))}", variable, hint, code="query_name")
+    if name(variable) in negated:
+        hint = "skip to a variable that binds events"
+        raise fail(f"{quoted(name(variable))} is negated, so that no match binds it", variable, hint)
     return Output[output], SkipTarget("first" if target == ["TO_FIRST"] else "last", name(variable))
