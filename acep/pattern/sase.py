@@ -22,8 +22,7 @@ from acep.pattern.spelling import value_name
 from acep.pattern.syntax import Branch, amounts, branches, fail, name, quoted, read, span, tokens
 from acep.pattern.times import checked_window, read_duration, read_window
 from acep.pattern.tree import Output, Query, SkipTarget, Source, Strategy, Within
-from acep.pattern.walk import negated_variables
-from acep.pattern.walk import mentioned
+from acep.pattern.walk import mentioned, negated_variables
 
 __all__ = ["parse"]
 

@@ -116,7 +116,8 @@ class _Database:
             if type(error).__module__.partition(".")[0] not in ("duckdb", "_duckdb"):
                 raise
             message = f"DuckDB refuses what stands around MATCH_RECOGNIZE: {' '.join(str(error).split())}"
-            raise QueryError(message, code="query_invalid") from None
+            hint = "what stands around the clause is in the SQL of DuckDB"
+            raise QueryError(message, hint=hint, code="query_invalid") from None
 
 
 def _connect() -> Any:

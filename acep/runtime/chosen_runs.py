@@ -48,6 +48,12 @@ def _runs_by_start(rows: RunRows, ends: Ints, skip: SkipTarget | None) -> tuple[
     start that ``skip`` leaves. ``ends``: the last event of the run from each start."""
     size = len(rows)
     starts = np.flatnonzero(rows.is_start & (ends >= 0))
+    lasts = ends[starts]
+    is_behind = starts[1:] > lasts[:-1]
+    if skip is None and (is_behind | (lasts[1:] == lasts[:-1])).all():  # runs that overlap end together, as sessions do
+        is_chosen = np.ones(len(starts), bool)
+        is_chosen[1:] = is_behind
+        return starts[is_chosen], lasts[is_chosen]
     following = np.searchsorted(starts, np.arange(size + 1)).tolist()
     next_starts = ends[starts] + 1
     if skip is not None:  # the first event of the variable is that of the run

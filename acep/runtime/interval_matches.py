@@ -102,6 +102,8 @@ def _ids_at(batch: Batch, rows: Ints, positions: Ints) -> Any:
         return positions
     if isinstance(batch.ids, list):
         return np.array(batch.ids, dtype=object)[rows]
+    if isinstance(batch.ids, range):
+        return batch.ids.start + batch.ids.step * rows
     return np.asarray(batch.ids, np.int64)[rows]
 
 

@@ -96,15 +96,19 @@ class RunColumns:
 
     def linked(self) -> Ints:
         """Return the last event of the longest run from each event whose number and window are not bounded."""
-        size, numbers = len(self.rows), np.arange(len(self.rows))
+        numbers = np.arange(len(self.rows))
         breaks = self.begins == numbers
         if self.runs.adjacent:
             breaks[1:] |= self.positions[1:] != self.positions[:-1] + 1
-        reach = _next_true(breaks)[np.minimum(numbers + 1, size)] - 1
+        edges = np.append(np.flatnonzero(breaks), len(self.rows))
+        reach: Ints = np.repeat(edges[1:] - 1, np.diff(edges))
         for condition, steps in self.runs.linking:
-            before = np.maximum(numbers - steps, 0)
-            fails = ~self.holds([condition], self.rows, self.rows[before]) & (numbers - steps >= self.begins)
-            reach = np.minimum(reach, _next_true(fails)[np.minimum(numbers + steps, size)] - 1)
+            before = np.concatenate([self.rows[:1].repeat(min(steps, len(self.rows))), self.rows[:-steps]])
+            fails = ~self.holds([condition], self.rows, before) & (numbers - steps >= self.begins)
+            failures = np.flatnonzero(fails)
+            begins = np.maximum(failures - steps + 1, 0)  # from these starts on a run does not end before the failure
+            first_failures = np.append(failures, len(self.rows))
+            reach = np.minimum(reach, np.repeat(first_failures - 1, np.diff(begins, prepend=0, append=len(self.rows))))
         return reach
 
     def _reach(self) -> Ints:
@@ -173,17 +177,6 @@ class RunColumns:
             low = np.where((low < high) & holds, middle, low)
             high = np.where((low < high) & ~holds, middle - 1, high)
         return np.where(low < self.begins, -1, low)
-
-
-def _next_true(bits: Bits) -> Ints:
-    """Return for each place, and for the end, the next one that is true: the end if there is none.
-
-    >>> _next_true(np.array([False, True, False])).tolist()
-    [1, 1, 3, 3]
-    """
-    size = len(bits)
-    places = np.append(np.where(bits, np.arange(size), size), size)
-    return np.minimum.accumulate(places[::-1])[::-1]
 
 
 def _value_numbers(column: Column) -> list[Any]:

@@ -75,7 +75,7 @@ def _flink(rows: Sequence[Measured]) -> str:
         times = f"{_ratio(row, last)}" if row is not last else ""
         lines.append((row.system, f"{row.rows:,}", f"{row.size:,}", short(1000 * row.cpu), rate, times))
     head = ("", "rows", "rows out", "processor, ms", "rows a second", "time, acep is 1")
-    clause = f"```sql no-run\n{FALL_AND_RISE}\n```"
+    clause = f"```sql\n{FALL_AND_RISE}\n```"
     return f"{BESIDE_FLINK}\n\n{clause}\n\n{table(head, lines)}"
 
 

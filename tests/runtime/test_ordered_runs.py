@@ -46,7 +46,8 @@ def test_runs_are_those_of_the_reference_engine(cases: CaseCounts) -> None:
 @pytest.mark.filterwarnings("ignore::acep.DataWarning")
 def test_intervals_are_those_of_the_reference_engine(cases: CaseCounts) -> None:
     seen = compare_engines(cases(1_200), random_interval_query, random_interval_events, intervals_of, "intervals")
-    cases.expect(seen, "intervals", "tied", "others", "matches", "several", least=100)
+    cases.expect(seen, "intervals", "others", "matches", "several", least=100)
+    cases.expect(seen, "tied", least=40)
 
 
 def compare_engines(

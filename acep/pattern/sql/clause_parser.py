@@ -104,8 +104,12 @@ class _ClauseParser:
         token = self.token
         shown = token.value if len(token.value) <= 40 else token.value[:40] + "..."
         what = "the clause ends" if token.kind == "end" else f"not `{shown}`"
-        return error_at(f"{message}: {what}" if token.kind == "end" else f"{message}, {what}", token.span, hint,
-                        code="query_syntax")  # fmt: skip
+        return error_at(
+            f"{message}: {what}" if token.kind == "end" else f"{message}, {what}",
+            token.span,
+            hint or f"the parts of a clause are {_ORDER}",
+            code="query_syntax",
+        )
 
     # The clause -------------------------------------------------------------------------------------
 
@@ -113,10 +117,10 @@ class _ClauseParser:
         named = self.word("MATCH_RECOGNIZE")
         opening = self.place if self.sign("(") else None
         if named and opening is None:
-            raise self.unexpected("`(` is needed here")
+            raise self.unexpected("`(` is needed here", "as in MATCH_RECOGNIZE (ORDER BY ts PATTERN (A B+))")
         parts = self.parts()
         if "PATTERN" not in parts:
-            raise self.unexpected("PATTERN is needed here", f"the parts of a clause are {_ORDER}")
+            raise self.unexpected("PATTERN is needed here")
         if opening is not None:
             self.need(")")
         if self.token.kind != "end":
@@ -174,7 +178,7 @@ class _ClauseParser:
         if self.word("ONE"):
             self.need("ROW", "PER", "MATCH")
             if self.token.is_word("SHOW", "OMIT", "WITH"):
-                raise error_at(f"{self.token.value.upper()} is for ALL ROWS PER MATCH", self.token.span, None,
+                raise error_at(f"{self.token.value.upper()} is for ALL ROWS PER MATCH", self.token.span, "leave it out",
                                code="query_syntax")  # fmt: skip
             return RowsMode.ONE_ROW
         self.need("ALL", "ROWS", "PER", "MATCH")
@@ -194,7 +198,8 @@ class _ClauseParser:
             return Skip(SkipMode.PAST_LAST)
         if not self.word("TO"):
             raise self.unexpected(
-                "PAST LAST ROW, TO NEXT ROW, TO FIRST, TO LAST or TO a variable is needed behind SKIP"
+                "PAST LAST ROW, TO NEXT ROW, TO FIRST, TO LAST or TO a variable is needed behind SKIP",
+                "as in AFTER MATCH SKIP PAST LAST ROW",
             )
         if self.word("NEXT", "ROW"):
             return Skip(SkipMode.TO_NEXT)
@@ -216,7 +221,7 @@ class _ClauseParser:
             )  # fmt: skip
         self.need("PATTERN")
         if not self.token.is_sign("("):
-            raise self.unexpected("`(` is needed behind PATTERN")
+            raise self.unexpected("`(` is needed behind PATTERN", "as in PATTERN (A B+)")
         if self.tokens[self.place + 1].is_sign(")"):
             hint = "the empty pattern is written PATTERN (())"
             raise error_at("the pattern is empty", self.token.span, hint, code="query_syntax")
@@ -268,7 +273,7 @@ class _ClauseParser:
         if self.word("NULLS"):
             nulls_first = self.word("FIRST")
             if not nulls_first and not self.word("LAST"):
-                raise self.unexpected("FIRST or LAST is needed behind NULLS")
+                raise self.unexpected("FIRST or LAST is needed behind NULLS", "as in ORDER BY ts NULLS LAST")
         return OrderKey(expression, is_descending, nulls_first)
 
     # Expressions --------------------------------------------------------------------------------------
@@ -293,5 +298,5 @@ class _ClauseParser:
             cases += (token.is_word("CASE") - (cases > 0 and token.is_word("END"))) if not is_part else 0
             self.place += 1
         if self.place == first:
-            raise self.unexpected("an expression is needed here")
+            raise self.unexpected("an expression is needed here", "as in LAST(A.price) - FIRST(A.price)")
         return parse_expression(self.text, Span(self.tokens[first].start, self.tokens[self.place - 1].end))

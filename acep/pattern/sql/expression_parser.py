@@ -41,7 +41,7 @@ def parse_expression(text: str, span: Span) -> SqlExpression:
     except RecursionError:
         raise error_at("this expression is nested too deep", span, code="query_size") from None
     if len(trees) != 1 or trees[0] is None:
-        raise error_at("this is not one expression", span, code="query_syntax")
+        raise error_at("this is not one expression", span, "is an operator or a comma missing?", code="query_syntax")
     return SqlExpression(trees[0], span, part)
 
 
@@ -84,9 +84,11 @@ def _located(error: Any, part: str, span: Span) -> QueryError:
     description = str(details[0].get("description") or "")
     calls = _CALL.findall(part[: place.end - span.start])
     if calls and "missing for" in description:
-        return error_at(f"{calls[-1].upper()} has too few arguments", place, code="query_syntax")
+        hint = "is an argument missing between its parentheses?"
+        return error_at(f"{calls[-1].upper()} has too few arguments", place, hint, code="query_syntax")
     if calls and "number of provided arguments" in description:
-        return error_at(f"{calls[-1].upper()} has too many arguments", place, code="query_syntax")
+        hint = "is one of its arguments too many?"
+        return error_at(f"{calls[-1].upper()} has too many arguments", place, hint, code="query_syntax")
     return error_at(
         "this is not an expression of SQL", place, "see docs/reference/sql.md for what there is", code="query_syntax"
     )

@@ -127,7 +127,10 @@ def _misplaced(token: SqlToken, group: _Group) -> QueryError:
     if token.kind == "end":
         names = {"(": "`(`", "{-": "`{-`", "permute": "PERMUTE"}
         return error_at(
-            f"the pattern does not end: {names[group.kind]} is open", group.opening.span, code="query_syntax"
+            f"the pattern does not end: {names[group.kind]} is open",
+            group.opening.span,
+            f"is `{'-}' if group.kind == '{-' else ')'}` missing?",
+            code="query_syntax",
         )
     hints = {
         "*": "a quantifier follows a variable or a group",
@@ -140,7 +143,10 @@ def _misplaced(token: SqlToken, group: _Group) -> QueryError:
     }
     shown = token.value if len(token.value) <= 40 else token.value[:40] + "..."
     return error_at(
-        f"`{shown}` cannot stand here in a pattern", token.span, hints.get(token.value), code="query_syntax"
+        f"`{shown}` cannot stand here in a pattern",
+        token.span,
+        hints.get(token.value, "a pattern has variables, quantifiers and groups, as in (A (B | C)+ D{2,3})"),
+        code="query_syntax",
     )
 
 

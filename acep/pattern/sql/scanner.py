@@ -77,9 +77,10 @@ def scan(text: str) -> list[SqlToken]:
         assert part is not None  # a sign is any character
         kind, value = str(part.lastgroup), part.group()
         if value in ("'", '"', "`") or (value == "/" and text.startswith("/*", place)):
-            names = {"'": "text", "/": "comment"}
+            names, ends = {"'": "text", "/": "comment"}, {"/": "*/"}
+            hint = f"is `{ends.get(value, value)}` missing?"
             raise error_at(
-                f"this {names.get(value, 'name')} does not end", Span(place, place + 1), None, code="query_syntax"
+                f"this {names.get(value, 'name')} does not end", Span(place, place + 1), hint, code="query_syntax"
             )
         if kind == "name":
             value = value[1:-1].replace(value[0] * 2, value[0])
@@ -98,4 +99,4 @@ def closing_place(tokens: list[SqlToken], opening: int) -> int:
         depth += tokens[place].is_sign("(") - tokens[place].is_sign(")")
         if depth == 0:
             return place
-    raise error_at("this parenthesis does not end", tokens[opening].span, code="query_syntax")
+    raise error_at("this parenthesis does not end", tokens[opening].span, "is `)` missing?", code="query_syntax")

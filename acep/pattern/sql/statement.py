@@ -82,7 +82,8 @@ def _split(text: str, quote: str) -> Statement:
         text = text[: tokens[first].start] + inserted + text[tokens[closing].end :]
         removed = len(original) - len(text)
     if not clauses:
-        raise error_at("there is no MATCH_RECOGNIZE in this statement", Span(0, len(text)), None, code="query_syntax")
+        hint = "as in SELECT * FROM ticks MATCH_RECOGNIZE (ORDER BY ts PATTERN (A B+))"
+        raise error_at("there is no MATCH_RECOGNIZE in this statement", Span(0, len(text)), hint, code="query_syntax")
     return Statement(text, tuple(clauses), _plain_columns(tokens, clauses))
 
 

@@ -35,7 +35,8 @@ def parse_window(tokens: Sequence[SqlToken], start: int) -> tuple[MatchSpan, int
     amount, unit = _interval(token, is_interval)
     if is_interval and unit is None:
         if tokens[place].kind not in ("word", "name"):
-            raise error_at("a unit of time is needed here", tokens[place].span, code="query_syntax")
+            hint = "as in WITHIN INTERVAL '10' MINUTE"
+            raise error_at("a unit of time is needed here", tokens[place].span, hint, code="query_syntax")
         unit = tokens[place].value
         place += 1
     end = tokens[place - 1].end
@@ -47,7 +48,8 @@ def _interval(token: SqlToken, is_interval: bool) -> tuple[Fraction, str | None]
     """Return the number of a constant, and the unit where the text of an interval has it, as in '10 minutes'."""
     text = token.value[1:-1].strip() if token.kind == "string" else token.value
     if token.kind == "string" and not is_interval:
-        raise error_at("a number or an INTERVAL is needed behind WITHIN", token.span, code="query_syntax")
+        hint = "as in WITHIN INTERVAL '10' MINUTE, or WITHIN 600"
+        raise error_at("a number or an INTERVAL is needed behind WITHIN", token.span, hint, code="query_syntax")
     number, _, unit = text.partition(" ")
     try:
         amount = exact_number(number)

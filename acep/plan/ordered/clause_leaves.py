@@ -56,7 +56,8 @@ def convert_key(source: SqlExpression, columns: ClauseColumns) -> str:
             path = columns.own_path(_column_parts(node, source))
             return ex.Attribute(ROW, None, columns.key_name(path, place_of(node, source)))
         if _call_name(node) is not None or is_aggregate(node):
-            raise error_at("a key is an expression over the columns of a row", source.span, code="query_invalid")
+            hint = "leave out what reads other rows"
+            raise error_at("a key is an expression over the columns of a row", source.span, hint, code="query_invalid")
         return None
 
     return columns.add(SqlConverter(source, leaf, columns.is_date).convert(), " ".join(source.text.split()))
@@ -198,7 +199,8 @@ class _Leaf:
         if name in ("FIRST", "LAST"):
             return self.resolve_navigation(call, name, is_final, span)
         word = "FINAL" if is_final else "RUNNING"
-        raise error_at(f"{word} stands before FIRST, LAST or an aggregate", span, code="query_invalid")
+        hint = f"as in {word} LAST(A.price)"
+        raise error_at(f"{word} stands before FIRST, LAST or an aggregate", span, hint, code="query_invalid")
 
     def navigation(self, reference: Navigation, span: Span) -> ex.Expr:
         """Return the attribute of a navigation. In DEFINE the row that is tested is the last one of its variable."""
