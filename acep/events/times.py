@@ -106,7 +106,7 @@ def values_of_column(column: pa.ChunkedArray | pa.Array) -> list[Any]:
     """Return the values of a column, each as :func:`value_of` does.
 
     >>> values_of_column(pa.array([2_932_897], pa.date32()))
-    [numpy.datetime64('10000-01-01')]
+    [np.datetime64('10000-01-01')]
     """
     try:
         return column.to_pylist()  # type: ignore[no-any-return]

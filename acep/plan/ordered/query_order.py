@@ -37,7 +37,8 @@ def order_of_query(plan: Plan) -> QueryOrder:
         return QueryOrder(
             True,
             "conditions are functions of the row and of the first one of the match, so that the chosen matches are "
-            "found by a pass over rows from each start, at most to the end of the window",
+            "found by a pass over rows from each start, at most to the end of the window; on streams all matches are "
+            "made",
         )
     if states is not None:
         return QueryOrder(
