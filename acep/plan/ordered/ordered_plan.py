@@ -201,7 +201,7 @@ def _plan(clause: Clause, columns: ClauseColumns) -> OrderedPlan:
         skip_to = leaves.variable_set(clause.skip.variable, clause.skip.span)
     plan = OrderedPlan(
         clause, columns.names, schema, tuple(columns.computed.items()), tuple(columns.mapped.items()), partition, order,
-        allow_missing(compile_pattern(clause.pattern), clause.errors),
+        allow_missing(_compiled(clause), clause.errors),
         conditions, tuple(leaves.references), types, measures, tuple(variables.items()), skip_to,
         checked_window(clause, order[0].column if order else None, columns), frozenset(columns.dates),
         tuple(columns.windows.items()),
