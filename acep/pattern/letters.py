@@ -118,9 +118,8 @@ def _member(kind: type[Selection], value: str | Selection, wanted: str) -> Selec
     """Return the strategy or output that an argument means; ``wanted`` is the argument as a text."""
     if isinstance(value, kind):
         return value
-    known = {member.value: member for member in kind if not member.value.endswith("after_match_skip")}
-    if wanted not in known:
-        raise QueryError(
-            f"unknown {kind.__name__.lower()} `{wanted[:60]}`", hint=suggest(wanted[:60], known), code="option_invalid"
-        )
-    return known[wanted]
+    members = {member.value: member for member in kind if not member.value.endswith("after_match_skip")}
+    if wanted not in members:
+        hint = suggest(wanted[:60], members)
+        raise QueryError(f"unknown {kind.__name__.lower()} `{wanted[:60]}`", hint=hint, code="option_invalid")
+    return members[wanted]

@@ -311,8 +311,8 @@ def _keyword(spot: Spot) -> str | None:
     if "_PATTERN" in spot.accepted:
         return _did_you_mean(spot.word, ["PATTERN", "FROM"])
     if spot.accepted & _OUTPUTS:
-        known = [*(CLAUSES if spot.accepted & _CLAUSE else ()), *_OUTPUT_WORDS]
-        return _did_you_mean(spot.word, [*known, *(w for w in _JOINING if f"_{w}" in spot.accepted)])
+        words = [*(CLAUSES if spot.accepted & _CLAUSE else ()), *_OUTPUT_WORDS]
+        return _did_you_mean(spot.word, [*words, *(w for w in _JOINING if f"_{w}" in spot.accepted)])
     return None
 
 

@@ -15,6 +15,7 @@ from acep.display import clipped, marked_breaks, page_of
 from acep.pattern.expressions import Expr
 
 __all__ = [
+    "SKIP_PLACES",
     "Choice",
     "Component",
     "EventSet",
@@ -78,12 +79,17 @@ class Output(Enum):
         return self in (Output.SHORTEST_NON_OVERLAP, Output.SHORTEST_AFTER_SKIP)
 
 
+SkipPlace: TypeAlias = Literal["next", "first", "last"]
+SKIP_PLACES: tuple[SkipPlace, ...] = ("next", "first", "last")
+"""The places of a :class:`SkipTarget`, by their numbers in the native core, which begin with 1."""
+
+
 @dataclass(frozen=True)
 class SkipTarget:
     """The first event with which another match may begin after one that is given: the ``"next"`` one after its first
     event, or the ``"first"`` or ``"last"`` one that it binds to a variable."""
 
-    place: Literal["next", "first", "last"]
+    place: SkipPlace
     variable: str = ""
 
 

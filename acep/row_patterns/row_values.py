@@ -37,8 +37,7 @@ def kind_of_typed(typed: Typed) -> Kind:
 class Evaluator:
     """Compute expressions over columns by name; texts have one numbering. ``tick_ns``: the tick of times.
 
-    What is made of an expression, for columns of some kinds, is made once: one evaluator serves all pushes of a
-    stream."""
+    An expression is lowered once for columns of some kinds: one evaluator serves all pushes of a stream."""
 
     tick_ns: Fraction | None
     codes: Any = field(init=False)

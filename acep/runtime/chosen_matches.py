@@ -80,8 +80,8 @@ class ChosenMatches:
     def since_in(self, key: Key, cut: int) -> int:
         """Return the same for one partition."""
         partition = self._partitions.get(key, _Partition())
-        open_ones = [one for one in self._clusters(partition) if self._end(one) >= cut]
-        return min([cut, *(one.events[0][1] for cluster in open_ones for one in cluster)])
+        open_clusters = [cluster for cluster in self._clusters(partition) if self._end(cluster) >= cut]
+        return min([cut, *(match.events[0][1] for cluster in open_clusters for match in cluster)])
 
     def forget(self, cut: int, begin: int) -> None:
         """Forget the clusters that end before ``cut``, and the places of events before ``begin``."""
@@ -112,14 +112,14 @@ class ChosenMatches:
 
     def _end(self, cluster: Sequence[Complete]) -> int:
         """Return the time of the last event at which a match of a cluster says where the next one may begin."""
-        places: list[Any] = [next_start(one, self._query.skip)[0] for one in cluster]
+        places: list[Any] = [next_start(match, self._query.skip)[0] for match in cluster]
         return max(place[0] for place in places)  # type: ignore[no-any-return]
 
     def _chosen(self, partition: _Partition, decided: int | None, *, last: bool = False) -> list[Found]:
         wanted: set[Any] = set()
         for cluster in self._clusters(partition):
             if last or (decided is not None and self._end(cluster) < decided):
-                wanted.update(one.values[0] for one in greedy(cluster, self._query))
+                wanted.update(match.values[0] for match in greedy(cluster, self._query))
         taken = [replace(partition.found[content], op=-1) for content in partition.given - wanted]
         come = [partition.found[content] for content in wanted - partition.given]
         partition.given = wanted

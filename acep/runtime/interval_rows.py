@@ -11,6 +11,7 @@ from acep.events.batch import Batch, Column
 from acep.matches.found_columns import ranks_of
 from acep.native import _native
 from acep.pattern import expressions as ex
+from acep.pattern.tree import SKIP_PLACES
 from acep.pattern.walk import leaves_of
 from acep.plan.compile import Plan
 from acep.plan.decimals import Typed
@@ -28,9 +29,6 @@ TiedInput = tuple[npt.NDArray[np.int64], Bits | None, bool]
 """A column as words with their validity, and whether a condition reads it in the first row."""
 TiedTest = tuple[Bits | None, list[int], bool]
 """Bits of rows, the numbers of conditions, and whether a row must fail them."""
-
-SKIP_PLACES = ("next", "first", "last")
-"""The places of a :class:`SkipTarget`, by the numbers of ``IntervalSkipTo`` in interval_search.hpp, from 1 on."""
 
 
 def find_intervals(

@@ -97,7 +97,7 @@ class OrderedStreamExecutor(OrderedExecutor):
             return []
         return concatenate([self._give(events, chosen) for chosen, _ in self._choose(events)])
 
-    # What new events change ---------------------------------------------------------------------------
+    # New events ---------------------------------------------------------------------------------------
 
     def _numbered(self, batch: Batch) -> KeptEvents:
         """Return those of new events that matter, with their partitions and positions."""
@@ -136,7 +136,7 @@ class OrderedStreamExecutor(OrderedExecutor):
             recent = events if self.recent is None else joined([self.recent, events])
             self.recent = recent.last_ones(self.open.n_before)
 
-    # What is decided ----------------------------------------------------------------------------------
+    # Decided matches ----------------------------------------------------------------------------------
 
     def _active(self) -> Ints:
         """Return the codes of partitions of which events are kept."""
@@ -237,7 +237,7 @@ class OrderedStreamExecutor(OrderedExecutor):
             self.partitions.chain(matches, events.codes[lasts], places, window.span)
         return matches
 
-    # What is kept -------------------------------------------------------------------------------------
+    # Kept state ---------------------------------------------------------------------------------------
 
     def live(self) -> int:
         """Return the number of partitions in which a match may be open."""

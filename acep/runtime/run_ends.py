@@ -28,8 +28,8 @@ Bits = npt.NDArray[np.bool_]
 
 
 class RunEnds:
-    """What conditions of a whole run have to know of one run of each partition: by code the number of its events and
-    the time of the first one, and for each condition a count of events, or the different values."""
+    """One run of each partition, as conditions of a whole run read it: by code the number of its events and the time of
+    the first one, and for each condition a count of events, or the different values."""
 
     def __init__(self, runs: RunsPlan) -> None:
         self.runs = runs

@@ -10,18 +10,15 @@ from typing import Any
 import pytest
 
 import acep
-from acep.errors import QueryError, SnapshotError
+from acep.errors import SnapshotError
 from acep.events.frames import to_table
-from acep.plan.assume import assumed_plan
-from acep.plan.ordered.query_order import order_of_query
 from acep.runtime.executors import NativeExecutors
 from acep.runtime.ordered_stream import OrderedStreamExecutor
 from acep.runtime.stream import Stream
 from acep.storage.plain_data import from_json, to_plain
 from acep.storage.snapshot import seal, unseal
 from tests.case_counts import CaseCounts
-from tests.runtime.random_intervals import random_interval_events, random_interval_query
-from tests.runtime.random_runs import random_events, random_query
+from tests.runtime.random_ordered import ordered_draws
 
 Row = dict[str, Any]
 
@@ -56,20 +53,10 @@ def rows_of(steps: list[list[Row]]) -> list[str]:
 @pytest.mark.parametrize("kind", ["runs", "intervals"])
 def test_a_stream_gives_the_matches_of_its_table(kind: str, cases: CaseCounts) -> None:
     seen: Counter[str] = Counter()
-    for seed in range(cases(120)):
-        rng = Random(seed)
-        text = random_query(rng) if kind == "runs" else random_interval_query(rng)
-        try:
-            query = acep.parse(text)
-        except QueryError:
-            continue
-        if not order_of_query(assumed_plan(query)).is_ordered:
-            continue
-        most = 9 if "any" in text else 16
-        drawn, options = random_events(rng, most) if kind == "runs" else random_interval_events(rng, most)
+    for _, text, query, drawn, options in ordered_draws(kind, range(cases(120)), 16, few=9):
         events = in_order(drawn, options)
         expected = acep.match(events, query, engine="reference", **options)
-        where = (seed, text, events, options)
+        where = (text, events, options)
         assert acep.match(events, query, **options).to_arrow().to_pylist() == expected.to_arrow().to_pylist(), where
         rows = rows_of([expected.to_arrow().to_pylist()])
         before = pushed(query, events, 1, engine="reference", **options)
@@ -91,16 +78,8 @@ def test_a_stream_gives_the_matches_of_its_table(kind: str, cases: CaseCounts) -
 @pytest.mark.parametrize("kind", ["runs", "intervals"])
 def test_late_events_are_put_in_order(kind: str, cases: CaseCounts) -> None:
     seen: Counter[str] = Counter()
-    for seed in range(cases(60)):
-        rng = Random(f"late {seed}")
-        text = random_query(rng) if kind == "runs" else random_interval_query(rng)
-        try:
-            query = acep.parse(text)
-        except QueryError:
-            continue
-        if not order_of_query(assumed_plan(query)).is_ordered:
-            continue
-        drawn, options = random_events(rng, 14) if kind == "runs" else random_interval_events(rng, 14)
+    seeds = (f"late {number}" for number in range(cases(60)))
+    for rng, text, query, drawn, options in ordered_draws(kind, seeds, 14):
         order = sorted(range(len(drawn["ts"])), key=lambda row: drawn["ts"][row] + rng.choice([0, 0, 1, 2.9]))
         events = {name: [values[row] for row in order] for name, values in drawn.items()}
         expected = acep.match(events, query, engine="reference", **options).to_arrow().to_pylist()
@@ -108,7 +87,7 @@ def test_late_events_are_put_in_order(kind: str, cases: CaseCounts) -> None:
         for size in (1, 5):
             steps = pushed(query, events, size, restores=True, **late)
             found = [{name: row[name] for name in expected[0]} for step in steps for row in step if expected]
-            assert rows_of([found]) == rows_of([expected]), (seed, size, text, events, options)
+            assert rows_of([found]) == rows_of([expected]), (size, text, events, options)
             assert sum(map(len, steps)) == len(expected)
         seen["matches"] += len(expected) > 0
     cases.expect(seen, "matches", least=8)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from random import Random
 from tempfile import mkdtemp
 from typing import Any
 
@@ -12,13 +11,9 @@ import pyarrow as pa
 import pytest
 
 import acep
-from acep.errors import QueryError
-from acep.plan.assume import assumed_plan
-from acep.plan.ordered.query_order import order_of_query
 from acep.streaming.buckets import Bucket
 from tests.case_counts import CaseCounts
-from tests.runtime.random_intervals import random_interval_events, random_interval_query
-from tests.runtime.random_runs import random_events, random_query
+from tests.runtime.random_ordered import ordered_draws
 from tests.spark.by_hand import as_rows, batch, numbered, rows_that_differ, stream, the_job
 from tests.spark.by_hand_files import FileStream
 
@@ -27,25 +22,15 @@ from tests.spark.by_hand_files import FileStream
 @pytest.mark.parametrize("kind", ["runs", "intervals"])
 def test_random_queries_are_one_process(kind: str, cases: CaseCounts, tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
-    for seed in range(cases(60)):
-        rng = Random(f"{kind} {seed}")
-        text = random_query(rng) if kind == "runs" else random_interval_query(rng)
-        if "[k]" not in text:
+    seeds = (f"{kind} {number}" for number in range(cases(60)))
+    for rng, text, query, drawn, _ in ordered_draws(kind, seeds, 14):
+        if "[k]" not in text or len(drawn["ts"]) < 5 or sorted(drawn["ts"]) != drawn["ts"]:
             continue
-        try:
-            query = acep.parse(text)
-        except QueryError:
-            continue
-        if not order_of_query(assumed_plan(query)).is_ordered:
-            continue
-        events, _ = random_events(rng, 14) if kind == "runs" else random_interval_events(rng, 14)
-        if len(events["ts"]) < 5 or sorted(events["ts"]) != events["ts"]:
-            continue
-        events = {name: values for name, values in events.items() if name not in ("id", "seq")}
+        events = {name: values for name, values in drawn.items() if name not in ("id", "seq")}
         expected = as_rows(acep.match(events, query))
         table = numbered(pa.table(events))
         job = the_job(table, query)
-        where = (seed, text, events)
+        where = (text, events)
         assert rows_that_differ(batch(job, table), expected) == "", where
         sizes = [slice(begin, begin + 3) for begin in range(0, table.num_rows, 3)]
         parts = [table.slice(part.start, 3) for part in sizes]

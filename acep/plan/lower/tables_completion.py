@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from acep.automaton.arcs import Crossing
 from acep.automaton.thompson import Negated
 from acep.pattern import expressions as ex
-from acep.pattern.tree import Output
+from acep.pattern.tree import SKIP_PLACES, Output
 from acep.pattern.walk import indexes, leaves_of, means_each, steps_back
 from acep.plan.compile import Plan
 from acep.plan.lower.bytecode_words import bits_of
@@ -28,9 +28,6 @@ CHOICES = (
     (Output.SHORTEST_NON_OVERLAP, Output.SHORTEST_AFTER_SKIP),
 )
 """The outputs of each number of ``Choice`` in tables.hpp."""
-
-SKIP_PLACES = ("next", "first", "last")
-"""The places of a :class:`SkipTarget`, by the numbers of ``SkipPlace`` in tables.hpp, from 1 on."""
 
 LENGTH, NTH, LAST, COUNT, SUM, ADD, LEAST, GREATEST, AVERAGE, MEAN, EACH, PREVIOUS, DISTINCT, SPREAD = range(14)
 """Ways in which a reference to the events of a variable gets its value (``How`` in tables.hpp)."""

@@ -17,7 +17,8 @@
 
 namespace acep {
 
-// What a walk needs of a pattern: its states, and the conditions of labels. The last label is that of the open row.
+// The part of a pattern that a walk needs: its states, and the conditions of labels. The last label is that of the open
+// row.
 struct WalkedPattern {
     PatternGraph graph;
     std::vector<LabelSet> sets;
