@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from acep.events.batch import Column
 from acep.events.columns import UNIT_NS
+from acep.events.decimals import decimal_type, scale_of
 from acep.events.durations import in_unit
-from acep.events.fixed import decimal_type, scale_of
 from acep.events.tables import attribute_tick, decimals_of, time_types
 from acep.events.times import time_type
 from acep.matches.answer_columns import values_of
@@ -159,7 +159,7 @@ def partials_table(
     numbers: dict[str, list[int | None]],
 ) -> pa.Table:
     """Return a table with one row per partial match: ``like`` has the keys, times, errors and bound events of each. See
-    :meth:`acep.matches.partial_matches.PartialMatches.to_arrow`. ``until`` are ticks."""
+    :meth:`acep.matches.partials.partial_matches.PartialMatches.to_arrow`. ``until`` are ticks."""
     schema, table = like.schema, matches_table(like)
     tick = attribute_tick(schema) if schema.instants else None
     ends = _as_times(pa.array(until, pa.int64()), time_types(schema)[schema.ts], tick)

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from acep.arrivals.arrivals import Arrivals, Due
 from acep.errors import DataError, QueryError
-from acep.events.arrivals import Arrivals, Due
 from acep.events.columns import ticks_of
 from acep.events.tables import attribute_tick
 from acep.events.times import values_of_column

@@ -10,13 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acep.arrivals.arrivals import ARRIVAL, Arrivals, Due
 from acep.errors import DataError, QueryError, SnapshotError
-from acep.events.arrivals import ARRIVAL, Arrivals, Due
 from acep.events.batch import Batch
 from acep.events.tables import batch_of
 from acep.matches.records import Counts, Found
 from acep.plan.compile import Plan
-from acep.runtime.revised_stream import RevisedStream
+from acep.revision.revised_stream import RevisedStream
 from acep.runtime.stream import Stream, together
 from acep.storage.snapshot import seal, unseal
 from acep.streaming.job import Job
@@ -65,8 +65,8 @@ class RevisedRows:
     def push(self, rows: pa.Table) -> tuple[list[Sequence[Found]], int]:
         """Take in rows; return the matches that come and go for each plan, and how many of the rows were late.
 
-        Raises :class:`DataError` as :meth:`acep.events.arrivals.Arrivals.push` does, and for rows that take events back
-        where it is not certain which.
+        Raises :class:`DataError` as :meth:`acep.arrivals.arrivals.Arrivals.push` does, and for rows that take events
+        back where it is not certain which.
         """
         if self.job.op is not None:
             rows, twice = rows_as_they_came(self.job, self.keys, rows)
