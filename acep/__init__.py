@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-from acep.display import show_with
+from acep.display import show_with, write_with
 
 if TYPE_CHECKING:
     from acep.budget import Budget
@@ -128,7 +128,14 @@ def _query_page(shown: Any) -> str:
     return made
 
 
+# The text of a query is written by a module that reads its tree.
+def _query_text(query: Any) -> str:
+    text: str = importlib.import_module("acep.pattern.printing").canonical(query)
+    return text
+
+
 show_with({"Query": _query_page, "Automaton": _query_page})
+write_with({"Query": _query_text})
 
 # In the repository acep.learning and acep.sketches are beside this folder; in an install they are inside it.
 if PathFinder.find_spec("acep.learning", __path__) is None:

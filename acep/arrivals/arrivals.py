@@ -2,14 +2,13 @@
 
 An event is *late* if its time is less than the greatest time up to the push before, less ``lateness``, or not after the
 last :meth:`Arrivals.advance`. Late events are not used; :attr:`Arrivals.late` has those of the last push. With a
-``speculation`` events are given before that, and those that come or go later are given as a :class:`Due`.
+``speculation`` events are given before that, and those that come or go later are given as a :class:`ReleasedEvents`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from acep.arrivals.disorder import HoldBack
+from acep.arrivals.released_events import ARRIVAL, ReleasedEvents
 from acep.arrivals.retractions import Retractions, signs_of
 from acep.errors import DataError, SnapshotError
 from acep.events.buffers import selectable
@@ -27,10 +27,8 @@ from acep.events.seen_ids import SeenIds
 from acep.events.tables import InputSchema, attribute_tick
 from acep.pattern.times import window_of
 
-__all__ = ["ARRIVAL", "ENDLESS", "Arrivals", "Due", "span_ticks"]
+__all__ = ["ENDLESS", "Arrivals", "span_ticks"]
 
-ARRIVAL = "__arrival"
-"""The column with the number of a row, in the order of arrival."""
 ENDLESS = float("inf")
 """The length of a span without end."""
 FLATTEN = "leave lateness= out, or make it a column of its own"
@@ -64,28 +62,6 @@ def span_ticks(name: str, span: Any, schema: InputSchema) -> int | None:
             code="option_invalid",
         )
     return -int(-given.amount // schema.tick_ns)
-
-
-@dataclass(frozen=True)
-class Due:
-    """The events that are due after a push. ``order``: the places of the ``rows`` in the order of the stream
-    (``None``: they are in order). The first ``inserted`` in that order belong before some that were given earlier.
-    ``removed``: the arrival numbers of events that were given earlier and are taken back. ``arrived``: the arrival
-    numbers of the rows (``None``: the rows have a column of them)."""
-
-    rows: pa.Table | None = None
-    order: npt.NDArray[np.intp] | None = None
-    inserted: int = 0
-    removed: Sequence[int] = ()
-    arrived: npt.NDArray[np.int64] | None = None
-
-    @property
-    def numbers(self) -> npt.NDArray[np.int64]:
-        """Return the arrival numbers of the rows, in the order of the stream."""
-        if self.rows is None:
-            return np.zeros(0, np.int64)
-        numbers = self.rows.column(ARRIVAL).to_numpy() if self.arrived is None else self.arrived
-        return numbers if self.order is None else numbers[self.order]
 
 
 class Arrivals:
@@ -190,7 +166,7 @@ class Arrivals:
         before = self.final if self.speculation is None else self._held.released
         return None if before is None else before - 1
 
-    def push(self, rows: pa.Table) -> Due:
+    def push(self, rows: pa.Table) -> ReleasedEvents:
         """Take in rows in any order; return those that are due now, in the order of the stream.
 
         Raises :class:`DataError`, with nothing taken in, for a null time, id or seq, a column ``op`` that is not +1 or
@@ -219,7 +195,7 @@ class Arrivals:
             self.duplicates += int(np.count_nonzero(again))
         self._count(rows, fresh)
         if not once.any():
-            return Due()
+            return ReleasedEvents()
         whole = bool(once.all())
         self._held.see(int((ticks if whole else ticks[once]).max()))
         greatest, given = self._held.greatest, self._held.released
@@ -232,7 +208,7 @@ class Arrivals:
             self.reach(greatest + (self.schema.seq is not None))
             self._settle(certain)
             inserted = 0 if given is None else int(np.count_nonzero(ticks < given))
-            return Due(same if len(ticks) else None, self._order(same, ticks), inserted, removed, numbers)
+            return ReleasedEvents(same if len(ticks) else None, self._order(same, ticks), inserted, removed, numbers)
         same, early = same.append_column(ARRIVAL, pa.array(numbers)), None
         if given is not None and (before := ticks < given).any():
             if self.speculates:
@@ -248,9 +224,9 @@ class Arrivals:
         self._held.add(same)
         due = self._released(certain)
         if early is None:
-            return Due(due, removed=removed)
+            return ReleasedEvents(due, removed=removed)
         rows = early if due is None else pa.concat_tables([early, due])
-        return Due(rows, inserted=early.num_rows, removed=removed)
+        return ReleasedEvents(rows, inserted=early.num_rows, removed=removed)
 
     def mark(self) -> dict[str, Any]:
         """Return the state as it is now, for :meth:`back_to`."""
@@ -261,13 +237,13 @@ class Arrivals:
         """Undo all that came since :meth:`mark`."""
         vars(self).update(mark)
 
-    def advance(self, tick: int) -> Due:
+    def advance(self, tick: int) -> ReleasedEvents:
         """Declare that no event at or before ``tick`` will come; return the rows that are due now."""
         certain = tick + 1 if self.final is None else max(tick + 1, self.final)
         if self.speculation is None:
             self._settle(certain)
-            return Due()
-        return Due(self._released(certain))
+            return ReleasedEvents()
+        return ReleasedEvents(self._released(certain))
 
     def reach(self, tick: int) -> None:
         """Declare that time has come to ``tick``, which may be by an event elsewhere: events before it that come now
@@ -281,7 +257,7 @@ class Arrivals:
         if self._seen is not None and self._forgets_each:
             self._seen.final_of = self._final
 
-    def promise(self, tick: int, key: Mapping[str, Any], types: Sequence[str] | None) -> Due:
+    def promise(self, tick: int, key: Mapping[str, Any], types: Sequence[str] | None) -> ReleasedEvents:
         """Declare that no event at or before ``tick`` will come that has the values of ``key`` and one of ``types``
         (``None``: any); return the rows that are due now.
 
@@ -296,7 +272,7 @@ class Arrivals:
         self._retractions.forget_each(self._final)
         if self._seen is not None and self._forgets_each:
             self._seen.tidy()
-        return Due() if self.speculation is None else Due(self._released(self.final))
+        return ReleasedEvents() if self.speculation is None else ReleasedEvents(self._released(self.final))
 
     def peek(self, ahead: int | None) -> pa.Table | None:
         """Return the held events that are final within ``ahead`` ticks (``None``: all), in the order of the stream.
@@ -307,11 +283,11 @@ class Arrivals:
         rows = buffer.drain() if ahead is None else buffer.release((self.final or 0) + ahead)
         return None if rows is None else retractions.left(rows, ARRIVAL)
 
-    def finish(self) -> Due:
+    def finish(self) -> ReleasedEvents:
         """Return all remaining rows: no event will come."""
         rows = self._held.drain()
         self._settle(None, last=True)
-        return Due(self._stay(rows))
+        return ReleasedEvents(self._stay(rows))
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data with bytes."""

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acep.arrivals.arrivals import ARRIVAL, Arrivals, Due
+from acep.arrivals.arrivals import Arrivals
 from acep.arrivals.disorder import HoldBack
+from acep.arrivals.released_events import ARRIVAL, ReleasedEvents
 from acep.errors import DataError, SnapshotError
 from acep.events.buffers import selectable
 from acep.events.columns import ticks_of
@@ -79,7 +80,7 @@ class NumberedArrivals(Arrivals):
         """Return the time up to which no more events will be given; ``None``: not known."""
         return None if self.final is None else self.final - 1
 
-    def push(self, rows: pa.Table) -> Due:
+    def push(self, rows: pa.Table) -> ReleasedEvents:
         """Take in rows in any order; return those that are final now, in the order of the stream.
 
         Raises :class:`DataError`, with nothing taken in, for a null time, id or number, a number that comes twice or
@@ -104,13 +105,13 @@ class NumberedArrivals(Arrivals):
             newest = int(ticks[fresh].max())
             self._newest = newest if self._newest is None else max(newest, self._newest)
             self._held.add(same.append_column(ARRIVAL, pa.array(arrived)).filter(pa.array(fresh)))
-        return Due(self._passed(self.final if self._newest is None else self._certain(self._newest)))
+        return ReleasedEvents(self._passed(self.final if self._newest is None else self._certain(self._newest)))
 
-    def advance(self, tick: int) -> Due:
+    def advance(self, tick: int) -> ReleasedEvents:
         """Declare that no event at or before ``tick`` will come; return the rows that are final now."""
-        return Due(self._passed(tick + 1 if self.final is None else max(tick + 1, self.final)))
+        return ReleasedEvents(self._passed(tick + 1 if self.final is None else max(tick + 1, self.final)))
 
-    def finish(self) -> Due:
+    def finish(self) -> ReleasedEvents:
         """Return all remaining rows, whatever the gaps: no event will come."""
         self._numbers, self._times = NONE, NONE
         return super().finish()

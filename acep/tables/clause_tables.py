@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from acep.arrivals.arrivals import Arrivals, Due, span_ticks
+from acep.arrivals.arrivals import Arrivals, span_ticks
 from acep.arrivals.numbered_arrivals import NumberedArrivals
+from acep.arrivals.released_events import ReleasedEvents
 from acep.errors import DataError, QueryError, SnapshotError
 from acep.events.buffers import selectable
 from acep.events.columns import ticks_of
@@ -98,7 +99,7 @@ class ClauseTables:
         self.seconds += time.perf_counter() - started
         return result
 
-    def _push(self, revised: RevisedClause, due: Due) -> pa.Table:
+    def _push(self, revised: RevisedClause, due: ReleasedEvents) -> pa.Table:
         passed = revised.arrivals.passed
         after = None if passed is None else passed + 1
         return revised.push(due, revised.arrivals.greatest if self.is_ordered else after)

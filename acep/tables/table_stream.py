@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from acep import logs
+from acep.arrivals.released_events import ReleasedEvents
 from acep.budget import tolerant
 from acep.errors import DataError, QueryError, SnapshotError, naming_query
 from acep.events.batch import Batch
@@ -44,7 +45,7 @@ from acep.tables.snapshot_origin import difference_of, difference_of_casts, orig
 
 # Streams of late events, and what they stand on, are imported where such a stream begins: most tables are in order.
 if TYPE_CHECKING:
-    from acep.arrivals.arrivals import Arrivals, Due
+    from acep.arrivals.arrivals import Arrivals
     from acep.events.seen_ids import SeenIds
     from acep.revision.revised_stream import RevisedStream
 
@@ -247,10 +248,10 @@ class TableStream:
                     self.batch(table, unique=False)  # raises the same, with the row among all that came
             raise
 
-    def due(self, table: pa.Table) -> Due:
+    def due(self, table: pa.Table) -> ReleasedEvents:
         """Return the events that are due after a table came. Raises :class:`DataError` if they cannot be taken in."""
         if self.arrivals is None:
-            return Due(self.once(table))
+            return ReleasedEvents(self.once(table))
         if self.arrivals.speculation is not None:  # else they are converted now
             self.batch(table, unique=False)
         return self.arrivals.push(table)
@@ -276,7 +277,7 @@ class TableStream:
         self.seen = seen
         return table
 
-    def _due_batch(self, due: Due, numbers: Any = None) -> Batch:
+    def _due_batch(self, due: ReleasedEvents, numbers: Any = None) -> Batch:
         """Return the rows that are due as a batch. ``numbers``: ``due.numbers``, where they are known."""
         if self.arrivals is None:
             return self.batch(due.rows, unique=False)
@@ -352,7 +353,7 @@ class TableStream:
     def _nothing(self) -> list[Sequence[Found]]:
         return [[]] * len(self.asked.queries)
 
-    def fed(self, due: Due) -> list[Sequence[Found]]:
+    def fed(self, due: ReleasedEvents) -> list[Sequence[Found]]:
         """Feed the events that are due, and the time that has passed; return the matches that are due."""
         if self.revised is not None:
             return self._revised(self.revised, due)
@@ -366,7 +367,7 @@ class TableStream:
             found = [together(parts) for parts in zip(found, passed, strict=True)]
         return found
 
-    def _revised(self, stream: RevisedStream, due: Due) -> list[Sequence[Found]]:
+    def _revised(self, stream: RevisedStream, due: ReleasedEvents) -> list[Sequence[Found]]:
         """Feed events that are due to a stream that can be revised."""
         assert self.arrivals is not None
         stream.begin(self.arrivals.final)
