@@ -123,7 +123,10 @@ class Passing:
         if self.output == "matches":
             return self.tables.matches(0, self._due(found, low, last=last))
         by = self._groups.by
-        self._groups.add(groups_of_counts(counted, by) if isinstance(counted, Counted) else grouped(found, by))
+        # Matches of one time may come in several batches; those bound first make the first group of that time.
+        by_count = isinstance(counted, Counted)
+        groups = groups_of_counts(counted, by) if by_count else grouped(self._due(found, low, last=last), by)
+        self._groups.add(groups)
         return self._answers(self._groups.take(low, self._span(), last=last))
 
     def _due(self, found: Sequence[Found], low: int | None, *, last: bool) -> Sequence[Found]:
