@@ -163,13 +163,12 @@ REPLACED = re.findall(
     (ROOT / "docs/reference/glossary.md").read_text(),
     re.MULTILINE,
 )
-FORMER = {ROOT / "learning/orders.py"}  # keeps former names for policies of users
 
 
 def identifiers() -> dict[str, set[str]]:
     """Return the files that use each identifier, of Python and of C++."""
     used = defaultdict(set)
-    for path in [path for _, path in MODULES if path not in FORMER]:
+    for _, path in MODULES:
         with path.open("rb") as file:
             for token in tokenize.tokenize(file.readline):
                 if token.type == tokenize.NAME:
@@ -198,7 +197,7 @@ def test_replaced_files_are_gone() -> None:
 
 def test_replaced_phrases_are_gone() -> None:
     phrases = [name for name, kind in REPLACED if kind == "phrase"]
-    texts = {path: path.read_text(encoding="utf-8") for _, path in MODULES if path not in FORMER}
+    texts = {path: path.read_text(encoding="utf-8") for _, path in MODULES}
     texts |= {path: path.read_text(encoding="utf-8") for path in (ROOT / "acep/native/src").glob("*/*")}
     texts |= {
         path: path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md") if path.stem != "glossary"
