@@ -86,7 +86,7 @@ class Found:
 @dataclass(frozen=True)
 class Spec:
     """A figure of points that one function measures, a workload and seed at a time. ``workloads``: patterns of names.
-    ``x``: what it is, ``log``: how it is drawn, ``told``: how a value of it is written, ``shown``: which columns
+    ``x``: what it is, ``log``: how it is drawn, ``x_format``: how a value of it is written, ``shown``: which columns
     are drawn and told."""
 
     name: str
@@ -96,7 +96,7 @@ class Spec:
     measured: Callable[[Overload, int], Iterable[Found]]
     x: str
     log: bool = False
-    told: str = "{:g}"
+    x_format: str = "{:g}"
     shown: tuple[str, ...] = ("points", "bundles")
     body: Callable[[Sequence[Found]], str] | None = None
 
@@ -111,13 +111,13 @@ def figure_of(spec: Spec, rows: Sequence[Found]) -> Figure:
     if spec.body:
         parts.append(spec.body(rows))
     workloads = list(dict.fromkeys(row.workload for row in rows))
-    head = ("", *(spec.told.format(x) for x in xs))
+    head = ("", *(spec.x_format.format(x) for x in xs))
     for title, names in (("mean over workloads", workloads), *((name, [name]) for name in workloads)):
-        own = [row for row in rows if row.workload in names]
+        group_rows = [row for row in rows if row.workload in names]
         for what in spec.shown:
             lines = []
-            for name in dict.fromkeys(row.series for row in own):
-                means = dict(mean_by_x(own, name, what))
+            for name in dict.fromkeys(row.series for row in group_rows):
+                means = dict(mean_by_x(group_rows, name, what))
                 lines.append((name, *(f"{means[x]:.3f}" if x in means else "" for x in xs)))
             parts.append(f"## {_named(what).capitalize()}: {title}\n\nBy {spec.x}.\n\n{table(head, lines)}")
     return Figure(spec.name, spec.title, spec.words, rows, "\n\n".join(parts), chart(panels, columns=2))
@@ -125,8 +125,11 @@ def figure_of(spec: Spec, rows: Sequence[Found]) -> Figure:
 
 def mean_by_x(rows: Sequence[Found], series: str, what: str) -> list[tuple[float, float]]:
     """Return (x, mean of a column) of a series, by rising x."""
-    own = [row for row in rows if row.series == series]
-    return [(x, fmean(getattr(row, what) for row in own if row.x == x)) for x in sorted({row.x for row in own})]
+    series_rows = [row for row in rows if row.series == series]
+    return [
+        (x, fmean(getattr(row, what) for row in series_rows if row.x == x))
+        for x in sorted({row.x for row in series_rows})
+    ]
 
 
 def _named(what: str) -> str:
@@ -140,19 +143,24 @@ def command(spec: Spec, arguments: Sequence[str] | None = None, *, streams: Sequ
     parser.add_argument("names", nargs="*", metavar="NAME", help="workloads, * and ? as in file names")
     parser.add_argument("--seeds", type=int, default=1, help="the whole stream, and so many less one samples of it (1)")
     parser.add_argument("--output", type=Path, help="folder for the results")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        workloads = streams or [one for one in chosen(given.names or spec.workloads) if given.names or not one.control]
+        workloads = streams or [
+            workload for workload in chosen(options.names or spec.workloads) if options.names or not workload.control
+        ]
     except ValueError as error:
         parser.error(str(error))
-    folder = given.output or (None if given.names else RESULTS)
+    folder = options.output or (None if options.names else RESULTS)
     rows: list[Found] = []
     for workload in workloads:
-        for seed in range(given.seeds):
+        for seed in range(options.seeds):
             for row in spec.measured(workload, seed):
                 rows.append(row)
-                told = " ".join(f"{what} {getattr(row, what):.3f}" for what in spec.shown)
-                print(f"{row.workload:22s}{row.seed} {row.series:24s}{spec.told.format(row.x):>8s}  {told}", flush=True)
+                values = " ".join(f"{what} {getattr(row, what):.3f}" for what in spec.shown)
+                print(
+                    f"{row.workload:22s}{row.seed} {row.series:24s}{spec.x_format.format(row.x):>8s}  {values}",
+                    flush=True,
+                )
         if folder:  # again after each workload: what was measured outlives a run that is stopped
             written(folder, figure_of(spec, rows))
     return 0

@@ -57,20 +57,20 @@ def frozen(maker: Callable[[], Policy]) -> Callable[[], Policy]:
 
 def measured(workload: Overload, seed: int) -> Iterable[Found]:
     """Measure all ways to have learned on one workload."""
-    held = stream(workload, seed)
-    truth = exact(held, "points", repeats=1)
+    halves = stream(workload, seed)
+    truth = exact(halves, "points", repeats=1)
     cold = POLICIES["history"]
-    before = warmed(held, truth.engine, cold, seed)
+    before = warmed(halves, truth.engine, cold, seed)
     makers = {
         "learned before": before,
         "frozen": frozen(before),
         "learned nothing": cold,
-        "has seen the future": warmed(replace(held, train=held.test), truth.engine, cold, seed),
+        "has seen the future": warmed(replace(halves, train=halves.test), truth.engine, cold, seed),
         "newest-per-state": POLICIES["newest-per-state"],
     }
     for name, maker in makers.items():
         for share in SHARES:
-            yield Found(workload.name, seed, name, share, **tried(held, truth, maker, share, seed=seed, repeats=1))
+            yield Found(workload.name, seed, name, share, **tried(halves, truth, maker, share, seed=seed, repeats=1))
 
 
 SPEC = Spec(
@@ -81,7 +81,7 @@ SPEC = Spec(
     measured,
     "share of the exact touches",
     log=True,
-    told="{:.0%}",
+    x_format="{:.0%}",
 )
 
 

@@ -114,21 +114,21 @@ def survey_half(workload: Overload, events: pa.Table, keep: float) -> tuple[Half
     session = NativeSession([plan], [engine])
     session.ignore_future()
     keys = _partitions(events, plan.keys)
-    kept: list[Ints] = []  # rows: partition, match point, bundle, seeds in which it is found as bits
+    point_parts: list[Ints] = []  # rows: partition, match point, bundle, seeds in which it is found as bits
     matches, cpu, reserved = 0, 0.0, 0
     for first in range(0, events.num_rows, BATCH):
         batch = batch_of(events.slice(first, BATCH), plan.schema, plan.columns, base=first)
         start = time.process_time()
         session.push(batch)
-        found = session.take(0)
+        match_columns = session.take(0)
         cpu += time.process_time() - start
-        matches += len(found)
+        matches += len(match_columns)
         reserved = max(reserved, session.bytes)
-        if len(found):
-            kept.append(_points(found, keys, keep))
+        if len(match_columns):
+            point_parts.append(_points(match_columns, keys, keep))
     counts = session.counts(0)
     reached = session.windowed(0)[1] if engine.startswith(WINDOWS) else wanted(plan, events)
-    rows = np.concatenate(kept) if kept else np.zeros((0, 4), np.int64)
+    rows = np.concatenate(point_parts) if point_parts else np.zeros((0, 4), np.int64)
     points, bundles, spans = _summary(rows)
     half = Half(
         events=events.num_rows,
@@ -146,10 +146,12 @@ def survey_half(workload: Overload, events: pa.Table, keep: float) -> tuple[Half
     return half, (_recall(bundles), _recall(points))
 
 
-def _points(found: FoundColumns, keys: Ints, keep: float) -> Ints:
-    alive = surviving(found, keep, SEEDS)
+def _points(match_columns: FoundColumns, keys: Ints, keep: float) -> Ints:
+    alive = surviving(match_columns, keep, SEEDS)
     bits = (alive * (1 << np.arange(SEEDS))[:, None]).sum(axis=0)
-    rows = np.stack([keys[found.ids[found.offsets[:-1]]], found.end, found.bundle], axis=1)
+    rows = np.stack(
+        [keys[match_columns.ids[match_columns.offsets[:-1]]], match_columns.end, match_columns.bundle], axis=1
+    )
     distinct, places = np.unique(rows, axis=0, return_inverse=True)
     merged = np.zeros(len(distinct), np.int64)
     np.bitwise_or.at(merged, places.ravel(), bits)
@@ -185,10 +187,10 @@ def _partitions(events: pa.Table, keys: tuple[str, ...]) -> Ints:
     codes = np.zeros(events.num_rows, np.int64)
     for key in keys:
         column = events[key].combine_chunks()
-        own = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        own = own.unify_dictionaries() if isinstance(own, pa.ChunkedArray) else own
-        numbers = own.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        codes = codes * (len(own.dictionary) + 1) + numbers + 1
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        encoded = encoded.unify_dictionaries() if isinstance(encoded, pa.ChunkedArray) else encoded
+        numbers = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = codes * (len(encoded.dictionary) + 1) + numbers + 1
     return codes
 
 
@@ -199,10 +201,10 @@ def surveyed_table(all_: Sequence[Surveyed]) -> str:
         def both(name: str) -> str:
             return f"{short(getattr(s.train, name))} / {short(getattr(s.test, name))}"
 
-        told = [both(n) for n in ("events", "partitions", "reached", "points", "bundles", "matches", "each", "nodes")]
+        counts = [both(n) for n in ("events", "partitions", "reached", "points", "bundles", "matches", "each", "nodes")]
         left = [f"{share:.2f}" for share in (s.keep, s.bundles, s.points)]
         figures = [both(n) for n in ("seconds", "span", "megabytes")]
-        return [s.name, s.file, str(s.errors), s.window, s.engine, *told, *figures, *left]
+        return [s.name, s.file, str(s.errors), s.window, s.engine, *counts, *figures, *left]
 
     head = ["workload", "stream", "k", "window", "engine", "events", "partitions", "reached", "points", "bundles"]
     head += ["matches", "touches", "nodes", "seconds", "span", "MB", "kept", "bundles left", "points left"]
@@ -214,13 +216,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m experiments.overload.survey", description=__doc__)
     parser.add_argument("names", nargs="*", help="workloads, * and ? as in file names; without any: all")
     parser.add_argument("--output", type=Path, help="folder for the results")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     pin()
     done: list[Surveyed] = []
-    for workload in chosen(given.names):
+    for workload in chosen(options.names):
         done.append(survey(workload))
         print(surveyed_table(done[-1:]).splitlines()[-1], flush=True)
-    folder = given.output or (None if given.names else RESULTS)
+    folder = options.output or (None if options.names else RESULTS)
     if folder:
         page = write(
             folder,
@@ -229,7 +231,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             words=WORDS,
             machine=described(),
             body=surveyed_table(done),
-            rows=[asdict(one) for one in done],
+            rows=[asdict(surveyed) for surveyed in done],
         )
         print(f"written to {page}")
     return 0

@@ -223,10 +223,10 @@ def chosen(names: Sequence[str]) -> list[Overload]:
     """Return the workloads whose names match one of the patterns, all without any. Raises :class:`ValueError` if a
     pattern matches none.
 
-    >>> [one.name for one in chosen(["bars-k0-?0min"])]
+    >>> [workload.name for workload in chosen(["bars-k0-?0min"])]
     ['bars-k0-30min', 'bars-k0-60min']
     """
     for name in names:
-        if not any(fnmatchcase(one, name) for one in OVERLOADS):
+        if not any(fnmatchcase(workload_name, name) for workload_name in OVERLOADS):
             raise ValueError(f"there is no workload {name!r}")
-    return [one for name, one in OVERLOADS.items() if not names or any(fnmatchcase(name, n) for n in names)]
+    return [workload for name, workload in OVERLOADS.items() if not names or any(fnmatchcase(name, n) for n in names)]

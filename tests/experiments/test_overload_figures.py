@@ -73,7 +73,7 @@ def test_a_faster_stream_leaves_less_work_to_an_event() -> None:
 
 def test_each_variant_is_another_policy_and_all_parts_are_the_usual_ones() -> None:
     made = {name: vars(make()) for name, make in ablation.VARIANTS.items()}
-    assert made[ablation.WHOLE] == vars(HistoryPolicy())
+    assert made[ablation.ALL_PARTS] == vars(HistoryPolicy())
     assert len({str(sorted(one.items())) for one in made.values()}) == len(made)
     rows = [
         Found("w", 0, name, 0.1, 0.1, *([0.0] * 3), points, points, *([0.0] * 2), 1, 1.0, 1, 1, 1)
@@ -151,7 +151,7 @@ def test_what_recovery_takes_is_in_the_work_and_what_it_adds_is_told() -> None:
 def test_an_ample_budget_has_the_same_result() -> None:
     rows = list(overhead.measured(LETTERS, repeats=1))
     assert [row.policy for row in rows] == list(overhead.COMPARED)
-    assert all(row.same and row.held_touches <= overhead.HELD * row.touches for row in rows)
+    assert all(row.same and row.held_touches <= overhead.SHARE * row.touches for row in rows)
     assert "| letters |" in overhead.body(rows)
     assert overhead.picture(rows).count("<polyline") == 2 * len(rows)
 
