@@ -62,8 +62,8 @@ def missing(route: Route) -> str:
     >>> missing(ROUTES["store-seq"]), missing(Route("x", "", build=lambda rows, _: rows, keywords=frozenset({"y"})))
     ('', 'x: acep.spark.match has no keyword y= yet')
     """
-    known = inspect.signature(acep.spark.match).parameters
-    lacking = sorted(route.keywords - set(known))
+    parameters = inspect.signature(acep.spark.match).parameters
+    lacking = sorted(route.keywords - set(parameters))
     return f"{route.name}: acep.spark.match has no keyword {lacking[0]}= yet" if lacking else ""
 
 
@@ -78,10 +78,10 @@ def chosen(names: Sequence[str]) -> list[Route]:
     """
     wanted: set[str] = set()
     for name in names:
-        own = {one for one in ROUTES if one == name or one.startswith(f"{name}-")}
-        if not own:
+        matching = {route_name for route_name in ROUTES if route_name == name or route_name.startswith(f"{name}-")}
+        if not matching:
             raise ValueError(f"no route {name!r}: there are {', '.join(ROUTES)}")
-        wanted |= own
+        wanted |= matching
     if not names:
         wanted = set(ROUTES)
     wanted |= {ROUTES[name].against for name in wanted}
@@ -107,22 +107,22 @@ def _sorted(rows: DataFrame, context: Setting) -> DataFrame:
 
 def _matched(query: str, **options: Any) -> Callable[[DataFrame, Setting], DataFrame]:
     def build(rows: DataFrame, context: Setting) -> DataFrame:
-        told: dict[str, Any] = {name: getattr(context, value) for name, value in options.items()}
+        arguments: dict[str, Any] = {name: getattr(context, value) for name, value in options.items()}
         if context.buckets is not None:
-            told["buckets"] = context.buckets
+            arguments["buckets"] = context.buckets
         if rows.isStreaming:
-            told["watermark"] = DELAY
-        return acep.spark.match(rows, acep.parse(QUERIES[query]), seq="n", id="n", **told)
+            arguments["watermark"] = DELAY
+        return acep.spark.match(rows, acep.parse(QUERIES[query]), seq="n", id="n", **arguments)
 
     return build
 
 
 def _each(query: str, *, on_driver: bool) -> Callable[[Setting, Tell], Each]:
     def build(context: Setting, tell: Tell) -> Each:
-        told: dict[str, Any] = {} if context.buckets is None else {"buckets": context.buckets}
-        told |= {"seq": "n", "id": "n", "watermark": DELAY, "state": context.folder, "progress": tell}
+        arguments: dict[str, Any] = {} if context.buckets is None else {"buckets": context.buckets}
+        arguments |= {"seq": "n", "id": "n", "watermark": DELAY, "state": context.folder, "progress": tell}
         sink = _nothing if on_driver else _noop
-        return acep.spark.for_each_batch(acep.parse(QUERIES[query]), sink, on_driver=on_driver, **told)
+        return acep.spark.for_each_batch(acep.parse(QUERIES[query]), sink, on_driver=on_driver, **arguments)
 
     return build
 
@@ -131,8 +131,8 @@ def _nothing(_: Any, __: int) -> None:
     """Drop a table."""
 
 
-def _noop(found: Any, _: int) -> None:
-    found.write.format("noop").mode("overwrite").save()
+def _noop(matches: Any, _: int) -> None:
+    matches.write.format("noop").mode("overwrite").save()
 
 
 YARDSTICK, STATIC = "yardstick", "batch-yardstick"
