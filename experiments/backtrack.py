@@ -17,7 +17,7 @@ from experiments.stock import LOW, ROUND, StockQuery
 
 __all__ = ["Backtrack", "backtrack"]
 
-Trail = tuple["Trail | None", int]  # the events bound, the last one first
+Chain = tuple["Chain | None", int]  # the events bound, the last one first
 
 
 @dataclass
@@ -32,13 +32,13 @@ class Backtrack:
 
 @dataclass(frozen=True)
 class _Run:
-    """A postponed run: the place of its next event, the events bound, the price of the last a and the least one;
+    """A postponed run: the place of its next event, the events bound, the price of the last a and the lowest one;
     ``closed``: b is bound."""
 
     at: int
-    trail: Trail
+    chain: Chain
     last: int
-    least: int
+    lowest: int
     closed: bool = False
 
 
@@ -95,13 +95,13 @@ def _from(
     stack = [_Run(start + 1, (None, start), first, first)]
     while stack:
         run = stack.pop()
-        at, trail, last, least, closed = run.at, run.trail, run.last, run.least, run.closed
+        at, chain, last, lowest, closed = run.at, run.chain, run.last, run.lowest, run.closed
         while at < end[0]:
             price = prices[at]
             done.touches += 1
             if closed:  # only c is missing
                 if first < price < last:
-                    yield _places((trail, at))
+                    yield _places((chain, at))
                     break
                 if contiguous:
                     break
@@ -110,28 +110,28 @@ def _from(
             takes = (
                 query.iterator == "p1"
                 or (query.iterator == "p2" and price > last)
-                or (query.iterator == "p3" and price > least)
+                or (query.iterator == "p3" and price > lowest)
             )
             stays = takes or not contiguous
             if volumes[at] < LOW:  # b: the run proceeds, and what else it could do is postponed
                 if stays:
                     done.postponed += 1
-                    later = _Run(at + 1, (trail, at), price, min(least, price)) if takes else None
-                    stack.append(later or _Run(at + 1, trail, last, least))
+                    later = _Run(at + 1, (chain, at), price, min(lowest, price)) if takes else None
+                    stack.append(later or _Run(at + 1, chain, last, lowest))
                 if not query.third:
-                    yield _places((trail, at))
+                    yield _places((chain, at))
                     break
-                trail, closed = (trail, at), True
+                chain, closed = (chain, at), True
             elif takes:
-                trail, last, least = (trail, at), price, min(least, price)
+                chain, last, lowest = (chain, at), price, min(lowest, price)
             elif not stays:
                 break
             at += 1
 
 
-def _places(trail: Trail) -> tuple[int, ...]:
+def _places(chain: Chain) -> tuple[int, ...]:
     places: list[int] = []
-    step: Trail | None = trail
+    step: Chain | None = chain
     while step is not None:
         step, place = step
         places.append(place)

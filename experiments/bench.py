@@ -81,23 +81,29 @@ def measured(workload: Workload, engine: str, limit: float, scale: float) -> Mea
         return Measured(workload.name, engine, error="said nothing that can be read")
 
 
-def row(one: Measured) -> Sequence[str]:
+def row(measurement: Measured) -> Sequence[str]:
     """Return a line of the table of results."""
-    if one.error:
-        return (one.name, one.engine, *[""] * (len(HEAD) - 3), one.error)
-    checked = "" if one.expected is None else "checked" if one.expected == one.matches else f"not {one.expected:,}"
+    if measurement.error:
+        return (measurement.name, measurement.engine, *[""] * (len(HEAD) - 3), measurement.error)
+    checked = (
+        ""
+        if measurement.expected is None
+        else "checked"
+        if measurement.expected == measurement.matches
+        else f"not {measurement.expected:,}"
+    )
     return (
-        one.name,
-        one.engine,
-        f"{one.rows:,}" + (f" of {one.of:,}" if one.rows < one.of else ""),
-        short(one.queries * one.rows / one.cpu),
-        f"{one.matches:,}",
-        short(one.matches / one.cpu),
-        short(one.touches),
-        short(one.nodes),
-        short(one.cpu / one.touches * 1e9) if one.touches else "",
-        f"{one.peak / 2**20:,.0f} MB" if one.peak is not None else "",
-        f"{one.spread:.0%}" if one.runs > 1 else "one run",
+        measurement.name,
+        measurement.engine,
+        f"{measurement.rows:,}" + (f" of {measurement.of:,}" if measurement.rows < measurement.of else ""),
+        short(measurement.queries * measurement.rows / measurement.cpu),
+        f"{measurement.matches:,}",
+        short(measurement.matches / measurement.cpu),
+        short(measurement.touches),
+        short(measurement.nodes),
+        short(measurement.cpu / measurement.touches * 1e9) if measurement.touches else "",
+        f"{measurement.peak / 2**20:,.0f} MB" if measurement.peak is not None else "",
+        f"{measurement.spread:.0%}" if measurement.runs > 1 else "one run",
         checked,
     )
 
@@ -106,22 +112,25 @@ def body(results: Iterable[Measured]) -> str:
     """Return the tables of the page, one for each group of workloads."""
     parts = []
     order = list(GROUPS)
-    ranked = sorted(results, key=lambda one: order.index(WORKLOADS[one.name].group))
-    for group, members in groupby(ranked, key=lambda one: WORKLOADS[one.name].group):
-        ones = list(members)
-        about = "\n".join(f"* {name}: {WORKLOADS[name].about}" for name in dict.fromkeys(one.name for one in ones))
-        curves = f"\n\n{curves_table(ones)}" if group == "growth" else ""
-        parts.append(f"## {GROUPS[group]}\n\n{about}\n\n{table(HEAD, map(row, ones))}{curves}")
+    ranked = sorted(results, key=lambda measurement: order.index(WORKLOADS[measurement.name].group))
+    for group, members in groupby(ranked, key=lambda measurement: WORKLOADS[measurement.name].group):
+        measurements = list(members)
+        about = "\n".join(
+            f"* {name}: {WORKLOADS[name].about}"
+            for name in dict.fromkeys(measurement.name for measurement in measurements)
+        )
+        curves = f"\n\n{curves_table(measurements)}" if group == "growth" else ""
+        parts.append(f"## {GROUPS[group]}\n\n{about}\n\n{table(HEAD, map(row, measurements))}{curves}")
     return "\n\n".join(parts)
 
 
 def curves_table(results: Iterable[Measured]) -> str:
     """Return a table of how much longer an event takes at the worst point of each growth curve than at its best one."""
     rows = []
-    for (name, engine), points in groupby(results, key=lambda one: (one.name.rpartition("-")[0], one.engine)):
-        costs = {int(one.name.rpartition("-")[2]): one.cpu / one.rows for one in points if not one.error}
+    for (name, engine), points in groupby(results, key=lambda point: (point.name.rpartition("-")[0], point.engine)):
+        costs = {int(point.name.rpartition("-")[2]): point.cpu / point.rows for point in points if not point.error}
         if costs:
-            best, worst = min(costs, key=lambda at: costs[at]), max(costs, key=lambda at: costs[at])
+            best, worst = min(costs, key=lambda size: costs[size]), max(costs, key=lambda size: costs[size])
             span = f"{min(costs):,} to {max(costs):,}"
             rows.append((name, engine, span, f"{best:,}", f"{worst:,}", f"{costs[worst] / costs[best]:.2f}"))
     return table(("curve", "engine", "from", "least cost at", "greatest at", "times as much an event"), rows)
@@ -129,14 +138,16 @@ def curves_table(results: Iterable[Measured]) -> str:
 
 def _beside(folder: Path, machine: dict[str, Any], results: Sequence[Measured]) -> list[Measured]:
     """Return the results, with those of other workloads that the folder has from the same machine, versions and day."""
-    path, held = raw(folder, "bench"), []
+    path, stored_results = raw(folder, "bench"), []
     if path.is_file():
         before = json.loads(path.read_text(encoding="utf-8"))
         if before["machine"] == machine:
-            new = {(one.name, one.engine) for one in results}
-            held = [one for row in before["results"] if ((one := Measured(**row)).name, one.engine) not in new]
+            new_keys = {(result.name, result.engine) for result in results}
+            stored_results = [
+                stored for row in before["results"] if ((stored := Measured(**row)).name, stored.engine) not in new_keys
+            ]
     order = list(WORKLOADS)
-    return sorted([*held, *results], key=lambda one: order.index(one.name))
+    return sorted([*stored_results, *results], key=lambda result: order.index(result.name))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -158,31 +169,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="folder for bench.md and bench.csv; results of other workloads from the same day stay",
     )
     parser.add_argument("--list", action="store_true", help="list the workloads")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        workloads = chosen(given.names)
+        workloads = chosen(options.names)
     except ValueError as error:
         parser.error(str(error))
-    if given.list:
-        print("\n".join(f"{one.name:24s}{one.about}" for one in workloads))
+    if options.list:
+        print("\n".join(f"{workload.name:24s}{workload.about}" for workload in workloads))
         return 0
     results: list[Measured] = []
-    folder = given.output or (None if given.names else RESULTS)
+    folder = options.output or (None if options.names else RESULTS)
     machine = described()
     for workload in workloads:
         compared = ["backtrack"] if workload.group in ("expt3", "expt4") else []
-        for engine in given.engine or ["auto", *compared]:
+        for engine in options.engine or ["auto", *compared]:
             if engine == "backtrack" and workload.stock is None:
                 continue
-            results.append(measured(workload, engine, given.limit, given.scale))
+            results.append(measured(workload, engine, options.limit, options.scale))
             print("  ".join(filter(None, row(results[-1]))), flush=True)
         if folder and results:  # again after each workload: what was measured outlives a run that is stopped
-            told = _beside(folder, machine, results)
-            rows = [asdict(one) for one in told]
-            write(folder, "bench", title="Benchmarks", words=WORDS, machine=machine, body=body(told), rows=rows)
+            all_results = _beside(folder, machine, results)
+            rows = [asdict(result) for result in all_results]
+            write(folder, "bench", title="Benchmarks", words=WORDS, machine=machine, body=body(all_results), rows=rows)
     if folder:
         print(f"written to {folder}")
-    return int(any(one.expected not in (None, one.matches) for one in results))
+    return int(any(result.expected not in (None, result.matches) for result in results))
 
 
 if __name__ == "__main__":

@@ -64,8 +64,8 @@ def chart(panels: Sequence[Panel], columns: int = 3) -> str:
     drawn = []
     for number, panel in enumerate(panels):
         across, down = number % columns, number // columns
-        at = f"translate({across * (WIDTH + LEFT + 14) + LEFT:.0f} {down * (HEIGHT + TOP + GAP) + TOP:.0f})"
-        drawn.append(f'<g transform="{at}">\n' + "\n".join(_panel(panel, names)) + "\n</g>")
+        translation = f"translate({across * (WIDTH + LEFT + 14) + LEFT:.0f} {down * (HEIGHT + TOP + GAP) + TOP:.0f})"
+        drawn.append(f'<g transform="{translation}">\n' + "\n".join(_panel(panel, names)) + "\n</g>")
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}"'
     head += f' viewBox="0 0 {width:.0f} {height:.0f}"><style>{STYLE}</style>'
     paper = f'<rect class="paper" width="{width:.0f}" height="{height:.0f}"/>'
@@ -100,11 +100,11 @@ def _panel(panel: Panel, names: Sequence[str]) -> list[str]:
     return out
 
 
-def _scale(least: float, most: float, size: float, *, log: bool) -> Callable[[float], float]:
+def _scale(x_min: float, x_max: float, size: float, *, log: bool) -> Callable[[float], float]:
     def place(x: float) -> float:
         return math.log(x) if log else x
 
-    low, high = (place(least), place(most)) if most > least else (place(least) - 0.5, place(least) + 0.5)
+    low, high = (place(x_min), place(x_max)) if x_max > x_min else (place(x_min) - 0.5, place(x_min) + 0.5)
     return lambda x: size * (place(x) - low) / (high - low)
 
 

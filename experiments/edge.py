@@ -49,7 +49,7 @@ class Lags:
     """Seconds by which each batch was late, and matches found."""
 
     each: list[float]
-    found: int
+    n_matches: int
     took: float
     died: bool = False  # for want of memory
 
@@ -71,21 +71,21 @@ def batch(number: int) -> pa.Table:
 def served(matcher: acep.Matcher, batches: int, interval: float, stop: float | None = None) -> Lags:
     """Push so many batches, one every ``interval`` seconds, for at most ``stop`` seconds."""
     each: list[float] = []
-    found, now, took = 0, 0.0, 0.0
+    n_matches, now, took = 0, 0.0, 0.0
     for number in range(batches):
         events, due = batch(number), (number + 1) * interval
         began = time.process_time()
         try:
-            found += len(matcher.push(events))
+            n_matches += len(matcher.push(events))
         except (MemoryError, acep.EngineError):  # the engine says itself that memory is too small
-            return Lags(each, found, took, died=True)
+            return Lags(each, n_matches, took, died=True)
         spent = time.process_time() - began
         took += spent
         now = max(now, due) + spent
         each.append(now - due)
         if stop is not None and now > stop:
             break
-    return Lags(each, found, took)
+    return Lags(each, n_matches, took)
 
 
 def cost() -> float:
@@ -123,7 +123,7 @@ def bounded(batches: int, interval: float, policy: str) -> dict[str, Any]:
         "busy": run.took / (batches * interval),
         "resident": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "memory": report.memory,
-        "found": run.found,
+        "found": run.n_matches,
         "shed": report.shed,
         "recall": report.recall,
         "interval": list(report.interval),
@@ -131,24 +131,24 @@ def bounded(batches: int, interval: float, policy: str) -> dict[str, Any]:
     }
 
 
-def main(given: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=6.0, help="of the stream, by the clock of its arrival")
     parser.add_argument("--policy", default="history")
-    args = parser.parse_args(given)
+    args = parser.parse_args(arguments)
     # A process for each run: what one has taken is not the other's.
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, initializer=bind, max_tasks_per_child=1) as pool:
         interval = pool.submit(cost).result() / OVERLOAD
         batches = max(2 * WINDOW // BATCH, int(args.seconds / interval))
-        told = {
+        results = {
             "batches": batches,
             "interval": interval,
             "exact": pool.submit(exact, batches, interval).result(),
             "bounded": pool.submit(bounded, batches, interval, args.policy).result(),
         }
-    sys.stdout.write(json.dumps(told) + "\n")
+    sys.stdout.write(json.dumps(results) + "\n")
 
 
 if __name__ == "__main__":

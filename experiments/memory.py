@@ -30,12 +30,12 @@ from experiments.workloads import sequence
 __all__ = ["COUNTED", "MATCHED", "Point", "batches", "grown", "main", "measure"]
 
 MILLION = 1_000_000
-WHOLE = 50 * MILLION
+FULL_RUN = 50 * MILLION
 BATCH = 50_000
 VISIT = 5_000  # ticks after which all visits are over and others begin
 VISITS = 50  # at a time
-MOST = 1.05  # memory of the process at the end by that after a million events; allocators keep a little
-MOST_NATIVE = 1.5  # of the engines, which reserve more by doubling
+MAX_GROWTH = 1.05  # memory of the process at the end by that after a million events; allocators keep a little
+MAX_NATIVE_GROWTH = 1.5  # of the engines, which reserve more by doubling
 
 MATCHED = {
     "w1-contiguity": StockQuery(strategy="s2").text(),
@@ -84,18 +84,20 @@ def batches(rows: int) -> Iterator[pa.Table]:
     million = pa.table(
         {name: pa.concat_arrays([_whole(part) for part in parts]).take(order) for name, parts in columns.items()}
     )
-    for at in range(0, rows, BATCH):
-        size = min(BATCH, rows - at)
-        ts = np.arange(at, at + size)
+    for start in range(0, rows, BATCH):
+        size = min(BATCH, rows - start)
+        ts = np.arange(start, start + size)
         visit = ts // VISIT * VISITS + ts % VISITS
-        one = million.slice(at % MILLION, size)
-        one = one.append_column("ts", pa.array(ts)).append_column("visit", pa.array(visit))
-        yield one.append_column("name", pa.array([f"visit {number}" for number in visit.tolist()]).dictionary_encode())
+        batch = million.slice(start % MILLION, size)
+        batch = batch.append_column("ts", pa.array(ts)).append_column("visit", pa.array(visit))
+        yield batch.append_column(
+            "name", pa.array([f"visit {number}" for number in visit.tolist()]).dictionary_encode()
+        )
 
 
 def _whole(part: pa.Array | pa.ChunkedArray) -> pa.Array:
-    whole = part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part
-    return whole.dictionary_decode() if pa.types.is_dictionary(whole.type) else whole
+    array = part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
 def measure(rows: int, names: Sequence[str] = (*MATCHED, *COUNTED)) -> Iterator[Point]:
@@ -105,8 +107,8 @@ def measure(rows: int, names: Sequence[str] = (*MATCHED, *COUNTED)) -> Iterator[
         output: [compile_query(acep.parse(text), schema) for name, text in queries.items() if name in names]
         for output, queries in (("matches", MATCHED), ("count", COUNTED))
     }
-    columns = tuple(dict.fromkeys(name for of in plans.values() for plan in of for name in plan.columns))
-    streams = {output: Stream(of, output=output) for output, of in plans.items()}
+    columns = tuple(dict.fromkeys(name for group in plans.values() for plan in group for name in plan.columns))
+    streams = {output: Stream(group, output=output) for output, group in plans.items()}
     seen = matches = 0
     start = time.process_time()
     for events in batches(rows):
@@ -144,13 +146,13 @@ def body(points: Sequence[Point]) -> str:
         (f"{p.events:,}", *(f"{size / 2**20:,.1f} MB" for size in (p.resident, p.native)), short(p.matches))
         for p in steps
     ]
-    told = f"After {points[-1].events:,} events the process has {resident:.3f} times the memory of after "
-    told += f"{points[0].events:,}, and the native engines {native:.3f} times theirs; "
-    told += (
+    summary = f"After {points[-1].events:,} events the process has {resident:.3f} times the memory of after "
+    summary += f"{points[0].events:,}, and the native engines {native:.3f} times theirs; "
+    summary += (
         f"{short(points[-1].events / points[-1].cpu)} events a second, all queries and the making of events together."
     )
     queries = "\n\n".join(f"{name}:\n\n```\n{text}\n```" for name, text in (MATCHED | COUNTED).items())
-    return f"{told}\n\n{table(('events', 'process', 'native', 'matches'), rows)}\n\n## Queries\n\n{queries}"
+    return f"{summary}\n\n{table(('events', 'process', 'native', 'matches'), rows)}\n\n## Queries\n\n{queries}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -158,16 +160,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m experiments.memory", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("--events", type=int, default=WHOLE, help=f"how many ({WHOLE:,})")
+    parser.add_argument("--events", type=int, default=FULL_RUN, help=f"how many ({FULL_RUN:,})")
     parser.add_argument("--output", type=Path, help="folder for memory.md, memory.csv and raw/memory.json")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     points = []
-    for point in measure(given.events):
+    for point in measure(options.events):
         points.append(point)
         print(
             f"{point.events:>12,}  {point.resident / 2**20:8.1f} MB  {point.native / 2**20:8.1f} MB native", flush=True
         )
-    folder = given.output or (RESULTS if given.events == WHOLE else None)
+    folder = options.output or (RESULTS if options.events == FULL_RUN else None)
     if folder:
         page = write(
             folder,
@@ -180,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         print(f"written to {page}")
     resident, native = grown(points)
-    return int(resident > MOST or native > MOST_NATIVE)
+    return int(resident > MAX_GROWTH or native > MAX_NATIVE_GROWTH)
 
 
 if __name__ == "__main__":

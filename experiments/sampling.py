@@ -136,13 +136,15 @@ def layer_of(library: str, frames: Sequence[tuple[str, str]] = ()) -> str:
             continue
         if path.stem.startswith("nodes"):
             name = function.partition("(")[0].rpartition("::")[2]
-            return next((layer for layer, known in FUNCTIONS.items() if name in known), "nodes: look")
-        return next((layer for layer, known in FILES.items() if path.stem in known), "other")
+            return next((layer for layer, functions in FUNCTIONS.items() if name in functions), "nodes: look")
+        return next((layer for layer, files in FILES.items() if path.stem in files), "other")
     if frames or Path(library).name.startswith("_native"):
         return "other"
     path = Path(library)
     names = [library, path.name, *(part for part in path.parts if part in PACKAGES)]
-    return next((of for of, known in LIBRARIES.items() if any(name.startswith(known) for name in names)), "other")
+    return next(
+        (layer for layer, prefixes in LIBRARIES.items() if any(name.startswith(prefixes) for name in names)), "other"
+    )
 
 
 @cache
@@ -177,14 +179,14 @@ def counted(script: str, core: str) -> Counter[str]:
     process."""
     hits: Counter[tuple[str, int]] = Counter()
     for line in script.splitlines():
-        told, _, library = line.strip().partition(" ")
+        address_text, _, library = line.strip().partition(" ")
         name = library.strip().removeprefix("(").removesuffix(")")
-        hits[name, int(told, 16) if name == core else 0] += 1
+        hits[name, int(address_text, 16) if name == core else 0] += 1
     frames = _frames(core, {address for name, address in hits if name == core})
-    found: Counter[str] = Counter()
+    samples: Counter[str] = Counter()
     for (name, address), times in hits.items():
-        found[layer_of(name, frames.get(address, []))] += times
-    return found
+        samples[layer_of(name, frames.get(address, []))] += times
+    return samples
 
 
 def _record(work: Callable[[], object], data: Path) -> None:
@@ -229,13 +231,13 @@ def _frames(core: str, addresses: Iterable[int]) -> Mapping[int, list[tuple[str,
     maps = [line.split() for line in Path("/proc/self/maps").read_text().splitlines() if line.endswith(core)]
     base = min(int(fields[0].partition("-")[0], 16) - int(fields[2], 16) for fields in maps)
     command = ["addr2line", "-afiC", "-e", core]
-    told = "\n".join(f"{address - base:#x}" for address in wanted)
-    said = subprocess.run(command, input=told, capture_output=True, text=True, check=True).stdout  # noqa: S603
-    found: dict[int, list[tuple[str, str]]] = {}
+    offsets = "\n".join(f"{address - base:#x}" for address in wanted)
+    said = subprocess.run(command, input=offsets, capture_output=True, text=True, check=True).stdout  # noqa: S603
+    frames_by_address: dict[int, list[tuple[str, str]]] = {}
     lines = iter(said.splitlines())
     for line in lines:
         if line.startswith("0x"):
-            frames = found.setdefault(int(line, 16) + base, [])
+            frames = frames_by_address.setdefault(int(line, 16) + base, [])
         else:
             frames.append((line, next(lines).rpartition(":")[0]))
-    return found
+    return frames_by_address

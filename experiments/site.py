@@ -91,7 +91,7 @@ def as_markdown(docstring: str) -> str:
     >>> as_markdown("See :func:`acep.match`.\n\n>>> 1 + 1\n2").split("\n")
     ['See `acep.match`.', '', '```python', '>>> 1 + 1', '2', '```']
     """
-    text = DOCTEST.sub(lambda found: f"```python\n{found[0].rstrip()}\n```\n", docstring)
+    text = DOCTEST.sub(lambda doctest: f"```python\n{doctest[0].rstrip()}\n```\n", docstring)
     return ROLE.sub(r"`\1`", text).rstrip()
 
 

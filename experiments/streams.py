@@ -55,8 +55,8 @@ def ticker(rising: float = 0.7, symbols: int = 2, rows: int = TICKER_ROWS, seed:
     step = np.where(chance < rising, 1, np.where(chance < (1 + rising) / 2, -1, 0))
     price = np.empty(rows, np.int64)
     for number in range(symbols):
-        own = symbol == number + 1
-        price[own] = (first[number] + np.cumsum(step[own])) % PRICES + 1
+        is_of_symbol = symbol == number + 1
+        price[is_of_symbol] = (first[number] + np.cumsum(step[is_of_symbol])) % PRICES + 1
     return pa.table(
         {
             "ts": pa.array(np.arange(rows)),
@@ -207,8 +207,8 @@ def real(name: str, *columns: str, type_of: str = "type") -> pa.Table:
     table = table.sort_by([("ts", "ascending"), ("arrival_seq", "ascending")])
     wanted = {"ts": table["ts"], "type": table[type_of].dictionary_encode()}
     for column in columns:
-        held = table[column]
-        wanted[column] = held.dictionary_encode() if pa.types.is_large_string(held.type) else held
+        values = table[column]
+        wanted[column] = values.dictionary_encode() if pa.types.is_large_string(values.type) else values
     return pa.table(wanted)
 
 

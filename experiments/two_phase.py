@@ -25,7 +25,7 @@ class TwoPhase:
 
     matches: list[Bindings]
     calls: int
-    given: int
+    n_events: int
     touches: int
 
 
@@ -94,15 +94,15 @@ def two_phase(
     """
     windows: dict[Any, _Window] = {}
     matches: list[Bindings] = []
-    calls = given = touches = 0
+    calls = n_events = touches = 0
 
     def first_leaves(window: _Window) -> None:
-        nonlocal calls, given, touches
+        nonlocal calls, n_events, touches
         if not c or window.possible():
             rows = [row for row, _, _ in window.rows]
-            found = algorithm(pattern, events, rows)
-            matches.extend(found.matches)
-            calls, given, touches = calls + 1, given + len(rows), touches + found.touches
+            joined = algorithm(pattern, events, rows)
+            matches.extend(joined.matches)
+            calls, n_events, touches = calls + 1, n_events + len(rows), touches + joined.touches
         window.leave()
 
     for row, ts in enumerate(events.ts):
@@ -124,7 +124,7 @@ def two_phase(
     for window in windows.values():
         while window.rows:
             first_leaves(window)
-    return TwoPhase(matches, calls, given, touches)
+    return TwoPhase(matches, calls, n_events, touches)
 
 
 def automaton(pattern: SetPattern, events: Events, window: Sequence[int]) -> Joined:
@@ -136,10 +136,10 @@ def automaton(pattern: SetPattern, events: Events, window: Sequence[int]) -> Joi
     last = {v.name for v in variables}
     key = pattern.key_of(events, window[0])
     instances: list[Bindings] = [{}]
-    found: list[Bindings] = []
+    matches: list[Bindings] = []
     touches = 0
     for row in window:
-        made: list[Bindings] = []
+        extended: list[Bindings] = []
         for bound in instances:
             open_stages = _open(pattern, bound)
             for v in variables:
@@ -158,20 +158,20 @@ def automaton(pattern: SetPattern, events: Events, window: Sequence[int]) -> Joi
                     for names, check in pattern.ties
                     if v.name in names and names <= after.keys()
                 ):
-                    made.append(after)
+                    extended.append(after)
         if row == window[0]:
             instances = []  # what does not begin with it is another window's
-        instances += made
-        found += [bound for bound in made if bound.keys() == last]
-    return Joined(found if key is not None or not pattern.key else [], touches)
+        instances += extended
+        matches += [bound for bound in extended if bound.keys() == last]
+    return Joined(matches if key is not None or not pattern.key else [], touches)
 
 
 def _open(pattern: SetPattern, bound: Bindings) -> set[int]:
     """Return the stages of which a partial match may bind another event: the one it is in, and the next if that is
     whole."""
     reached = max((v.stage for v in pattern.variables if v.name in bound), default=0)
-    whole = all(v.name in bound for v in pattern.variables if v.stage == reached)
-    return {reached, reached + 1} if whole else {reached}
+    is_complete = all(v.name in bound for v in pattern.variables if v.stage == reached)
+    return {reached, reached + 1} if is_complete else {reached}
 
 
 ALGORITHMS: dict[str, Algorithm] = {

@@ -67,13 +67,13 @@ def run(workload: Workload, table: pa.Table, engine: str) -> Done:
     if engine == "backtrack":
         if workload.stock is None:
             raise ValueError(f"the backtrack algorithm does not know the query of {workload.name}")
-        found = backtrack(table, workload.stock)
-        return Done(len(found.matches), found.touches, found.postponed)
+        backtracked = backtrack(table, workload.stock)
+        return Done(len(backtracked.matches), backtracked.touches, backtracked.postponed)
     if engine in ENGINES:
         runs = [runs_natively(text, table, engine) for text in workload.queries]
         return Done(sum(r.matches for r in runs), sum(r.touches for r in runs), sum(r.nodes for r in runs))
     matches, touches, nodes = 0, 0, 0
-    told = True
+    is_reported = True
     for text in workload.queries:
         result: Any = acep.match(table, acep.parse(text), output=workload.output, engine=engine)
         # Matches may be enumerated only when they are looked at: here they are all made, as a table or batch by batch.
@@ -82,7 +82,7 @@ def run(workload: Workload, table: pa.Table, engine: str) -> Done:
         else:
             matches += int(result) if isinstance(result, acep.Count) else result.to_arrow().num_rows
         report: acep.Report | None = getattr(result, "report", None)
-        told = told and report is not None
+        is_reported = is_reported and report is not None
         if report is not None:
             touches, nodes = touches + report.work, nodes + report.made
-    return Done(matches, touches if told else None, nodes if told else None)
+    return Done(matches, touches if is_reported else None, nodes if is_reported else None)

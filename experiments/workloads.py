@@ -35,7 +35,7 @@ def sequence(word: str, within: int, *, strategy: str = "skip_till_any_match", k
     WITHIN 9
     """
     variables = ", ".join(word.lower())
-    items = ", ".join(f"{one} {one.lower()}" for one in word)
+    items = ", ".join(f"{letter} {letter.lower()}" for letter in word)
     where = f" {{ [{key}] }}" if key else ""
     return f"PATTERN SEQ({items})\nWHERE {strategy}({variables}){where}\nWITHIN {within}"
 
@@ -131,9 +131,9 @@ def _sase() -> Iterable[Workload]:
     six = [StockQuery(p, s) for p in predicates for s in strategies]
     for query in six:
         yield _stock(f"expt1-{query.name}", "all results, window 500", query, rows=400 * query.window)
-    for one in six[1:]:
+    for base_query in six[1:]:
         for window in (1_000, 1_500, 2_000):
-            query = replace(one, window=window)
+            query = replace(base_query, window=window)
             yield _stock(f"expt2-{query.name}-{window}", f"all results, window {window:,}", query, rows=400 * window)
     for query in six:
         yield _stock(f"expt3-{query.name}", "all results, against backtrack", query, rows=400 * query.window)
@@ -197,7 +197,7 @@ def _growth() -> Iterable[Workload]:
 
 @cache
 def _all() -> dict[str, Workload]:
-    return {one.name: one for one in (*_main(), *_sase(), *match_windows(), *_growth())}
+    return {workload.name: workload for workload in (*_main(), *_sase(), *match_windows(), *_growth())}
 
 
 WORKLOADS = _all()
@@ -210,10 +210,10 @@ def chosen(names: Sequence[str]) -> list[Workload]:
     """
     if not names:
         return list(WORKLOADS.values())
-    found: dict[str, Workload] = {}
+    workloads: dict[str, Workload] = {}
     for name in names:
         fit = {w.name: w for w in WORKLOADS.values() if name == w.group or fnmatchcase(w.name, name)}
         if not fit:
             raise ValueError(f"there is no workload {name!r}: {', '.join(WORKLOADS)}")
-        found |= fit
-    return list(found.values())
+        workloads |= fit
+    return list(workloads.values())
