@@ -40,9 +40,9 @@ class Counts(NamedTuple):
 def count(example: Example, data: Path) -> Counts:
     """Run an example on its whole stream, a Parquet file in the folder ``data``."""
     table = read_events(data / f"{example.stream}.parquet")
-    found = acep.match(table, example.query, seq="arrival_seq")
-    firsts = {min(ids[0] for _, ids in one.bindings) for one in found.found}
-    return Counts(len(found), len(firsts), len({one.key[0] for one in found.found}))
+    matches = acep.match(table, example.query, seq="arrival_seq")
+    firsts = {min(ids[0] for _, ids in record.bindings) for record in matches.found}
+    return Counts(len(matches), len(firsts), len({record.key[0] for record in matches.found}))
 
 
 def render(counts: Mapping[str, Counts]) -> str:
