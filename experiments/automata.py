@@ -171,7 +171,7 @@ def windows(rows: int) -> list[Window]:
     for name, window in automata_by_query:
         if len(match_counts := {matches[name, window, way] for way in WAYS}) > 1:
             raise AssertionError(f"{name}, {window}: {match_counts}")
-    return [Window(*which, rows / median(spent), matches[which]) for which, spent in times.items()]
+    return [Window(*case, rows / median(spent), matches[case]) for case, spent in times.items()]
 
 
 def pushes(rows: int) -> list[Pushing]:
@@ -183,7 +183,7 @@ def pushes(rows: int) -> list[Pushing]:
             for push in PUSHES:
                 spent, *_ = _timed(acep.Matcher(query(name, 1_000), type=None), stream, push)
                 times.setdefault((name, push), []).append(spent)
-    return [Pushing(*which, rows / median(spent)) for which, spent in times.items()]
+    return [Pushing(*case, rows / median(spent)) for case, spent in times.items()]
 
 
 def _timed(matcher: Any, stream: pa.Table, push: int) -> tuple[float, int, int]:
@@ -396,11 +396,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m experiments.automata", description=(__doc__ or "")[:23])
     parser.add_argument("--rows", type=int, default=400_000, help="events of a stream")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the page, its picture and its rows")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     pin()
-    window_rows, push_rows = windows(asked.rows), pushes(asked.rows)
-    change_rows, ignore_rows = list(changing(asked.rows)), list(ignoring(asked.rows))
-    asked.output.mkdir(parents=True, exist_ok=True)
+    window_rows, push_rows = windows(options.rows), pushes(options.rows)
+    change_rows, ignore_rows = list(changing(options.rows)), list(ignoring(options.rows))
+    options.output.mkdir(parents=True, exist_ok=True)
     rows: dict[str, Sequence[Any]] = {
         "window": window_rows,
         "pushes": push_rows,
@@ -408,15 +408,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "ignored": ignore_rows,
     }
     write_csv(
-        asked.output / "automata.csv", {name: [asdict(row) for row in table_rows] for name, table_rows in rows.items()}
+        options.output / "automata.csv",
+        {name: [asdict(row) for row in table_rows] for name, table_rows in rows.items()},
     )
-    (asked.output / "automata.svg").write_text(picture(window_rows, change_rows, ignore_rows), encoding="utf-8")
+    (options.output / "automata.svg").write_text(picture(window_rows, change_rows, ignore_rows), encoding="utf-8")
     contents: dict[str, Any] = {
         "words": WORDS,
         "machine": described(),
         "body": body(window_rows, push_rows, change_rows, ignore_rows),
     }
-    print(write_page(asked.output, "automata", title="Hand-written automata", **contents))
+    print(write_page(options.output, "automata", title="Hand-written automata", **contents))
     return 0
 
 

@@ -35,7 +35,7 @@ class _Run:
     """A postponed run: the place of its next event, the events bound, the price of the last a and the lowest one;
     ``closed``: b is bound."""
 
-    at: int
+    position: int
     chain: Chain
     last: int
     lowest: int
@@ -47,35 +47,37 @@ def backtrack(table: pa.Table, query: StockQuery) -> Backtrack:
 
     With ``query.non_overlap`` those that :func:`acep.match` chooses: again and again the one that ends first.
     """
-    done = Backtrack()
+    outcome = Backtrack()
     symbols = np.asarray(table["symbol"])
     for symbol in np.unique(symbols):
         rows = np.flatnonzero(symbols == symbol)
         prices, volumes = np.asarray(table["price"])[rows].tolist(), np.asarray(table["volume"])[rows].tolist()
-        places = _apart(prices, volumes, query, done) if query.non_overlap else _all(prices, volumes, query, done)
-        done.matches += [tuple(rows[list(match)].tolist()) for match in places]
-    return done
+        positions = (
+            _apart(prices, volumes, query, outcome) if query.non_overlap else _all(prices, volumes, query, outcome)
+        )
+        outcome.matches += [tuple(rows[list(match)].tolist()) for match in positions]
+    return outcome
 
 
-def _all(prices: list[int], volumes: list[int], query: StockQuery, done: Backtrack) -> Iterator[tuple[int, ...]]:
+def _all(prices: list[int], volumes: list[int], query: StockQuery, outcome: Backtrack) -> Iterator[tuple[int, ...]]:
     for start, price in enumerate(prices):
-        done.touches += 1
+        outcome.touches += 1
         if price % ROUND == 0:
-            yield from _from(start, [min(len(prices), start + query.window)], prices, volumes, query, done)
+            yield from _from(start, [min(len(prices), start + query.window)], prices, volumes, query, outcome)
 
 
-def _apart(prices: list[int], volumes: list[int], query: StockQuery, done: Backtrack) -> Iterator[tuple[int, ...]]:
+def _apart(prices: list[int], volumes: list[int], query: StockQuery, outcome: Backtrack) -> Iterator[tuple[int, ...]]:
     """Yield the match that ends first, of those the one that begins first, then the one whose events come first."""
     free = 0
     while free < len(prices):
         best: tuple[int, ...] | None = None
         start = free
         while start < (len(prices) if best is None else best[-1]):
-            done.touches += 1
+            outcome.touches += 1
             if prices[start] % ROUND == 0:
                 # What ends later than the best one need not be looked for: its runs fail there.
                 end = [min(len(prices), start + query.window, len(prices) if best is None else best[-1] + 1)]
-                for match in _from(start, end, prices, volumes, query, done):
+                for match in _from(start, end, prices, volumes, query, outcome):
                     if best is None or (match[-1], match) < (best[-1], best):
                         best = match
                         end[0] = best[-1] + 1
@@ -87,7 +89,7 @@ def _apart(prices: list[int], volumes: list[int], query: StockQuery, done: Backt
 
 
 def _from(
-    start: int, end: list[int], prices: list[int], volumes: list[int], query: StockQuery, done: Backtrack
+    start: int, end: list[int], prices: list[int], volumes: list[int], query: StockQuery, outcome: Backtrack
 ) -> Iterator[tuple[int, ...]]:
     """Yield all matches that begin at a place and end before the place ``end[0]``, which the caller may lower
     meanwhile."""
@@ -95,17 +97,17 @@ def _from(
     stack = [_Run(start + 1, (None, start), first, first)]
     while stack:
         run = stack.pop()
-        at, chain, last, lowest, closed = run.at, run.chain, run.last, run.lowest, run.closed
-        while at < end[0]:
-            price = prices[at]
-            done.touches += 1
+        position, chain, last, lowest, closed = run.position, run.chain, run.last, run.lowest, run.closed
+        while position < end[0]:
+            price = prices[position]
+            outcome.touches += 1
             if closed:  # only c is missing
                 if first < price < last:
-                    yield _places((chain, at))
+                    yield _places((chain, position))
                     break
                 if contiguous:
                     break
-                at += 1
+                position += 1
                 continue
             takes = (
                 query.iterator == "p1"
@@ -113,26 +115,26 @@ def _from(
                 or (query.iterator == "p3" and price > lowest)
             )
             stays = takes or not contiguous
-            if volumes[at] < LOW:  # b: the run proceeds, and what else it could do is postponed
+            if volumes[position] < LOW:  # b: the run proceeds, and what else it could do is postponed
                 if stays:
-                    done.postponed += 1
-                    later = _Run(at + 1, (chain, at), price, min(lowest, price)) if takes else None
-                    stack.append(later or _Run(at + 1, chain, last, lowest))
+                    outcome.postponed += 1
+                    later = _Run(position + 1, (chain, position), price, min(lowest, price)) if takes else None
+                    stack.append(later or _Run(position + 1, chain, last, lowest))
                 if not query.third:
-                    yield _places((chain, at))
+                    yield _places((chain, position))
                     break
-                chain, closed = (chain, at), True
+                chain, closed = (chain, position), True
             elif takes:
-                chain, last, lowest = (chain, at), price, min(lowest, price)
+                chain, last, lowest = (chain, position), price, min(lowest, price)
             elif not stays:
                 break
-            at += 1
+            position += 1
 
 
 def _places(chain: Chain) -> tuple[int, ...]:
-    places: list[int] = []
+    positions: list[int] = []
     step: Chain | None = chain
     while step is not None:
-        step, place = step
-        places.append(place)
-    return tuple(reversed(places))
+        step, position = step
+        positions.append(position)
+    return tuple(reversed(positions))

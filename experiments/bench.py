@@ -68,15 +68,15 @@ def measured(workload: Workload, engine: str, limit: float, scale: float) -> Mea
     """Measure in a process of its own, which is given up after a while."""
     command = [sys.executable, "-m", "experiments.measure", workload.name, engine, str(limit), str(scale)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=12 * limit + 60, check=False)  # noqa: S603
+        completed = subprocess.run(command, capture_output=True, text=True, timeout=12 * limit + 60, check=False)  # noqa: S603
     except subprocess.TimeoutExpired:
         return Measured(workload.name, engine, error="did not finish")
-    if done.returncode < 0:
-        return Measured(workload.name, engine, error=f"killed by signal {-done.returncode}")
-    if done.returncode:
-        return Measured(workload.name, engine, error=(done.stderr.strip().splitlines() or ["no word why"])[-1])
+    if completed.returncode < 0:
+        return Measured(workload.name, engine, error=f"killed by signal {-completed.returncode}")
+    if completed.returncode:
+        return Measured(workload.name, engine, error=(completed.stderr.strip().splitlines() or ["no word why"])[-1])
     try:
-        return Measured(**json.loads(done.stdout))
+        return Measured(**json.loads(completed.stdout))
     except (ValueError, TypeError):
         return Measured(workload.name, engine, error="said nothing that can be read")
 
@@ -115,12 +115,12 @@ def body(results: Iterable[Measured]) -> str:
     ranked = sorted(results, key=lambda measurement: order.index(WORKLOADS[measurement.name].group))
     for group, members in groupby(ranked, key=lambda measurement: WORKLOADS[measurement.name].group):
         measurements = list(members)
-        about = "\n".join(
+        descriptions = "\n".join(
             f"* {name}: {WORKLOADS[name].about}"
             for name in dict.fromkeys(measurement.name for measurement in measurements)
         )
         curves = f"\n\n{curves_table(measurements)}" if group == "growth" else ""
-        parts.append(f"## {GROUPS[group]}\n\n{about}\n\n{table(HEAD, map(row, measurements))}{curves}")
+        parts.append(f"## {GROUPS[group]}\n\n{descriptions}\n\n{table(HEAD, map(row, measurements))}{curves}")
     return "\n\n".join(parts)
 
 

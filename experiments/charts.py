@@ -92,11 +92,11 @@ def _panel(panel: Panel, names: Sequence[str]) -> list[str]:
     out.append(f'<rect class="frame" width="{WIDTH:.0f}" height="{HEIGHT:.0f}"/>')
     out.append(f'<text x="{WIDTH / 2:.0f}" y="{HEIGHT + 31:.0f}" text-anchor="middle">{escape(panel.x)}</text>')
     for name, points in panel.series.items():
-        places = [(across(x), down(y)) for x, y in sorted(points)]
-        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        pixels = [(across(x), down(y)) for x, y in sorted(points)]
+        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in pixels)
         colour = _colour(names, name)
         out.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.8"/>')
-        out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{colour}"/>' for x, y in places]
+        out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{colour}"/>' for x, y in pixels]
     return out
 
 

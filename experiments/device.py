@@ -72,10 +72,10 @@ def followed(name: str, events: int, *options: str) -> Run:
             sys.executable, command, os.environ, file_actions=[(os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)]
         )
         _, status, used = os.wait4(process, 0)
-        took = time.perf_counter() - began
+        seconds = time.perf_counter() - began
     if status:
         raise RuntimeError(f"{' '.join(command)} ended with status {os.waitstatus_to_exitcode(status)}")
-    return Run(name, events, took, used.ru_maxrss * 1024)
+    return Run(name, events, seconds, used.ru_maxrss * 1024)
 
 
 def body(runs: Sequence[Run]) -> str:

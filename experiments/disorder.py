@@ -82,7 +82,7 @@ def late(stream: pa.Table, share: float, seed: int = 2) -> pa.Table:
 
 def pushes(stream: pa.Table) -> list[pa.Table]:
     """Cut a stream into pushes."""
-    return [stream.slice(at, PUSH) for at in range(0, len(stream), PUSH)]
+    return [stream.slice(start, PUSH) for start in range(0, len(stream), PUSH)]
 
 
 def rates(rows: int) -> Iterator[Rate]:
@@ -190,16 +190,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m experiments.disorder", description=(__doc__ or "")[:12])
     parser.add_argument("--rows", type=int, default=300_000, help="events of a stream")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the page, its picture and its rows")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     pin()
-    rate_rows = list(rates(asked.rows))
-    output_rows = list(outputs(min(asked.rows, 100_000)))
-    asked.output.mkdir(parents=True, exist_ok=True)
+    rate_rows = list(rates(options.rows))
+    output_rows = list(outputs(min(options.rows, 100_000)))
+    options.output.mkdir(parents=True, exist_ok=True)
     rows = {"late": [asdict(row) for row in rate_rows], "speculation": [asdict(row) for row in output_rows]}
-    write_csv(asked.output / "disorder.csv", rows)
-    (asked.output / "disorder.svg").write_text(picture(rate_rows, output_rows), encoding="utf-8")
+    write_csv(options.output / "disorder.csv", rows)
+    (options.output / "disorder.svg").write_text(picture(rate_rows, output_rows), encoding="utf-8")
     contents: dict[str, Any] = {"words": WORDS, "machine": described(), "body": body(rate_rows, output_rows)}
-    print(write_page(asked.output, "disorder", title="Late events and revisions", **contents))
+    print(write_page(options.output, "disorder", title="Late events and revisions", **contents))
     return 0
 
 

@@ -48,9 +48,9 @@ WITHIN {WINDOW} ms"""
 class Lags:
     """Seconds by which each batch was late, and matches found."""
 
-    each: list[float]
+    lags: list[float]
     n_matches: int
-    took: float
+    cpu_seconds: float
     died: bool = False  # for want of memory
 
 
@@ -70,22 +70,22 @@ def batch(number: int) -> pa.Table:
 
 def served(matcher: acep.Matcher, batches: int, interval: float, stop: float | None = None) -> Lags:
     """Push so many batches, one every ``interval`` seconds, for at most ``stop`` seconds."""
-    each: list[float] = []
-    n_matches, now, took = 0, 0.0, 0.0
+    lags: list[float] = []
+    n_matches, clock, cpu_seconds = 0, 0.0, 0.0
     for number in range(batches):
         events, due = batch(number), (number + 1) * interval
         began = time.process_time()
         try:
             n_matches += len(matcher.push(events))
         except (MemoryError, acep.EngineError):  # the engine says itself that memory is too small
-            return Lags(each, n_matches, took, died=True)
+            return Lags(lags, n_matches, cpu_seconds, died=True)
         spent = time.process_time() - began
-        took += spent
-        now = max(now, due) + spent
-        each.append(now - due)
-        if stop is not None and now > stop:
+        cpu_seconds += spent
+        clock = max(clock, due) + spent
+        lags.append(clock - due)
+        if stop is not None and clock > stop:
             break
-    return Lags(each, n_matches, took)
+    return Lags(lags, n_matches, cpu_seconds)
 
 
 def cost() -> float:
@@ -108,7 +108,7 @@ def bind() -> None:
 def exact(batches: int, interval: float) -> dict[str, Any]:
     """Run without a budget, until the stream has ended or the process has died."""
     run = served(acep.Matcher(acep.parse(QUERY), unit="ms"), batches, interval, batches * interval)
-    return {"batches": len(run.each), "lag": run.each[-1], "died": run.died}
+    return {"batches": len(run.lags), "lag": run.lags[-1], "died": run.died}
 
 
 def bounded(batches: int, interval: float, policy: str) -> dict[str, Any]:
@@ -117,10 +117,10 @@ def bounded(batches: int, interval: float, policy: str) -> dict[str, Any]:
     matcher = acep.Matcher(acep.parse(QUERY), budget=budget, policy=policy, unit="ms")
     run, report = served(matcher, batches, interval), matcher.report
     return {
-        "batches": len(run.each),
+        "batches": len(run.lags),
         "died": run.died,
-        "lag": {"last": run.each[-1], "most": max(run.each), "mean": float(np.mean(run.each))},
-        "busy": run.took / (batches * interval),
+        "lag": {"last": run.lags[-1], "most": max(run.lags), "mean": float(np.mean(run.lags))},
+        "busy": run.cpu_seconds / (batches * interval),
         "resident": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "memory": report.memory,
         "found": run.n_matches,

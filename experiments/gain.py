@@ -143,8 +143,8 @@ def _phases(queries: Sequence[str], events: pa.Table, algorithm: str, pruning: s
     return cpu, matches, touches
 
 
-def _ratio(more: float, less: float) -> str:
-    return short(more / less) if less else ("all" if more else "")
+def _ratio(numerator: float, denominator: float) -> str:
+    return short(numerator / denominator) if denominator else ("all" if numerator else "")
 
 
 def gains_table(gains: Sequence[Gain]) -> str:
@@ -196,14 +196,14 @@ def paper_table(gains: Sequence[Gain], runs: Sequence[Phases]) -> str:
             gained = best.cpu[""] / best.cpu["fpc"]
             native = [g for g in gains if g.name.startswith(f"{stream}-")]
             best_native = max(native, key=lambda g: g.faster, default=None)
-            wanted = [g.alone.rows and g.windowed.came / g.alone.rows for g in native if g.name == best.name]
+            shares_wanted = [g.alone.rows and g.windowed.came / g.alone.rows for g in native if g.name == best.name]
             rows.append(
                 (
                     f"{paper_stream}: {words}",
                     algorithm,
                     f"{short(gained)} ({best.name})",
                     "yes" if gained >= factor else f"no, {short(gained / factor)} of it",
-                    f"{wanted[0]:.1%}" if wanted else "",
+                    f"{shares_wanted[0]:.1%}" if shares_wanted else "",
                     f"{short(best_native.faster)} ({best_native.name})" if best_native else "",
                 )
             )

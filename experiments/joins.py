@@ -52,10 +52,10 @@ class Joins:
         """Feed events."""
         columns = {name: events.column(name).to_numpy() for name in events.column_names if _numeric(events, name)}
         begin, end = self._came, self._came + len(events)
-        places = np.arange(begin, end)
-        registers = {name: np.full(len(places), value, np.float64) for name, value in self._initial.items()}
+        numbers = np.arange(begin, end)
+        registers = {name: np.full(len(numbers), value, np.float64) for name, value in self._initial.items()}
         rows = {state: waiting for state, waiting in self._waiting.items() if state != self._graph.start}
-        rows[self._graph.start] = {FIRST: places, NEXT: places} | registers
+        rows[self._graph.start] = {FIRST: numbers, NEXT: numbers} | registers
         self._waiting, self._came = {}, end
         while rows:
             rows = self._joined(rows, columns, begin, end)
@@ -68,17 +68,17 @@ class Joins:
             if partials is None:
                 continue
             event = {f"e.{name}": values[partials[NEXT] - begin] for name, values in events.items()}
-            seen = event | {f"r.{name}": partials[name] for name in self._initial}
-            keep = np.ones(len(partials[NEXT]), np.bool_) if arc.fence is None else _value(arc.fence, seen)
-            new_registers = {name: np.broadcast_to(_value(expr, seen), keep.shape) for name, expr in arc.transfer}
+            operands = event | {f"r.{name}": partials[name] for name in self._initial}
+            keep = np.ones(len(partials[NEXT]), np.bool_) if arc.fence is None else _value(arc.fence, operands)
+            new_registers = {name: np.broadcast_to(_value(expr, operands), keep.shape) for name, expr in arc.transfer}
             advanced = partials | {NEXT: partials[NEXT] + 1} | new_registers
             parts_by_target.setdefault(arc.target, []).append({name: values[keep] for name, values in advanced.items()})
         fed: dict[str, Columns] = {}
         for state, parts in parts_by_target.items():
             joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
             if state in self._graph.final:
-                every = np.stack([values.astype(np.float64) for values in joined.values()])
-                self.matches += np.unique(every, axis=1).shape[1]
+                stacked = np.stack([values.astype(np.float64) for values in joined.values()])
+                self.matches += np.unique(stacked, axis=1).shape[1]
             joined = _where(joined, joined[NEXT] - joined[FIRST] < self._window)
             late = joined[NEXT] == end
             if late.any():
@@ -96,18 +96,18 @@ def _where(rows: Columns, keep: npt.NDArray[np.bool_]) -> Columns:
     return {name: values[keep] for name, values in rows.items()}
 
 
-def _value(expr: ex.Expr, seen: Columns) -> Any:
+def _value(expr: ex.Expr, operands: Columns) -> Any:
     """Return the value of an expression for each row."""
     if isinstance(expr, ex.Literal):
         return expr.value
     if isinstance(expr, ex.Attribute):
-        return seen[f"{expr.var}.{expr.name}"]
+        return operands[f"{expr.var}.{expr.name}"]
     if isinstance(expr, ex.Unary):
-        return np.logical_not(_value(expr.operand, seen)) if expr.op == "not" else -_value(expr.operand, seen)
+        return np.logical_not(_value(expr.operand, operands)) if expr.op == "not" else -_value(expr.operand, operands)
     if isinstance(expr, ex.Binary):
-        return OPERATIONS[expr.op](_value(expr.left, seen), _value(expr.right, seen))
+        return OPERATIONS[expr.op](_value(expr.left, operands), _value(expr.right, operands))
     assert isinstance(expr, ex.Call)
-    return CALLS[expr.name](*(_value(argument, seen) for argument in expr.args))
+    return CALLS[expr.name](*(_value(argument, operands) for argument in expr.args))
 
 
 def _constant(value: Any) -> float:

@@ -67,12 +67,12 @@ def measure(workload: Workload, engine: str, *, limit: float = 60.0, scale: floa
         seconds, cpu, peak, done = _timed(lambda table: run(workload, table, engine), stream.slice(0, rows))
         while rows < n_events:
             wanted = min(n_events, rows * GROWTH)
-            more = _bearable(workload, stream, rows, wanted)
-            if more == rows or start + (cpu - start) * more / rows > limit:
+            next_rows = _bearable(workload, stream, rows, wanted)
+            if next_rows == rows or start + (cpu - start) * next_rows / rows > limit:
                 break
-            rows = more
+            rows = next_rows
             seconds, cpu, peak, done = _timed(lambda table: run(workload, table, engine), stream.slice(0, rows))
-            if more < wanted:
+            if next_rows < wanted:
                 break
     except (AcepError, ValueError) as error:
         return Measured(workload.name, engine, of=stream.num_rows, error=str(error).splitlines()[0])
@@ -100,13 +100,16 @@ def measure(workload: Workload, engine: str, *, limit: float = 60.0, scale: floa
     )
 
 
-def _bearable(workload: Workload, stream: pa.Table, rows: int, more: int) -> int:
-    """Return so many of ``more`` events, at least ``rows``, that a table of all their matches has room in memory."""
+def _bearable(workload: Workload, stream: pa.Table, rows: int, n_wanted: int) -> int:
+    """Return so many of ``n_wanted`` events, at least ``rows``, that a table of all their matches has room in
+    memory."""
     while (
-        workload.output == "matches" and more > rows and (workload.expected(stream.slice(0, more)) or 0) > MAX_MATCHES
+        workload.output == "matches"
+        and n_wanted > rows
+        and (workload.expected(stream.slice(0, n_wanted)) or 0) > MAX_MATCHES
     ):
-        more = (rows + more) // 2
-    return more
+        n_wanted = (rows + n_wanted) // 2
+    return n_wanted
 
 
 def _timed(work: Callable[[pa.Table], Done], table: pa.Table) -> tuple[float, float, int | None, Done]:

@@ -109,21 +109,21 @@ def measure(rows: int, names: Sequence[str] = (*MATCHED, *COUNTED)) -> Iterator[
     }
     columns = tuple(dict.fromkeys(name for group in plans.values() for plan in group for name in plan.columns))
     streams = {output: Stream(group, output=output) for output, group in plans.items()}
-    seen = matches = 0
+    n_events = matches = 0
     start = time.process_time()
     for events in batches(rows):
-        batch = batch_of(events, schema, columns, base=seen)
+        batch = batch_of(events, schema, columns, base=n_events)
         matches += sum(map(len, streams["matches"].push(batch)))
         streams["count"].push(batch)
         for number in range(len(plans["count"])):
             counted = streams["count"].counted(number)
             matches += counted if isinstance(counted, int) else 0
-        seen += len(batch)
-        if seen % MILLION == 0 or seen == rows:
+        n_events += len(batch)
+        if n_events % MILLION == 0 or n_events == rows:
             gc.collect()
             pa.default_memory_pool().release_unused()
             native = sum(s._natives.session.bytes for s in streams.values() if s._natives.session is not None)
-            yield Point(seen, memory() or 0, native, matches, time.process_time() - start)
+            yield Point(n_events, memory() or 0, native, matches, time.process_time() - start)
 
 
 def grown(points: Sequence[Point]) -> tuple[float, float]:

@@ -123,7 +123,7 @@ def profiled(name: str, engine: str = "auto", scale: float = 1.0) -> Profile:
     run(workload, events.slice(0, FIRST), engine)
     sizes = {rows: _timed(workload, events.slice(0, rows), engine) for rows in SIZES if rows < events.num_rows}
     faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    done = run(workload, events, engine)
+    outcome = run(workload, events, engine)
     faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
     cpu = _timed(workload, events, engine)
     sizes[events.num_rows] = cpu
@@ -134,20 +134,20 @@ def profiled(name: str, engine: str = "auto", scale: float = 1.0) -> Profile:
     if why_not_sampled() is None:
         times = min(AGAIN, math.ceil(SAMPLED / cpu))
         inside = sampled(lambda: [run(workload, events, engine) for _ in range(times)])
-    taken = sum(inside.values())
+    n_samples = sum(inside.values())
     return Profile(
         name,
         events.num_rows,
         len(workload.queries),
-        done.matches,
-        done.touches,
+        outcome.matches,
+        outcome.touches,
         cpu,
         start,
         taken_by_calls / (cpu - start),
         faults,
         {layer_name: calls[layer_name] / taken_by_calls for layer_name in SHOWN},
-        {layer_name: inside[layer_name] / taken for layer_name in INSIDE} if taken else None,
-        taken,
+        {layer_name: inside[layer_name] / n_samples for layer_name in INSIDE} if n_samples else None,
+        n_samples,
         {rows: seconds / rows / len(workload.queries) * 1e9 for rows, seconds in sizes.items()},
     )
 

@@ -170,8 +170,8 @@ def sampled(work: Callable[[], object]) -> Counter[str]:
         data = Path(folder) / "perf.data"
         _record(work, data)
         command = ["perf", "script", "--force", "-i", str(data), "-F", "ip,dso"]
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
-    return counted(said, str(getattr(native(), "__file__", "")))
+        script = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
+    return counted(script, str(getattr(native(), "__file__", "")))
 
 
 def counted(script: str, core: str) -> Counter[str]:
@@ -206,11 +206,11 @@ def _record(work: Callable[[], object], data: Path) -> None:
             _tell(to_perf, from_perf, b"disable\n")
         finally:
             perf.send_signal(signal.SIGINT)
-            said = perf.communicate()[1]
+            errors = perf.communicate()[1]
             os.close(to_perf)
             os.close(from_perf)
     if not data.exists():
-        raise RuntimeError(f"perf has recorded nothing: {said.strip()}")
+        raise RuntimeError(f"perf has recorded nothing: {errors.strip()}")
 
 
 def _tell(to_perf: int, from_perf: int, word: bytes) -> None:
@@ -232,9 +232,9 @@ def _frames(core: str, addresses: Iterable[int]) -> Mapping[int, list[tuple[str,
     base = min(int(fields[0].partition("-")[0], 16) - int(fields[2], 16) for fields in maps)
     command = ["addr2line", "-afiC", "-e", core]
     offsets = "\n".join(f"{address - base:#x}" for address in wanted)
-    said = subprocess.run(command, input=offsets, capture_output=True, text=True, check=True).stdout  # noqa: S603
+    output = subprocess.run(command, input=offsets, capture_output=True, text=True, check=True).stdout  # noqa: S603
     frames_by_address: dict[int, list[tuple[str, str]]] = {}
-    lines = iter(said.splitlines())
+    lines = iter(output.splitlines())
     for line in lines:
         if line.startswith("0x"):
             frames = frames_by_address.setdefault(int(line, 16) + base, [])

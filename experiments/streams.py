@@ -146,8 +146,8 @@ def _play(chances: Floats, steps: Floats) -> Iterator[tuple[str, int, int, int |
                     team, player = 1 - team, rival
 
 
-def _within(place: float, most_metres: float) -> float:
-    return min(max(place, 0.0), most_metres)
+def _within(coordinate: float, most_metres: float) -> float:
+    return min(max(coordinate, 0.0), most_metres)
 
 
 @cache
@@ -164,10 +164,10 @@ def network(rows: int = 100_000, hosts: int = 25, names: int = 400, seed: int = 
     host = random.integers(0, hosts, rows)
     rank = np.minimum(random.zipf(1.4, rows), names) - 1
     name = (rank + 37 * (host // 5)) % names
-    again = random.random(rows) < 1 / 3
+    repeats = random.random(rows) < 1 / 3
     for number in range(hosts):
         places = np.flatnonzero((host == number) & (kind < 2))
-        name[places[2:]] = np.where(again[places[2:]], name[places[:-2]], name[places[2:]])
+        name[places[2:]] = np.where(repeats[places[2:]], name[places[:-2]], name[places[2:]])
     dest = (host + random.geometric(0.25, rows)) % hosts
     ports = random.choice((22, 80, 443, 445, 3389, 8080), rows, p=(0.3, 0.2, 0.2, 0.15, 0.1, 0.05))
     times = np.cumsum(random.exponential(50_000, rows)).astype(np.int64)
@@ -205,11 +205,11 @@ def real(name: str, *columns: str, type_of: str = "type") -> pa.Table:
     """
     table = pq.read_table(file_of(name), columns=["ts", type_of, "arrival_seq", *columns])
     table = table.sort_by([("ts", "ascending"), ("arrival_seq", "ascending")])
-    wanted = {"ts": table["ts"], "type": table[type_of].dictionary_encode()}
+    selected = {"ts": table["ts"], "type": table[type_of].dictionary_encode()}
     for column in columns:
         values = table[column]
-        wanted[column] = values.dictionary_encode() if pa.types.is_large_string(values.type) else values
-    return pa.table(wanted)
+        selected[column] = values.dictionary_encode() if pa.types.is_large_string(values.type) else values
+    return pa.table(selected)
 
 
 def positions(keys: Ints) -> Ints:
@@ -221,9 +221,9 @@ def positions(keys: Ints) -> Ints:
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     new = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(keys) else np.zeros(0, np.int64)
-    place = np.empty(len(keys), np.int64)
-    place[order] = np.arange(len(keys)) - np.repeat(new, np.diff(np.r_[new, len(keys)]))
-    return place
+    ranks = np.empty(len(keys), np.int64)
+    ranks[order] = np.arange(len(keys)) - np.repeat(new, np.diff(np.r_[new, len(keys)]))
+    return ranks
 
 
 def _texts(codes: Ints, names: list[str]) -> pa.DictionaryArray:

@@ -151,14 +151,14 @@ def automaton(pattern: SetPattern, events: Events, window: Sequence[int]) -> Joi
                 rows = bound.get(v.name, ())
                 if rows and not pattern.follows(events, rows[-1], row, v):
                     continue
-                after = {**bound, v.name: (*rows, row)}
-                new = {**after, v.name: (row,)}
+                grown = {**bound, v.name: (*rows, row)}
+                new = {**grown, v.name: (row,)}
                 if all(
                     pattern.holds(check, events, new)
                     for names, check in pattern.ties
-                    if v.name in names and names <= after.keys()
+                    if v.name in names and names <= grown.keys()
                 ):
-                    extended.append(after)
+                    extended.append(grown)
         if row == window[0]:
             instances = []  # what does not begin with it is another window's
         instances += extended

@@ -235,7 +235,7 @@ class _Tree:
             for mentioned, check in pattern.ties
             if mentioned <= names and not mentioned <= left[0].bound.keys() and not mentioned <= right[0].bound.keys()
         ]
-        after = left[0].high < right[0].low  # the whole left stands before the whole right
+        is_after = left[0].high < right[0].low  # the whole left stands before the whole right
         by_key: dict[tuple[Any, ...] | None, list[_Record]] = {}
         for record in right:
             by_key.setdefault(record.key, []).append(record)
@@ -243,11 +243,11 @@ class _Tree:
         records = []
         for a in left:
             partners = by_key.get(a.key, [])
-            start = bisect_right(firsts[a.key], a.last) if after and partners else 0
+            start = bisect_right(firsts[a.key], a.last) if is_after and partners else 0
             for b in partners[start:]:
                 self.touches += 1
                 bound = {**a.bound, **b.bound}
-                if (after or self._ordered(a, b)) and all(pattern.holds(check, events, bound) for check in ties):
+                if (is_after or self._ordered(a, b)) and all(pattern.holds(check, events, bound) for check in ties):
                     ends = min(a.first, b.first), max(a.last, b.last), a.low, b.high
                     records.append(_Record(*ends, a.key, bound))
         return sorted(records, key=lambda record: record.first)

@@ -86,11 +86,11 @@ def differences(rows: Sequence[Found]) -> str:
     lines = []
     for name in dict.fromkeys(row.series for row in rows if row.series != ALL_PARTS):
         cells = []
-        for what in ("points", "bundles"):
+        for measure in ("points", "bundles"):
             recalls: dict[str, dict[str, list[float]]] = {name: {}, ALL_PARTS: {}}
             for row in rows:
                 if row.series in recalls and row.share == SHARE:
-                    recalls[row.series].setdefault(row.workload, []).append(float(getattr(row, what)))
+                    recalls[row.series].setdefault(row.workload, []).append(float(getattr(row, measure)))
             part_gain = gain(recalls, name)
             low, high = part_gain.interval95
             cells += [f"{part_gain.mean - part_gain.other:+.3f}", f"{low:+.3f} to {high:+.3f}"]

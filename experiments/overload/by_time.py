@@ -141,19 +141,19 @@ def _bundles_of(points: acep.Points, span: int) -> list[Points]:
     return [frozenset(bundle) for bundle in bundles]
 
 
-def find_best(rows: Iterable[Point], limit: float, what: str) -> float | None:
+def find_best(rows: Iterable[Point], limit: float, measure: str) -> float | None:
     """Return the highest recall of the rows that took at most a share of the time, with 5 % for the clock.
 
     >>> rows = [Point("w", "x", 0, s, time=s, points=s / 2, bundles=1, exact=1, all_points=5) for s in (1, 0.5)]
     >>> find_best(rows, 0.5, "points"), find_best(rows, 0.1, "points")
     (0.25, None)
     """
-    return max((getattr(row, what) for row in rows if row.time <= 1.05 * limit), default=None)
+    return max((getattr(row, measure) for row in rows if row.time <= 1.05 * limit), default=None)
 
 
-def _by_seed(rows: Sequence[Point], limit: float, what: str) -> list[float | None]:
+def _by_seed(rows: Sequence[Point], limit: float, measure: str) -> list[float | None]:
     seeds = sorted({row.seed for row in rows})
-    return [find_best([row for row in rows if row.seed == seed], limit, what) for seed in seeds]
+    return [find_best([row for row in rows if row.seed == seed], limit, measure) for seed in seeds]
 
 
 def _cell(recalls: Sequence[float | None]) -> str:
@@ -169,7 +169,7 @@ def body(rows: Sequence[Point]) -> str:
     ways = list(dict.fromkeys(row.way for row in rows))
     workloads = list(dict.fromkeys(row.workload for row in rows))
     parts = []
-    for what in ("points", "bundles"):
+    for measure in ("points", "bundles"):
         lines = []
         for way in ways:
             means: list[str] = []
@@ -177,13 +177,13 @@ def body(rows: Sequence[Point]) -> str:
                 recalls = [
                     recall or 0.0
                     for name in workloads
-                    for recall in _by_seed([r for r in rows if (r.way, r.workload) == (way, name)], limit, what)
+                    for recall in _by_seed([r for r in rows if (r.way, r.workload) == (way, name)], limit, measure)
                 ]
                 means.append(f"{fmean(recalls):.3f}")
             lines.append((way, *means))
         head = ("", *(f"{limit:.0%} of the time" for limit in TIMES))
         words = "Means over workloads; where no run took so little, nothing counts as found."
-        parts.append(f"## Match {what}\n\n{words}\n\n{table(head, lines)}")
+        parts.append(f"## Match {measure}\n\n{words}\n\n{table(head, lines)}")
     for limit in TIMES[1:]:
         lines = []
         for name in workloads:
@@ -203,12 +203,14 @@ def picture(rows: Sequence[Point]) -> str:
     for row in rows:
         groups.setdefault((row.way, row.workload, row.seed), []).append(row)
 
-    def series(what: str) -> Mapping[str, Sequence[tuple[float, float]]]:
+    def series(measure: str) -> Mapping[str, Sequence[tuple[float, float]]]:
         return {
             way: [
                 (
                     limit,
-                    fmean(find_best(points, limit, what) or 0.0 for (its, *_), points in groups.items() if its == way),
+                    fmean(
+                        find_best(points, limit, measure) or 0.0 for (its, *_), points in groups.items() if its == way
+                    ),
                 )
                 for limit in times
             ]
@@ -216,7 +218,9 @@ def picture(rows: Sequence[Point]) -> str:
         }
 
     title = "recall of match {} by share of the exact run's time"
-    return chart([Panel(title.format(what), series(what), "time") for what in ("points", "bundles")], columns=2)
+    return chart(
+        [Panel(title.format(measure), series(measure), "time") for measure in ("points", "bundles")], columns=2
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -104,36 +104,36 @@ class Spec:
 def figure_of(spec: Spec, rows: Sequence[Found]) -> Figure:
     """Return means over workloads and seeds as a picture and as tables, and the same of each workload as tables."""
     xs, panels, parts = sorted({row.x for row in rows}), [], []
-    for what in spec.shown:
-        series = {name: mean_by_x(rows, name, what) for name in dict.fromkeys(row.series for row in rows)}
-        high = 1.0 if what in ("points", "bundles", "matches") else None
-        panels.append(Panel(_named(what), series, spec.x, log=spec.log, high=high))
+    for measure in spec.shown:
+        series = {name: mean_by_x(rows, name, measure) for name in dict.fromkeys(row.series for row in rows)}
+        high = 1.0 if measure in ("points", "bundles", "matches") else None
+        panels.append(Panel(_named(measure), series, spec.x, log=spec.log, high=high))
     if spec.body:
         parts.append(spec.body(rows))
     workloads = list(dict.fromkeys(row.workload for row in rows))
     head = ("", *(spec.x_format.format(x) for x in xs))
     for title, names in (("mean over workloads", workloads), *((name, [name]) for name in workloads)):
         group_rows = [row for row in rows if row.workload in names]
-        for what in spec.shown:
+        for measure in spec.shown:
             lines = []
             for name in dict.fromkeys(row.series for row in group_rows):
-                means = dict(mean_by_x(group_rows, name, what))
+                means = dict(mean_by_x(group_rows, name, measure))
                 lines.append((name, *(f"{means[x]:.3f}" if x in means else "" for x in xs)))
-            parts.append(f"## {_named(what).capitalize()}: {title}\n\nBy {spec.x}.\n\n{table(head, lines)}")
+            parts.append(f"## {_named(measure).capitalize()}: {title}\n\nBy {spec.x}.\n\n{table(head, lines)}")
     return Figure(spec.name, spec.title, spec.words, rows, "\n\n".join(parts), chart(panels, columns=2))
 
 
-def mean_by_x(rows: Sequence[Found], series: str, what: str) -> list[tuple[float, float]]:
+def mean_by_x(rows: Sequence[Found], series: str, measure: str) -> list[tuple[float, float]]:
     """Return (x, mean of a column) of a series, by rising x."""
     series_rows = [row for row in rows if row.series == series]
     return [
-        (x, fmean(getattr(row, what) for row in series_rows if row.x == x))
+        (x, fmean(getattr(row, measure) for row in series_rows if row.x == x))
         for x in sorted({row.x for row in series_rows})
     ]
 
 
-def _named(what: str) -> str:
-    return f"recall of {what}" if what in ("points", "bundles", "matches") else what
+def _named(measure: str) -> str:
+    return f"recall of {measure}" if measure in ("points", "bundles", "matches") else measure
 
 
 def command(spec: Spec, arguments: Sequence[str] | None = None, *, streams: Sequence[Overload] = ()) -> int:
@@ -156,7 +156,7 @@ def command(spec: Spec, arguments: Sequence[str] | None = None, *, streams: Sequ
         for seed in range(options.seeds):
             for row in spec.measured(workload, seed):
                 rows.append(row)
-                values = " ".join(f"{what} {getattr(row, what):.3f}" for what in spec.shown)
+                values = " ".join(f"{measure} {getattr(row, measure):.3f}" for measure in spec.shown)
                 print(
                     f"{row.workload:22s}{row.seed} {row.series:24s}{spec.x_format.format(row.x):>8s}  {values}",
                     flush=True,

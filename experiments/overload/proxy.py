@@ -84,10 +84,10 @@ def given(
         match_columns = session.take(0)
         cpu += time.process_time() - start
         rows.append(_points(match_columns, halves.partitions))
-    every = np.concatenate(rows)
-    points, first, places = np.unique(every[:, :2], axis=0, return_index=True, return_inverse=True)
-    matches = np.bincount(places.ravel(), every[:, 3], len(points)).astype(np.int64)
-    return Given(points, matches, every[first, 2], cpu, session, controller.seconds if controller else 0.0)
+    all_rows = np.concatenate(rows)
+    points, first, point_indices = np.unique(all_rows[:, :2], axis=0, return_index=True, return_inverse=True)
+    matches = np.bincount(point_indices.ravel(), all_rows[:, 3], len(points)).astype(np.int64)
+    return Given(points, matches, all_rows[first, 2], cpu, session, controller.seconds if controller else 0.0)
 
 
 def _points(match_columns: FoundColumns, partitions: Partitions) -> Ints:
@@ -107,9 +107,12 @@ def compared(run: Given, truth: Given) -> dict[str, float]:
         tuple(point): n_matches for point, n_matches in zip(run.points.tolist(), run.matches.tolist(), strict=True)
     }
     n_found = np.array([run_counts.get(tuple(point), 0) for point in truth.points.tolist()], np.int64)
-    _, places = np.unique(np.column_stack([truth.points[:, 0], truth.bundles]), axis=0, return_inverse=True)
-    places = places.ravel()
-    is_found, is_complete = np.bincount(places, n_found) > 0, np.bincount(places, n_found < truth.matches) == 0
+    _, bundle_indices = np.unique(np.column_stack([truth.points[:, 0], truth.bundles]), axis=0, return_inverse=True)
+    bundle_indices = bundle_indices.ravel()
+    is_found, is_complete = (
+        np.bincount(bundle_indices, n_found) > 0,
+        np.bincount(bundle_indices, n_found < truth.matches) == 0,
+    )
     return {
         "points": float(np.mean(n_found > 0)),
         "bundles": float(np.mean(is_found)),

@@ -107,15 +107,18 @@ MEASURES = {"points": "points", "bundles": "points", "matches": "matches"}
 """What is found, and the question that asks for it."""
 
 
-def figures(rows: Sequence[Row], what: str, summarize: Callable[[Curve], float]) -> dict[str, dict[str, list[float]]]:
+def figures(
+    rows: Sequence[Row], measure: str, summarize: Callable[[Curve], float]
+) -> dict[str, dict[str, list[float]]]:
     """Return one number a seed, by policy and workload, made of its recalls by share."""
     curves: dict[str, dict[str, dict[int, Curve]]] = {}
     for row in rows:
-        if row.question == MEASURES[what]:
+        if row.question == MEASURES[measure]:
             recalls = curves.setdefault(row.policy, {}).setdefault(row.workload, {}).setdefault(row.seed, {})
-            recalls[row.share] = float(getattr(row, what))
+            recalls[row.share] = float(getattr(row, measure))
     return {
-        p: {w: [summarize(curve) for curve in seeds.values()] for w, seeds in by.items()} for p, by in curves.items()
+        p: {w: [summarize(curve) for curve in seeds.values()] for w, seeds in workloads.items()}
+        for p, workloads in curves.items()
     }
 
 
@@ -124,20 +127,20 @@ def body(rows: Sequence[Row]) -> str:
     names = {policy: {row.workload for row in rows if row.policy == policy} for policy in {row.policy for row in rows}}
     rows = [row for row in rows if all(row.workload in workloads for workloads in names.values())]
     parts = [_means(rows), _gains(rows)]
-    parts += [_by_workload(rows, what) for what in MEASURES]
+    parts += [_by_workload(rows, measure) for measure in MEASURES]
     return "\n\n".join(part for part in parts if part)
 
 
 def _means(rows: Sequence[Row]) -> str:
     shares = sorted({row.share for row in rows}, reverse=True)
     out = []
-    for what, question in (*MEASURES.items(), ("wall", "points"), ("work", "points")):
+    for measure, question in (*MEASURES.items(), ("wall", "points"), ("work", "points")):
         lines = []
         for policy in dict.fromkeys(row.policy for row in rows):
             policy_rows = [row for row in rows if row.policy == policy and row.question == question]
-            cells = [_mean(getattr(row, what) for row in policy_rows if row.share == share) for share in shares]
+            cells = [_mean(getattr(row, measure) for row in policy_rows if row.share == share) for share in shares]
             lines.append((policy, *(f"{cell:.3f}" for cell in cells)))
-        named = f"Recall of {what}" if what in MEASURES else f"Share of the exact {what}"
+        named = f"Recall of {measure}" if measure in MEASURES else f"Share of the exact {measure}"
         out.append(f"## {named}: mean over workloads\n\n" + table(("", *(f"{share:.0%}" for share in shares)), lines))
     return "\n\n".join(out)
 
@@ -154,9 +157,9 @@ def _gains(rows: Sequence[Row]) -> str:
         measures["area"] = lambda recalls: area([(share, recalls[share]) for share in curve])
     lines = []
     rows = [row for row in rows if row.policy not in UNCOMPARED]
-    for what in ("points", "bundles"):
+    for measure in ("points", "bundles"):
         for name, summarize in measures.items():
-            comparison = gain(figures(rows, what, summarize), "history")
+            comparison = gain(figures(rows, measure, summarize), "history")
             cells = (
                 f"{comparison.mean:.3f}",
                 comparison.best,
@@ -164,50 +167,50 @@ def _gains(rows: Sequence[Row]) -> str:
                 f"{comparison.mean - comparison.other:+.3f}",
             )
             between = [f"{low:+.3f} to {high:+.3f}" for low, high in (comparison.interval90, comparison.interval95)]
-            lines.append((f"{what}, {name}", *cells, *between, f"{comparison.worst:+.3f}", comparison.where))
+            lines.append((f"{measure}, {name}", *cells, *between, f"{comparison.worst:+.3f}", comparison.where))
     head = ("", "history", "best other", "has", "difference", "90 %", "95 %", "worst workload", "which")
     words = "*worst workload*: the difference to whichever other policy is best there."
     return f"## History against the best of the others\n\n{words}\n\n{table(head, lines)}" if lines else ""
 
 
-def _by_workload(rows: Sequence[Row], what: str) -> str:
-    recalls = figures(rows, what, lambda curve: curve.get(SHARE, math.nan))
+def _by_workload(rows: Sequence[Row], measure: str) -> str:
+    recalls = figures(rows, measure, lambda curve: curve.get(SHARE, math.nan))
     policies = list(recalls)
-    exacts = {row.workload: row for row in rows if row.question == MEASURES[what] and row.seed == 0}
+    exacts = {row.workload: row for row in rows if row.question == MEASURES[measure] and row.seed == 0}
     shown = "history" if "history" in policies else policies[-1]
     walls = {
         row.workload: row.wall
         for row in rows
-        if row.question == MEASURES[what] and row.share == SHARE and row.policy == shown and row.seed == 0
+        if row.question == MEASURES[measure] and row.share == SHARE and row.policy == shown and row.seed == 0
     }
     lines = []
     for name, row in exacts.items():
         means = {policy: _mean(recalls[policy][name]) for policy in policies}
         rival_means = [mean for policy, mean in means.items() if policy not in ("history", *UNCOMPARED)]
-        cells = [row.engine, f"{getattr(row, f'all_{what}'):,}", *(f"{mean:.3f}" for mean in means.values())]
+        cells = [row.engine, f"{getattr(row, f'all_{measure}'):,}", *(f"{mean:.3f}" for mean in means.values())]
         cells.append(f"{means['history'] - max(rival_means):+.3f}" if "history" in means and rival_means else "")
         lines.append((name, *cells, f"{walls[name]:.1%}" if name in walls else "", f"{row.reading:.1%}"))
-    head = ("", "engine", what, *policies, "history to best other", f"wall, {shown}", "reading")
-    return f"## {what.capitalize()} at {SHARE:.0%} of the work\n\n{table(head, lines)}"
+    head = ("", "engine", measure, *policies, "history to best other", f"wall, {shown}", "reading")
+    return f"## {measure.capitalize()} at {SHARE:.0%} of the work\n\n{table(head, lines)}"
 
 
 def picture(rows: Sequence[Row]) -> str:
     """Draw the mean recall against work, and against time."""
     panels = []
-    for what, question in MEASURES.items():
-        for by in ("share", "wall"):
+    for measure, question in MEASURES.items():
+        for x_column in ("share", "wall"):
             series: dict[str, list[tuple[float, float]]] = {}
             for policy in dict.fromkeys(row.policy for row in rows):
                 policy_rows = [row for row in rows if row.policy == policy and row.question == question]
                 series[policy] = [
                     (
-                        _mean(getattr(row, by) for row in policy_rows if row.share == share),
-                        _mean(getattr(row, what) for row in policy_rows if row.share == share),
+                        _mean(getattr(row, x_column) for row in policy_rows if row.share == share),
+                        _mean(getattr(row, measure) for row in policy_rows if row.share == share),
                     )
                     for share in sorted({row.share for row in policy_rows})
                 ]
-            words = "share of the exact touches" if by == "share" else "share of the exact run's time"
-            panels.append(Panel(f"{what}: mean recall", series, words, log=True))
+            words = "share of the exact touches" if x_column == "share" else "share of the exact run's time"
+            panels.append(Panel(f"{measure}: mean recall", series, words, log=True))
     return chart([*panels[::2], *panels[1::2]], columns=3)
 
 
@@ -263,7 +266,7 @@ def _beside(folder: Path | None, measured: set[tuple[str, str]]) -> list[Row]:
 
 
 def _line(row: Row) -> str:
-    recalls = " ".join(f"{getattr(row, what):.3f}" for what in MEASURES)
+    recalls = " ".join(f"{getattr(row, measure):.3f}" for measure in MEASURES)
     spent = f"work {row.work:.3f} wall {row.wall:.3f}"
     return f"{row.workload:22s}{row.seed} {row.question:8s}{row.policy:18s}{recalls}  {spent}"
 

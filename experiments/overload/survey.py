@@ -94,7 +94,7 @@ def survey(workload: Overload) -> Surveyed:
     """Run both halves of a workload exactly."""
     train, test = workload.halves()
     keep = keep_share(touches_by_length(workload.plan, test, SAMPLED), SHARE)
-    (first, _), (second, left) = survey_half(workload, train, 1.0), survey_half(workload, test, keep)
+    (first, _), (second, shares_left) = survey_half(workload, train, 1.0), survey_half(workload, test, keep)
     return Surveyed(
         workload.name,
         workload.file,
@@ -104,7 +104,7 @@ def survey(workload: Overload) -> Surveyed:
         first,
         second,
         keep,
-        *left,
+        *shares_left,
     )
 
 
@@ -169,8 +169,8 @@ def _summary(rows: Ints) -> tuple[Ints, Ints, Ints]:
     return points, bundles, ordered[last[: len(new)], 1] - ordered[new, 1]
 
 
-def _merged(rows: Ints, by: int) -> Ints:
-    distinct, places = np.unique(rows[:, :by], axis=0, return_inverse=True)
+def _merged(rows: Ints, n_columns: int) -> Ints:
+    distinct, places = np.unique(rows[:, :n_columns], axis=0, return_inverse=True)
     bits = np.zeros(len(distinct), np.int64)
     np.bitwise_or.at(bits, places.ravel(), rows[:, 3])
     return bits
@@ -194,7 +194,7 @@ def _partitions(events: pa.Table, keys: tuple[str, ...]) -> Ints:
     return codes
 
 
-def surveyed_table(all_: Sequence[Surveyed]) -> str:
+def surveyed_table(surveys: Sequence[Surveyed]) -> str:
     """Return a Markdown table; a stroke divides the halves of the training and the test part."""
 
     def cells(s: Surveyed) -> list[str]:
@@ -202,13 +202,13 @@ def surveyed_table(all_: Sequence[Surveyed]) -> str:
             return f"{short(getattr(s.train, name))} / {short(getattr(s.test, name))}"
 
         counts = [both(n) for n in ("events", "partitions", "reached", "points", "bundles", "matches", "each", "nodes")]
-        left = [f"{share:.2f}" for share in (s.keep, s.bundles, s.points)]
+        shares_left = [f"{share:.2f}" for share in (s.keep, s.bundles, s.points)]
         figures = [both(n) for n in ("seconds", "span", "megabytes")]
-        return [s.name, s.file, str(s.errors), s.window, s.engine, *counts, *figures, *left]
+        return [s.name, s.file, str(s.errors), s.window, s.engine, *counts, *figures, *shares_left]
 
     head = ["workload", "stream", "k", "window", "engine", "events", "partitions", "reached", "points", "bundles"]
     head += ["matches", "touches", "nodes", "seconds", "span", "MB", "kept", "bundles left", "points left"]
-    return table(head, map(cells, all_))
+    return table(head, map(cells, surveys))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -218,10 +218,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, help="folder for the results")
     options = parser.parse_args(arguments)
     pin()
-    done: list[Surveyed] = []
+    surveys: list[Surveyed] = []
     for workload in chosen(options.names):
-        done.append(survey(workload))
-        print(surveyed_table(done[-1:]).splitlines()[-1], flush=True)
+        surveys.append(survey(workload))
+        print(surveyed_table(surveys[-1:]).splitlines()[-1], flush=True)
     folder = options.output or (None if options.names else RESULTS)
     if folder:
         page = write(
@@ -230,8 +230,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             title="Workloads of the best-effort experiments",
             words=WORDS,
             machine=described(),
-            body=surveyed_table(done),
-            rows=[asdict(surveyed) for surveyed in done],
+            body=surveyed_table(surveys),
+            rows=[asdict(surveyed) for surveyed in surveys],
         )
         print(f"written to {page}")
     return 0

@@ -142,8 +142,8 @@ def _without(events: pa.Table, workload: Overload, replicate: int) -> pa.Table:
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     encoded = encoded.unify_dictionaries() if isinstance(encoded, pa.ChunkedArray) else encoded
     out = [crc32(str(text).encode()) % PARTS == replicate % PARTS for text in encoded.dictionary.to_pylist()]
-    left = np.append(~np.array(out, np.bool_), True)[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
-    return events.filter(pc.equal(pa.array(left), True))
+    is_left = np.append(~np.array(out, np.bool_), True)[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+    return events.filter(pc.equal(pa.array(is_left), True))
 
 
 def batches(plan: Plan, events: pa.Table, size: int = BATCH) -> list[Batch]:

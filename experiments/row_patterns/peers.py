@@ -74,5 +74,5 @@ def measure_pandas(shape: Shape, environment: Path, scale: float = 1.0, limit: f
 
 def _difference(shape: Shape, rows: pa.Table, n: int, size: int) -> str:
     """Return what is wrong with the number of rows out for the first ``n`` rows; empty where nothing is."""
-    ours = len(acep.match_recognize(rows.slice(0, n), shape.clause))
-    return "" if ours == size else f"{size:,} rows out, not {ours:,}"
+    n_acep_matches = len(acep.match_recognize(rows.slice(0, n), shape.clause))
+    return "" if n_acep_matches == size else f"{size:,} rows out, not {n_acep_matches:,}"

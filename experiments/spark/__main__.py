@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
     try:
         for run in measured(spark, [route for route in routes if not missing(route)], sizes, work, options):
             runs.append(run)
-            middle = sorted(run.whole)[len(run.took) // 2]
+            middle = sorted(run.trigger_times)[len(run.durations) // 2]
             speed = short(run.rows / middle * 1000)
             print(f"{run.repetition} {run.rows:>9,} {run.route:18s}{middle:8.0f} ms  {speed:>7s} events/s", flush=True)
     except Exception as failure:

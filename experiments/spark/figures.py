@@ -78,25 +78,30 @@ def cells(runs: Iterable[Run]) -> list[Cell]:
 
 
 def _cell(rows: int, route_runs: Sequence[Run], base: Sequence[Run]) -> Cell:
-    took = [batch for run in route_runs for batch in run.took]
-    trigger = median(value for run in route_runs for value in run.whole)
-    pairs = [(np.array(run.whole), np.array(base_run.whole)) for run, base_run in zip(route_runs, base, strict=True)]
-    ratio, more = (1.0, 1.0, 1.0), (0.0, 0.0, 0.0)
+    durations = [batch for run in route_runs for batch in run.durations]
+    trigger = median(value for run in route_runs for value in run.trigger_times)
+    pairs = [
+        (np.array(run.trigger_times), np.array(base_run.trigger_times))
+        for run, base_run in zip(route_runs, base, strict=True)
+    ]
+    ratio, difference = (1.0, 1.0, 1.0), (0.0, 0.0, 0.0)
     if route_runs[0].route != base[0].route:
-        ratio = interval(pairs, lambda mine, theirs: theirs / mine)
-        more = interval(pairs, lambda mine, theirs: mine - theirs)
-    parts = {name: median(sum(batch.get(key, 0.0) for key in keys) for batch in took) for name, keys in SPLIT.items()}
+        ratio = interval(pairs, lambda route_times, base_times: base_times / route_times)
+        difference = interval(pairs, lambda route_times, base_times: route_times - base_times)
+    parts = {
+        name: median(sum(batch.get(key, 0.0) for key in keys) for batch in durations) for name, keys in SPLIT.items()
+    }
     states = [run.state for run in route_runs if run.state is not None]
     return Cell(
         route=route_runs[0].route,
         rows=rows,
         runs=len(route_runs),
-        batches=len(route_runs[0].took),
+        batches=len(route_runs[0].durations),
         events_per_second=round(rows / trigger * 1000),
         trigger_ms=round(trigger, 1),
         **{name: round(value, 1) for name, value in parts.items()},
         **dict(zip(("ratio", "ratio_low", "ratio_high"), (round(value, 3) for value in ratio), strict=True)),
-        **dict(zip(("more_ms", "more_low", "more_high"), (round(value, 1) for value in more), strict=True)),
+        **dict(zip(("more_ms", "more_low", "more_high"), (round(value, 1) for value in difference), strict=True)),
         events=route_runs[0].events,
         matches=route_runs[0].matches,
         state_bytes=round(median(states)) if states else -1,
@@ -112,19 +117,19 @@ def interval(
     Repetitions are drawn with replacement, the same for both, and of each its micro-batches.
 
     >>> times = [(np.array([2.0, 2.0, 2.0]), np.array([1.0, 1.0, 1.0]))] * 3
-    >>> interval(times, lambda mine, theirs: theirs / mine)
+    >>> interval(times, lambda route_times, base_times: base_times / route_times)
     (0.5, 0.5, 0.5)
     """
     random = np.random.default_rng(seed)
-    by_repetition = [float(compare(np.median(mine), np.median(theirs))) for mine, theirs in pairs]
+    by_repetition = [float(compare(np.median(route_times), np.median(base_times))) for route_times, base_times in pairs]
     picks = random.integers(0, len(pairs), (DRAWS, len(pairs)))
     drawn = np.empty(picks.shape)
-    for number, (mine, theirs) in enumerate(pairs):
+    for number, (route_times, base_times) in enumerate(pairs):
         for column in range(len(pairs)):
             draws = np.flatnonzero(picks[:, column] == number)
             halves = (
                 np.median(times[random.integers(0, len(times), (len(draws), len(times)))], axis=1)
-                for times in (mine, theirs)
+                for times in (route_times, base_times)
             )
             drawn[draws, column] = compare(*halves)
     low, high = np.quantile(np.median(drawn, axis=1), [(1 - SHARE) / 2, (1 + SHARE) / 2])

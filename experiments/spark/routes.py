@@ -76,16 +76,16 @@ def chosen(names: Sequence[str]) -> list[Route]:
     >>> [route.name for route in chosen(["store"])]
     ['yardstick', 'store-seq', 'store-rise']
     """
-    wanted: set[str] = set()
+    wanted_names: set[str] = set()
     for name in names:
         matching = {route_name for route_name in ROUTES if route_name == name or route_name.startswith(f"{name}-")}
         if not matching:
             raise ValueError(f"no route {name!r}: there are {', '.join(ROUTES)}")
-        wanted |= matching
+        wanted_names |= matching
     if not names:
-        wanted = set(ROUTES)
-    wanted |= {ROUTES[name].against for name in wanted}
-    return [route for name, route in ROUTES.items() if name in wanted]
+        wanted_names = set(ROUTES)
+    wanted_names |= {ROUTES[name].against for name in wanted_names}
+    return [route for name, route in ROUTES.items() if name in wanted_names]
 
 
 def _identity(rows: DataFrame) -> DataFrame:
@@ -160,14 +160,14 @@ LISTED = (
     ),
     *(
         Route(
-            f"{place}-{name}",
+            f"{side}-{name}",
             f"acep in foreachBatch, {about}",
             lambda rows, _: rows,
             query=name,
             against=YARDSTICK,
-            each=_each(name, on_driver=place == "driver"),
+            each=_each(name, on_driver=side == "driver"),
         )
-        for place, about in (("each", "on the workers"), ("driver", "on the driver (`on_driver=`)"))
+        for side, about in (("each", "on the workers"), ("driver", "on the driver (`on_driver=`)"))
         for name in QUERIES
     ),
     Route(

@@ -54,21 +54,21 @@ class WrongMatchesError(Exception):
 @dataclass(frozen=True)
 class Run:
     """A ``route`` with micro-batches of ``rows`` rows (of a static DataFrame: all rows) in one ``repetition``.
-    ``took``: the ``durationMs`` of each micro-batch that counts. ``events`` and ``matches`` in all, ``state`` in bytes
-    after the last of those micro-batches (``None``: there is none)."""
+    ``durations``: the ``durationMs`` of each micro-batch that counts. ``events`` and ``matches`` in all, ``state`` in
+    bytes after the last of those micro-batches (``None``: there is none)."""
 
     route: str
     rows: int
     repetition: int
-    took: tuple[Mapping[str, float], ...]
+    durations: tuple[Mapping[str, float], ...]
     events: int
     matches: int
     state: int | None = None
 
     @property
-    def whole(self) -> tuple[float, ...]:
+    def trigger_times(self) -> tuple[float, ...]:
         """Return the time of each micro-batch, in milliseconds."""
-        return tuple(batch[TRIGGER_TIME] for batch in self.took)
+        return tuple(batch[TRIGGER_TIME] for batch in self.durations)
 
 
 def events(rows: int, seed: int = 13) -> pa.Table:
@@ -151,7 +151,7 @@ def run_stream(
         shutil.rmtree(work, ignore_errors=True)
     by_number = {progress["batchId"]: progress for progress in recent}
     counted = [by_number[number] for number in steady(batches)]
-    took = tuple({name: float(value) for name, value in progress["durationMs"].items()} for progress in counted)
+    durations = tuple({name: float(value) for name, value in progress["durationMs"].items()} for progress in counted)
     matches, state = 0, None
     if route.query:
         batch_progress = reported or [parsed for progress in recent if (parsed := progress_of(progress)) is not None]
@@ -162,7 +162,7 @@ def run_stream(
         _check(
             route, rows * batches, sum(max(progress["sink"]["numOutputRows"], 0) for progress in recent), "in the sink"
         )
-    return Run(route.name, rows, repetition, took, rows * batches, matches, state)
+    return Run(route.name, rows, repetition, durations, rows * batches, matches, state)
 
 
 def run_static(
@@ -189,12 +189,12 @@ def run_static(
                 _check(route, rows, number, "in the result")
         began = time.perf_counter()
         route.build(frame, context).write.format("noop").mode("overwrite").save()
-    took = {TRIGGER_TIME: (time.perf_counter() - began) * 1000}
-    return Run(route.name, rows, repetition, (took,), rows, expected(route.query, rows) if route.query else 0)
+    durations = {TRIGGER_TIME: (time.perf_counter() - began) * 1000}
+    return Run(route.name, rows, repetition, (durations,), rows, expected(route.query, rows) if route.query else 0)
 
 
 @contextmanager
-def _configured(spark: SparkSession, wanted: Mapping[str, str | None]) -> Iterator[None]:
+def _configured(spark: SparkSession, settings: Mapping[str, str | None]) -> Iterator[None]:
     """Give settings to a session for a while; ``None`` is Spark's own value."""
 
     def give(values: Mapping[str, str | None]) -> None:
@@ -204,8 +204,8 @@ def _configured(spark: SparkSession, wanted: Mapping[str, str | None]) -> Iterat
             else:
                 spark.conf.set(name, value)
 
-    before = {name: spark.conf.getAll.get(name) for name in wanted}
-    give(wanted)
+    before = {name: spark.conf.getAll.get(name) for name in settings}
+    give(settings)
     try:
         yield
     finally:
@@ -213,7 +213,7 @@ def _configured(spark: SparkSession, wanted: Mapping[str, str | None]) -> Iterat
 
 
 def _check(route: Route, rows: int, n_matches: int, where: str) -> None:
-    if n_matches != (wanted := expected(route.query, rows)):
+    if n_matches != (n_expected := expected(route.query, rows)):
         raise WrongMatchesError(
-            f"{route.name}: {n_matches:,} matches {where}, but one process finds {wanted:,} in {rows:,} events"
+            f"{route.name}: {n_matches:,} matches {where}, but one process finds {n_expected:,} in {rows:,} events"
         )

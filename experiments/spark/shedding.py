@@ -113,8 +113,8 @@ def _as_long(dropping: Callable[[float], Trial], budgeted: Trial, exact: Trial, 
     # The workers shed, too. The time is taken for a power of the share, which one run tells.
     part = min(max((budgeted.seconds - floor.seconds) / (exact.seconds - floor.seconds), 0.01), 0.99)
     first = dropping(part)
-    took = min(max((first.seconds - floor.seconds) / (exact.seconds - floor.seconds), 0.001), 0.99)
-    power = log(took) / log(part)
+    time_part = min(max((first.seconds - floor.seconds) / (exact.seconds - floor.seconds), 0.001), 0.99)
+    power = log(time_part) / log(part)
     return first if 0.9 < power < 1.1 else dropping(part ** (1 / power))
 
 
@@ -168,7 +168,9 @@ def _run(
         running = writer.option("checkpointLocation", str(folder / "checkpoint")).start()
         running.awaitTermination()
     counted = range(max(1, min(WARM, number - 3)), number - 1)  # the last one only ends the stream
-    took = {progress["batchId"]: progress["durationMs"][TRIGGER_TIME] / 1000 for progress in running.recentProgress}
+    seconds_by_batch = {
+        progress["batchId"]: progress["durationMs"][TRIGGER_TIME] / 1000 for progress in running.recentProgress
+    }
     before, after = (_carried(folder / "state", batch) for batch in (counted[0] - 1, counted[-1]))
     events, idle, shed = (after[name] - before[name] for name in ("events", "idle", "shed"))
     shutil.rmtree(folder, ignore_errors=True)
@@ -177,7 +179,7 @@ def _run(
         trial.query,
         trial.way,
         round(trial.target, 3),
-        round(median(took[number] for number in counted), 3),
+        round(median(seconds_by_batch[number] for number in counted), 3),
         round(1 - shed / max(events - idle, 1), 4),
         sum(points[number] for number in counted),
         0.0,

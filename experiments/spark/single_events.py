@@ -55,13 +55,13 @@ def measured(workload: Overload) -> list[Single]:
         return [Single(workload.name, workload.file, share, False, 0.0, 0.0) for share in SHARES]
     later, types = bindable(plan, stream.events.slice(half)), plan.schema.type
     assert types is not None
-    cells, every = utility.cells(later, later[types]), stream.points(acep.match(later, workload.query))
+    cells, all_points = utility.cells(later, later[types]), stream.points(acep.match(later, workload.query))
     events, results = np.bincount(cells, minlength=len(utility.order)) + 1e-6, []
     for share in SHARES:
         first = utility.keep(share, events)
         is_kept = np.isin(cells, utility.order[: first or 0])
         points = stream.points(acep.match(later.filter(pa.array(is_kept)), workload.query)) if first else set()
-        recall = len(points & every) / max(len(every), 1)
+        recall = len(points & all_points) / max(len(all_points), 1)
         results.append(Single(workload.name, workload.file, share, first is not None, float(is_kept.mean()), recall))
     return results
 

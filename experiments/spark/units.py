@@ -88,10 +88,10 @@ class Keyed:
         return {(self.numbers[key], end) for *key_, end in zip(*parts, ends, strict=True) for key in [tuple(key_)]}
 
 
-def measured(stream: Keyed, every: set[tuple[int, int]], share: float, seed: int) -> list[Kept]:
+def measured(stream: Keyed, all_points: set[tuple[int, int]], share: float, seed: int) -> list[Kept]:
     """Carry about a ``share`` of a stream in each way, the same number of events in all but the second.
 
-    ``every``: the match points of the whole stream.
+    ``all_points``: the match points of the whole stream.
     """
     workload = stream.workload
     rng = np.random.default_rng(seed)
@@ -102,14 +102,14 @@ def measured(stream: Keyed, every: set[tuple[int, int]], share: float, seed: int
     sizes = np.bincount(stream.key)
     order = rng.permutation(len(sizes))
     is_chosen = np.zeros(len(sizes), bool)
-    left = n_events
+    n_left = n_events
     for key in order:  # keys as long as they fit in
-        if sizes[key] <= left:
-            is_chosen[key], left = True, left - sizes[key]
+        if sizes[key] <= n_left:
+            is_chosen[key], n_left = True, n_left - sizes[key]
     results = []
     for way, is_kept in zip(WAYS, (utility, equal, events, is_chosen[stream.key]), strict=True):
         points = stream.points(acep.match(stream.events.filter(pa.array(is_kept)), workload.query))
-        recall = len(points & every) / len(every)
+        recall = len(points & all_points) / len(all_points)
         results.append(Kept(workload.name, workload.file, way, share, seed, float(is_kept.mean()), recall))
     return results
 
@@ -228,10 +228,10 @@ def main(arguments: Sequence[str] | None = None, workloads: Mapping[str, Overloa
     results = []
     for workload in chosen_workloads:
         stream = Keyed.of(workload)
-        every = stream.points(acep.match(stream.events, workload.query))
+        all_points = stream.points(acep.match(stream.events, workload.query))
         for share in SHARES:
             for seed in range(options.seeds):
-                results += measured(stream, every, share, seed)
+                results += measured(stream, all_points, share, seed)
             print(
                 *(f"{result.way} {result.carried:.3f} {result.recall:.3f}" for result in results[-len(WAYS) :]),
                 workload.name,

@@ -152,7 +152,7 @@ def test_the_first_micro_batches_do_not_count() -> None:
 def test_the_page_is_made_from_its_csv(tmp_path: Path) -> None:
     static = [
         run("batch-yardstick", 0, 500, rows=9_000),
-        replace(run("batch-rise", 0, 400, rows=9_000), took=({"triggerExecution": 400.0},)),
+        replace(run("batch-rise", 0, 400, rows=9_000), durations=({"triggerExecution": 400.0},)),
     ]
     page = written(tmp_path, cells([*RUNS, *static]), {"cores": 2}, ["state-seq: no keyword"])
     text = page.read_text(encoding="utf-8")
