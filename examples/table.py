@@ -14,7 +14,7 @@ from typing import NamedTuple
 import acep
 from acep import read_events
 from examples import Example, examples
-from examples.data import whole
+from examples.data import whole_folder
 
 __all__ = ["PAGE", "Counts", "count", "render"]
 
@@ -68,7 +68,7 @@ def main() -> None:
     counts = {}
     for example in examples():
         started = time.perf_counter()
-        counts[example.key] = count(example, whole())
+        counts[example.key] = count(example, whole_folder())
         sys.stderr.write(f"{example.key}: {counts[example.key]}, {time.perf_counter() - started:.1f} s\n")
     PAGE.write_text(render(counts), encoding="utf-8")
 

@@ -24,10 +24,10 @@ from acep.pattern.spelling import expression_text
 from acep.pattern.tree import GraphArc
 from experiments.charts import Panel, chart
 from experiments.joins import Joins
-from experiments.machine import described, pin
+from experiments.machine import describe_machine, pin
 from experiments.results import RESULTS, table, write_csv, write_page
 
-__all__ = ["Changing", "Ignoring", "Pushing", "Window", "body", "can", "events", "main", "query"]
+__all__ = ["Changing", "Ignoring", "Pushing", "Window", "body", "events", "main", "query", "two_state_automaton"]
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "automata"
 TICKS = "+--+-++-"
@@ -113,7 +113,7 @@ def query(name: str, window: int) -> acep.Automaton:
     return replace(acep.Automaton.from_toml(text), window=f"{window} events")
 
 
-def can(name: str, window: int) -> acep.Automaton:
+def two_state_automaton(name: str, window: int) -> acep.Automaton:
     """Return the same query as an automaton of two states and an end, whose registers hold the state (section 3)."""
     options: dict[str, Any] = {"final": "end", "keys": "symbol", "window": f"{window} events"}
     drop, up, down = f"e.change <= {DROP}", "e.change > 0", "e.change < 0"
@@ -149,12 +149,12 @@ def can(name: str, window: int) -> acep.Automaton:
     return acep.Automaton(arcs, registers={"q": 0, "target": float, "shapes": 0}, **options)
 
 
-def windows(rows: int) -> list[Window]:
+def measure_windows(rows: int) -> list[Window]:
     """Measure each query with each window, all ways in alternation. A repetition takes all of them before the next one
     begins, so that a time in which the machine is slow does not fall on one figure."""
     streams = {name: events(rows, rises) for name, rises in RISES.items()}
     automata_by_query = {
-        (name, window): (query(name, window), can(name, window)) for name in RISES for window in WINDOWS
+        (name, window): (query(name, window), two_state_automaton(name, window)) for name in RISES for window in WINDOWS
     }
     times: dict[tuple[str, int, str], list[float]] = {}
     matches: dict[tuple[str, int, str], int] = {}
@@ -162,10 +162,10 @@ def windows(rows: int) -> list[Window]:
         for (name, window), automata in automata_by_query.items():
             for way in WAYS:
                 if way == "ipm":
-                    spent, n_matches = _joined(automata[0], streams[name])
+                    spent, n_matches = _run_joins(automata[0], streams[name])
                 else:
                     automaton = automata[0 if way == "afa" else 1]
-                    spent, n_matches, _ = _timed(acep.Matcher(automaton, type=None), streams[name], PUSH)
+                    spent, n_matches, _ = _time_pushes(acep.Matcher(automaton, type=None), streams[name], PUSH)
                 times.setdefault((name, window, way), []).append(spent)
                 matches[name, window, way] = n_matches
     for name, window in automata_by_query:
@@ -174,19 +174,19 @@ def windows(rows: int) -> list[Window]:
     return [Window(*case, rows / median(spent), matches[case]) for case, spent in times.items()]
 
 
-def pushes(rows: int) -> list[Pushing]:
+def measure_pushes(rows: int) -> list[Pushing]:
     """Measure each query with a window of 1,000 events, in pushes of several sizes in alternation."""
     streams = {name: events(rows, rises) for name, rises in RISES.items()}
     times: dict[tuple[str, int], list[float]] = {}
     for _ in range(REPEATS):
         for name, stream in streams.items():
             for push in PUSHES:
-                spent, *_ = _timed(acep.Matcher(query(name, 1_000), type=None), stream, push)
+                spent, *_ = _time_pushes(acep.Matcher(query(name, 1_000), type=None), stream, push)
                 times.setdefault((name, push), []).append(spent)
     return [Pushing(*case, rows / median(spent)) for case, spent in times.items()]
 
 
-def _timed(matcher: Any, stream: pa.Table, push: int) -> tuple[float, int, int]:
+def _time_pushes(matcher: Any, stream: pa.Table, push: int) -> tuple[float, int, int]:
     """Return the processor time of all pushes, and the matches and partial matches."""
     parts = [stream.slice(start, push) for start in range(0, len(stream), push)]
     started = time.process_time()
@@ -197,7 +197,7 @@ def _timed(matcher: Any, stream: pa.Table, push: int) -> tuple[float, int, int]:
     return spent, matcher.report.matches or 0, matcher.report.made
 
 
-def _joined(automaton: acep.Automaton, stream: pa.Table) -> tuple[float, int]:
+def _run_joins(automaton: acep.Automaton, stream: pa.Table) -> tuple[float, int]:
     """Return the processor time of joins that feed back, and the matches."""
     joins, started = Joins(automaton), time.process_time()
     for start in range(0, len(stream), PUSH):
@@ -215,7 +215,7 @@ def arc_of(position: int, tick: str) -> GraphArc:
     return acep.arc(str(position), str(position + 1), f"e.change {'>' if tick == '+' else '<'} 0")
 
 
-def changing(rows: int) -> Iterator[Changing]:
+def measure_changes(rows: int) -> Iterator[Changing]:
     """Replace an arc of Q3 every so many events, in all ways, beside pushes of as many events without a change."""
     stream = events(rows, 0.5)
     for interval in INTERVALS:
@@ -226,7 +226,8 @@ def changing(rows: int) -> Iterator[Changing]:
             for _ in range(REPEATS):
                 # Pushes in turn, so that what else the machine does slows all ways alike.
                 steps = [
-                    list(step) for step in zip(*(_changed(prefix, interval, push, way) for way in ways), strict=True)
+                    list(step)
+                    for step in zip(*(_run_with_changes(prefix, interval, push, way) for way in ways), strict=True)
                 ]
                 for way, measurements in zip(ways, zip(*steps, strict=True), strict=True):
                     times[way].append(sum(spent for spent, _ in measurements))
@@ -240,7 +241,7 @@ def changing(rows: int) -> Iterator[Changing]:
             raise AssertionError(f"every {interval}: {match_counts}")
 
 
-def _changed(stream: pa.Table, interval: int, push: int, way: str) -> Iterator[tuple[float, int]]:
+def _run_with_changes(stream: pa.Table, interval: int, push: int, way: str) -> Iterator[tuple[float, int]]:
     """Yield for each push the processor time, with the changes before it, and the matches."""
     rng, ticks = np.random.default_rng(2), [*TICKS]
     arcs = {(position, tick): arc_of(position, tick) for position in range(len(ticks)) for tick in "+-"}
@@ -266,10 +267,10 @@ def _changed(stream: pa.Table, interval: int, push: int, way: str) -> Iterator[t
         yield time.process_time() - started, matches
 
 
-def ignoring(rows: int) -> Iterator[Ignoring]:
+def measure_ignored(rows: int) -> Iterator[Ignoring]:
     """Measure Q1 for one V-shape with a share of irrelevant events, in both ways in alternation."""
     automaton = query("q1", 500)
-    arcs = [acep.arc(a.source, a.target, _one_shape(a), dict(_told(a)), bind=a.var) for a in automaton.arcs]
+    arcs = [acep.arc(a.source, a.target, _one_shape(a), dict(_transfers_of(a)), bind=a.var) for a in automaton.arcs]
     passing = {
         way: [acep.arc(state, state, "e.change = 0", ignorable=way == "ignorable") for state in ("falling", "rising")]
         for way in ("ignorable", "bound")
@@ -281,7 +282,7 @@ def ignoring(rows: int) -> Iterator[Ignoring]:
         for _ in range(REPEATS):
             for way, passing_arcs in passing.items():
                 matcher = acep.Matcher(replace(automaton, arcs=[*arcs, *passing_arcs]), type=None)
-                spent, *counts = _timed(matcher, stream, PUSH)
+                spent, *counts = _time_pushes(matcher, stream, PUSH)
                 times[way].append(spent)
                 counts_by_way[way] = counts[0], counts[1]
         for way, (n_matches, n_partial_matches) in counts_by_way.items():
@@ -293,7 +294,7 @@ def _one_shape(arc: GraphArc) -> str | None:
     return None if arc.fence is None else expression_text(arc.fence).replace("= 2", "= 1").replace("< 2", "< 1")
 
 
-def _told(arc: GraphArc) -> Iterator[tuple[str, str]]:
+def _transfers_of(arc: GraphArc) -> Iterator[tuple[str, str]]:
     return ((name, expression_text(value)) for name, value in arc.transfer)
 
 
@@ -398,8 +399,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the page, its picture and its rows")
     options = parser.parse_args(arguments)
     pin()
-    window_rows, push_rows = windows(options.rows), pushes(options.rows)
-    change_rows, ignore_rows = list(changing(options.rows)), list(ignoring(options.rows))
+    window_rows, push_rows = measure_windows(options.rows), measure_pushes(options.rows)
+    change_rows, ignore_rows = list(measure_changes(options.rows)), list(measure_ignored(options.rows))
     options.output.mkdir(parents=True, exist_ok=True)
     rows: dict[str, Sequence[Any]] = {
         "window": window_rows,
@@ -414,7 +415,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     (options.output / "automata.svg").write_text(picture(window_rows, change_rows, ignore_rows), encoding="utf-8")
     contents: dict[str, Any] = {
         "words": WORDS,
-        "machine": described(),
+        "machine": describe_machine(),
         "body": body(window_rows, push_rows, change_rows, ignore_rows),
     }
     print(write_page(options.output, "automata", title="Hand-written automata", **contents))

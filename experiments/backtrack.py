@@ -53,20 +53,26 @@ def backtrack(table: pa.Table, query: StockQuery) -> Backtrack:
         rows = np.flatnonzero(symbols == symbol)
         prices, volumes = np.asarray(table["price"])[rows].tolist(), np.asarray(table["volume"])[rows].tolist()
         positions = (
-            _apart(prices, volumes, query, outcome) if query.non_overlap else _all(prices, volumes, query, outcome)
+            _find_non_overlapping(prices, volumes, query, outcome)
+            if query.non_overlap
+            else _find_all(prices, volumes, query, outcome)
         )
         outcome.matches += [tuple(rows[list(match)].tolist()) for match in positions]
     return outcome
 
 
-def _all(prices: list[int], volumes: list[int], query: StockQuery, outcome: Backtrack) -> Iterator[tuple[int, ...]]:
+def _find_all(
+    prices: list[int], volumes: list[int], query: StockQuery, outcome: Backtrack
+) -> Iterator[tuple[int, ...]]:
     for start, price in enumerate(prices):
         outcome.touches += 1
         if price % ROUND == 0:
-            yield from _from(start, [min(len(prices), start + query.window)], prices, volumes, query, outcome)
+            yield from _find_from(start, [min(len(prices), start + query.window)], prices, volumes, query, outcome)
 
 
-def _apart(prices: list[int], volumes: list[int], query: StockQuery, outcome: Backtrack) -> Iterator[tuple[int, ...]]:
+def _find_non_overlapping(
+    prices: list[int], volumes: list[int], query: StockQuery, outcome: Backtrack
+) -> Iterator[tuple[int, ...]]:
     """Yield the match that ends first, of those the one that begins first, then the one whose events come first."""
     free = 0
     while free < len(prices):
@@ -77,7 +83,7 @@ def _apart(prices: list[int], volumes: list[int], query: StockQuery, outcome: Ba
             if prices[start] % ROUND == 0:
                 # What ends later than the best one need not be looked for: its runs fail there.
                 end = [min(len(prices), start + query.window, len(prices) if best is None else best[-1] + 1)]
-                for match in _from(start, end, prices, volumes, query, outcome):
+                for match in _find_from(start, end, prices, volumes, query, outcome):
                     if best is None or (match[-1], match) < (best[-1], best):
                         best = match
                         end[0] = best[-1] + 1
@@ -88,7 +94,7 @@ def _apart(prices: list[int], volumes: list[int], query: StockQuery, outcome: Ba
         free = best[-1] + 1
 
 
-def _from(
+def _find_from(
     start: int, end: list[int], prices: list[int], volumes: list[int], query: StockQuery, outcome: Backtrack
 ) -> Iterator[tuple[int, ...]]:
     """Yield all matches that begin at a place and end before the place ``end[0]``, which the caller may lower
@@ -103,7 +109,7 @@ def _from(
             outcome.touches += 1
             if closed:  # only c is missing
                 if first < price < last:
-                    yield _places((chain, position))
+                    yield _list_positions((chain, position))
                     break
                 if contiguous:
                     break
@@ -121,7 +127,7 @@ def _from(
                     later = _Run(position + 1, (chain, position), price, min(lowest, price)) if takes else None
                     stack.append(later or _Run(position + 1, chain, last, lowest))
                 if not query.third:
-                    yield _places((chain, position))
+                    yield _list_positions((chain, position))
                     break
                 chain, closed = (chain, position), True
             elif takes:
@@ -131,7 +137,7 @@ def _from(
             position += 1
 
 
-def _places(chain: Chain) -> tuple[int, ...]:
+def _list_positions(chain: Chain) -> tuple[int, ...]:
     positions: list[int] = []
     step: Chain | None = chain
     while step is not None:

@@ -16,13 +16,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from experiments.machine import described
+from experiments.machine import describe_machine
 from experiments.measure import Measured
 from experiments.results import RESULTS, raw, short, table, write
 from experiments.workload import Workload
-from experiments.workloads import WORKLOADS, chosen
+from experiments.workloads import WORKLOADS, choose_workloads
 
-__all__ = ["GROUPS", "body", "curves_table", "main", "measured"]
+__all__ = ["GROUPS", "body", "curves_table", "main", "measure_workload"]
 
 # What the groups of workloads are about, in the order of the page.
 GROUPS = {
@@ -64,7 +64,7 @@ HEAD = (
 )
 
 
-def measured(workload: Workload, engine: str, limit: float, scale: float) -> Measured:
+def measure_workload(workload: Workload, engine: str, limit: float, scale: float) -> Measured:
     """Measure in a process of its own, which is given up after a while."""
     command = [sys.executable, "-m", "experiments.measure", workload.name, engine, str(limit), str(scale)]
     try:
@@ -136,7 +136,7 @@ def curves_table(results: Iterable[Measured]) -> str:
     return table(("curve", "engine", "from", "least cost at", "greatest at", "times as much an event"), rows)
 
 
-def _beside(folder: Path, machine: dict[str, Any], results: Sequence[Measured]) -> list[Measured]:
+def _merge_stored(folder: Path, machine: dict[str, Any], results: Sequence[Measured]) -> list[Measured]:
     """Return the results, with those of other workloads that the folder has from the same machine, versions and day."""
     path, stored_results = raw(folder, "bench"), []
     if path.is_file():
@@ -171,7 +171,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--list", action="store_true", help="list the workloads")
     options = parser.parse_args(arguments)
     try:
-        workloads = chosen(options.names)
+        workloads = choose_workloads(options.names)
     except ValueError as error:
         parser.error(str(error))
     if options.list:
@@ -179,16 +179,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     results: list[Measured] = []
     folder = options.output or (None if options.names else RESULTS)
-    machine = described()
+    machine = describe_machine()
     for workload in workloads:
         compared = ["backtrack"] if workload.group in ("expt3", "expt4") else []
         for engine in options.engine or ["auto", *compared]:
             if engine == "backtrack" and workload.stock is None:
                 continue
-            results.append(measured(workload, engine, options.limit, options.scale))
+            results.append(measure_workload(workload, engine, options.limit, options.scale))
             print("  ".join(filter(None, row(results[-1]))), flush=True)
         if folder and results:  # again after each workload: what was measured outlives a run that is stopped
-            all_results = _beside(folder, machine, results)
+            all_results = _merge_stored(folder, machine, results)
             rows = [asdict(result) for result in all_results]
             write(folder, "bench", title="Benchmarks", words=WORDS, machine=machine, body=body(all_results), rows=rows)
     if folder:

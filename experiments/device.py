@@ -18,10 +18,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from experiments.machine import described
+from experiments.machine import describe_machine
 from experiments.results import RESULTS, short, table, write
 
-__all__ = ["NEEDED", "Run", "body", "disk", "followed", "main"]
+__all__ = ["NEEDED", "Run", "body", "follow_events", "main", "measure_disk"]
 
 NEEDED = ("acep", "numpy", "pyarrow", "bitarray", "mmh3")
 FULL_RUN = 500_000
@@ -41,7 +41,7 @@ class Run:
     memory: int
 
 
-def disk(package: str) -> int:
+def measure_disk(package: str) -> int:
     """Return the bytes of an installed package, with the libraries beside it."""
     spec = importlib.util.find_spec(package)
     assert spec is not None
@@ -55,7 +55,7 @@ def disk(package: str) -> int:
     return sum(path.stat().st_size for path in files if not {"__pycache__", "src"} & {*path.parts})
 
 
-def followed(name: str, events: int, *options: str) -> Run:
+def follow_events(name: str, events: int, *options: str) -> Run:
     """Follow a folder of generated events to its end in another process, and return what that took."""
     rng = random.Random(1)  # noqa: S311 - events, no secrets
     with tempfile.TemporaryDirectory() as path:
@@ -80,7 +80,7 @@ def followed(name: str, events: int, *options: str) -> Run:
 
 def body(runs: Sequence[Run]) -> str:
     """Return the tables of the page."""
-    sizes = {name: disk(name) for name in NEEDED}
+    sizes = {name: measure_disk(name) for name in NEEDED}
     sizes["together"] = sum(sizes.values())
     disk_table = table(("package", "disk"), [(name, f"{size / CHUNK:,.1f} MB") for name, size in sizes.items()])
     rows = [
@@ -111,16 +111,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, help="folder for device.md, device.csv and raw/device.json")
     options = parser.parse_args(arguments)
     runs = [
-        followed("one event", 1),
-        followed("no bound", options.events),
-        followed(f"`--memory {BOUND}`", options.events, "--memory", BOUND),
+        follow_events("one event", 1),
+        follow_events("no bound", options.events),
+        follow_events(f"`--memory {BOUND}`", options.events, "--memory", BOUND),
     ]
     page = body(runs)
     print(page)
     folder = options.output or (RESULTS if options.events == FULL_RUN else None)
     if folder:
         rows = [asdict(run) for run in runs]
-        print(write(folder, "device", title="A small device", words=WORDS, machine=described(), body=page, rows=rows))
+        print(
+            write(
+                folder, "device", title="A small device", words=WORDS, machine=describe_machine(), body=page, rows=rows
+            )
+        )
     return 0
 
 

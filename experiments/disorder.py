@@ -20,10 +20,10 @@ import pyarrow as pa
 
 import acep
 from experiments.charts import Panel, chart
-from experiments.machine import described, pin
+from experiments.machine import describe_machine, pin
 from experiments.results import RESULTS, table, write_csv, write_page
 
-__all__ = ["Given", "Rate", "body", "events", "late", "main", "outputs", "rates"]
+__all__ = ["Output", "Rate", "body", "delay_events", "events", "main", "measure_outputs", "measure_rates"]
 
 SEQ = "PATTERN SEQ(A a, B b, C c) WHERE partition_contiguity(a, b, c) { [k] } WITHIN %d"
 RISE = (
@@ -55,7 +55,7 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Given:
+class Output:
     """The output with a ``speculation``: ``rows`` and retractions for each match of the result, and the mean time from
     the last event of a match to the greatest time seen when it was given, in events."""
 
@@ -73,19 +73,19 @@ def events(rows: int, keys: int, seed: int = 1) -> pa.Table:
     return pa.table(columns)
 
 
-def late(stream: pa.Table, share: float, seed: int = 2) -> pa.Table:
+def delay_events(stream: pa.Table, share: float, seed: int = 2) -> pa.Table:
     """Bring a share of the events late by 1 to :data:`BY` positions."""
     rng = np.random.default_rng(seed)
     moved = np.arange(len(stream)) + np.where(rng.random(len(stream)) < share, rng.integers(1, BY + 1, len(stream)), 0)
     return stream.take(pa.array(np.argsort(moved, kind="stable"))).combine_chunks()
 
 
-def pushes(stream: pa.Table) -> list[pa.Table]:
+def cut_pushes(stream: pa.Table) -> list[pa.Table]:
     """Cut a stream into pushes."""
     return [stream.slice(start, PUSH) for start in range(0, len(stream), PUSH)]
 
 
-def rates(rows: int) -> Iterator[Rate]:
+def measure_rates(rows: int) -> Iterator[Rate]:
     """Measure each query with few and many keys; runs of one comparison alternate."""
     for keys, window in WINDOWS.items():
         stream = events(rows, keys)
@@ -93,10 +93,10 @@ def rates(rows: int) -> Iterator[Rate]:
             query, matchers = acep.parse(text % window), dict[float, acep.Matcher[Any]]()
             times: dict[float | None, list[float]] = {}
             for _ in range(REPEATS):
-                times.setdefault(None, []).append(_timed(acep.Matcher(query), stream)[0])
+                times.setdefault(None, []).append(_time_pushes(acep.Matcher(query), stream)[0])
                 for share in SHARES:
                     matcher = acep.Matcher(query, lateness=2 * BY, speculation="inf")
-                    spent, peak_kept = _timed(matcher, late(stream, share))
+                    spent, peak_kept = _time_pushes(matcher, delay_events(stream, share))
                     times.setdefault(share, []).append(spent)
                     matchers[share] = matcher
             for share in SHARES:
@@ -106,9 +106,9 @@ def rates(rows: int) -> Iterator[Rate]:
                 yield Rate(name, keys, share, ratio, peak_kept, taken_back)
 
 
-def _timed(matcher: Any, stream: pa.Table) -> tuple[float, int]:
+def _time_pushes(matcher: Any, stream: pa.Table) -> tuple[float, int]:
     """Return the processor time of all pushes but the first tenth, and the most events kept."""
-    peak_kept, parts = 0, pushes(stream)
+    peak_kept, parts = 0, cut_pushes(stream)
     started = time.process_time()
     for number, part in enumerate(parts):
         if number == len(parts) // 10:
@@ -118,10 +118,10 @@ def _timed(matcher: Any, stream: pa.Table) -> tuple[float, int]:
     return time.process_time() - started, peak_kept
 
 
-def outputs(rows: int) -> Iterator[Given]:
+def measure_outputs(rows: int) -> Iterator[Output]:
     """Push one event of twenty late, with each speculation."""
     query = acep.parse(f"PATTERN {BLOCKS} WITHIN 2000")
-    stream = late(events(rows, 50), 0.05)
+    stream = delay_events(events(rows, 50), 0.05)
     for speculation in SPECULATIONS:
         matcher = acep.Matcher(query, lateness=BY, speculation=speculation)
         n_rows = taken_back = waited = greatest = 0
@@ -132,7 +132,7 @@ def outputs(rows: int) -> Iterator[Given]:
                 n_rows, taken_back = n_rows + 1, taken_back + (match.op < 0)
                 waited += greatest - match.end if match.op > 0 else 0
         n_final = n_rows - 2 * taken_back
-        yield Given(str(speculation), n_rows / n_final, taken_back / n_final, waited / (n_rows - taken_back))
+        yield Output(str(speculation), n_rows / n_final, taken_back / n_final, waited / (n_rows - taken_back))
 
 
 WORDS = f"""Written by `python -m experiments.disorder`; [how it works](../internals/disorder.md). One event comes for
@@ -143,7 +143,7 @@ alternation.
 ![Late events](disorder.svg)"""
 
 
-def body(rate_rows: Sequence[Rate], output_rows: Sequence[Given]) -> str:
+def body(rate_rows: Sequence[Rate], output_rows: Sequence[Output]) -> str:
     """The tables of the page."""
     first = [
         (f"{row.query}, {row.keys:,}", f"{row.share:g}", f"{row.ratio:.2f}", f"{row.kept:,}", f"{row.taken_back:.3f}")
@@ -169,7 +169,7 @@ def body(rate_rows: Sequence[Rate], output_rows: Sequence[Given]) -> str:
     return "\n\n".join(parts)
 
 
-def picture(rate_rows: Sequence[Rate], output_rows: Sequence[Given]) -> str:
+def picture(rate_rows: Sequence[Rate], output_rows: Sequence[Output]) -> str:
     """The same as charts."""
     names = dict.fromkeys((row.query, row.keys) for row in rate_rows)
     series = {
@@ -192,13 +192,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the page, its picture and its rows")
     options = parser.parse_args(arguments)
     pin()
-    rate_rows = list(rates(options.rows))
-    output_rows = list(outputs(min(options.rows, 100_000)))
+    rate_rows = list(measure_rates(options.rows))
+    output_rows = list(measure_outputs(min(options.rows, 100_000)))
     options.output.mkdir(parents=True, exist_ok=True)
     rows = {"late": [asdict(row) for row in rate_rows], "speculation": [asdict(row) for row in output_rows]}
     write_csv(options.output / "disorder.csv", rows)
     (options.output / "disorder.svg").write_text(picture(rate_rows, output_rows), encoding="utf-8")
-    contents: dict[str, Any] = {"words": WORDS, "machine": described(), "body": body(rate_rows, output_rows)}
+    contents: dict[str, Any] = {"words": WORDS, "machine": describe_machine(), "body": body(rate_rows, output_rows)}
     print(write_page(options.output, "disorder", title="Late events and revisions", **contents))
     return 0
 

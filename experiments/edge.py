@@ -68,7 +68,7 @@ def batch(number: int) -> pa.Table:
     )
 
 
-def served(matcher: acep.Matcher, batches: int, interval: float, stop: float | None = None) -> Lags:
+def push_batches(matcher: acep.Matcher, batches: int, interval: float, stop: float | None = None) -> Lags:
     """Push so many batches, one every ``interval`` seconds, for at most ``stop`` seconds."""
     lags: list[float] = []
     n_matches, clock, cpu_seconds = 0, 0.0, 0.0
@@ -88,11 +88,11 @@ def served(matcher: acep.Matcher, batches: int, interval: float, stop: float | N
     return Lags(lags, n_matches, cpu_seconds)
 
 
-def cost() -> float:
+def measure_cost() -> float:
     """Return the processor time, in seconds, of an exact run for a batch, once its window is full."""
     matcher = acep.Matcher(acep.parse(QUERY), unit="ms")
     filled = WINDOW // BATCH
-    served(matcher, filled, 0.0)
+    push_batches(matcher, filled, 0.0)
     began = time.process_time()
     for number in range(filled, filled + 4):
         matcher.push(batch(number))
@@ -105,17 +105,17 @@ def bind() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (LIMIT, LIMIT))
 
 
-def exact(batches: int, interval: float) -> dict[str, Any]:
+def run_exact(batches: int, interval: float) -> dict[str, Any]:
     """Run without a budget, until the stream has ended or the process has died."""
-    run = served(acep.Matcher(acep.parse(QUERY), unit="ms"), batches, interval, batches * interval)
+    run = push_batches(acep.Matcher(acep.parse(QUERY), unit="ms"), batches, interval, batches * interval)
     return {"batches": len(run.lags), "lag": run.lags[-1], "died": run.died}
 
 
-def bounded(batches: int, interval: float, policy: str) -> dict[str, Any]:
+def run_bounded(batches: int, interval: float, policy: str) -> dict[str, Any]:
     """Run under a budget."""
     budget = acep.Budget(cpu=SHARE, memory=MEMORY, speed=BATCH / 1000 / interval)
     matcher = acep.Matcher(acep.parse(QUERY), budget=budget, policy=policy, unit="ms")
-    run, report = served(matcher, batches, interval), matcher.report
+    run, report = push_batches(matcher, batches, interval), matcher.report
     return {
         "batches": len(run.lags),
         "died": run.died,
@@ -140,13 +140,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # A process for each run: what one has taken is not the other's.
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, initializer=bind, max_tasks_per_child=1) as pool:
-        interval = pool.submit(cost).result() / OVERLOAD
+        interval = pool.submit(measure_cost).result() / OVERLOAD
         batches = max(2 * WINDOW // BATCH, int(args.seconds / interval))
         results = {
             "batches": batches,
             "interval": interval,
-            "exact": pool.submit(exact, batches, interval).result(),
-            "bounded": pool.submit(bounded, batches, interval, args.policy).result(),
+            "exact": pool.submit(run_exact, batches, interval).result(),
+            "bounded": pool.submit(run_bounded, batches, interval, args.policy).result(),
         }
     sys.stdout.write(json.dumps(results) + "\n")
 

@@ -20,12 +20,12 @@ import pyarrow as pa
 import acep
 from acep.events.tables import batch_of, schema_of
 from acep.plan.compile import compile_query
-from experiments.machine import described, pin
+from experiments.machine import describe_machine, pin
 from experiments.native import Run, runs_natively
 from experiments.results import RESULTS, short, table, write
 from experiments.two_phase import ALGORITHMS, two_phase
 from experiments.workload import Workload
-from experiments.workloads import WORKLOADS, chosen
+from experiments.workloads import WORKLOADS, choose_workloads
 from experiments.zstream import pattern_of
 
 __all__ = ["Gain", "Phases", "gain", "main", "phases"]
@@ -221,7 +221,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = options.names or sorted({w.group for w in WORKLOADS.values()} & {"pseq", "pset", "ponco", "pnyse"})
     gains: list[Gain] = []
     runs: list[Phases] = []
-    for workload in chosen(names):
+    for workload in choose_workloads(names):
         gains.append(gain(workload, options.limit))
         print(gains_table(gains[-1:]).splitlines()[-1], flush=True)
         if workload.group in ("pseq", "pset") and workload.name.endswith(EVEN):
@@ -234,7 +234,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         body = f"## Beside the paper\n\n{PAPER_WORDS}\n\n{paper_table(gains, runs)}\n\n"
         body += f"## The native engine\n\n{gains_table(gains)}\n\n## Algorithm 1\n\n{phases_table(runs)}"
         page = write(
-            folder, "match_windows", title="Match windows", words=WORDS, machine=described(), body=body, rows=rows
+            folder,
+            "match_windows",
+            title="Match windows",
+            words=WORDS,
+            machine=describe_machine(),
+            body=body,
+            rows=rows,
         )
         print(f"written to {page}")
     return 0

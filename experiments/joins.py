@@ -69,8 +69,10 @@ class Joins:
                 continue
             event = {f"e.{name}": values[partials[NEXT] - begin] for name, values in events.items()}
             operands = event | {f"r.{name}": partials[name] for name in self._initial}
-            keep = np.ones(len(partials[NEXT]), np.bool_) if arc.fence is None else _value(arc.fence, operands)
-            new_registers = {name: np.broadcast_to(_value(expr, operands), keep.shape) for name, expr in arc.transfer}
+            keep = np.ones(len(partials[NEXT]), np.bool_) if arc.fence is None else _evaluate(arc.fence, operands)
+            new_registers = {
+                name: np.broadcast_to(_evaluate(expr, operands), keep.shape) for name, expr in arc.transfer
+            }
             advanced = partials | {NEXT: partials[NEXT] + 1} | new_registers
             parts_by_target.setdefault(arc.target, []).append({name: values[keep] for name, values in advanced.items()})
         fed: dict[str, Columns] = {}
@@ -79,12 +81,12 @@ class Joins:
             if state in self._graph.final:
                 stacked = np.stack([values.astype(np.float64) for values in joined.values()])
                 self.matches += np.unique(stacked, axis=1).shape[1]
-            joined = _where(joined, joined[NEXT] - joined[FIRST] < self._window)
+            joined = _keep_rows(joined, joined[NEXT] - joined[FIRST] < self._window)
             late = joined[NEXT] == end
             if late.any():
-                self._put_aside(state, _where(joined, late))
+                self._put_aside(state, _keep_rows(joined, late))
             if not late.all():
-                fed[state] = _where(joined, ~late)
+                fed[state] = _keep_rows(joined, ~late)
         return fed
 
     def _put_aside(self, state: str, rows: Columns) -> None:
@@ -92,22 +94,26 @@ class Joins:
         self._waiting[state] = rows if waiting is None else {n: np.concatenate([waiting[n], rows[n]]) for n in rows}
 
 
-def _where(rows: Columns, keep: npt.NDArray[np.bool_]) -> Columns:
+def _keep_rows(rows: Columns, keep: npt.NDArray[np.bool_]) -> Columns:
     return {name: values[keep] for name, values in rows.items()}
 
 
-def _value(expr: ex.Expr, operands: Columns) -> Any:
+def _evaluate(expr: ex.Expr, operands: Columns) -> Any:
     """Return the value of an expression for each row."""
     if isinstance(expr, ex.Literal):
         return expr.value
     if isinstance(expr, ex.Attribute):
         return operands[f"{expr.var}.{expr.name}"]
     if isinstance(expr, ex.Unary):
-        return np.logical_not(_value(expr.operand, operands)) if expr.op == "not" else -_value(expr.operand, operands)
+        return (
+            np.logical_not(_evaluate(expr.operand, operands))
+            if expr.op == "not"
+            else -_evaluate(expr.operand, operands)
+        )
     if isinstance(expr, ex.Binary):
-        return OPERATIONS[expr.op](_value(expr.left, operands), _value(expr.right, operands))
+        return OPERATIONS[expr.op](_evaluate(expr.left, operands), _evaluate(expr.right, operands))
     assert isinstance(expr, ex.Call)
-    return CALLS[expr.name](*(_value(argument, operands) for argument in expr.args))
+    return CALLS[expr.name](*(_evaluate(argument, operands) for argument in expr.args))
 
 
 def _constant(value: Any) -> float:

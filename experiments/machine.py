@@ -12,13 +12,13 @@ from typing import Any
 
 from experiments.ages import SOURCES
 
-__all__ = ["described", "limit_memory", "memory", "peak_memory", "pin", "reset_peak", "started"]
+__all__ = ["describe_machine", "find_started", "limit_memory", "memory", "peak_memory", "pin", "reset_peak"]
 
 LIBRARIES = ("acep", "numpy", "pyarrow")
 THIS_PROCESS = Path("/proc/self")
 
 
-def described() -> dict[str, Any]:
+def describe_machine() -> dict[str, Any]:
     """Return the processor, cores, memory, system, versions, the date and a digest of all sources, as they are written
     beside results. On a page the digest is that of what it measures (:func:`experiments.results.write_page`)."""
     return {
@@ -69,7 +69,7 @@ def peak_memory() -> int | None:
     return _kilobytes("VmHWM")
 
 
-def started(part: bytes) -> list[Path]:
+def find_started(part: bytes) -> list[Path]:
     """Return the processes, as folders of ``/proc``, that this one has started, itself or by others, and whose command
     has this part."""
     parents, commands = dict[int, int](), dict[int, bytes]()

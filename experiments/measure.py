@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from acep import AcepError
 from experiments.machine import peak_memory, pin, reset_peak
-from experiments.workload import Done, Workload, run
+from experiments.workload import RunResult, Workload, run
 from experiments.workloads import WORKLOADS
 
 __all__ = ["Measured", "measure"]
@@ -63,15 +63,15 @@ def measure(workload: Workload, engine: str, *, limit: float = 60.0, scale: floa
     n_events = max(1, round(stream.num_rows * scale))
     rows = min(n_events, FIRST)
     try:
-        _, start, _, _ = _timed(lambda table: run(workload, table, engine), stream.slice(0, 1))
-        seconds, cpu, peak, done = _timed(lambda table: run(workload, table, engine), stream.slice(0, rows))
+        _, start, _, _ = _time_run(lambda table: run(workload, table, engine), stream.slice(0, 1))
+        seconds, cpu, peak, done = _time_run(lambda table: run(workload, table, engine), stream.slice(0, rows))
         while rows < n_events:
             wanted = min(n_events, rows * GROWTH)
-            next_rows = _bearable(workload, stream, rows, wanted)
+            next_rows = _choose_rows(workload, stream, rows, wanted)
             if next_rows == rows or start + (cpu - start) * next_rows / rows > limit:
                 break
             rows = next_rows
-            seconds, cpu, peak, done = _timed(lambda table: run(workload, table, engine), stream.slice(0, rows))
+            seconds, cpu, peak, done = _time_run(lambda table: run(workload, table, engine), stream.slice(0, rows))
             if next_rows < wanted:
                 break
     except (AcepError, ValueError) as error:
@@ -79,7 +79,7 @@ def measure(workload: Workload, engine: str, *, limit: float = 60.0, scale: floa
     table = stream.slice(0, rows)
     walls, cpus = [seconds], [cpu]
     while len(walls) < REPEATS and sum(cpus) + cpus[0] < limit:
-        wall, cpu, _, done = _timed(lambda table: run(workload, table, engine), table)
+        wall, cpu, _, done = _time_run(lambda table: run(workload, table, engine), table)
         walls.append(wall)
         cpus.append(cpu)
     return Measured(
@@ -100,7 +100,7 @@ def measure(workload: Workload, engine: str, *, limit: float = 60.0, scale: floa
     )
 
 
-def _bearable(workload: Workload, stream: pa.Table, rows: int, n_wanted: int) -> int:
+def _choose_rows(workload: Workload, stream: pa.Table, rows: int, n_wanted: int) -> int:
     """Return so many of ``n_wanted`` events, at least ``rows``, that a table of all their matches has room in
     memory."""
     while (
@@ -112,7 +112,7 @@ def _bearable(workload: Workload, stream: pa.Table, rows: int, n_wanted: int) ->
     return n_wanted
 
 
-def _timed(work: Callable[[pa.Table], Done], table: pa.Table) -> tuple[float, float, int | None, Done]:
+def _time_run(work: Callable[[pa.Table], RunResult], table: pa.Table) -> tuple[float, float, int | None, RunResult]:
     before = reset_peak()
     wall, cpu = time.perf_counter(), time.process_time()
     done = work(table)

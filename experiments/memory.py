@@ -21,13 +21,13 @@ import acep
 from acep.events.tables import batch_of, schema_of
 from acep.plan.compile import compile_query
 from acep.runtime.stream import Stream
-from experiments.machine import described, memory
+from experiments.machine import describe_machine, memory
 from experiments.results import RESULTS, short, table, write
 from experiments.stock import StockQuery
 from experiments.streams import letters, ticker
 from experiments.workloads import sequence
 
-__all__ = ["COUNTED", "MATCHED", "Point", "batches", "grown", "main", "measure"]
+__all__ = ["COUNTED", "MATCHED", "Point", "batches", "main", "measure", "measure_growth"]
 
 MILLION = 1_000_000
 FULL_RUN = 50 * MILLION
@@ -82,7 +82,7 @@ def batches(rows: int) -> Iterator[pa.Table]:
     order = np.empty(MILLION, np.int64)  # each half in its own order
     order[np.sort(chosen[:half])], order[np.sort(chosen[half:])] = np.arange(half), np.arange(half, MILLION)
     million = pa.table(
-        {name: pa.concat_arrays([_whole(part) for part in parts]).take(order) for name, parts in columns.items()}
+        {name: pa.concat_arrays([_as_array(part) for part in parts]).take(order) for name, parts in columns.items()}
     )
     for start in range(0, rows, BATCH):
         size = min(BATCH, rows - start)
@@ -95,7 +95,7 @@ def batches(rows: int) -> Iterator[pa.Table]:
         )
 
 
-def _whole(part: pa.Array | pa.ChunkedArray) -> pa.Array:
+def _as_array(part: pa.Array | pa.ChunkedArray) -> pa.Array:
     array = part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
@@ -126,7 +126,7 @@ def measure(rows: int, names: Sequence[str] = (*MATCHED, *COUNTED)) -> Iterator[
             yield Point(n_events, memory() or 0, native, matches, time.process_time() - start)
 
 
-def grown(points: Sequence[Point]) -> tuple[float, float]:
+def measure_growth(points: Sequence[Point]) -> tuple[float, float]:
     """Return the memory of the process and of the native engines at the end, divided by that at the first point."""
     return points[-1].resident / points[0].resident, points[-1].native / points[0].native
 
@@ -140,7 +140,7 @@ they have reserved."""
 
 def body(points: Sequence[Point]) -> str:
     """Return the growth, a table of some of the points, and the queries."""
-    resident, native = grown(points)
+    resident, native = measure_growth(points)
     steps = [p for i, p in enumerate(points) if i in (0, 1, 4, 9, 19, 29, 39) or p is points[-1]]
     rows = [
         (f"{p.events:,}", *(f"{size / 2**20:,.1f} MB" for size in (p.resident, p.native)), short(p.matches))
@@ -176,12 +176,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "memory",
             title="Memory",
             words=WORDS,
-            machine=described(),
+            machine=describe_machine(),
             body=body(points),
             rows=[asdict(p) for p in points],
         )
         print(f"written to {page}")
-    resident, native = grown(points)
+    resident, native = measure_growth(points)
     return int(resident > MAX_GROWTH or native > MAX_NATIVE_GROWTH)
 
 

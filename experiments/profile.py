@@ -23,14 +23,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from experiments.machine import described, pin
+from experiments.machine import describe_machine, pin
 from experiments.measure import FIRST
 from experiments.results import RESULTS, short, table, write
-from experiments.sampling import INSIDE, sampled, why_not_sampled
+from experiments.sampling import INSIDE, take_samples, why_not_sampled
 from experiments.workload import Workload, run
-from experiments.workloads import chosen
+from experiments.workloads import choose_workloads
 
-__all__ = ["LAYERS", "Profile", "main", "profiled"]
+__all__ = ["LAYERS", "Profile", "main", "profile_workload"]
 
 USUAL = (
     *(
@@ -115,25 +115,25 @@ def layer(file: str, function: str) -> str | None:
     return next((layer_name for layer_name, members in LAYERS.items() if names.intersection(members)), None)
 
 
-def profiled(name: str, engine: str = "auto", scale: float = 1.0) -> Profile:
+def profile_workload(name: str, engine: str = "auto", scale: float = 1.0) -> Profile:
     """Profile a workload on the first share of its stream, after a short run that warms up."""
-    (workload,) = chosen([name])
+    (workload,) = choose_workloads([name])
     stream = workload.events()
     events = stream.slice(0, max(1, round(stream.num_rows * scale)))
     run(workload, events.slice(0, FIRST), engine)
-    sizes = {rows: _timed(workload, events.slice(0, rows), engine) for rows in SIZES if rows < events.num_rows}
+    sizes = {rows: _time_run(workload, events.slice(0, rows), engine) for rows in SIZES if rows < events.num_rows}
     faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     outcome = run(workload, events, engine)
     faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
-    cpu = _timed(workload, events, engine)
+    cpu = _time_run(workload, events, engine)
     sizes[events.num_rows] = cpu
-    start = _timed(workload, events.slice(0, 1), engine)
+    start = _time_run(workload, events.slice(0, 1), engine)
     calls = _by_calls(workload, events, engine)
     taken_by_calls = sum(calls.values())
     inside: Counter[str] = Counter()
     if why_not_sampled() is None:
         times = min(AGAIN, math.ceil(SAMPLED / cpu))
-        inside = sampled(lambda: [run(workload, events, engine) for _ in range(times)])
+        inside = take_samples(lambda: [run(workload, events, engine) for _ in range(times)])
     n_samples = sum(inside.values())
     return Profile(
         name,
@@ -152,7 +152,7 @@ def profiled(name: str, engine: str = "auto", scale: float = 1.0) -> Profile:
     )
 
 
-def _timed(workload: Workload, events: pa.Table, engine: str) -> float:
+def _time_run(workload: Workload, events: pa.Table, engine: str) -> float:
     """Return seconds of processor time: the best of up to nine runs within a second, of one at least."""
     spent: list[float] = []
     while len(spent) < 9 and sum(spent) < 1:
@@ -205,10 +205,10 @@ def body(profiles: Sequence[Profile]) -> str:
         )
     head = ("", "events", "queries", "matches", "events/s", "ns/event", "ns/touch", "faults", "start", "slower", *SHOWN)
     outside = f"## By layer of Python\n\n{OUTSIDE_WORDS}\n\n{table(head, rows)}"
-    return "\n\n".join((outside, _inside(profiles), f"## By size\n\n{SIZE_WORDS}\n\n{_sizes(profiles)}"))
+    return "\n\n".join((outside, _inside_table(profiles), f"## By size\n\n{SIZE_WORDS}\n\n{_sizes_table(profiles)}"))
 
 
-def _inside(profiles: Sequence[Profile]) -> str:
+def _inside_table(profiles: Sequence[Profile]) -> str:
     """Return only layers that have a share somewhere."""
     looked = [(profile, profile.inside) for profile in profiles if profile.inside is not None]
     if not looked:
@@ -229,7 +229,7 @@ def _inside(profiles: Sequence[Profile]) -> str:
     return f"## Inside the core\n\n{INSIDE_WORDS}\n\n{table(('', *shown, 'samples'), rows)}"
 
 
-def _sizes(profiles: Sequence[Profile]) -> str:
+def _sizes_table(profiles: Sequence[Profile]) -> str:
     rows = [
         [
             profile.name,
@@ -241,7 +241,7 @@ def _sizes(profiles: Sequence[Profile]) -> str:
     return table(("", *(f"{size:,}" for size in SIZES), "all"), rows)
 
 
-def _told(profile: Profile) -> str:
+def _summary_line(profile: Profile) -> str:
     shares = sorted((profile.inside or profile.shares).items(), key=lambda item: -item[1])
     main_layers = ", ".join(f"{layer_name} {share:.0%}" for layer_name, share in shares if share >= 0.03)
     return f"{profile.name}: {short(profile.rows * profile.queries / profile.cpu)} events/s; {main_layers}"
@@ -259,13 +259,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     pin()
     profiles = []
-    for workload in chosen(options.names or USUAL):
-        profiles.append(profiled(workload.name, options.engine, options.scale))
-        print(_told(profiles[-1]), flush=True)
+    for workload in choose_workloads(options.names or USUAL):
+        profiles.append(profile_workload(workload.name, options.engine, options.scale))
+        print(_summary_line(profiles[-1]), flush=True)
     if folder := options.output or (None if options.names else RESULTS):
         rows = [asdict(profile) for profile in profiles]
         page = write(
-            folder, "profiles", title="Profiles", words=WORDS, machine=described(), body=body(profiles), rows=rows
+            folder,
+            "profiles",
+            title="Profiles",
+            words=WORDS,
+            machine=describe_machine(),
+            body=body(profiles),
+            rows=rows,
         )
         print(f"written to {page}")
     return 0

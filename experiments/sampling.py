@@ -18,7 +18,7 @@ from pathlib import Path
 
 from acep.native.compiled import native
 
-__all__ = ["INSIDE", "layer_of", "sampled", "why_not_sampled"]
+__all__ = ["INSIDE", "layer_of", "take_samples", "why_not_sampled"]
 
 FREQUENCY = 3_999  # samples a second; no multiple of what the system does by the clock
 FUNCTIONS = {
@@ -164,17 +164,17 @@ def why_not_sampled() -> str | None:
     return None
 
 
-def sampled(work: Callable[[], object]) -> Counter[str]:
+def take_samples(work: Callable[[], object]) -> Counter[str]:
     """Sample by layer while ``work`` runs in this process. Raises :class:`RuntimeError` if perf fails."""
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "perf.data"
         _record(work, data)
         command = ["perf", "script", "--force", "-i", str(data), "-F", "ip,dso"]
         script = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
-    return counted(script, str(getattr(native(), "__file__", "")))
+    return count_samples(script, str(getattr(native(), "__file__", "")))
 
 
-def counted(script: str, core: str) -> Counter[str]:
+def count_samples(script: str, core: str) -> Counter[str]:
     """Count samples by layer from the output of ``perf script -F ip,dso``; ``core``: the file of the core in this
     process."""
     hits: Counter[tuple[str, int]] = Counter()
@@ -201,9 +201,9 @@ def _record(work: Callable[[], object], data: Path) -> None:
         os.close(control)
         os.close(acknowledge)
         try:
-            _tell(to_perf, from_perf, b"enable\n")
+            _send_command(to_perf, from_perf, b"enable\n")
             work()
-            _tell(to_perf, from_perf, b"disable\n")
+            _send_command(to_perf, from_perf, b"disable\n")
         finally:
             perf.send_signal(signal.SIGINT)
             errors = perf.communicate()[1]
@@ -213,7 +213,7 @@ def _record(work: Callable[[], object], data: Path) -> None:
         raise RuntimeError(f"perf has recorded nothing: {errors.strip()}")
 
 
-def _tell(to_perf: int, from_perf: int, word: bytes) -> None:
+def _send_command(to_perf: int, from_perf: int, word: bytes) -> None:
     try:
         os.write(to_perf, word)
         answer = os.read(from_perf, 16)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from examples.data import stream, whole
+from examples.data import stream, whole_folder
 
 __all__ = [
     "GENERATED",
@@ -25,7 +25,7 @@ __all__ = [
     "letters",
     "network",
     "positions",
-    "real",
+    "read_real",
     "ticker",
     "walk",
 ]
@@ -131,13 +131,13 @@ def _play(chances: Floats, steps: Floats) -> Iterator[tuple[str, int, int, int |
             near = (1, -1, 2, -2, 3, -3)[int(6 * partner * partner)]
             receiver = (player + near) % 11
             yield "PASS", team, player, 11 * team + receiver, x, y
-            player, x, y = receiver, _within(x + 9 * dx, 105), _within(y + 9 * dy, 68)
+            player, x, y = receiver, _clamp(x + 9 * dx, 105), _clamp(y + 9 * dy, 68)
         elif chance < 0.8:
-            x, y = _within(x + forwards * 2 + 4 * dx, 105), _within(y + 4 * dy, 68)
+            x, y = _clamp(x + forwards * 2 + 4 * dx, 105), _clamp(y + 4 * dy, 68)
             yield "TOUCH", team, player, None, x, y
         else:
             rival = (10 - player + int(3 * opponent)) % 11
-            place = _within(x + 3 * dx, 105), _within(y + 3 * dy, 68)
+            place = _clamp(x + 3 * dx, 105), _clamp(y + 3 * dy, 68)
             if win < 0.12:
                 yield "FOUL", 1 - team, rival, 11 * team + player, *place
             else:
@@ -146,7 +146,7 @@ def _play(chances: Floats, steps: Floats) -> Iterator[tuple[str, int, int, int |
                     team, player = 1 - team, rival
 
 
-def _within(coordinate: float, most_metres: float) -> float:
+def _clamp(coordinate: float, most_metres: float) -> float:
     return min(max(coordinate, 0.0), most_metres)
 
 
@@ -193,12 +193,12 @@ def file_of(name: str) -> Path:
     """Return the file of a real stream. Raises :class:`FileNotFoundError` if there is none."""
     file = stream(name)
     if file is None:
-        raise FileNotFoundError(f"there is no stream {name}.parquet in {whole()}")
+        raise FileNotFoundError(f"there is no stream {name}.parquet in {whole_folder()}")
     return file
 
 
 @cache
-def real(name: str, *columns: str, type_of: str = "type") -> pa.Table:
+def read_real(name: str, *columns: str, type_of: str = "type") -> pa.Table:
     """Read a real stream in order of time: ``ts``, ``type`` (the column ``type_of``) and the columns named.
 
     Raises :class:`FileNotFoundError` where the stream is not there.

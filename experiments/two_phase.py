@@ -141,7 +141,7 @@ def automaton(pattern: SetPattern, events: Events, window: Sequence[int]) -> Joi
     for row in window:
         extended: list[Bindings] = []
         for bound in instances:
-            open_stages = _open(pattern, bound)
+            open_stages = _open_stages(pattern, bound)
             for v in variables:
                 if v.stage not in open_stages or (v.name in bound and not v.plus):
                     continue
@@ -166,7 +166,7 @@ def automaton(pattern: SetPattern, events: Events, window: Sequence[int]) -> Joi
     return Joined(matches if key is not None or not pattern.key else [], touches)
 
 
-def _open(pattern: SetPattern, bound: Bindings) -> set[int]:
+def _open_stages(pattern: SetPattern, bound: Bindings) -> set[int]:
     """Return the stages of which a partial match may bind another event: the one it is in, and the next if that is
     whole."""
     reached = max((v.stage for v in pattern.variables if v.name in bound), default=0)

@@ -14,7 +14,7 @@ from experiments.backtrack import backtrack
 from experiments.native import ENGINES, runs_natively
 from experiments.stock import StockQuery
 
-__all__ = ["Count", "Done", "Workload", "run"]
+__all__ = ["Count", "RunResult", "Workload", "run"]
 
 Count = Callable[[pa.Table, int], int]  # of a table and the number of a query
 
@@ -49,7 +49,7 @@ class Workload:
 
 
 @dataclass(frozen=True)
-class Done:
+class RunResult:
     """The result of a run: matches, and, if the engine reports them, touches and match nodes."""
 
     matches: int
@@ -57,7 +57,7 @@ class Done:
     nodes: int | None
 
 
-def run(workload: Workload, table: pa.Table, engine: str) -> Done:
+def run(workload: Workload, table: pa.Table, engine: str) -> RunResult:
     """Match all queries of a workload on a table; matches become an Arrow table, or record batches.
 
     ``engine``: one of acep's, one of the native core's by its name (:data:`experiments.native.ENGINES`; matches stay
@@ -68,10 +68,10 @@ def run(workload: Workload, table: pa.Table, engine: str) -> Done:
         if workload.stock is None:
             raise ValueError(f"the backtrack algorithm does not know the query of {workload.name}")
         backtracked = backtrack(table, workload.stock)
-        return Done(len(backtracked.matches), backtracked.touches, backtracked.postponed)
+        return RunResult(len(backtracked.matches), backtracked.touches, backtracked.postponed)
     if engine in ENGINES:
         runs = [runs_natively(text, table, engine) for text in workload.queries]
-        return Done(sum(r.matches for r in runs), sum(r.touches for r in runs), sum(r.nodes for r in runs))
+        return RunResult(sum(r.matches for r in runs), sum(r.touches for r in runs), sum(r.nodes for r in runs))
     matches, touches, nodes = 0, 0, 0
     is_reported = True
     for text in workload.queries:
@@ -85,4 +85,4 @@ def run(workload: Workload, table: pa.Table, engine: str) -> Done:
         is_reported = is_reported and report is not None
         if report is not None:
             touches, nodes = touches + report.work, nodes + report.made
-    return Done(matches, touches if is_reported else None, nodes if is_reported else None)
+    return RunResult(matches, touches if is_reported else None, nodes if is_reported else None)

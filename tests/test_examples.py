@@ -105,7 +105,7 @@ def test_what_is_shipped_is_cut_from_the_whole(name: str) -> None:
     assert "**Credit**" in told
     assert "**Licence**" in told
     assert "**Changes**" in told
-    whole = streams.whole() / f"{name}.parquet"
+    whole = streams.whole_folder() / f"{name}.parquet"
     if whole.is_file() and whole.parent != streams.FOLDER:
         assert cut(pq.read_table(whole), SLICES[name]).equals(shipped)
 

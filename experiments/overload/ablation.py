@@ -13,10 +13,10 @@ from acep.learning.policy import Policy
 from acep.learning.policy_context import PolicyContext
 from acep.learning.shedding_table import SheddingTable
 from experiments.machine import limit_memory
-from experiments.overload.figure import MEMORY, Found, Spec, command
-from experiments.overload.generalise import frozen
+from experiments.overload.figure import MEMORY, FigurePoint, Spec, command
+from experiments.overload.generalise import freeze
 from experiments.overload.paired import gain
-from experiments.overload.trial import exact, stream, tried, warmed
+from experiments.overload.trial import make_warm, measure_exact, stream, try_policy
 from experiments.overload.workload import Overload
 from experiments.results import table
 
@@ -70,18 +70,20 @@ The difference at {SHARE:.0%} of the work is that of the variant to all parts, w
 over workloads and seeds."""
 
 
-def measured(workload: Overload, seed: int) -> Iterable[Found]:
+def measure_variants(workload: Overload, seed: int) -> Iterable[FigurePoint]:
     """Measure every variant on one workload."""
     halves = stream(workload, seed)
-    truth = exact(halves, "points", repeats=1)
-    makers = {name: warmed(halves, truth.engine, make, seed) for name, make in VARIANTS.items()}
-    makers[UNWATCHED] = frozen(makers[ALL_PARTS])
+    truth = measure_exact(halves, "points", repeats=1)
+    makers = {name: make_warm(halves, truth.engine, make, seed) for name, make in VARIANTS.items()}
+    makers[UNWATCHED] = freeze(makers[ALL_PARTS])
     for name, maker in makers.items():
         for share in SHARES:
-            yield Found(workload.name, seed, name, share, **tried(halves, truth, maker, share, seed=seed, repeats=1))
+            yield FigurePoint(
+                workload.name, seed, name, share, **try_policy(halves, truth, maker, share, seed=seed, repeats=1)
+            )
 
 
-def differences(rows: Sequence[Found]) -> str:
+def differences(rows: Sequence[FigurePoint]) -> str:
     """Return the gain from each part, with its interval."""
     lines = []
     for name in dict.fromkeys(row.series for row in rows if row.series != ALL_PARTS):
@@ -104,7 +106,7 @@ SPEC = Spec(
     "What each part of the history policy adds",
     WORDS,
     ("*",),
-    measured,
+    measure_variants,
     "share of the exact touches",
     log=True,
     x_format="{:.0%}",

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from acep.budget.policies import POLICIES
 from experiments.machine import limit_memory
-from experiments.overload.figure import MEMORY, Found, Spec, command
-from experiments.overload.generalise import frozen
-from experiments.overload.trial import Stream, Timed, exact, run, stream, tried, warmed
+from experiments.overload.figure import MEMORY, FigurePoint, Spec, command
+from experiments.overload.generalise import freeze
+from experiments.overload.trial import Stream, Timed, make_warm, measure_exact, run, stream, try_policy
 from experiments.overload.workload import Overload
 
 __all__ = ["SPEC", "Drifting", "main"]
@@ -71,30 +71,30 @@ def drifting(rows: int = ROWS, seed: int = 16) -> pa.Table:
     )
 
 
-def measured(workload: Overload, seed: int) -> Iterable[Found]:
+def measure_blocks(workload: Overload, seed: int) -> Iterable[FigurePoint]:
     """Measure all policies in every part of the test."""
     halves: Stream = stream(workload, seed)
-    truth = exact(halves, "points", repeats=1)
-    before = warmed(halves, truth.engine, POLICIES["history"], seed)
+    truth = measure_exact(halves, "points", repeats=1)
+    before = make_warm(halves, truth.engine, POLICIES["history"], seed)
     makers = {
         "history": before,
-        "history, frozen": frozen(before),
+        "history, frozen": freeze(before),
         "history, learned nothing before": POLICIES["history"],
-        "experts": warmed(halves, truth.engine, POLICIES["experts"], seed),
-        "hybrid": warmed(halves, truth.engine, POLICIES["hybrid"], seed),
+        "experts": make_warm(halves, truth.engine, POLICIES["experts"], seed),
+        "hybrid": make_warm(halves, truth.engine, POLICIES["hybrid"], seed),
         "newest-per-state": POLICIES["newest-per-state"],
         "random": POLICIES["random"],
     }
     first, last = int(halves.test[0].ts[0]), int(halves.test[-1].ts[-1]) + 1
     edges = np.linspace(first, last, BLOCKS + 1).astype(np.int64)
     for name, maker in makers.items():
-        outcome = tried(halves, truth, maker, SHARE, seed=seed, repeats=1)
+        outcome = try_policy(halves, truth, maker, SHARE, seed=seed, repeats=1)
         policy_run = run(halves, truth.engine, Timed(maker(), seed, truth.rate(SHARE, halves.events)))
         for block in range(BLOCKS):
             start, end = int(edges[block]), int(edges[block + 1])
             points, bundles, _ = truth.between(start, end).recall(policy_run.between(start, end))
             block_outcome = outcome | {"points": points, "bundles": bundles}
-            yield Found(workload.name, seed, name, (block + 1) / BLOCKS, **block_outcome)
+            yield FigurePoint(workload.name, seed, name, (block + 1) / BLOCKS, **block_outcome)
 
 
 SPEC = Spec(
@@ -102,7 +102,7 @@ SPEC = Spec(
     "When the pattern of success changes",
     WORDS,
     (),
-    measured,
+    measure_blocks,
     "part of the test that has passed",
     x_format="{:.0%}",
 )

@@ -19,13 +19,13 @@ from acep.learning.shedding_table import SheddingTable
 from acep.training.offline import Standing
 from experiments.charts import Panel, chart
 from experiments.machine import limit_memory
-from experiments.overload.figure import MEMORY, Figure, written
-from experiments.overload.trial import Run, Stream, Timed, exact, run, stream, warmed
+from experiments.overload.figure import MEMORY, Figure, write_figure
+from experiments.overload.trial import Run, Stream, Timed, make_warm, measure_exact, run, stream
 from experiments.overload.workload import Overload
-from experiments.overload.workloads import chosen
+from experiments.overload.workloads import choose_workloads
 from experiments.results import RESULTS, table
 
-__all__ = ["Cost", "body", "main", "measured"]
+__all__ = ["Cost", "body", "main", "measure_costs"]
 
 SUFFICIENT = 1e9
 SHARE = 0.1
@@ -57,18 +57,18 @@ class Cost:
     watched: float
 
 
-def measured(workload: Overload, repeats: int = RUNS) -> Iterable[Cost]:
+def measure_costs(workload: Overload, repeats: int = RUNS) -> Iterable[Cost]:
     """Measure all policies on one workload. Runs of each kind alternate, so that a slower hour affects all of them."""
     halves = stream(workload)
-    truth = exact(halves, "points", repeats=1)
+    truth = measure_exact(halves, "points", repeats=1)
     rate = truth.rate(SHARE, halves.events)
     for name in COMPARED:
-        maker = warmed(halves, truth.engine, POLICIES[name])
+        maker = make_warm(halves, truth.engine, POLICIES[name])
         runs: list[tuple[Run, Run, Run, Run]] = []
         for _ in range(repeats):
             free = run(halves, truth.engine)
             sufficient, tight = (
-                _under(halves, truth.engine, maker, allowed_rate) for allowed_rate in (SUFFICIENT, rate)
+                _run_limited(halves, truth.engine, maker, allowed_rate) for allowed_rate in (SUFFICIENT, rate)
             )
             runs.append((free, sufficient, tight, run(halves, truth.engine, Timed(Watching(maker()), 0, None))))
         free, sufficient, tight, watched = (
@@ -102,7 +102,7 @@ class Watching(Standing):
         return self.shedding_table
 
 
-def _under(halves: Stream, engine: str, maker: Callable[[], Policy], rate: float) -> Run:
+def _run_limited(halves: Stream, engine: str, maker: Callable[[], Policy], rate: float) -> Run:
     return run(halves, engine, Timed(maker(), 0, rate))
 
 
@@ -180,13 +180,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, help="folder for the results")
     options = parser.parse_args(arguments)
     try:
-        workloads = [workload for workload in chosen(options.names) if options.names or not workload.control]
+        workloads = [workload for workload in choose_workloads(options.names) if options.names or not workload.control]
     except ValueError as error:
         parser.error(str(error))
     folder = options.output or (None if options.names else RESULTS)
     rows: list[Cost] = []
     for workload in workloads:
-        for row in measured(workload, options.repeats):
+        for row in measure_costs(workload, options.repeats):
             rows.append(row)
             print(f"{row.workload:22s}{row.policy:18s}ample {row.sufficient / row.exact:.3f}", end="  ")
             print(
@@ -196,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if folder:
             words = WORDS.format(options.repeats)
             figure = Figure("overhead", "What best effort costs", words, rows, body(rows), picture(rows))
-            written(folder, figure)
+            write_figure(folder, figure)
     return int(any(not row.same for row in rows))
 
 

@@ -72,13 +72,13 @@ def gain(figures: Mapping[str, Mapping[str, Sequence[float]]], policy: str, seed
         mean=float(means[policy].mean()),
         best=best,
         other=float(means[best].mean()),
-        interval90=_between(drawn, 0.9),
-        interval95=_between(drawn, 0.95),
+        interval90=_central_interval(drawn, 0.9),
+        interval95=_central_interval(drawn, 0.95),
         worst=float(apart.min()),
         where=workloads[int(apart.argmin())],
     )
 
 
-def _between(drawn: Figures, share: float) -> tuple[float, float]:
+def _central_interval(drawn: Figures, share: float) -> tuple[float, float]:
     low, high = np.quantile(drawn, [(1 - share) / 2, (1 + share) / 2])
     return float(low), float(high)

@@ -20,8 +20,8 @@ from acep.native.session import NativeSession
 from acep.shedding.limits import Limits
 from acep.shedding.recovery.bundles import Recovery
 from experiments.machine import limit_memory
-from experiments.overload.figure import MEMORY, Found, Spec, command
-from experiments.overload.trial import Maker, Partitions, Stream, Timed, stream, warmed
+from experiments.overload.figure import MEMORY, FigurePoint, Spec, command
+from experiments.overload.trial import Maker, Partitions, Stream, Timed, make_warm, stream
 from experiments.overload.workload import Overload
 
 __all__ = ["SPEC", "Recovered", "main"]
@@ -39,7 +39,7 @@ what that takes is in the work of all. *whole*: the share of all bundles of whic
 
 
 @dataclass(frozen=True)
-class Recovered(Found):
+class Recovered(FigurePoint):
     """With ``whole``: the share of all bundles of which every match was given; ``recovered`` bundles, and those that
     were not, ``unrecovered``; ``recovering``: of all touches the share that went into that."""
 
@@ -50,7 +50,7 @@ class Recovered(Found):
 
 
 @dataclass(frozen=True)
-class Given:
+class RecoveryRun:
     """Of a run the distinct match points (n, 2: partition and time), how many ``matches`` each has, and its bundle."""
 
     points: Ints
@@ -65,9 +65,9 @@ class Given:
         return self.session.counts(0).touches
 
 
-def given(
+def run_recovery(
     halves: Stream, engine: str, maker: Maker | None = None, rate: float = 0.0, part: float = 0.0, seed: int = 0
-) -> Given:
+) -> RecoveryRun:
     """Run over the test half: exactly without a policy, else at ``rate`` touches an event, a ``part`` of them for
     recovery."""
     controller = None if maker is None else Timed(maker(), seed, rate * (1 - part))
@@ -87,7 +87,7 @@ def given(
     all_rows = np.concatenate(rows)
     points, first, point_indices = np.unique(all_rows[:, :2], axis=0, return_index=True, return_inverse=True)
     matches = np.bincount(point_indices.ravel(), all_rows[:, 3], len(points)).astype(np.int64)
-    return Given(points, matches, all_rows[first, 2], cpu, session, controller.seconds if controller else 0.0)
+    return RecoveryRun(points, matches, all_rows[first, 2], cpu, session, controller.seconds if controller else 0.0)
 
 
 def _points(match_columns: FoundColumns, partitions: Partitions) -> Ints:
@@ -101,7 +101,7 @@ def _points(match_columns: FoundColumns, partitions: Partitions) -> Ints:
     return np.column_stack([rows[begins], np.diff(np.append(begins, len(rows)))])
 
 
-def compared(run: Given, truth: Given) -> dict[str, float]:
+def compare_runs(run: RecoveryRun, truth: RecoveryRun) -> dict[str, float]:
     """Return the shares of matches, points and bundles that a run found, and of bundles that it found wholly."""
     run_counts = {
         tuple(point): n_matches for point, n_matches in zip(run.points.tolist(), run.matches.tolist(), strict=True)
@@ -121,17 +121,17 @@ def compared(run: Given, truth: Given) -> dict[str, float]:
     }
 
 
-def measured(workload: Overload, seed: int) -> Iterable[Recovered]:
+def measure_recovery(workload: Overload, seed: int) -> Iterable[Recovered]:
     """Measure all parts of all shares on one workload."""
     Limits(POLICIES["history"], Budget(work=1, recover=True)).recovery(workload.plan)  # says where it cannot be
     halves = stream(workload, seed)
-    truth = given(halves, halves.engine)
-    maker = warmed(halves, halves.engine, POLICIES["history"], seed)
+    truth = run_recovery(halves, halves.engine)
+    maker = make_warm(halves, halves.engine, POLICIES["history"], seed)
     for part in PARTS:
         for share in SHARES:
-            run = given(halves, halves.engine, maker, share * truth.touches / halves.events, part, seed)
+            run = run_recovery(halves, halves.engine, maker, share * truth.touches / halves.events, part, seed)
             counts = run.session.counts(0)
-            recalls = compared(run, truth)
+            recalls = compare_runs(run, truth)
             yield Recovered(
                 workload.name,
                 seed,
@@ -159,7 +159,7 @@ SPEC = Spec(
     "What the recovery of match bundles adds",
     WORDS,
     WORKLOADS,
-    measured,
+    measure_recovery,
     "work, of the exact touches",
     x_format="{:.0%}",
     shown=("whole", "matches", "points", "bundles"),

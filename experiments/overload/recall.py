@@ -20,14 +20,14 @@ from acep.learning.policy import Policy
 from experiments.ages import read_origin
 from experiments.charts import Panel, chart
 from experiments.machine import limit_memory
-from experiments.overload.figure import MEMORY, Figure, written
+from experiments.overload.figure import MEMORY, Figure, write_figure
 from experiments.overload.paired import area, gain
-from experiments.overload.trial import REPEATS, exact, stream, tried, warmed
+from experiments.overload.trial import REPEATS, make_warm, measure_exact, stream, try_policy
 from experiments.overload.workload import Overload
-from experiments.overload.workloads import OVERLOADS, chosen
+from experiments.overload.workloads import OVERLOADS, choose_workloads
 from experiments.results import RESULTS, raw, table
 
-__all__ = ["SHARES", "Row", "body", "main", "measured"]
+__all__ = ["SHARES", "Row", "body", "main", "measure_recall"]
 
 Curve = dict[float, float]
 """Recall by share of the work."""
@@ -80,7 +80,7 @@ class Row:
     reading: float = 0.0
 
 
-def measured(
+def measure_recall(
     workload: Overload,
     policies: Mapping[str, Callable[[], Policy]],
     seed: int = 0,
@@ -89,15 +89,17 @@ def measured(
 ) -> Iterable[Row]:
     """Yield all rows of a workload and seed."""
     halves = stream(workload, seed)
-    truths = {question: exact(halves, question) for question in ("points", "matches")}
+    truths = {question: measure_exact(halves, question) for question in ("points", "matches")}
     engines = {truth.engine: question for question, truth in truths.items()}
     nothing = partial(Rule, "newest-per-state")
-    reading = {name: tried(halves, truth, nothing, NOTHING, repeats=repeats)["wall"] for name, truth in truths.items()}
+    reading = {
+        name: try_policy(halves, truth, nothing, NOTHING, repeats=repeats)["wall"] for name, truth in truths.items()
+    }
     for name, maker in policies.items():
-        makers = {engine: warmed(halves, engine, maker, seed) for engine in engines}
+        makers = {engine: make_warm(halves, engine, maker, seed) for engine in engines}
         for question, truth in truths.items():
             for share in shares:
-                outcome = tried(
+                outcome = try_policy(
                     halves, truth, makers[truth.engine], share, seed=seed, repeats=1 if share == 1 else repeats
                 )
                 yield Row(workload.name, seed, question, truth.engine, name, **outcome, reading=reading[question])
@@ -234,16 +236,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     try:
-        workloads = [workload for workload in chosen(options.names) if options.names or not workload.control]
+        workloads = [workload for workload in choose_workloads(options.names) if options.names or not workload.control]
     except ValueError as error:
         parser.error(str(error))
     policies = {name: POLICIES[name] for name in options.policies}
     folder = options.output or (None if options.names else RESULTS)
-    rows = _beside(folder, {(workload.name, policy) for workload in workloads for policy in policies})
+    rows = _read_stored(folder, {(workload.name, policy) for workload in workloads for policy in policies})
     origin = read_origin(folder / "recall.md") if folder and rows else {}
     for workload in workloads:
         for seed in range(options.seeds):
-            for row in measured(workload, policies, seed, options.shares, options.repeats):
+            for row in measure_recall(workload, policies, seed, options.shares, options.repeats):
                 rows.append(row)
                 if row.share == SHARE:
                     print(_line(row), flush=True)
@@ -251,12 +253,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             order, ranks = list(OVERLOADS), [*RULES, *POLICIES]
             rows.sort(key=lambda row: (order.index(row.workload), row.seed, ranks.index(row.policy)))
             figure = Figure("recall", "Recall of the best-effort policies", WORDS, rows, body(rows), picture(rows))
-            written(folder, figure, origin)
+            write_figure(folder, figure, origin)
     print(_means(rows), _gains(rows), sep="\n\n")
     return 0
 
 
-def _beside(folder: Path | None, measured: set[tuple[str, str]]) -> list[Row]:
+def _read_stored(folder: Path | None, measured: set[tuple[str, str]]) -> list[Row]:
     """Return the rows that the folder has of other workloads and policies."""
     path = raw(folder, "recall") if folder else None
     if path is None or not path.is_file():

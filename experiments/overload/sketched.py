@@ -19,8 +19,8 @@ from acep.sketches.neighbour_map import NeighbourMap
 from acep.sketches.protocol import Floats, Ints, VectorMemory
 from acep.training.offline import Student, learn_offline
 from experiments.machine import limit_memory
-from experiments.overload.figure import MEMORY, Found, Spec, command
-from experiments.overload.trial import Warm, exact, stream, tried
+from experiments.overload.figure import MEMORY, FigurePoint, Spec, command
+from experiments.overload.trial import Warm, measure_exact, stream, try_policy
 from experiments.overload.workload import Overload
 from experiments.results import table
 
@@ -84,16 +84,16 @@ class Fine(HistoryPolicy):
 
 
 @dataclass(frozen=True)
-class Sized(Found):
+class Sized(FigurePoint):
     """With ``nbytes``: of the sums, when they had been learned."""
 
     nbytes: int
 
 
-def measured(workload: Overload, seed: int) -> Iterable[Sized]:
+def measure_sketches(workload: Overload, seed: int) -> Iterable[Sized]:
     """Measure the exact sums and sketches of all sizes on one workload."""
     halves = stream(workload, seed)
-    truth = exact(halves, "points", repeats=1)
+    truth = measure_exact(halves, "points", repeats=1)
     policy = Fine()
     learn_offline(halves.plan, truth.engine, halves.train, Student(policy), seed=seed)
     exact_nbytes = policy.sums.nbytes
@@ -102,7 +102,7 @@ def measured(workload: Overload, seed: int) -> Iterable[Sized]:
         learned = sized_policy.learned()
         warm = partial(_warm, learned)
         runs = [
-            tried(halves, truth, warm, SHARE, seed=policy_seed, repeats=1)
+            try_policy(halves, truth, warm, SHARE, seed=policy_seed, repeats=1)
             for policy_seed in range(seed, seed + CHANCES)
         ]
         outcome = runs[0] | {
@@ -115,7 +115,7 @@ def _warm(learned: Mapping[str, Any]) -> Warm:
     return Warm(Fine(), learned)
 
 
-def near(rows: Sequence[Found]) -> str:
+def count_near(rows: Sequence[FigurePoint]) -> str:
     """Count, by sketch and memory, the workloads whose recall is at most ``NEAR`` below that of the exact sums: of
     points, of bundles, of both; and of both on that half of the workloads whose exact sums take most memory."""
     exact = {(row.workload, row.seed): row for row in rows if isinstance(row, Sized) and row.series == EXACT}
@@ -142,12 +142,12 @@ SPEC = Spec(
     "Recall by the memory of the history",
     WORDS,
     ("*",),
-    measured,
+    measure_sketches,
     "memory, in parts of the exact sums'",
     log=True,
     x_format="{:.0%}",
     shown=("points", "bundles", "nbytes"),
-    body=near,
+    body=count_near,
 )
 
 

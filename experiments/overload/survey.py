@@ -20,10 +20,10 @@ from acep.events.tables import batch_of
 from acep.matches.found_columns import FoundColumns
 from acep.native.session import NativeSession
 from acep.plan.choice import WINDOWS
-from experiments.machine import described, pin
-from experiments.overload.survival import keep_share, surviving, touches_by_length, wanted
+from experiments.machine import describe_machine, pin
+from experiments.overload.survival import count_wanted, find_surviving, keep_share, touches_by_length
 from experiments.overload.workload import Overload
-from experiments.overload.workloads import chosen
+from experiments.overload.workloads import choose_workloads
 from experiments.results import RESULTS, short, table, write
 
 __all__ = ["Half", "Surveyed", "main", "survey", "survey_half"]
@@ -127,7 +127,7 @@ def survey_half(workload: Overload, events: pa.Table, keep: float) -> tuple[Half
         if len(match_columns):
             point_parts.append(_points(match_columns, keys, keep))
     counts = session.counts(0)
-    reached = session.windowed(0)[1] if engine.startswith(WINDOWS) else wanted(plan, events)
+    reached = session.windowed(0)[1] if engine.startswith(WINDOWS) else count_wanted(plan, events)
     rows = np.concatenate(point_parts) if point_parts else np.zeros((0, 4), np.int64)
     points, bundles, spans = _summary(rows)
     half = Half(
@@ -147,7 +147,7 @@ def survey_half(workload: Overload, events: pa.Table, keep: float) -> tuple[Half
 
 
 def _points(match_columns: FoundColumns, keys: Ints, keep: float) -> Ints:
-    alive = surviving(match_columns, keep, SEEDS)
+    alive = find_surviving(match_columns, keep, SEEDS)
     bits = (alive * (1 << np.arange(SEEDS))[:, None]).sum(axis=0)
     rows = np.stack(
         [keys[match_columns.ids[match_columns.offsets[:-1]]], match_columns.end, match_columns.bundle], axis=1
@@ -160,8 +160,8 @@ def _points(match_columns: FoundColumns, keys: Ints, keep: float) -> Ints:
 
 def _summary(rows: Ints) -> tuple[Ints, Ints, Ints]:
     """Return the bits of each match point, those of each bundle, and the spans of bundles."""
-    points = _merged(rows, 2)
-    bundles = _merged(rows[:, [0, 2, 1, 3]], 2)
+    points = _merge_bits(rows, 2)
+    bundles = _merge_bits(rows[:, [0, 2, 1, 3]], 2)
     order = np.lexsort((rows[:, 1], rows[:, 2], rows[:, 0]))
     ordered = rows[order]
     new = np.flatnonzero(np.r_[True, (ordered[1:, [0, 2]] != ordered[:-1, [0, 2]]).any(axis=1)][: len(rows)])
@@ -169,7 +169,7 @@ def _summary(rows: Ints) -> tuple[Ints, Ints, Ints]:
     return points, bundles, ordered[last[: len(new)], 1] - ordered[new, 1]
 
 
-def _merged(rows: Ints, n_columns: int) -> Ints:
+def _merge_bits(rows: Ints, n_columns: int) -> Ints:
     distinct, places = np.unique(rows[:, :n_columns], axis=0, return_inverse=True)
     bits = np.zeros(len(distinct), np.int64)
     np.bitwise_or.at(bits, places.ravel(), rows[:, 3])
@@ -219,7 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     pin()
     surveys: list[Surveyed] = []
-    for workload in chosen(options.names):
+    for workload in choose_workloads(options.names):
         surveys.append(survey(workload))
         print(surveyed_table(surveys[-1:]).splitlines()[-1], flush=True)
     folder = options.output or (None if options.names else RESULTS)
@@ -229,7 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "workloads",
             title="Workloads of the best-effort experiments",
             words=WORDS,
-            machine=described(),
+            machine=describe_machine(),
             body=surveyed_table(surveys),
             rows=[asdict(surveyed) for surveyed in surveys],
         )

@@ -25,16 +25,16 @@ from acep.reference.engine import Event, MatchNode, ReferenceEngine, Trail
 from acep.reference.program import Move, Row
 from acep.reference.runtime import ReferenceRuntime
 
-__all__ = ["keep_share", "mixed", "surviving", "touches_by_length", "wanted"]
+__all__ = ["count_wanted", "find_surviving", "keep_share", "mix_bits", "touches_by_length"]
 
 Words = npt.NDArray[np.uint64]
 Bools = npt.NDArray[np.bool_]
 
 
-def mixed(words: Words) -> Words:
+def mix_bits(words: Words) -> Words:
     """Turn each word into one that looks random (the finaliser of splitmix64).
 
-    >>> mixed(np.array([0, 1], np.uint64)).tolist()
+    >>> mix_bits(np.array([0, 1], np.uint64)).tolist()
     [16294208416658607535, 10451216379200822465]
     """
     with np.errstate(over="ignore"):
@@ -44,22 +44,22 @@ def mixed(words: Words) -> Words:
         return words ^ (words >> np.uint64(31))
 
 
-def surviving(match_columns: FoundColumns, keep: float, seeds: int) -> Bools:
+def find_surviving(match_columns: FoundColumns, keep: float, seeds: int) -> Bools:
     """Return (seeds, n): whether each match survives if a partial match is kept with probability ``keep``.
 
     The ids of the matches are integers.
     """
     lengths = np.diff(match_columns.offsets)
     alive = np.ones((seeds, len(lengths)), np.bool_)
-    steps = mixed(match_columns.ids.astype(np.uint64) * np.uint64(len(match_columns.variables)) + match_columns.vars)
+    steps = mix_bits(match_columns.ids.astype(np.uint64) * np.uint64(len(match_columns.variables)) + match_columns.vars)
     begun = np.zeros(len(lengths), np.uint64)
     limit = np.uint64(min(int(keep * 2.0**64), 2**64 - 1))
-    salts = mixed(np.arange(seeds, dtype=np.uint64))
+    salts = mix_bits(np.arange(seeds, dtype=np.uint64))
     for length in range(1, int(lengths.max(initial=0))):
         longer = np.flatnonzero(lengths > length)
-        begun[longer] = mixed(begun[longer] ^ steps[match_columns.offsets[longer] + length - 1])
+        begun[longer] = mix_bits(begun[longer] ^ steps[match_columns.offsets[longer] + length - 1])
         for seed, salt in enumerate(salts):
-            alive[seed, longer] &= mixed(begun[longer] ^ salt) <= limit
+            alive[seed, longer] &= mix_bits(begun[longer] ^ salt) <= limit
     return alive
 
 
@@ -94,7 +94,7 @@ def touches_by_length(plan: Plan, events: pa.Table, max_touches: int) -> npt.NDA
     return np.array(engine.touches, np.int64)
 
 
-def wanted(plan: Plan, events: pa.Table) -> int:
+def count_wanted(plan: Plan, events: pa.Table) -> int:
     """Count the events that some arc may bind, by its conditions on the event alone: those that pass an engine's
     filter."""
     core = ReferenceRuntime(plan)

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from acep.budget.policies import POLICIES
 from experiments.machine import limit_memory
-from experiments.overload.figure import MEMORY, Found, Spec, command
-from experiments.overload.trial import exact, stream, tried, warmed
+from experiments.overload.figure import MEMORY, FigurePoint, Spec, command
+from experiments.overload.trial import make_warm, measure_exact, stream, try_policy
 from experiments.overload.workload import Overload
 
 __all__ = ["SPECS", "main", "with_window"]
@@ -44,31 +44,33 @@ def with_window(workload: Overload, factor: float) -> Overload:
     return replace(workload, text=WITHIN.sub(f"WITHIN {amount_and_unit[0]} {amount_and_unit[1]}", workload.text))
 
 
-def measured(workload: Overload, seed: int, shares: dict[float, float]) -> Iterable[Found]:
+def measure_policies(workload: Overload, seed: int, shares: dict[float, float]) -> Iterable[FigurePoint]:
     """Measure every policy on one workload, with a share of the work for each x."""
     halves = stream(workload, seed)
-    truth = exact(halves, "points", repeats=1)
+    truth = measure_exact(halves, "points", repeats=1)
     for name in COMPARED:
-        maker = warmed(halves, truth.engine, POLICIES[name], seed)
+        maker = make_warm(halves, truth.engine, POLICIES[name], seed)
         for x, share in shares.items():
-            yield Found(workload.name, seed, name, x, **tried(halves, truth, maker, share, seed=seed, repeats=1))
+            yield FigurePoint(
+                workload.name, seed, name, x, **try_policy(halves, truth, maker, share, seed=seed, repeats=1)
+            )
 
 
-def by_errors(workload: Overload, seed: int) -> Iterable[Found]:
+def by_errors(workload: Overload, seed: int) -> Iterable[FigurePoint]:
     """Yield the workload with each number of errors."""
     for errors in ERRORS:
-        yield from measured(replace(workload, errors=errors), seed, {errors: SHARE})
+        yield from measure_policies(replace(workload, errors=errors), seed, {errors: SHARE})
 
 
-def by_window(workload: Overload, seed: int) -> Iterable[Found]:
+def by_window(workload: Overload, seed: int) -> Iterable[FigurePoint]:
     """Yield the workload with each length of the window."""
     for factor in WINDOWS:
-        yield from measured(with_window(workload, factor), seed, {factor: SHARE})
+        yield from measure_policies(with_window(workload, factor), seed, {factor: SHARE})
 
 
-def by_rate(workload: Overload, seed: int) -> Iterable[Found]:
+def by_rate(workload: Overload, seed: int) -> Iterable[FigurePoint]:
     """Yield the workload with each rate of the stream."""
-    yield from measured(workload, seed, {rate: 1 / rate for rate in RATES})
+    yield from measure_policies(workload, seed, {rate: 1 / rate for rate in RATES})
 
 
 COMMON = """Written by `python -m experiments.overload.sweeps`. Each policy runs on the second half of each stream, with

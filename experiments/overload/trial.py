@@ -39,12 +39,12 @@ __all__ = [
     "Timed",
     "Warm",
     "batches",
-    "exact",
+    "make_warm",
+    "measure_exact",
     "run",
     "stream",
-    "trained",
-    "tried",
-    "warmed",
+    "train_policy",
+    "try_policy",
 ]
 
 if TYPE_CHECKING:
@@ -130,11 +130,11 @@ class Exact:
 
 def stream(workload: Overload, replicate: int = 0) -> Stream:
     """Return a workload's stream: all of it, or, as another sample, the rest without a part of its partitions."""
-    train, test = (batches(workload.plan, _without(half, workload, replicate)) for half in workload.halves())
+    train, test = (batches(workload.plan, _leave_out_part(half, workload, replicate)) for half in workload.halves())
     return Stream(workload.plan, workload.choice.engine, train, test)
 
 
-def _without(events: pa.Table, workload: Overload, replicate: int) -> pa.Table:
+def _leave_out_part(events: pa.Table, workload: Overload, replicate: int) -> pa.Table:
     if replicate == 0:
         return events
     keys = [*workload.plan.keys, workload.sampled]
@@ -187,7 +187,7 @@ def _run(session: NativeSession, halves: Stream, controller: SheddingController 
     return Run(points[first], matches, int(shedding_counts["spent"]), counts.nodes, cpu, controller.seconds, dropped)
 
 
-def exact(halves: Stream, question: str, repeats: int = 3) -> Exact:
+def measure_exact(halves: Stream, question: str, repeats: int = 3) -> Exact:
     """Measure the exact cost of a question (``"points"``, which includes bundles, or ``"matches"``) on the test half:
     by the engine that makes matches or, for points, by the one behind dominance if that makes fewer touches. Not by a
     search, as a budget decides about partial matches."""
@@ -207,7 +207,7 @@ def exact(halves: Stream, question: str, repeats: int = 3) -> Exact:
     return best
 
 
-def trained(halves: Stream, engine: str, maker: Maker, seed: int = 0) -> Mapping[str, Any] | None:
+def train_policy(halves: Stream, engine: str, maker: Maker, seed: int = 0) -> Mapping[str, Any] | None:
     """Return the state that ``acep learn`` gives a policy on the training half, by this engine; ``None``: a policy that
     never learns. A policy that has seen the test data learns on the test half."""
     policy = maker()
@@ -219,7 +219,7 @@ def trained(halves: Stream, engine: str, maker: Maker, seed: int = 0) -> Mapping
     return state
 
 
-def tried(
+def try_policy(
     halves: Stream, truth: Exact, maker: Callable[[], Policy], share: float, *, seed: int = 0, repeats: int = REPEATS
 ) -> dict[str, Any]:
     """Run a policy under an allowance of a share of the exact touches; return what it found and spent, by name."""
@@ -246,9 +246,9 @@ def tried(
     }
 
 
-def warmed(halves: Stream, engine: str, maker: Callable[[], Policy], seed: int = 0) -> Callable[[], Policy]:
+def make_warm(halves: Stream, engine: str, maker: Callable[[], Policy], seed: int = 0) -> Callable[[], Policy]:
     """Return the function that makes a policy that has learned from the training half."""
-    learned = trained(halves, engine, maker, seed)
+    learned = train_policy(halves, engine, maker, seed)
     return maker if learned is None else (lambda: Warm(maker(), learned))
 
 

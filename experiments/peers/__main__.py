@@ -16,12 +16,12 @@ from pathlib import Path
 import pyarrow as pa
 
 import acep
-from experiments.bench import measured
-from experiments.machine import described, pin
+from experiments.bench import measure_workload
+from experiments.machine import describe_machine, pin
 from experiments.measure import Measured
 from experiments.peers.cases import CASES, Case
 from experiments.peers.files import write_events
-from experiments.peers.java import ROOT, Outcome, compiled, run_java
+from experiments.peers.java import ROOT, Outcome, compile_program, run_java
 from experiments.results import RESULTS, short, table, write
 from experiments.workload import Workload
 from experiments.workloads import WORKLOADS
@@ -48,10 +48,10 @@ class Compared:
     bindings: bool | None
 
 
-def bound(line: str) -> frozenset[tuple[str, tuple[int, ...]]]:
+def parse_match(line: str) -> frozenset[tuple[str, tuple[int, ...]]]:
     """Read a match as a program writes it.
 
-    >>> sorted(bound("a=0,3 b=7"))
+    >>> sorted(parse_match("a=0,3 b=7"))
     [('a', (0, 3)), ('b', (7,))]
     """
     pairs = (pair.split("=") for pair in line.split())
@@ -64,7 +64,7 @@ def same_bindings(lines: Sequence[str], stream: pa.Table, workload: Workload) ->
     our_matches = [
         frozenset(match.bindings.items()) for match in acep.match(stream, acep.parse(query), engine="reference")
     ]
-    peer_matches = [bound(line) for line in lines]
+    peer_matches = [parse_match(line) for line in lines]
     return len(peer_matches) == len(set(peer_matches)) and set(peer_matches) == set(our_matches)
 
 
@@ -95,7 +95,7 @@ def _compare(
     return Compared(case, outcome, count, bindings)
 
 
-def _ours(measurement: Measured) -> Sequence[str]:
+def _acep_line(measurement: Measured) -> Sequence[str]:
     if measurement.error:
         return (measurement.name, f"acep ({measurement.engine})", "", "", "", "", "", "", measurement.error)
     return (
@@ -111,7 +111,7 @@ def _ours(measurement: Measured) -> Sequence[str]:
     )
 
 
-def _theirs(peer: Compared, acep_result: Measured) -> Sequence[str]:
+def _peer_line(peer: Compared, acep_result: Measured) -> Sequence[str]:
     outcome, case = peer.outcome, peer.case
     if outcome.error:
         return (case.workload, case.peer, "", "", "", "", "", "", f"{case.meaning}; {outcome.error}")
@@ -137,8 +137,8 @@ def body(acep_results: Sequence[Measured], peers: Sequence[Compared]) -> str:
     for name, measurements in groupby(acep_results, key=lambda measurement: measurement.name):
         workload_results = list(measurements)
         rows = [
-            *map(_ours, workload_results),
-            *(_theirs(peer, workload_results[0]) for peer in peers if peer.case.workload == name),
+            *map(_acep_line, workload_results),
+            *(_peer_line(peer, workload_results[0]) for peer in peers if peer.case.workload == name),
         ]
         parts.append(f"## {WORKLOADS[name].about}\n\n{table(HEAD, rows)}")
     return "\n\n".join(parts)
@@ -161,7 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = options.names or list(workload_names)
     if strange := set(names) - set(workload_names):
         parser.error(f"no peer runs {', '.join(sorted(strange))}; there are {', '.join(workload_names)}")
-    machine = described()
+    machine = describe_machine()
     acep_results: list[Measured] = []
     peers: list[Compared] = []
     results_folder = options.output or (None if options.names else RESULTS)
@@ -169,7 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         classpaths: dict[str, str | None] = {}
         for jars in ("flink", "siddhi"):
             try:
-                classpaths[jars] = compiled(jars, options.environment)
+                classpaths[jars] = compile_program(jars, options.environment)
             except RuntimeError as error:
                 print(f"without {jars}: {error}", file=sys.stderr)
                 classpaths[jars] = None
@@ -181,12 +181,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream = workload.events()
             file = Path(folder) / f"{name}.events"
             write_events(stream, file)
-            acep_results += [measured(workload, engine, options.limit, 1.0) for engine in options.engine or ["auto"]]
-            print("  ".join(_ours(acep_results[-1])), flush=True)
+            acep_results += [
+                measure_workload(workload, engine, options.limit, 1.0) for engine in options.engine or ["auto"]
+            ]
+            print("  ".join(_acep_line(acep_results[-1])), flush=True)
             for case in CASES:
                 if case.workload == name:
                     peers.append(compare(case, workload, stream, file, classpaths[case.jars], options.limit))
-                    print("  ".join(_theirs(peers[-1], acep_results[-1])), flush=True)
+                    print("  ".join(_peer_line(peers[-1], acep_results[-1])), flush=True)
             if results_folder:  # again after each workload: what was measured outlives a run that is stopped
                 rows = {"acep": [asdict(result) for result in acep_results], "peers": [asdict(peer) for peer in peers]}
                 text = body(acep_results, peers)

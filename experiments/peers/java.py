@@ -9,7 +9,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Outcome", "compiled", "run_java"]
+__all__ = ["Outcome", "compile_program", "run_java"]
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = Path(__file__).parent / "java"
@@ -33,7 +33,7 @@ class Outcome:
     error: str | None = None
 
 
-def compiled(peer: str, environment: Path) -> str:
+def compile_program(peer: str, environment: Path) -> str:
     """Compile the program of a peer (``flink``, ``siddhi``), and return its class path.
 
     Raises :class:`RuntimeError` where there is no Java compiler, no jars, or the program does not compile.

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, NoReturn
 from acep.errors import AcepError
 from acep.spark.failures import error_in
 from acep.spark.session import get_session
-from experiments.machine import described
+from experiments.machine import describe_machine
 from experiments.results import RESULTS, short
 from experiments.spark.figures import Cell, cells
-from experiments.spark.page import written
-from experiments.spark.routes import ROUTES, Route, chosen, missing
+from experiments.spark.page import write_results
+from experiments.spark.routes import ROUTES, Route, choose_routes, explain_missing
 from experiments.spark.running import Run, WrongMatchesError, events, run_static, run_stream, write_events
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
     parser = _options()
     options = parser.parse_args(arguments)
     try:
-        routes = chosen(options.routes.split(",") if options.routes else [])
+        routes = choose_routes(options.routes.split(",") if options.routes else [])
         sizes = sorted({_positive(size) for size in options.rows.split(",")}) if options.rows else list(ROWS)
     except ValueError as error:
         message = str(error)
@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
     if options.list:
         print("\n".join(f"{route.name:18s}{route.about}" for route in ROUTES.values()))
         return 0
-    notes = [note for route in routes if (note := missing(route))]
+    notes = [note for route in routes if (note := explain_missing(route))]
     print("".join(f"left out: {note}\n" for note in notes), end="", flush=True)
     usual = all(
         getattr(options, option) == parser.get_default(option)
@@ -105,7 +105,9 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
     )
     work = Path(tempfile.mkdtemp(prefix="acep-bench-"))
     try:
-        for run in measured(spark, [route for route in routes if not missing(route)], sizes, work, options):
+        for run in measure_routes(
+            spark, [route for route in routes if not explain_missing(route)], sizes, work, options
+        ):
             runs.append(run)
             middle = sorted(run.trigger_times)[len(run.durations) // 2]
             speed = short(run.rows / middle * 1000)
@@ -123,12 +125,12 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
     figures = cells(runs)
     print("\n".join(map(_line, figures)))
     if folder:
-        machine = described() | {"pyspark": metadata.version("pyspark")}
-        print(f"written to {written(folder, figures, machine, notes)}")
+        machine = describe_machine() | {"pyspark": metadata.version("pyspark")}
+        print(f"written to {write_results(folder, figures, machine, notes)}")
     return 0
 
 
-def measured(
+def measure_routes(
     spark: SparkSession, routes: Sequence[Route], sizes: Sequence[int], work: Path, options: argparse.Namespace
 ) -> Iterator[Run]:
     """Measure all runs. In each repetition sizes and routes come in random order, so that a slower hour affects all of

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING
 import acep
 from acep.spark import get_session
 from acep.spark.metrics import progress_of
-from experiments.machine import described, started
+from experiments.machine import describe_machine, find_started
 from experiments.results import RESULTS, short, table, write_page
 from experiments.spark.routes import DELAY, QUERIES
-from experiments.spark.running import SCHEMA, events, expected, write_events
+from experiments.spark.running import SCHEMA, count_expected, events, write_events
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["First", "main", "measured"]
+__all__ = ["First", "main", "measure_first_batch"]
 
 ROWS = (1_000_000, 10_000_000, 50_000_000)
 BUCKETS = (64, 8)
@@ -51,7 +51,7 @@ class First:
     worker: int
 
 
-def measured(spark: SparkSession, source: Path, rows: int, size: int, buckets: int, work: Path) -> First:
+def measure_first_batch(spark: SparkSession, source: Path, rows: int, size: int, buckets: int, work: Path) -> First:
     """Match all rows of a folder of events, which take ``size`` bytes, in one micro-batch.
 
     Raises :class:`AssertionError` if it finds other matches than one process does, or if there were more micro-batches.
@@ -61,15 +61,17 @@ def measured(spark: SparkSession, source: Path, rows: int, size: int, buckets: i
     query = acep.parse(QUERIES["seq"])
     matches = acep.spark.match(frame, query, seq="n", id="n", watermark=DELAY, state=folder / "state", buckets=buckets)
     writer = matches.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))
-    for pid in started(WORKER):
+    for pid in find_started(WORKER):
         (pid / "clear_refs").write_text("5")  # its most memory so far is forgotten
     running = writer.trigger(availableNow=True).start()
     running.awaitTermination()
     batch_progress = [parsed for progress in running.recentProgress if (parsed := progress_of(progress)) is not None]
     shutil.rmtree(folder)
     assert len(batch_progress) == 1, f"{len(batch_progress)} micro-batches"
-    assert batch_progress[0].matches == expected("seq", rows), f"{batch_progress[0].matches:,} matches"
-    peak_kilobytes = max(int(re.findall(r"VmHWM:\s+(\d+)", (pid / "status").read_text())[0]) for pid in started(WORKER))
+    assert batch_progress[0].matches == count_expected("seq", rows), f"{batch_progress[0].matches:,} matches"
+    peak_kilobytes = max(
+        int(re.findall(r"VmHWM:\s+(\d+)", (pid / "status").read_text())[0]) for pid in find_started(WORKER)
+    )
     return First(rows, buckets, batch_progress[0].matches, size, peak_kilobytes * 1024)
 
 
@@ -113,7 +115,7 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
             write_events(written, work / str(rows), min(rows, FILE), end=True)
             del written
             for buckets in BUCKETS:
-                runs.append(measured(spark, work / str(rows), rows, size, buckets, work))
+                runs.append(measure_first_batch(spark, work / str(rows), rows, size, buckets, work))
                 print(runs[-1], flush=True)
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -125,7 +127,9 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
         writer.writeheader()
         writer.writerows(map(asdict, runs))
     title = "The memory of a large first micro-batch"
-    print(write_page(options.output, "first_batch", title=title, words=WORDS, machine=described(), body=body(runs)))
+    print(
+        write_page(options.output, "first_batch", title=title, words=WORDS, machine=describe_machine(), body=body(runs))
+    )
     return 0
 
 

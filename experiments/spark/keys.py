@@ -24,7 +24,7 @@ import pyarrow as pa
 import acep
 from acep.spark import get_session
 from acep.spark.metrics import Progress, progress_of
-from experiments.machine import described
+from experiments.machine import describe_machine
 from experiments.results import RESULTS, short, table, write_page
 from experiments.spark.routes import DELAY, QUERIES
 from experiments.spark.running import RETAINED_PROGRESS, SCHEMA, START, STEP, events, steady, write_events
@@ -32,7 +32,7 @@ from experiments.spark.running import RETAINED_PROGRESS, SCHEMA, START, STEP, ev
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Growth", "main", "measured"]
+__all__ = ["Growth", "main", "measure_growth"]
 
 KEYS = (1, 100, 10_000, 1_000_000)
 FEWEST = {"seq": 1, "rise": 10_000}
@@ -59,7 +59,7 @@ class Growth:
     idle_state: int
 
 
-def measured(spark: SparkSession, name: str, keys: int, rows: int, batches: int, work: Path) -> Growth:
+def measure_growth(spark: SparkSession, name: str, keys: int, rows: int, batches: int, work: Path) -> Growth:
     """Run a query over so many keys, then over one other key alone.
 
     Raises :class:`AssertionError` if it finds other matches than one process does.
@@ -151,7 +151,7 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
     try:
         for name, keys in ((name, int(keys)) for name in QUERIES for keys in options.keys.split(",")):
             if keys >= FEWEST[name]:
-                runs.append(measured(spark, name, keys, options.rows, options.batches, work))
+                runs.append(measure_growth(spark, name, keys, options.rows, options.batches, work))
                 print(runs[-1], flush=True)
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -163,7 +163,7 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
         writer.writeheader()
         writer.writerows(map(asdict, runs))
     title = "Growth by keys on Spark"
-    print(write_page(options.output, "keys", title=title, words=WORDS, machine=described(), body=body(runs)))
+    print(write_page(options.output, "keys", title=title, words=WORDS, machine=describe_machine(), body=body(runs)))
     return 0
 
 

@@ -25,7 +25,7 @@ import numpy as np
 import acep
 from acep.spark import get_session
 from acep.streaming.versions import Versions
-from experiments.machine import described, memory, started
+from experiments.machine import describe_machine, find_started, memory
 from experiments.results import RESULTS, short, table, write_csv, write_page
 from experiments.spark.first_batch import WORKER
 from experiments.spark.routes import DELAY, QUERIES
@@ -132,14 +132,14 @@ def stream(spark: SparkSession, batches: int, work: Path) -> tuple[list[Streamed
     exact = sorted(_line(match.bindings) for match in acep.match(stream_events, query, seq="n", id="n"))
     write_events(stream_events, work / "events", ROWS, end=True)
     del stream_events
-    points, wanted, clock = list[Streamed](), _wanted(batches), _Clock()
+    points, wanted, clock = list[Streamed](), _choose_stops(batches), _Clock()
 
     def keep(rows: DataFrame, batch: int) -> None:
         with (work / "found").open("a", encoding="utf-8") as file:
             file.writelines(_line(row.bindings) for row in rows.collect())
         if batch + 1 in wanted:
             seconds = clock.mean(batch + 1)
-            points.append(_look(spark, work, batch + 1, seconds))
+            points.append(_take_point(spark, work, batch + 1, seconds))
             print(points[-1], flush=True)
             clock.go_on(batch + 1)
 
@@ -158,7 +158,7 @@ def write_versions(versions: int, work: Path) -> list[Written]:
     """Write so many versions of one bucket as tasks do, each of which begins with the one before."""
     block = np.random.default_rng(13).bytes(STATE)
     query, run = str(UUID(int=7)), str(UUID(int=1))
-    points, wanted, clock = list[Written](), set(_wanted(versions)), _Clock()
+    points, wanted, clock = list[Written](), set(_choose_stops(versions)), _Clock()
     for batch in range(versions):
         task = Versions(str(work / "versions"), query=query, call="c0ffee", run=run, buckets=1, keep=RETAINED)
         before = task.before(batch)
@@ -188,7 +188,7 @@ class _Clock:
         return (time.perf_counter() - self.began) / (done - self.done)
 
 
-def _wanted(steps: int) -> list[int]:
+def _choose_stops(steps: int) -> list[int]:
     """Return after how many steps to look."""
     return sorted({-(-steps * number // POINTS) for number in range(1, POINTS + 1)})
 
@@ -197,12 +197,12 @@ def _line(bindings: Mapping[str, Iterable[int | str]]) -> str:
     return f"{sorted((name, *ids) for name, ids in bindings.items())}\n"
 
 
-def _look(spark: SparkSession, work: Path, done: int, seconds: float) -> Streamed:
+def _take_point(spark: SparkSession, work: Path, done: int, seconds: float) -> Streamed:
     gc.collect()
     java: Any = spark._jvm
     java.System.gc()  # garbage would be counted, too
     runtime = java.Runtime.getRuntime()
-    jvm, workers = (sum(memory(process) or 0 for process in started(part)) for part in (b"java", WORKER))
+    jvm, workers = (sum(memory(process) or 0 for process in find_started(part)) for part in (b"java", WORKER))
     state, checkpoint, log = (_files(work / name) for name in ("state", "checkpoint", "checkpoint/sources"))
     return Streamed(
         done,
@@ -256,13 +256,13 @@ def body(streamed: Sequence[Streamed], matches: int, written: Sequence[Written])
         quarters = [
             (
                 _words(growth.name),
-                *(_shown(growth.name, x) for x in (growth.second, growth.last)),
+                *(_format_value(growth.name, x) for x in (growth.second, growth.last)),
                 f"{growth.ratio:.3f}",
                 growth.verdict,
             )
             for growth in column_growths
         ]
-        rows = [[_shown(name, value) for name, value in asdict(point).items()] for point in points]
+        rows = [[_format_value(name, value) for name, value in asdict(point).items()] for point in points]
         parts.append(
             f"## {title}\n\nAfter {points[-1].done:,}: {verdict}{note}\n\n"
             f"{table(('', 'second quarter', 'last quarter', 'ratio', ''), quarters)}\n\n"
@@ -275,7 +275,7 @@ def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _shown(name: str, value: float) -> str:
+def _format_value(name: str, value: float) -> str:
     if name == "seconds":
         return short(value * 1000, " ms")
     return f"{value:,.0f}" if name == "done" or name.endswith("files") else short(value, "B")
@@ -301,7 +301,7 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
         shutil.rmtree(work, ignore_errors=True)
     text = body(streamed, matches, written)
     page = write_page(
-        options.output, "long_run", title="A long stream on Spark", words=WORDS, machine=described(), body=text
+        options.output, "long_run", title="A long stream on Spark", words=WORDS, machine=describe_machine(), body=text
     )
     write_csv(options.output / "long_run.csv", {"batches": map(asdict, streamed), "versions": map(asdict, written)})
     print(f"{text}\n\n{page}")

@@ -11,7 +11,7 @@ from experiments.results import short, table, write_page
 from experiments.spark.figures import Cell, read_cells, write_cells
 from experiments.spark.routes import QUERIES, ROUTES
 
-__all__ = ["NAME", "body", "picture", "written"]
+__all__ = ["NAME", "body", "picture", "write_results"]
 
 NAME, TITLE = "spark", "On Spark"
 WORDS = f"""Written by `make bench-spark`; [how to read it](../internals/benchmarks.md#on-spark). All routes ran in
@@ -31,7 +31,7 @@ The events: one a millisecond, 10,000 keys, five types. The queries:
 SPLIT = ("trigger_ms", "add_batch_ms", "planning_ms", "log_ms", "source_ms")
 
 
-def written(folder: Path, figures: Sequence[Cell], machine: dict[str, Any], notes: Sequence[str] = ()) -> Path:
+def write_results(folder: Path, figures: Sequence[Cell], machine: dict[str, Any], notes: Sequence[str] = ()) -> Path:
     """Write ``spark.csv``, and from it ``spark.svg`` and ``spark.md``; the path of the page. ``notes``: why routes were
     left out."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -52,7 +52,7 @@ def body(cells: Sequence[Cell]) -> str:
             f"## Streams: ratio to the yardstick\n\nBy rows a micro-batch.\n\n{_by_rows(streams, _ratio)}",
             "## Streams: events a second\n\nBy rows a micro-batch.\n\n"
             + _by_rows(streams, lambda cell: short(cell.events_per_second)),
-            _fixed(streams),
+            _fixed_cost_table(streams),
             _split(streams),
         ]
     if matched := [cell for cell in cells if ROUTES[cell.route].query]:
@@ -113,7 +113,7 @@ def _by_rows(cells: Sequence[Cell], format_cell: Callable[[Cell], str]) -> str:
     return table(("", "", *(f"{rows:,}" for rows in sizes)), lines)
 
 
-def _fixed(streams: Sequence[Cell]) -> str:
+def _fixed_cost_table(streams: Sequence[Cell]) -> str:
     min_rows = min(cell.rows for cell in streams)
     lines = [
         (

@@ -31,8 +31,8 @@ __all__ = [
     "STEP",
     "Run",
     "WrongMatchesError",
+    "count_expected",
     "events",
-    "expected",
     "run_static",
     "run_stream",
     "steady",
@@ -92,7 +92,7 @@ def events(rows: int, seed: int = 13) -> pa.Table:
 
 
 @cache
-def expected(query: str, rows: int) -> int:
+def count_expected(query: str, rows: int) -> int:
     """Return the number of matches of a query in :func:`events`, found in this process."""
     return int(acep.match(events(rows), acep.parse(QUERIES[query]), seq="n", id="n", output="count"))
 
@@ -140,7 +140,7 @@ def run_stream(
         if route.each is not None:
             writer = result.writeStream.foreachBatch(route.each(context, reported.append))
         writer = writer.option("checkpointLocation", str(work / "checkpoint"))
-        with _configured(spark, {RETAINED_PROGRESS: str(batches + 10), SIZES: None if route.plain else UNBOUNDED}):
+        with _configure(spark, {RETAINED_PROGRESS: str(batches + 10), SIZES: None if route.plain else UNBOUNDED}):
             running = writer.trigger(availableNow=True).start()
             try:
                 running.awaitTermination()
@@ -182,7 +182,7 @@ def run_static(
     """
     frame = spark.read.schema(SCHEMA).parquet(str(source))
     context = Setting(partitions, buckets, "")
-    with _configured(spark, {SIZES: None if route.plain else UNBOUNDED}):
+    with _configure(spark, {SIZES: None if route.plain else UNBOUNDED}):
         if repetition == 0:
             number = route.build(frame, context).count()
             if route.query:
@@ -190,11 +190,13 @@ def run_static(
         began = time.perf_counter()
         route.build(frame, context).write.format("noop").mode("overwrite").save()
     durations = {TRIGGER_TIME: (time.perf_counter() - began) * 1000}
-    return Run(route.name, rows, repetition, (durations,), rows, expected(route.query, rows) if route.query else 0)
+    return Run(
+        route.name, rows, repetition, (durations,), rows, count_expected(route.query, rows) if route.query else 0
+    )
 
 
 @contextmanager
-def _configured(spark: SparkSession, settings: Mapping[str, str | None]) -> Iterator[None]:
+def _configure(spark: SparkSession, settings: Mapping[str, str | None]) -> Iterator[None]:
     """Give settings to a session for a while; ``None`` is Spark's own value."""
 
     def give(values: Mapping[str, str | None]) -> None:
@@ -213,7 +215,7 @@ def _configured(spark: SparkSession, settings: Mapping[str, str | None]) -> Iter
 
 
 def _check(route: Route, rows: int, n_matches: int, where: str) -> None:
-    if n_matches != (n_expected := expected(route.query, rows)):
+    if n_matches != (n_expected := count_expected(route.query, rows)):
         raise WrongMatchesError(
             f"{route.name}: {n_matches:,} matches {where}, but one process finds {n_expected:,} in {rows:,} events"
         )

@@ -27,7 +27,7 @@ import acep
 from acep.spark import for_each_batch, get_session
 from acep.streaming.load import Load
 from experiments.ages import read_origin
-from experiments.machine import described
+from experiments.machine import describe_machine
 from experiments.results import RESULTS, write_page
 from experiments.results import table as lined
 from experiments.spark.routes import DELAY, QUERIES
@@ -89,24 +89,24 @@ def trials(spark: SparkSession, name: str, batches: int, work: Path, scale: floa
     trial("floor", share=0.05)  # Spark and its workers are just starting
     exact = trial("exact")
     floor = trial("floor", share=0.0)
-    yield _with(exact, exact)
-    yield _with(floor, exact)
+    yield _with_recall(exact, exact)
+    yield _with_recall(floor, exact)
     span = exact.seconds - floor.seconds
     targets = [floor.seconds + part * span for part in BETWEEN]
     targets += [part * exact.seconds for part in PARTS[name]]
     for target in targets:
         budgeted = trial("budget", target)
-        yield _with(budgeted, exact)
+        yield _with_recall(budgeted, exact)
         if target == targets[len(BETWEEN) // 2]:
             for way, column in (("random events", "n"), ("random keys", "k")):
 
                 def dropping(share: float, way: str = way, column: str = column) -> Trial:
-                    return replace(trial(way, drop=_dropping(column, share)), carried=round(share, 4))
+                    return replace(trial(way, drop=_drop_by_hash(column, share)), carried=round(share, 4))
 
-                yield _with(_as_long(dropping, budgeted, exact, floor), exact)
+                yield _with_recall(_match_time(dropping, budgeted, exact, floor), exact)
 
 
-def _as_long(dropping: Callable[[float], Trial], budgeted: Trial, exact: Trial, floor: Trial) -> Trial:
+def _match_time(dropping: Callable[[float], Trial], budgeted: Trial, exact: Trial, floor: Trial) -> Trial:
     """Drop events at random so that a micro-batch takes as long as under the budget."""
     if budgeted.carried < WHOLE_SHARE or exact.seconds <= floor.seconds:
         return dropping(budgeted.carried)
@@ -118,7 +118,7 @@ def _as_long(dropping: Callable[[float], Trial], budgeted: Trial, exact: Trial, 
     return first if 0.9 < power < 1.1 else dropping(part ** (1 / power))
 
 
-def _dropping(column: str, share: float) -> Callable[[DataFrame], DataFrame]:
+def _drop_by_hash(column: str, share: float) -> Callable[[DataFrame], DataFrame]:
     from pyspark.sql import functions as sf
 
     is_chosen = sf.pmod(sf.xxhash64(sf.col(column), sf.lit(7)), sf.lit(1 << 30)) < round(share * (1 << 30))
@@ -126,7 +126,7 @@ def _dropping(column: str, share: float) -> Callable[[DataFrame], DataFrame]:
     return lambda frame: frame.where(is_chosen | sf.col(column).isNull())
 
 
-def _with(trial: Trial, exact: Trial) -> Trial:
+def _with_recall(trial: Trial, exact: Trial) -> Trial:
     return replace(trial, recall=round(trial.points / exact.points, 4) if exact.points else 1.0)
 
 
@@ -171,7 +171,7 @@ def _run(
     seconds_by_batch = {
         progress["batchId"]: progress["durationMs"][TRIGGER_TIME] / 1000 for progress in running.recentProgress
     }
-    before, after = (_carried(folder / "state", batch) for batch in (counted[0] - 1, counted[-1]))
+    before, after = (_read_carried(folder / "state", batch) for batch in (counted[0] - 1, counted[-1]))
     events, idle, shed = (after[name] - before[name] for name in ("events", "idle", "shed"))
     shutil.rmtree(folder, ignore_errors=True)
     recall = done[-1].report.recall
@@ -187,13 +187,13 @@ def _run(
     )
 
 
-def _carried(state: Path, batch: int) -> dict[str, int]:
+def _read_carried(state: Path, batch: int) -> dict[str, int]:
     """Give what the driver has counted up to the end of a micro-batch."""
     (path,) = state.rglob(f"{batch}/done")
     return dict(json.loads(path.read_text())["carried"])
 
 
-def _others(path: Path, measured: Collection[str]) -> list[Trial]:
+def _read_other_trials(path: Path, measured: Collection[str]) -> list[Trial]:
     """Return the trials of queries that were measured before, and not now."""
     if not path.exists():
         return []
@@ -267,8 +267,8 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
             spark.stop()
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
-        earlier = _others(folder / "shedding.csv", {trial.query for trial in results})
-        machine = described() | (read_origin(folder / "shedding.md") if earlier else {})
+        earlier = _read_other_trials(folder / "shedding.csv", {trial.query for trial in results})
+        machine = describe_machine() | (read_origin(folder / "shedding.md") if earlier else {})
         results = [*results, *earlier]
         results.sort(key=lambda trial: [*LOADS].index(trial.query))
         with (folder / "shedding.csv").open("w", newline="", encoding="utf-8") as file:

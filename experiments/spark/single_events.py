@@ -21,14 +21,14 @@ import acep
 from acep.native.compiled import chosen
 from acep.runtime.executors import bounded_engine
 from acep.training.events import bindable, learn_event_utility
-from experiments.machine import described
+from experiments.machine import describe_machine
 from experiments.overload.workload import Overload
 from experiments.overload.workloads import OVERLOADS
-from experiments.overload.workloads import chosen as workloads_of
+from experiments.overload.workloads import choose_workloads as workloads_of
 from experiments.results import RESULTS, table, write_page
 from experiments.spark.units import WORKLOADS, Keyed
 
-__all__ = ["Single", "main", "measured"]
+__all__ = ["Single", "main", "measure_shares"]
 
 SHARES = (0.125, 0.25, 0.5, 0.75)
 
@@ -46,7 +46,7 @@ class Single:
     recall: float
 
 
-def measured(workload: Overload) -> list[Single]:
+def measure_shares(workload: Overload) -> list[Single]:
     """Learn from the first half of a stream, and keep shares of the second half."""
     plan, stream = workload.plan, Keyed.of(workload)
     half = len(stream.events) // 2
@@ -104,14 +104,14 @@ def main(arguments: Sequence[str] | None = None, workloads: Mapping[str, Overloa
     )
     results = []
     for workload in chosen_workloads:
-        results += measured(workload)
+        results += measure_shares(workload)
         print(workload.name, *(f"{result.kept:.3f} {result.recall:.3f}" for result in results[-len(SHARES) :]))
     options.output.mkdir(parents=True, exist_ok=True)
     with (options.output / "single_events.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, [field.name for field in fields(Single)], lineterminator="\n")
         writer.writeheader()
         writer.writerows({k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(o).items()} for o in results)
-    contents: dict[str, Any] = {"words": WORDS, "machine": described(), "body": body(results)}
+    contents: dict[str, Any] = {"words": WORDS, "machine": describe_machine(), "body": body(results)}
     print(write_page(options.output, "single_events", title="Single events by a history", **contents))
     return 0
 

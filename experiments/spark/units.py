@@ -24,13 +24,13 @@ import acep
 from acep.streaming.admission import ALL, CELLS, SHIFT, Admission
 from acep.streaming.batch_log import Carried, Decision, decide
 from acep.streaming.utility import CellUtility, cell_of
-from experiments.machine import described
+from experiments.machine import describe_machine
 from experiments.overload.paired import gain
 from experiments.overload.workload import Overload
-from experiments.overload.workloads import OVERLOADS, chosen
+from experiments.overload.workloads import OVERLOADS, choose_workloads
 from experiments.results import RESULTS, table, write_page
 
-__all__ = ["Kept", "main", "measured"]
+__all__ = ["UnitTrial", "main", "measure_ways"]
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -44,7 +44,7 @@ WAYS = ("utility", "equal", "events", "keys")
 
 
 @dataclass(frozen=True)
-class Kept:
+class UnitTrial:
     """One run: the ``share`` that was asked for, the share of the events that was ``carried``, and the ``recall`` of
     match points of the whole stream."""
 
@@ -88,14 +88,14 @@ class Keyed:
         return {(self.numbers[key], end) for *key_, end in zip(*parts, ends, strict=True) for key in [tuple(key_)]}
 
 
-def measured(stream: Keyed, all_points: set[tuple[int, int]], share: float, seed: int) -> list[Kept]:
+def measure_ways(stream: Keyed, all_points: set[tuple[int, int]], share: float, seed: int) -> list[UnitTrial]:
     """Carry about a ``share`` of a stream in each way, the same number of events in all but the second.
 
     ``all_points``: the match points of the whole stream.
     """
     workload = stream.workload
     rng = np.random.default_rng(seed)
-    utility, equal = (_by_units(stream, share, seed, favours=favours) for favours in (True, False))
+    utility, equal = (_admit_by_units(stream, share, seed, favours=favours) for favours in (True, False))
     n_events = int(utility.sum())
     events = np.zeros(len(stream.ticks), bool)
     events[rng.choice(len(events), n_events, replace=False)] = True
@@ -110,17 +110,17 @@ def measured(stream: Keyed, all_points: set[tuple[int, int]], share: float, seed
     for way, is_kept in zip(WAYS, (utility, equal, events, is_chosen[stream.key]), strict=True):
         points = stream.points(acep.match(stream.events.filter(pa.array(is_kept)), workload.query))
         recall = len(points & all_points) / len(all_points)
-        results.append(Kept(workload.name, workload.file, way, share, seed, float(is_kept.mean()), recall))
+        results.append(UnitTrial(workload.name, workload.file, way, share, seed, float(is_kept.mean()), recall))
     return results
 
 
-def _by_units(stream: Keyed, share: float, seed: int, *, favours: bool) -> Bools:
+def _admit_by_units(stream: Keyed, share: float, seed: int, *, favours: bool) -> Bools:
     """Admit events in micro-batches, each by what the ones before it found."""
     workload, size = stream.workload, len(stream.ticks)
     first_admission = Admission(workload.span, seed=seed)
-    hashes = _mixed(np.arange(len(stream.cell)) + (seed + 1) * 1_000_003)
+    hashes = _hash_numbers(np.arange(len(stream.cell)) + (seed + 1) * 1_000_003)
     begins = stream.ticks - (stream.ticks - hashes[stream.key] % first_admission.length) % first_admission.length
-    hashed = _mixed(hashes[stream.key] ^ _mixed(begins)) % ALL
+    hashed = _hash_numbers(hashes[stream.key] ^ _hash_numbers(begins)) % ALL
     matcher, decision = acep.Matcher(workload.query), Decision()
     admitted = np.zeros(size, bool)
     for begin, end in pairwise(np.linspace(0, size, BATCHES + 1).astype(int).tolist()):
@@ -131,7 +131,7 @@ def _by_units(stream: Keyed, share: float, seed: int, *, favours: bool) -> Bools
             decision = decide(decision, first_admission, share, 0)
         admission = decision.admission or first_admission
         cells = stream.cell[stream.key[rows]]
-        admitted[rows] = _admitted(admission, before, begins[rows], stream.ticks[rows], hashed[rows], cells)
+        admitted[rows] = _admit_rows(admission, before, begins[rows], stream.ticks[rows], hashed[rows], cells)
         kept_rows = np.flatnonzero(admitted[rows]) + begin
         points = stream.points(matcher.push(stream.events.take(pa.array(kept_rows)))) if len(kept_rows) else set()
         seen = int(stream.ticks[end - 1])
@@ -144,7 +144,7 @@ def _by_units(stream: Keyed, share: float, seed: int, *, favours: bool) -> Bools
     return admitted
 
 
-def _admitted(admission: Admission, seen: int | None, begins: Ints, ticks: Ints, hashed: Ints, cells: Ints) -> Bools:
+def _admit_rows(admission: Admission, seen: int | None, begins: Ints, ticks: Ints, hashed: Ints, cells: Ints) -> Bools:
     """Tell which rows are admitted: :meth:`Admission.admits` of many."""
     last = np.minimum(ticks, begins + admission.length - admission.span - 1)
     pieces = admission.pieces(seen)
@@ -160,7 +160,7 @@ def _admitted(admission: Admission, seen: int | None, begins: Ints, ticks: Ints,
     return is_admitted
 
 
-def _mixed(numbers: Ints) -> Ints:
+def _hash_numbers(numbers: Ints) -> Ints:
     """Hash integers, to 62 bits."""
     mixed = numbers.astype(np.uint64)
     for shift, factor in ((33, 0xFF51AFD7ED558CCD), (33, 0xC4CEB9FE1A85EC53)):
@@ -175,7 +175,7 @@ their keys brought so far, from nothing known. `equal`: whole units, each with t
 random events and random keys, as many events as `utility` carried. The recall is that of match points."""
 
 
-def body(results: Sequence[Kept]) -> str:
+def body(results: Sequence[UnitTrial]) -> str:
     """Return the tables of the page."""
     parts = []
     for share in sorted({result.share for result in results}):
@@ -223,7 +223,9 @@ def main(arguments: Sequence[str] | None = None, workloads: Mapping[str, Overloa
     options = parser.parse_args(arguments)
     names = options.names or WORKLOADS
     chosen_workloads = (
-        [workload for name in names for workload in chosen([name])] if workloads is OVERLOADS else [*workloads.values()]
+        [workload for name in names for workload in choose_workloads([name])]
+        if workloads is OVERLOADS
+        else [*workloads.values()]
     )
     results = []
     for workload in chosen_workloads:
@@ -231,20 +233,20 @@ def main(arguments: Sequence[str] | None = None, workloads: Mapping[str, Overloa
         all_points = stream.points(acep.match(stream.events, workload.query))
         for share in SHARES:
             for seed in range(options.seeds):
-                results += measured(stream, all_points, share, seed)
+                results += measure_ways(stream, all_points, share, seed)
             print(
                 *(f"{result.way} {result.carried:.3f} {result.recall:.3f}" for result in results[-len(WAYS) :]),
                 workload.name,
             )
     options.output.mkdir(parents=True, exist_ok=True)
     with (options.output / "units.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(Kept)], lineterminator="\n")
+        writer = csv.DictWriter(file, [field.name for field in fields(UnitTrial)], lineterminator="\n")
         writer.writeheader()
         writer.writerows({k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(o).items()} for o in results)
     contents: dict[str, Any] = {
         "title": "Which events travel",
         "words": WORDS,
-        "machine": described(),
+        "machine": describe_machine(),
         "body": body(results),
     }
     print(write_page(options.output, "units", **contents))
