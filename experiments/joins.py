@@ -58,9 +58,9 @@ class Joins:
         rows[self._graph.start] = {FIRST: numbers, NEXT: numbers} | registers
         self._waiting, self._came = {}, end
         while rows:
-            rows = self._joined(rows, columns, begin, end)
+            rows = self._join(rows, columns, begin, end)
 
-    def _joined(self, rows: Mapping[str, Columns], events: Columns, begin: int, end: int) -> dict[str, Columns]:
+    def _join(self, rows: Mapping[str, Columns], events: Columns, begin: int, end: int) -> dict[str, Columns]:
         """Join partial matches with arcs and events; return those that are fed back, by state."""
         parts_by_target: dict[str, list[Columns]] = {}
         for arc in self._graph.arcs:

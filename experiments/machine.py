@@ -81,11 +81,11 @@ def find_started(part: bytes) -> list[Path]:
             continue
         parents[int(process.name)] = int(fields[1])
 
-    def of_this_one(number: int) -> bool:
-        return (above := parents.get(number)) is not None and (above == os.getpid() or of_this_one(above))
+    def is_descendant(number: int) -> bool:
+        return (above := parents.get(number)) is not None and (above == os.getpid() or is_descendant(above))
 
     return [
-        THIS_PROCESS.parent / str(n) for n, command in sorted(commands.items()) if part in command and of_this_one(n)
+        THIS_PROCESS.parent / str(n) for n, command in sorted(commands.items()) if part in command and is_descendant(n)
     ]
 
 

@@ -93,7 +93,7 @@ def measure(workload: Workload, engine: str, *, limit: float = 60.0, scale: floa
         cpu=min(cpus),
         spread=max(cpus) / min(cpus) - 1,
         matches=done.matches,
-        expected=workload.expected(table),
+        expected=workload.count_expected(table),
         touches=done.touches,
         nodes=done.nodes,
         peak=peak,
@@ -106,7 +106,7 @@ def _choose_rows(workload: Workload, stream: pa.Table, rows: int, n_wanted: int)
     while (
         workload.output == "matches"
         and n_wanted > rows
-        and (workload.expected(stream.slice(0, n_wanted)) or 0) > MAX_MATCHES
+        and (workload.count_expected(stream.slice(0, n_wanted)) or 0) > MAX_MATCHES
     ):
         n_wanted = (rows + n_wanted) // 2
     return n_wanted

@@ -37,11 +37,11 @@ def without_links_outside(text: str, page: Path, docs: Path) -> str:
     'a, [b](x.md#y)'
     """
 
-    def kept(link: re.Match[str]) -> str:
+    def replace_link(link: re.Match[str]) -> str:
         target = (page.parent / link[2]).resolve()
         return link[0] if target.is_relative_to(docs) and target.suffix != "" else link[1]
 
-    return LINK.sub(kept, text)
+    return LINK.sub(replace_link, text)
 
 
 def listing(results: Path) -> str:

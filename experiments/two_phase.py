@@ -74,7 +74,7 @@ class _Window:
         for later in range(stage, len(self.eras)):
             self.eras[later] += 1
 
-    def possible(self) -> bool:
+    def may_hold_match(self) -> bool:
         """Return whether the window may hold a match that begins with its first event (Theorem 2)."""
         variables = self.pattern.variables
         begins = self.rows[0][1] >> len(variables)
@@ -96,9 +96,9 @@ def two_phase(
     matches: list[Bindings] = []
     calls = n_events = touches = 0
 
-    def first_leaves(window: _Window) -> None:
+    def drop_first(window: _Window) -> None:
         nonlocal calls, n_events, touches
-        if not c or window.possible():
+        if not c or window.may_hold_match():
             rows = [row for row, _, _ in window.rows]
             joined = algorithm(pattern, events, rows)
             matches.extend(joined.matches)
@@ -119,11 +119,11 @@ def two_phase(
         if window is None:
             window = windows[key] = _Window(pattern)
         while window.rows and ts - events.ts[window.rows[0][0]] > pattern.span:
-            first_leaves(window)
+            drop_first(window)
         window.enter(row, fits)
     for window in windows.values():
         while window.rows:
-            first_leaves(window)
+            drop_first(window)
     return TwoPhase(matches, calls, n_events, touches)
 
 

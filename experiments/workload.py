@@ -41,7 +41,7 @@ class Workload:
         """Return the first word of the name: w1, w2, w3, v, expt1, ..., pseq, pset, growth."""
         return self.name.split("-")[0]
 
-    def expected(self, table: pa.Table) -> int | None:
+    def count_expected(self, table: pa.Table) -> int | None:
         """Return the number of matches of all queries on a table, if that can be counted."""
         if self.counted is None:
             return None

@@ -173,7 +173,7 @@ def join_tree(pattern: SetPattern, events: Events, window: Sequence[int], shape:
         if begins.stage == 0 and pattern.fits(events, first, begins):
             leaves = [tree.leaf(v, later_rows, first if v is begins else None) for v in pattern.variables]
             if all(leaves):
-                matches += [record.bound for record in tree.joined(leaves, shape)]
+                matches += [record.bound for record in tree.join_all(leaves, shape)]
     return Joined(matches, tree.touches)
 
 
@@ -211,7 +211,7 @@ class _Tree:
     def _key(self, row: int) -> tuple[Any, ...] | None:
         return self.pattern.key_of(self.events, row)
 
-    def joined(self, leaves: list[list[_Record]], shape: Shape) -> list[_Record]:
+    def join_all(self, leaves: list[list[_Record]], shape: Shape) -> list[_Record]:
         """Join all leaves, from the left or from the right."""
         if shape == "left":
             records = leaves[0]
@@ -247,12 +247,12 @@ class _Tree:
             for b in partners[start:]:
                 self.touches += 1
                 bound = {**a.bound, **b.bound}
-                if (is_after or self._ordered(a, b)) and all(pattern.holds(check, events, bound) for check in ties):
+                if (is_after or self._is_ordered(a, b)) and all(pattern.holds(check, events, bound) for check in ties):
                     ends = min(a.first, b.first), max(a.last, b.last), a.low, b.high
                     records.append(_Record(*ends, a.key, bound))
         return sorted(records, key=lambda record: record.first)
 
-    def _ordered(self, a: _Record, b: _Record) -> bool:
+    def _is_ordered(self, a: _Record, b: _Record) -> bool:
         """Return whether events of earlier stages come first, and none is bound twice."""
         stage = {v.name: v.stage for v in self.pattern.variables}
         return all(

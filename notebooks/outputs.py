@@ -24,7 +24,7 @@ __all__ = ["outputs_of", "run_cell"]
 REPRESENTATIONS = {"text/html": "_repr_html_", "image/svg+xml": "_repr_svg_", "image/png": "_repr_png_"}
 
 
-def shown(value: Any) -> dict[str, Any]:
+def represent(value: Any) -> dict[str, Any]:
     """Return the representations of a value by their type: its text, and those that it has methods for."""
     data: dict[str, Any] = {"text/plain": repr(value).splitlines(keepends=True)}
     for kind, method in REPRESENTATIONS.items():
@@ -60,7 +60,7 @@ def run_cell(body: str, name: str, space: dict[str, Any], count: int) -> list[di
         text = printed.getvalue().splitlines(keepends=True)
         outputs.append({"name": "stdout", "output_type": "stream", "text": text})
     result = {"execution_count": count, "metadata": {}, "output_type": "execute_result"}
-    outputs += [{"data": shown(value)} | result for value in values if value is not None]
+    outputs += [{"data": represent(value)} | result for value in values if value is not None]
     return outputs
 
 

@@ -32,7 +32,7 @@ def as_page(notebook: dict[str, Any]) -> tuple[str, dict[str, bytes]]:
         text = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
             heading = (re.findall(r"^#+ (.*)$", text, re.MULTILINE) or [heading])[-1]
-            parts.append(_linked(text))
+            parts.append(_relink(text))
             continue
         parts.append(f"```python\n{text.replace('../examples/', 'examples/')}\n```")
         for output in cell["outputs"]:
@@ -61,11 +61,11 @@ def write_page(notebook: dict[str, Any]) -> None:
         (PICTURES / name).write_bytes(data)
 
 
-def _linked(text: str) -> str:
+def _relink(text: str) -> str:
     """Return a text with its links from the folder of the page instead of the folder of the notebooks."""
 
-    def moved(link: re.Match[str]) -> str:
+    def relocate(link: re.Match[str]) -> str:
         path = os.path.relpath((FOLDER / link[1]).resolve(), PAGE.parent)
         return f"]({Path(path).as_posix()}{link[2] or ''})"
 
-    return re.sub(r"\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)", moved, text)
+    return re.sub(r"\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)", relocate, text)

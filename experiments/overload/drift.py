@@ -92,7 +92,7 @@ def measure_blocks(workload: Overload, seed: int) -> Iterable[FigurePoint]:
         policy_run = run(halves, truth.engine, Timed(maker(), seed, truth.rate(SHARE, halves.events)))
         for block in range(BLOCKS):
             start, end = int(edges[block]), int(edges[block + 1])
-            points, bundles, _ = truth.between(start, end).recall(policy_run.between(start, end))
+            points, bundles, _ = truth.restrict(start, end).recall(policy_run.restrict(start, end))
             block_outcome = outcome | {"points": points, "bundles": bundles}
             yield FigurePoint(workload.name, seed, name, (block + 1) / BLOCKS, **block_outcome)
 

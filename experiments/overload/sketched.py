@@ -64,7 +64,7 @@ class Fine(HistoryPolicy):
         self.sums: Noted | VectorMemory = Noted(self.sums.columns, self.sums.ring)
         return self._shedding_table()
 
-    def over(self, memory: VectorMemory) -> Fine:
+    def with_memory(self, memory: VectorMemory) -> Fine:
         """Return the same policy with another memory."""
         assert isinstance(self.sums, Noted)
         other = copy(self)
@@ -98,7 +98,7 @@ def measure_sketches(workload: Overload, seed: int) -> Iterable[Sized]:
     learn_offline(halves.plan, truth.engine, halves.train, Student(policy), seed=seed)
     exact_nbytes = policy.sums.nbytes
     for series, part in ((EXACT, 1.0), *_sketches()):
-        sized_policy = policy.over(policy.memory(series, int(part * exact_nbytes)))
+        sized_policy = policy.with_memory(policy.memory(series, int(part * exact_nbytes)))
         learned = sized_policy.learned()
         warm = partial(_warm, learned)
         runs = [

@@ -198,12 +198,14 @@ def surveyed_table(surveys: Sequence[Surveyed]) -> str:
     """Return a Markdown table; a stroke divides the halves of the training and the test part."""
 
     def cells(s: Surveyed) -> list[str]:
-        def both(name: str) -> str:
+        def both_halves(name: str) -> str:
             return f"{short(getattr(s.train, name))} / {short(getattr(s.test, name))}"
 
-        counts = [both(n) for n in ("events", "partitions", "reached", "points", "bundles", "matches", "each", "nodes")]
+        counts = [
+            both_halves(n) for n in ("events", "partitions", "reached", "points", "bundles", "matches", "each", "nodes")
+        ]
         shares_left = [f"{share:.2f}" for share in (s.keep, s.bundles, s.points)]
-        figures = [both(n) for n in ("seconds", "span", "megabytes")]
+        figures = [both_halves(n) for n in ("seconds", "span", "megabytes")]
         return [s.name, s.file, str(s.errors), s.window, s.engine, *counts, *figures, *shares_left]
 
     head = ["workload", "stream", "k", "window", "engine", "events", "partitions", "reached", "points", "bundles"]

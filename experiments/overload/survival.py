@@ -116,7 +116,7 @@ class _Trying(ReferenceEngine):
         super().__init__(plan)
         self._alone = [[_alone(step) for step in steps] for steps in plan.program.steps]
 
-    def tried(self, row: Row, kind: str | None) -> list[int]:
+    def count_tried(self, row: Row, kind: str | None) -> list[int]:
         """Count the arcs that are tried with an event, by state."""
         pairs = (zip(moves, alone, strict=True) for moves, alone in zip(self.moves, self._alone, strict=True))
         return [sum(self._passes(pair, row, kind) for pair in arc_pairs) for arc_pairs in pairs]
@@ -143,7 +143,7 @@ class _Filtering(_Trying):
         counts: Counts,  # noqa: ARG002
     ) -> tuple[list[MatchNode], list[tuple[MatchNode, Accept]]]:
         """Keep nothing alive."""
-        self.passed += any(self.tried(event.row, kind))
+        self.passed += any(self.count_tried(event.row, kind))
         return [], []
 
 
@@ -158,7 +158,7 @@ class _Counting(_Trying):
         self, nodes: list[MatchNode], event: Event, kind: str | None, counts: Counts
     ) -> tuple[list[MatchNode], list[tuple[MatchNode, Accept]]]:
         """Feed an event, as the engine does."""
-        arcs = self.tried(event.row, kind)
+        arcs = self.count_tried(event.row, kind)
         if not any(arcs):
             return nodes, []
         self.touches[0] += arcs[0]

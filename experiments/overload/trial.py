@@ -91,7 +91,7 @@ class Run:
     learning: float = 0.0
     dropped: int = 0
 
-    def between(self, start: int, end: int) -> Run:
+    def restrict(self, start: int, end: int) -> Run:
         """Return the match points from a time to before another; matches are not distinguished."""
         when = self.points[:, 1]
         return replace(self, points=self.points[(when >= start) & (when < end)])
@@ -114,9 +114,9 @@ class Exact:
         matches = other_run.matches / self.run.matches if self.run.matches else 1.0
         return (*recall_of(other_run.points, self.run.points), matches)
 
-    def between(self, start: int, end: int) -> Exact:
+    def restrict(self, start: int, end: int) -> Exact:
         """Return the results from a time to before another."""
-        return replace(self, run=self.run.between(start, end))
+        return replace(self, run=self.run.restrict(start, end))
 
     @property
     def bundles(self) -> int:

@@ -89,7 +89,7 @@ def _compare(
     outcome = run_java(classpath, case.program, arguments, 12 * limit + 60)
     if outcome.error or not case.same:
         return Compared(case, outcome, None, None)
-    count = outcome.matches == workload.expected(stream.slice(0, outcome.rows))
+    count = outcome.matches == workload.count_expected(stream.slice(0, outcome.rows))
     lines = dump.read_text().splitlines() if case.binds else None
     bindings = None if lines is None else same_bindings(lines, stream.slice(0, workload.small), workload)
     return Compared(case, outcome, count, bindings)

@@ -199,7 +199,7 @@ def run_static(
 def _configure(spark: SparkSession, settings: Mapping[str, str | None]) -> Iterator[None]:
     """Give settings to a session for a while; ``None`` is Spark's own value."""
 
-    def give(values: Mapping[str, str | None]) -> None:
+    def set_values(values: Mapping[str, str | None]) -> None:
         for name, value in values.items():
             if value is None:
                 spark.conf.unset(name)
@@ -207,11 +207,11 @@ def _configure(spark: SparkSession, settings: Mapping[str, str | None]) -> Itera
                 spark.conf.set(name, value)
 
     before = {name: spark.conf.getAll.get(name) for name in settings}
-    give(settings)
+    set_values(settings)
     try:
         yield
     finally:
-        give(before)
+        set_values(before)
 
 
 def _check(route: Route, rows: int, n_matches: int, where: str) -> None:

@@ -100,22 +100,22 @@ def trials(spark: SparkSession, name: str, batches: int, work: Path, scale: floa
         if target == targets[len(BETWEEN) // 2]:
             for way, column in (("random events", "n"), ("random keys", "k")):
 
-                def dropping(share: float, way: str = way, column: str = column) -> Trial:
+                def drop_share(share: float, way: str = way, column: str = column) -> Trial:
                     return replace(trial(way, drop=_drop_by_hash(column, share)), carried=round(share, 4))
 
-                yield _with_recall(_match_time(dropping, budgeted, exact, floor), exact)
+                yield _with_recall(_match_time(drop_share, budgeted, exact, floor), exact)
 
 
-def _match_time(dropping: Callable[[float], Trial], budgeted: Trial, exact: Trial, floor: Trial) -> Trial:
+def _match_time(drop_share: Callable[[float], Trial], budgeted: Trial, exact: Trial, floor: Trial) -> Trial:
     """Drop events at random so that a micro-batch takes as long as under the budget."""
     if budgeted.carried < WHOLE_SHARE or exact.seconds <= floor.seconds:
-        return dropping(budgeted.carried)
+        return drop_share(budgeted.carried)
     # The workers shed, too. The time is taken for a power of the share, which one run tells.
     part = min(max((budgeted.seconds - floor.seconds) / (exact.seconds - floor.seconds), 0.01), 0.99)
-    first = dropping(part)
+    first = drop_share(part)
     time_part = min(max((first.seconds - floor.seconds) / (exact.seconds - floor.seconds), 0.001), 0.99)
     power = log(time_part) / log(part)
-    return first if 0.9 < power < 1.1 else dropping(part ** (1 / power))
+    return first if 0.9 < power < 1.1 else drop_share(part ** (1 / power))
 
 
 def _drop_by_hash(column: str, share: float) -> Callable[[DataFrame], DataFrame]:

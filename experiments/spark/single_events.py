@@ -48,7 +48,7 @@ class Single:
 
 def measure_shares(workload: Overload) -> list[Single]:
     """Learn from the first half of a stream, and keep shares of the second half."""
-    plan, stream = workload.plan, Keyed.of(workload)
+    plan, stream = workload.plan, Keyed.from_workload(workload)
     half = len(stream.events) // 2
     utility = learn_event_utility(plan, bounded_engine(chosen(plan, "native")), stream.events.slice(0, half))
     if utility is None:

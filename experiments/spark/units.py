@@ -69,7 +69,7 @@ class Keyed:
     cell: Ints
 
     @classmethod
-    def of(cls, workload: Overload) -> Keyed:
+    def from_workload(cls, workload: Overload) -> Keyed:
         """Read the stream of a workload."""
         events = workload.events()
         keys = list(zip(*(events[name].to_pylist() for name in workload.plan.keys), strict=True))
@@ -229,7 +229,7 @@ def main(arguments: Sequence[str] | None = None, workloads: Mapping[str, Overloa
     )
     results = []
     for workload in chosen_workloads:
-        stream = Keyed.of(workload)
+        stream = Keyed.from_workload(workload)
         all_points = stream.points(acep.match(stream.events, workload.query))
         for share in SHARES:
             for seed in range(options.seeds):

@@ -98,7 +98,7 @@ def test_the_sketch_has_the_bytes_that_it_is_given() -> None:
     held, policy = stream(LETTERS), sketched.Fine()
     learn_offline(held.plan, held.engine, held.train, Student(policy))
     for series, kind in ((sketched.NEIGHBOURS, NeighbourMap), (sketched.HASHED, MatchMap)):
-        own = policy.over(policy.memory(series, 2_000))
+        own = policy.with_memory(policy.memory(series, 2_000))
         warm = Warm(sketched.Fine(), own.learned())
         run(held, held.engine, Timed(warm, 0, 5.0))
         assert isinstance(warm.policy.sums, kind)
@@ -127,7 +127,7 @@ def test_parts_of_the_test_add_up() -> None:
     held = stream(LETTERS)
     truth = measure_exact(held, "points", repeats=1)
     middle = int(held.test[0].ts[len(held.test[0]) // 2])
-    halves = [truth.between(0, middle), truth.between(middle, 1 << 60)]
+    halves = [truth.restrict(0, middle), truth.restrict(middle, 1 << 60)]
     assert sum(len(half.run.points) for half in halves) == len(truth.run.points)
     assert all(half.recall(half.run)[:2] == (1, 1) for half in halves)
 
@@ -200,7 +200,7 @@ def test_history_finds_again_after_the_pattern_of_success_has_changed(
         found = run(held, truth.engine, Timed(maker(), 0, truth.rate(0.1, held.events), estimate=0.0))
         first, last = int(held.test[0].ts[0]), int(held.test[-1].ts[-1]) + 1
         quarter = last - (last - first) // 4, last
-        return truth.between(*quarter).recall(found.between(*quarter))[0]
+        return truth.restrict(*quarter).recall(found.restrict(*quarter))[0]
 
     adapted = late()
     monkeypatch.setattr("acep.learning.estimation.drift.FALL", 1e9)  # nothing is noticed
