@@ -26,7 +26,6 @@ PUBLIC = {
     "acep.plots": "SvgPicture automaton controller history history_graph match_over_series recall_curve save timeline",
     "acep.spark.metrics": "Progress listener progress_of report_of reports_of",
     "acep.learning.policy": "Epoch Policy",
-    "acep.learning.orders": "AGES BUCKETS HIGHEST STEPS Kind Orders Term Ties as_levels",
     "acep.learning.shedding_table": "AGES BUCKETS HIGHEST STEPS SheddingTable Term TermKind Ties as_utility_buckets",
     "acep.learning.history.graph": "History",
     "acep.sketches.count_min": "CountMin",
@@ -92,7 +91,6 @@ def functions(tree: ast.AST, prefix: str = "") -> list[str]:
 
 
 @pytest.mark.parametrize("module", PUBLIC)
-@pytest.mark.filterwarnings("ignore:acep.learning.orders is deprecated")
 def test_public_names_stay(module: str) -> None:
     if module.startswith("acep.spark"):
         pytest.importorskip("pyspark")

@@ -1,11 +1,11 @@
 """The policy ``experts``: several policies learn side by side, and a bandit with a regret bound chooses among them.
 
 The bandit is :class:`acep.learning.policies.experts.Exp3` (docs/explanation/choice.md). The shedding table of the
-chosen expert is used until enough is seen to judge it. The reward is the share of the match points in shadow-sampled units
-that it found, reduced where it spent more than its allowance. All experts learn from every epoch, because trajectories
-in shadow-sampled units are complete. The native core has one utility threshold for all experts. When another expert
-takes over, its utility buckets are shifted by the difference to its own last threshold, so its work is about right at
-once.
+chosen expert is used until enough is seen to judge it. The reward is the share of the match points in shadow-sampled
+units that it found, reduced where it spent more than its allowance. All experts learn from every epoch, because
+trajectories in shadow-sampled units are complete. The native core has one utility threshold for all experts. When
+another expert takes over, its utility buckets are shifted by the difference to its own last threshold, so its work is
+about right at once.
 """
 
 from __future__ import annotations
