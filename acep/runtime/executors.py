@@ -137,7 +137,7 @@ class NativeExecutors:
         self.engines: list[str] = []
         self.session: NativeSession | None = None
         self.inner: set[int] = set()  # plans whose matches are events of another plan
-        self.made: set[int] = set()  # plans whose matches are made though they may only be counted
+        self.uncounted: set[int] = set()  # plans whose matches are made though they may only be counted
 
     def core(self, plan: Plan, *, inner: bool = False) -> Executor:
         """Return the runtime of a plan; ``inner``: its matches are the events of another plan."""
@@ -159,7 +159,7 @@ class NativeExecutors:
         if runs is plan:
             return core
         if self.output in ("points", "bundles") and not decides_at_once(plan):
-            self.made.add(core.number)  # what is counted comes in no order
+            self.uncounted.add(core.number)  # what is counted comes in no order
         return FinerExecutor(plan, core)
 
     def _ordered(self, plan: Plan) -> Executor | None:
@@ -320,7 +320,7 @@ class NativeExecutors:
 
     def tallies(self, number: int) -> bool:
         """Return whether the matches of a plan are only counted, though they are made one by one."""
-        is_made = number in self.inner | self.made or number in self.recoveries
+        is_made = number in self.inner | self.uncounted or number in self.recoveries
         return self.output in (*COUNTED, TALLIED) and not is_made and alone(self.engines[number]) == "nodes"
 
 
@@ -337,7 +337,7 @@ class NativeExecutor:
 
     natives: NativeExecutors
     number: int
-    given: int = 0  # counted matches returned so far
+    n_given: int = 0  # counted matches returned so far
 
     @property
     def session(self) -> NativeSession:
@@ -379,10 +379,10 @@ class NativeExecutor:
             return None
         if self.engine != "count":
             rows = self.session.take_counts(self.number, last=True)
-            self.given += int(sum(rows.matches.tolist()))
+            self.n_given += int(sum(rows.matches.tolist()))
             return rows
-        before, self.given = self.given, self.session.total(self.number)
-        return self.given - before
+        before, self.n_given = self.n_given, self.session.total(self.number)
+        return self.n_given - before
 
     def push(self, batch: Batch) -> Sequence[Found]:  # noqa: ARG002 - the session has it
         return self.finish()
@@ -427,7 +427,7 @@ class NativeExecutor:
         if self.engine == "count":
             counts.matches = self.session.total(self.number)
         elif self.engine == "bundles":
-            counts.matches = self.given  # since a restart; the receiver has those given before
+            counts.matches = self.n_given  # since a restart; the receiver has those given before
         counts.counted = self.engine not in (*BY_POINTS, "points")
         return [counts]
 
@@ -513,8 +513,8 @@ class ComposedExecutor(ReferenceExecutor):
     """A plan over the matches of other plans; it gets them in order, once no earlier one can come."""
 
     inner: list[Executor] = field(default_factory=list)
-    held: list[tuple[int, Found]] = field(default_factory=list)
-    given: int = 0
+    pending: list[tuple[int, Found]] = field(default_factory=list)
+    n_given: int = 0
 
     def push(self, batch: Batch) -> list[Found]:
         return self._take([(i, f) for i, core in enumerate(self.inner) for f in core.push(batch)])
@@ -523,10 +523,10 @@ class ComposedExecutor(ReferenceExecutor):
         return self._take([(i, f) for i, core in enumerate(self.inner) for f in core.advance(clock)])
 
     def finish(self) -> list[Found]:
-        self.held += [(i, f) for i, core in enumerate(self.inner) for f in core.finish()]
-        found = self.core.push(self._events(self.held))
-        self.held = []
-        return found + self.core.finish()
+        self.pending += [(i, f) for i, core in enumerate(self.inner) for f in core.finish()]
+        matches = self.core.push(self._events(self.pending))
+        self.pending = []
+        return matches + self.core.finish()
 
     def all_counts(self) -> list[Counts]:
         return [self.core.counts, *(c for core in self.inner for c in core.all_counts())]
@@ -534,45 +534,45 @@ class ComposedExecutor(ReferenceExecutor):
     def live(self) -> int:
         return self.core.live + sum(core.live() for core in self.inner)
 
-    def _take(self, found: list[tuple[int, Found]]) -> list[Found]:
-        self.held += found
+    def _take(self, new_matches: list[tuple[int, Found]]) -> list[Found]:
+        self.pending += new_matches
         lows = [core.low() for core in self.inner]
         if any(low is None for low in lows):
             return []
         low = min(x for x in lows if x is not None)
-        certain = [(i, f) for i, f in self.held if f.end < low]
-        self.held = [(i, f) for i, f in self.held if f.end >= low]
+        certain = [(i, f) for i, f in self.pending if f.end < low]
+        self.pending = [(i, f) for i, f in self.pending if f.end >= low]
         return self.core.push(self._events(certain)) + self.core.advance(low - 1)
 
-    def _events(self, found: list[tuple[int, Found]]) -> Events:
-        found.sort(key=lambda item: (item[1].end, item[0], output_order(item[1])))
-        computed = {one.name for one in self.plan.computed}
+    def _events(self, matches: list[tuple[int, Found]]) -> Events:
+        matches.sort(key=lambda item: (item[1].end, item[0], output_order(item[1])))
+        computed = {column.name for column in self.plan.computed}
         names = [n for n, _ in self.plan.schema.kinds if n not in ("ts", "type") and n not in computed]
-        rows = [self._attributes(i, f) for i, f in found]
+        rows = [self._attributes(i, f) for i, f in matches]
         columns: dict[str, list[Value]] = {n: [row.get(n) for row in rows] for n in names}
-        ids = list(range(self.given, self.given + len(found)))
-        self.given += len(found)
-        types: list[str | None] = [self.plan.sources[i][1] for i, _ in found]
-        return Events([f.end for _, f in found], types, list(ids), columns)
+        ids = list(range(self.n_given, self.n_given + len(matches)))
+        self.n_given += len(matches)
+        types: list[str | None] = [self.plan.sources[i][1] for i, _ in matches]
+        return Events([f.end for _, f in matches], types, list(ids), columns)
 
-    def _attributes(self, i: int, found: Found) -> dict[str, Value]:
+    def _attributes(self, i: int, match: Found) -> dict[str, Value]:
         inner = self.plan.sources[i][0]
-        error = found.error if isinstance(found.error, int) else float(found.error)
+        error = match.error if isinstance(match.error, int) else float(match.error)
         if inner.automaton.costs.scale != 1:
             error = float(error)
-        row: dict[str, Value] = {"start": found.start, "end": found.end, "error": error}
-        row.update(zip(inner.keys, found.key, strict=True))
-        row.update(zip((n for n, _ in inner.returns), found.values, strict=True))
+        row: dict[str, Value] = {"start": match.start, "end": match.end, "error": error}
+        row.update(zip(inner.keys, match.key, strict=True))
+        row.update(zip((n for n, _ in inner.returns), match.values, strict=True))
         return row
 
     def dump(self) -> Any:
-        held = [[i, *plain_record(found)] for i, found in self.held]
+        pending = [[i, *plain_record(match)] for i, match in self.pending]
         inner = [core.dump() for core in self.inner]
-        return {"core": dump_runtime(self.core), "inner": inner, "held": held, "given": self.given}
+        return {"core": dump_runtime(self.core), "inner": inner, "held": pending, "given": self.n_given}
 
     def load(self, data: Any) -> None:
         load_runtime(self.core, data["core"])
         for core, dumped in zip(self.inner, data["inner"], strict=True):
             core.load(dumped)
-        self.given = int(data["given"])
-        self.held = [(int(i), record_of(self.plan.sources[int(i)][0], *record)) for i, *record in data["held"]]
+        self.n_given = int(data["given"])
+        self.pending = [(int(i), record_of(self.plan.sources[int(i)][0], *record)) for i, *record in data["held"]]

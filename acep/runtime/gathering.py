@@ -28,11 +28,13 @@ def gathered(lost: Sequence[Rows], come: Sequence[Rows]) -> tuple[FoundColumns, 
     parts = [*lost, *come]
     if any(part.apart or part.ids.dtype == object for part, _ in parts):
         taken = [part.take(rows).to_take_back() for part, rows in lost] + [part.take(rows) for part, rows in come]
-        whole = concatenate(taken)
-        return whole, np.arange(len(whole))
+        matches = concatenate(taken)
+        return matches, np.arange(len(matches))
     first, variables = parts[0][0], variables_of([part for part, _ in parts])
-    given = [(one.start, one.end, one.bundle, one.error, one.offsets, one.ids, one.vars, rows) for one, rows in parts]
-    start, end, bundle, error, offsets, ids, codes, source = _native.gathered(given, len(lost), ranks_of(variables))
+    arrays = [
+        (part.start, part.end, part.bundle, part.error, part.offsets, part.ids, part.vars, rows) for part, rows in parts
+    ]
+    start, end, bundle, error, offsets, ids, codes, source = _native.gathered(arrays, len(lost), ranks_of(variables))
     places = [rows for _, rows in parts]
     ops = None
     if lost:

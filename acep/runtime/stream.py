@@ -161,7 +161,7 @@ class Stream:
 
     def _sum(self, parts: Sequence[Counts], names: Sequence[str], unknown: str) -> Counts:
         """Return the sums of some counts over all parts; ``unknown``: why the recall is not known."""
-        sums: dict[str, Any] = {name: sum(getattr(one, name) for one in parts) for name in names}
+        sums: dict[str, Any] = {name: sum(getattr(part, name) for part in parts) for name in names}
         return Counts(events=self._events, memory=self._peak, unknown=unknown, **sums)
 
     def expect_end(self) -> None:
@@ -186,11 +186,11 @@ class Stream:
             self._events += len(batch)
             if self._session is not None:
                 self._do(self._session.push, batch)
-            found = [in_order(core.push(batch)) for core in self._cores]
+            matches = [in_order(core.push(batch)) for core in self._cores]
             if self._tells_shed and (shed := self.counts.shed - before):
                 message = "%d partial matches and events were shed in a batch of %d events"
                 logs.debug(__name__, message, shed, len(batch))
-            return found
+            return matches
 
     def _do(self, act: Callable[..., None], *arguments: Any) -> None:
         """Call a function of the native session. If it is interrupted, it is unknown how far it came."""
@@ -214,8 +214,8 @@ class Stream:
         with self._at_once():
             core = self._cores[number]
             assert isinstance(core, NativeExecutor)
-            after = core.extend(plan)
-            self.plans = (*self.plans[:number], after, *self.plans[number + 1 :])
+            extended_plan = core.extend(plan)
+            self.plans = (*self.plans[:number], extended_plan, *self.plans[number + 1 :])
 
     def renew(self, number: int, words: list[int]) -> int:
         """Set the times at which arcs of plan ``number`` are valid in the native core: four words each, the number of
@@ -259,44 +259,46 @@ class Stream:
         clear_frames(error.__traceback__)
         return memory_error()
 
-    def blocks(self, batch: Batch, most: int = ROWS, together: int | None = None) -> Iterator[list[Sequence[Found]]]:
-        """Push like :meth:`push`, but yield about ``most`` matches at a time, with at most ``together`` of one
+    def blocks(
+        self, batch: Batch, block_size: int = ROWS, sort_limit: int | None = None
+    ) -> Iterator[list[Sequence[Found]]]:
+        """Push like :meth:`push`, but yield about ``block_size`` matches at a time, with at most ``sort_limit`` of one
         match point (docs/internals/native.md). Read all blocks before the next call."""
         with self._at_once():
             self._check_order(batch)
             self._halfway = UNREAD
             self._events += len(batch)
-            yield from self._some(batch, most, together)
+            yield from self._some(batch, block_size, sort_limit)
             self._halfway = ""
 
-    def _some(self, batch: Batch, most: int, together: int | None) -> Iterator[list[Sequence[Found]]]:
+    def _some(self, batch: Batch, block_size: int, sort_limit: int | None) -> Iterator[list[Sequence[Found]]]:
         """Do the same in a frame of its own, because only frames that have ended can be cleared to free memory."""
         session, core = self._session, self._cores[0]
         if session is not None and self.flows:
-            for found in session.blocks(batch, most, together):
-                yield [core.shown(found) if isinstance(core, FinerExecutor) else found]
+            for block in session.blocks(batch, block_size, sort_limit):
+                yield [core.shown(block) if isinstance(core, FinerExecutor) else block]
         else:
-            yield from self._parts(batch, most, paced=session is not None and session.budget.pace is not None)
+            yield from self._parts(batch, block_size, paced=session is not None and session.budget.pace is not None)
 
-    def _parts(self, batch: Batch, most: int, *, paced: bool) -> Iterator[list[Sequence[Found]]]:
-        """Push like :meth:`push`, in parts with about ``most`` matches each. ``paced``: time bounds the matches."""
+    def _parts(self, batch: Batch, block_size: int, *, paced: bool) -> Iterator[list[Sequence[Found]]]:
+        """Push like :meth:`push`, in parts with about ``block_size`` matches each. ``paced``: time bounds how many."""
         most_events = EVENTS if self.threads[0] == 1 else THREAD_EVENTS
         size, begin = EVENTS if paced or most_events > EVENTS else FIRST, 0
         while begin < len(batch):
-            rest = batch.at(slice(begin, None))
-            some = rest.at(next(rest.cuts(size)))
-            begin += len(some)
+            remainder = batch.at(slice(begin, None))
+            part = remainder.at(next(remainder.cuts(size)))
+            begin += len(part)
             if self._session is not None:
-                self._session.push(some)
-            found = [in_order(core.push(some)) for core in self._cores]
-            yield from _cut(found, most)
+                self._session.push(part)
+            matches = [in_order(core.push(part)) for core in self._cores]
+            yield from _cut(matches, block_size)
             if not paced:
-                fit = most * len(some) // (2 * max([1, *map(len, found)]))
-                size = max(1, min(most_events, 2 * len(some), fit))
+                n_fitting = block_size * len(part) // (2 * max([1, *map(len, matches)]))
+                size = max(1, min(most_events, 2 * len(part), n_fitting))
 
-    def finish_blocks(self, most: int = ROWS) -> Iterator[list[Sequence[Found]]]:
+    def finish_blocks(self, block_size: int = ROWS) -> Iterator[list[Sequence[Found]]]:
         """End the stream like :meth:`finish`, but yield the matches in blocks."""
-        yield from _cut(self.finish(), most)
+        yield from _cut(self.finish(), block_size)
 
     def took(self, processor: float, wall: float) -> None:
         """Record the seconds that the whole call took that pushed the last batch; a budget of time counts them."""
@@ -503,10 +505,10 @@ class Stream:
             first = int(ts[0]) < newest[0] or (int(ts[0]) == newest[0] and tied)
         if first or older.any():
             i = 0 if first else int(np.argmax(older)) + 1
-            seen = ts[i - 1] if i or newest is None else newest[0]
+            latest = ts[i - 1] if i or newest is None else newest[0]
             raise DataError(
                 f"event {i} of the batch (ts {self._time(ts[i])}) is older than what was seen before "
-                f"(ts {self._time(seen)})",
+                f"(ts {self._time(latest)})",
                 hint="push events in order of time, or say how late they may come, with lateness=",
                 code="data_order",
             )
@@ -515,8 +517,8 @@ class Stream:
     def _time(self, tick: int) -> str:
         """Write a time as it is in the input."""
         schema = self.plans[0].schema
-        held = dict(schema.times).get(schema.ts) if isinstance(schema, InputSchema) else None
-        return str(tick) if held is None else value_text(from_ticks([int(tick)], schema.tick_ns, held)[0])
+        time_type = dict(schema.times).get(schema.ts) if isinstance(schema, InputSchema) else None
+        return str(tick) if time_type is None else value_text(from_ticks([int(tick)], schema.tick_ns, time_type)[0])
 
 
 def fingerprint_of(plans: Sequence[Plan]) -> str:
@@ -537,15 +539,15 @@ def _listed(engines: Sequence[str]) -> str:
     return f"the native engine ({', '.join(engines)})" if engines else "the reference engine"
 
 
-def in_order(found: Sequence[Found]) -> Sequence[Found]:
+def in_order(matches: Sequence[Found]) -> Sequence[Found]:
     """Return matches in output order."""
-    return ordered(found, native_sort()) if isinstance(found, FoundColumns) else sorted(found, key=output_order)
+    return ordered(matches, native_sort()) if isinstance(matches, FoundColumns) else sorted(matches, key=output_order)
 
 
-def _cut(found: list[Sequence[Found]], most: int) -> Iterator[list[Sequence[Found]]]:
+def _cut(matches_by_plan: list[Sequence[Found]], block_size: int) -> Iterator[list[Sequence[Found]]]:
     """Yield what each plan returned, at most so many matches of each at a time; nothing where there are none."""
-    for start in range(0, max(map(len, found)), most):
-        yield [one[start : start + most] for one in found]
+    for start in range(0, max(map(len, matches_by_plan)), block_size):
+        yield [matches[start : start + block_size] for matches in matches_by_plan]
 
 
 def together(parts: Sequence[Sequence[Found]]) -> Sequence[Found]:
@@ -556,4 +558,4 @@ def together(parts: Sequence[Sequence[Found]]) -> Sequence[Found]:
     columns = [part for part in parts if isinstance(part, FoundColumns)]
     if columns and all(isinstance(part, FoundColumns) or not len(part) for part in parts):
         return ordered(concatenate(columns), native_sort())
-    return sorted((found for part in parts for found in part), key=output_order)
+    return sorted((match for part in parts for match in part), key=output_order)
