@@ -187,7 +187,7 @@ class NativeSession:
 
         Raises :class:`EngineError`, and changes nothing, where the core cannot run it.
         """
-        tables = self._taken(number, plan, more=False)
+        tables = self._taken(number, plan, adds_arcs=False)
         self._engine_tables[number] = (self._engine_tables[number][0], self._arrays(tables))
         self.plans = (*self.plans[:number], plan, *self.plans[number + 1 :])
         self._decoders[number] = Decoder(plan, tables.return_kinds, self._codes, self._encoder.names)
@@ -198,7 +198,7 @@ class NativeSession:
 
         Raises :class:`EngineError`, and changes nothing, where the core cannot run it.
         """
-        self._taken(number, plan, more=True)
+        self._taken(number, plan, adds_arcs=True)
         old_plan = self.plans[number]
         new_plan = replace(old_plan, columns=tuple(sorted({*old_plan.columns, *plan.columns})))
         self.plans = (*self.plans[:number], new_plan, *self.plans[number + 1 :])
@@ -209,13 +209,13 @@ class NativeSession:
         clock = self._encoder.clock
         return self._session.renew(number, words, -LATEST if clock is None else clock)
 
-    def _taken(self, number: int, plan: Plan, *, more: bool) -> PlanTables:
+    def _taken(self, number: int, plan: Plan, *, adds_arcs: bool) -> PlanTables:
         """Give the core the tables of a plan, in place of those of plan ``number`` or besides them, and return them."""
         shared, tables = self._lowered(plan)
         programs, classes = self._parts(shared, *self._core_arguments[:2])
         old_shared, self._shared = self._shared, shared
         try:
-            self._session.change(number, programs, classes, len(shared.columns), self._arrays(tables), more)
+            self._session.change(number, programs, classes, len(shared.columns), self._arrays(tables), adds_arcs)
         except BaseException:
             self._shared = old_shared
             raise
@@ -251,17 +251,17 @@ class NativeSession:
         else:
             self._session.push(*self._encoder.words(batch), last=self.is_last)
 
-    def revise(self, removed: Batch | None, batch: Batch, again: int, fresh: int = 0) -> None:
-        """Forget the partitions of the events ``removed`` and of the first ``again`` of a batch, and push the batch.
-        Of these, ``fresh`` come for the first time."""
+    def revise(self, removed: Batch | None, batch: Batch, n_rematched: int, n_fresh: int = 0) -> None:
+        """Forget the partitions of the events ``removed`` and of the first ``n_rematched`` of a batch, and push the
+        batch. Of these, ``n_fresh`` come for the first time."""
         if removed is not None:
             self._session.reset(*self._encoder.words(removed), rows=len(removed))
             self._encoder.repeated += len(removed)
         if len(batch):
             words = self._encoder.words(batch)
-            self._session.reset(*words, rows=again)
+            self._session.reset(*words, rows=n_rematched)
             if self.budget.efforts:
-                self.budget.revise(words, again, fresh, 0 if removed is None else len(removed))
+                self.budget.revise(words, n_rematched, n_fresh, 0 if removed is None else len(removed))
             else:
                 self._session.push(*words, hold=True)
         if self.clock is not None:

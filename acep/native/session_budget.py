@@ -74,9 +74,9 @@ class SessionBudget:
             self.is_warned = True
             warn_caller(self.pace.remark, DataWarning)
 
-    def revise(self, words: Pushed, again: int, fresh: int, removed: int) -> None:
-        """Push events, the first ``again`` of which are of partitions that were reset; ``fresh`` of these come for the
-        first time, and ``removed`` others were taken back.
+    def revise(self, words: Pushed, n_rematched: int, n_fresh: int, removed: int) -> None:
+        """Push events, the first ``n_rematched`` of which are of partitions that were reset; ``n_fresh`` of these come
+        for the first time, and ``removed`` others were taken back.
 
         The work is charged to the allowance of all events, and grants nothing, except that time is granted for the
         events ``removed`` too.
@@ -84,27 +84,27 @@ class SessionBudget:
         n_rows = len(words[0])
         if self.pace is not None:
             if not any(effort.rate for effort in self.efforts.values()):
-                fresh += removed
-            self.pace.begin(max(1, fresh + n_rows - again), int(words[0][-1]))
-        self.encoder.repeated += again - fresh
-        before = self.encoder.arrived - (n_rows - again) - fresh
-        self._look(before, before + fresh)
-        if again:
-            self.core.begin_again(fresh)
-            rematched = rows_of(words, slice(0, again))
+                n_fresh += removed
+            self.pace.begin(max(1, n_fresh + n_rows - n_rematched), int(words[0][-1]))
+        self.encoder.repeated += n_rematched - n_fresh
+        before = self.encoder.arrived - (n_rows - n_rematched) - n_fresh
+        self._look(before, before + n_fresh)
+        if n_rematched:
+            self.core.begin_again(n_fresh)
+            rematched = rows_of(words, slice(0, n_rematched))
             if self.pace is None:
-                self.core.push(*rematched, hold=True, again=again)
+                self.core.push(*rematched, hold=True, again=n_rematched)
             else:
                 now = int(rematched[0][-1]) if self.pace.clock is None else max(self.pace.clock, int(rematched[0][-1]))
-                rate, matches = self.pace.rate(max(1, fresh), now, learns=False)
+                rate, matches = self.pace.rate(max(1, n_fresh), now, learns=False)
                 touches, walked = self._touches, self.walked
-                self.allow(rate, max(1, fresh), matches)
-                self.core.push(*rematched, hold=True, again=again)
-                self.pace.measured(again, self._touches - touches, 0.0, matches=self.walked - walked)
-        self._push(words, again, before + fresh)
+                self.allow(rate, max(1, n_fresh), matches)
+                self.core.push(*rematched, hold=True, again=n_rematched)
+                self.pace.measured(n_rematched, self._touches - touches, 0.0, matches=self.walked - walked)
+        self._push(words, n_rematched, before + n_fresh)
 
-    def leave_out(self, again: int, fresh: int) -> bool:
-        """Return whether to shed ``fresh`` late events instead of matching ``again`` events for them, and do so.
+    def leave_out(self, n_rematched: int, n_fresh: int) -> bool:
+        """Return whether to shed ``n_fresh`` late events instead of matching ``n_rematched`` for them, and do so.
 
         A late event should bring as many matches as one that ends matches, at each of its places in the pattern. So
         that is what it may cost, in allowances of an event, while partial matches are shed.
@@ -114,13 +114,13 @@ class SessionBudget:
             touches_per_event = effort.touches(self.core) / max(1, self.encoder.events)
             if rate is None or not effort.short(self.core):
                 return False
-            if again * touches_per_event <= rate * fresh * len(self.decoders[number].plan.variables):
+            if n_rematched * touches_per_event <= rate * n_fresh * len(self.decoders[number].plan.variables):
                 return False
         before = self.encoder.arrived
-        self.encoder.repeated -= fresh
-        self.core.begin_again(fresh)
-        self._look(before, before + fresh)
-        self.left_out += fresh
+        self.encoder.repeated -= n_fresh
+        self.core.begin_again(n_fresh)
+        self._look(before, before + n_fresh)
+        self.left_out += n_fresh
         return True
 
     def _look(self, seen: int, last: int) -> None:
@@ -130,31 +130,31 @@ class SessionBudget:
                 if effort.due(seen):
                     effort.look(self.core, seen)
 
-    def _push(self, words: Pushed, row: int, before: int, *, last: bool = False) -> None:
-        """Push the rows from ``row`` on; ``before`` events have come before these. ``last``: none comes after."""
-        n_rows, before = len(words[0]), before - row
+    def _push(self, words: Pushed, row: int, n_before: int, *, last: bool = False) -> None:
+        """Push the rows from ``row`` on; ``n_before`` events have come before these. ``last``: none comes after."""
+        n_rows, n_before = len(words[0]), n_before - row
         observers = [*self.efforts.values(), *self.recoveries.values()]
         while row < n_rows:
-            end = min([n_rows, *(row + observer.left(before + row) for observer in observers)])
+            end = min([n_rows, *(row + observer.left(n_before + row) for observer in observers)])
             end = end if self.pace is None else min(end, row + self.pace.stretch)
             if self.choosing and (n_rows - row < BLOCK or not self._rests):  # policies follow wherever pushes end
-                end = min(end, row + BLOCK - (before + row) % BLOCK)
-            end = self._stretch(words, slice(row, end), before, last=last)
+                end = min(end, row + BLOCK - (n_before + row) % BLOCK)
+            end = self._stretch(words, slice(row, end), n_before, last=last)
             for number, recovery in self.recoveries.items():
-                self._recover(number, recovery, rows_of(words, slice(row, end)), before + end)
+                self._recover(number, recovery, rows_of(words, slice(row, end)), n_before + end)
             row = end
         if self.memory is not None:
             self._fit(self.memory)
 
-    def _stretch(self, words: Pushed, rows: slice, before: int, *, last: bool) -> int:
-        """Push some rows of a batch, whose row 0 has ``before`` events before it; policies whose epoch ends there
+    def _stretch(self, words: Pushed, rows: slice, n_before: int, *, last: bool) -> int:
+        """Push some rows of a batch, whose row 0 has ``n_before`` events before it; policies whose epoch ends there
         learn. Return the row at which it ended, as policies follow where tokens run short."""
         core, row = self.core, int(rows.start)
         if self.pace is None:
             end = core.push(*words, row, last=last, stop=rows.stop, alert=True)
-            self._look_after(end + before)
+            self._look_after(end + n_before)
             return end
-        n_rows, events = int(rows.stop - rows.start), before + rows.stop
+        n_rows, events = int(rows.stop - rows.start), n_before + rows.stop
         learns = any(effort.ends(events) for effort in self.choosing.values())
         is_resting = self._rests
         rate, matches = self.pace.rate(n_rows, int(words[0][rows.stop - 1]), learns=learns and not is_resting)
@@ -165,7 +165,7 @@ class SessionBudget:
         touches, walked, learning = self._touches - touches, self.walked - walked, self.learning
         if rate < 1 and touches >= USED * rate * size:
             self.starved += size
-        self._look_after(end + before)
+        self._look_after(end + n_before)
         self.pace.measured(size, touches, self.learning - learning, matches=walked)
         return end
 

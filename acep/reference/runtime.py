@@ -75,12 +75,12 @@ class ReferenceRuntime:
         """Push events in stream order; return the matches that are certain after the last one."""
         return self._settle(self._take_in(events))
 
-    def revise(self, removed: Events | None, events: Events, again: int) -> list[Found]:
-        """Forget the partitions of the events ``removed`` and of the first ``again`` of ``events`` (under strict
-        contiguity, all partitions), and push ``events``. Time passes only by what is newer than all before."""
+    def revise(self, removed: Events | None, events: Events, n_rematched: int) -> list[Found]:
+        """Forget the partitions of the events ``removed`` and of the first ``n_rematched`` of ``events`` (under
+        strict contiguity, all partitions), and push ``events``. Time passes only by what is newer than all before."""
         clock = self.clock
         keys = [] if removed is None else [key for _, _, key, _ in self._rows(removed)]
-        keys += [key for n, (_, _, key, _) in enumerate(self._rows(events)) if n < again]
+        keys += [key for n, (_, _, key, _) in enumerate(self._rows(events)) if n < n_rematched]
         for key in keys:
             self.partitions.pop(key or (), None)
         if self.plan.strict:

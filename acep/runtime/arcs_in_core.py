@@ -116,10 +116,10 @@ class ArcsInCore:
         if arc.ignorable or arc.epsilon:
             return None
         form = self.forms.get(key := _key(arc))
-        fresh = form is None
-        if fresh and (form := self.texts.get(arc_text(replace(arc, since=None, until=None)))) is not None:
+        is_new = form is None
+        if is_new and (form := self.texts.get(arc_text(replace(arc, since=None, until=None)))) is not None:
             self.forms[key] = form
-        if form is not None and (fresh or len(form.same) < MOST_SAME):
+        if form is not None and (is_new or len(form.same) < MOST_SAME):
             form.same.append(arc)
             self.seen[id(arc)] = form
         return form
@@ -138,17 +138,17 @@ class ArcsInCore:
         Return the times of arcs as the core takes them: four words each (the number of an arc, that of one that it is
         like, the first and the last tick). Return ``None``, and change nothing, where all arcs must be compiled."""
         seen = self.seen
-        gone: list[_ValidArc] = []
+        ended_arcs: list[_ValidArc] = []
         for arc in remove:
             form = seen.get(id(arc)) or self._form(arc)
             if form is None:
                 return None
             for valid_arc in form.valid:
-                if valid_arc.since <= since < valid_arc.until and valid_arc not in gone:
+                if valid_arc.since <= since < valid_arc.until and valid_arc not in ended_arcs:
                     break
             else:
                 return None
-            gone.append(valid_arc)
+            ended_arcs.append(valid_arc)
         forms: list[_KnownForm | None] = []
         for arc in add:
             if arc.ignorable or arc.epsilon or arc.since is not None or arc.until is not None:
@@ -161,9 +161,9 @@ class ArcsInCore:
         if len(self.forms) > ARC_LIMIT:
             return None
         if None in forms:
-            fresh = {arc_text(arc): arc for arc, form in zip(add, forms, strict=True) if form is None}
+            new_arcs = {arc_text(arc): arc for arc, form in zip(add, forms, strict=True) if form is None}
             graph = self.graph
-            new_graph = replace(graph, arcs=tuple(fresh.values()), named=graph.states, bound=graph.variables)
+            new_graph = replace(graph, arcs=tuple(new_arcs.values()), named=graph.states, bound=graph.variables)
             if new_graph.states != graph.states or new_graph.variables != graph.variables:
                 return None
             extend(new_graph)
@@ -172,7 +172,7 @@ class ArcsInCore:
             forms = [self._form(arc) for arc in add]
         self.apart = True
         words: list[int] = []
-        for valid_arc in gone:
+        for valid_arc in ended_arcs:
             for number in valid_arc.numbers:
                 words += (number, number, valid_arc.since, since - 1)
             if valid_arc.since < since:

@@ -77,19 +77,19 @@ class ChangingAutomaton:
             return None
         return replace(query, pattern=self.in_core.graph_now(partial(moment_at, schema=schema)), text="")
 
-    def may_wait(self, before: StateGraph, query: Query, schema: Schema, check: Callable[[Plan], None]) -> bool:
+    def may_wait(self, old_graph: StateGraph, query: Query, schema: Schema, check: Callable[[Plan], None]) -> bool:
         """Return whether a change of an automaton may wait for the next events to be compiled, as it is known to be
         right. ``check`` raises an error for a plan that cannot run, and so does this method."""
         graph = query.graph
         assert graph is not None
         if len(graph.arcs) > MOST_ARCS or any(arc.epsilon for arc in graph.arcs):
             return False  # whose chains are known together only
-        same = set(map(id, before.arcs))
-        fresh = {
+        same = set(map(id, old_graph.arcs))
+        new_arcs = {
             key: arc for arc in graph.arcs if id(arc) not in same and (key := _form(arc, graph)[0]) not in self.proven
         }
-        if fresh:
-            new_graph = replace(graph, arcs=tuple(fresh.values()), named=graph.states, bound=graph.variables)
+        if new_arcs:
+            new_graph = replace(graph, arcs=tuple(new_arcs.values()), named=graph.states, bound=graph.variables)
             check(self.compiled(replace(query, pattern=new_graph), schema))
             self.prove(new_graph)
         return True

@@ -164,14 +164,14 @@ class ChangingTables(TableStream):
 
     def _with_columns(self, number: int, plan: Plan) -> Plan:
         """Return a plan that goes on in place of another one, with all columns that were read so far."""
-        before = self.plans[number]
-        if self.revised is not None and (fresh := [*{*plan.columns} - {*before.columns}]):
+        old_plan = self.plans[number]
+        if self.revised is not None and (new_columns := [*{*plan.columns} - {*old_plan.columns}]):
             raise QueryError(
-                f"column `{fresh[0]}` was not read so far, and the events that are kept do not have it",
+                f"column `{new_columns[0]}` was not read so far, and the events that are kept do not have it",
                 hint="read it from the start, or leave speculation= out",
                 code="query_change",
             )
-        return replace(plan, columns=tuple(sorted({*plan.columns, *before.columns})))
+        return replace(plan, columns=tuple(sorted({*plan.columns, *old_plan.columns})))
 
     def _changing(self, name: str) -> int:
         """Return the number of the query of this name, which is to change."""
@@ -190,12 +190,12 @@ class ChangingTables(TableStream):
         schema, source = self.schema, self.stream or self.revised
         query = versions[-1].query
         if schema is not None and source is not None:
-            before = self.asked.queries[number].graph
+            old_graph = self.asked.queries[number].graph
 
             def check(plan: Plan) -> None:
                 source.check(number, self._with_columns(number, plan))
 
-            if before is not None and self._automaton(number).may_wait(before, query, schema, check):
+            if old_graph is not None and self._automaton(number).may_wait(old_graph, query, schema, check):
                 self._waiting.add(number)
             else:
                 self._go_on(number, versions)

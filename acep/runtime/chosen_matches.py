@@ -90,10 +90,10 @@ class ChosenMatches:
             event_id: place for event_id, place in self._places.items() if place[0] >= begin or event_id in needed
         }
 
-    def forget_each(self, cuts: Callable[[Key], int], gone: Iterable[Id]) -> None:
+    def forget_each(self, cuts: Callable[[Key], int], event_ids: Iterable[Id]) -> None:
         """Forget the clusters of each partition that end before a time of its own, and the places of events."""
         needed = self._forget(cuts)
-        for event_id in gone:
+        for event_id in event_ids:
             if event_id not in needed:
                 self._places.pop(event_id, None)
 

@@ -96,22 +96,22 @@ class GivenColumns:
             if early.any():
                 matches, keyed = matches.take(np.flatnonzero(~early)), keyed[~early]
             new = _contents(matches, keyed)
-        come, lost = self._changes(first, cuts, buckets, new)
+        new_rows, lost_rows = self._changes(first, cuts, buckets, new)
         if stays is not None:
-            stay_masks = [(number, rows, stays(self._parts[number].take(rows))) for number, rows in lost]
-            lost = [(number, rows[~stay]) for number, rows, stay in stay_masks if not stay.all()]
-        for number, rows in lost:
+            stay_masks = [(number, rows, stays(self._parts[number].take(rows))) for number, rows in lost_rows]
+            lost_rows = [(number, rows[~stay]) for number, rows, stay in stay_masks if not stay.all()]
+        for number, rows in lost_rows:
             self._start.now[rows + self._begins[number]] = GONE
-        if not len(come) and not lost:
+        if not len(new_rows) and not lost_rows:
             return []
-        back = [(self._parts[number], rows) for number, rows in lost]
-        if not isinstance(matches, FoundColumns) or not len(come):
-            return gathered(back, [])[0]
-        difference, order = gathered(back, [(matches, come)])
-        n_back = len(difference) - len(come)
-        fresh, come = difference.last(len(come)), come[order[n_back:] - n_back]
-        self._add(fresh, keyed[come], new[come])
-        self._part_bytes += found_bytes(fresh)
+        retracted = [(self._parts[number], rows) for number, rows in lost_rows]
+        if not isinstance(matches, FoundColumns) or not len(new_rows):
+            return gathered(retracted, [])[0]
+        difference, order = gathered(retracted, [(matches, new_rows)])
+        n_back = len(difference) - len(new_rows)
+        new_matches, new_rows = difference.last(len(new_rows)), new_rows[order[n_back:] - n_back]
+        self._add(new_matches, keyed[new_rows], new[new_rows])
+        self._part_bytes += found_bytes(new_matches)
         return difference
 
     def forget(self, cut: int) -> None:
@@ -152,10 +152,10 @@ class GivenColumns:
         self._bucket.extend(bucket_of(keyed))
 
     def _changes(
-        self, first: int, cuts: Cuts | None, buckets: Buckets, now: Ints
+        self, first: int, cuts: Cuts | None, buckets: Buckets, hashes_now: Ints
     ) -> tuple[Ints, list[tuple[int, Ints]]]:
-        """Return the places of what comes among the hashes ``now``, and which matches go: the numbers of parts, and
-        rows in them. They are among those that began at ``first`` or later."""
+        """Return the places of what comes among the hashes ``hashes_now``, and which matches go: the numbers of parts,
+        and rows in them. They are among those that began at ``first`` or later."""
         from acep.native import _native
 
         start = self._start.now if cuts is None else self._starts(first, cuts)
@@ -164,8 +164,8 @@ class GivenColumns:
         past = self._begins[part] if part < len(self._begins) else len(start)
         flags = None if buckets is None else buckets.view(np.uint8)
         hashes, bucket = self._hash.now[past:], self._bucket.now[past:]
-        come, gone = _native.changes(start[past:], hashes, bucket, first, flags, now)
-        return come, [*self._rows(gone + past)]
+        new_rows, lost_places = _native.changes(start[past:], hashes, bucket, first, flags, hashes_now)
+        return new_rows, [*self._rows(lost_places + past)]
 
     def _rows(self, places: Ints) -> Iterator[tuple[int, Ints]]:
         """Yield the matches in some places, which rise: the number of each part that has some, and their rows."""
@@ -198,8 +198,8 @@ def differences(first: FoundColumns, second: FoundColumns) -> tuple[Ints, Ints]:
         _contents(matches, hashes_of_columns(matches.keys, len(matches))) for matches in (first, second)
     )
     zeros = np.zeros(len(second_contents), np.int64)
-    come, gone = _native.changes(zeros, second_contents, zeros.astype(np.uint16), 0, None, first_contents)
-    return come, gone
+    first_only, second_only = _native.changes(zeros, second_contents, zeros.astype(np.uint16), 0, None, first_contents)
+    return first_only, second_only
 
 
 def found_bytes(matches: FoundColumns) -> int:
@@ -258,12 +258,12 @@ class GivenRecords:
             match for match, is_among in zip(matches, are_among, strict=True) if not is_among or may_change(match)
         ]
         old, new = Counter(map(_content, old_matches)), Counter(map(_content, new_matches))
-        gone, added = old - new, new - old
-        come = [match for match in new_matches if _content(match) in added]
-        taken = [match for match in old_matches if _content(match) in gone]
-        lost = {id(match) for match in taken}
-        self._matches = [match for match in self._matches if id(match) not in lost] + come
-        return [replace(match, op=-1) for match in taken] + come
+        lost_contents, new_contents = old - new, new - old
+        added = [match for match in new_matches if _content(match) in new_contents]
+        retracted = [match for match in old_matches if _content(match) in lost_contents]
+        retracted_ids = {id(match) for match in retracted}
+        self._matches = [match for match in self._matches if id(match) not in retracted_ids] + added
+        return [replace(match, op=-1) for match in retracted] + added
 
     def forget(self, cut: int) -> None:
         """Forget the matches that began before ``cut``."""

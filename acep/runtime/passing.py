@@ -102,10 +102,10 @@ class Passing:
                 yield self._given(block[0], stream.low(0))
         else:
             results = self._given(stream.push(batch)[0], stream.low(0))
-            spent, took = time.thread_time() - processor, time.perf_counter() - started
-            stream.took(spent, took)
-            self.spent, self.longest = self.spent + spent, max(self.longest, took)
-            tables.seconds += took
+            processor_seconds, wall_seconds = time.thread_time() - processor, time.perf_counter() - started
+            stream.took(processor_seconds, wall_seconds)
+            self.spent, self.longest = self.spent + processor_seconds, max(self.longest, wall_seconds)
+            tables.seconds += wall_seconds
             yield results
         tables.rows += table.num_rows
 

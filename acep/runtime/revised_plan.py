@@ -117,14 +117,14 @@ class RevisedPlan:
 
     def change_since(self, plan: Plan, since: int) -> Sequence[Found]:
         """Match all events that are kept again, by another plan."""
-        past, (cut, _) = self.stream, self.reach(since)
+        old_stream, (cut, _) = self.stream, self.reach(since)
         self.stream = Stream([self.first], self.engine, revisable=True)
         try:
             self.change(plan)  # which the engine may refuse
         except EngineError:
-            self.stream = past
+            self.stream = old_stream
             raise
-        old_counts, (batch, _) = past.counts, self.log.whole()
+        old_counts, (batch, _) = old_stream.counts, self.log.whole()
         self.past = self.past.other(
             nodes=self.past.nodes + old_counts.nodes, touches=self.past.touches + old_counts.touches
         )
@@ -175,24 +175,24 @@ class RevisedPlan:
             buckets[bucket_of(hashes_of_columns(columns, 1))] = True
         return self._counted_back(self.clock + 1, window.span + 1, buckets, together=self.plan.strict)
 
-    def _revise(self, batch: Batch | None, inserted: int, gone: Batch | None) -> Sequence[Found]:
-        """Push a batch, the first ``inserted`` of which are older than others were, after the events ``gone`` were
-        removed. Partitions that these changes concern are matched again."""
+    def _revise(self, batch: Batch | None, inserted: int, removed: Batch | None) -> Sequence[Found]:
+        """Push a batch, the first ``inserted`` of which are older than others were, after the events ``removed``
+        went. Partitions that these changes concern are matched again."""
         changed = [int(batch.ts[0])] if batch is not None and inserted else []
         buckets = None
         if not self.plan.strict and self.plan.keys:
             buckets = np.zeros(BUCKETS, bool)
             if inserted:
                 buckets[self.log.buckets_of_last(inserted)] = True
-            if gone is not None:
-                buckets[bucket_of(self.log.hashes_of(gone))] = True
-        if gone is not None:
-            changed.append(int(gone.ts[0]))
+            if removed is not None:
+                buckets[bucket_of(self.log.hashes_of(removed))] = True
+        if removed is not None:
+            changed.append(int(removed.ts[0]))
         cut, begin = self.reach(min(changed), buckets, together=self.plan.strict)
         final = self._final_partitions(buckets)
         rematched, n_rematched = self.log.since(begin, buckets, 0 if batch is None else len(batch) - inserted)
         if (
-            gone is None
+            removed is None
             and self.limits is not None
             and by_itself(self.plan)
             and self.stream.leave_out(n_rematched, inserted)
@@ -203,20 +203,20 @@ class RevisedPlan:
             self.given.add(matches)
             return matches
         self._saw(rematched)
-        matches = self.stream.revise(gone, rematched, n_rematched, inserted)[0]
+        matches = self.stream.revise(removed, rematched, n_rematched, inserted)[0]
         if self.limits is None or self.stream.counts.whole:
             cuts = None if final is None else final.cut
             return self.given.revise(matches, cut, buckets, cuts=cuts)  # type: ignore[no-any-return]
-        changes = self._changes(batch, inserted, gone)
+        changes = self._changes(batch, inserted, removed)
         return self.given.revise(matches, cut, buckets, lambda lost: sure(self.plan, lost, changes))  # type: ignore[no-any-return]
 
-    def _changes(self, batch: Batch | None, inserted: int, gone: Batch | None) -> Changes:
-        parts = [] if gone is None else [gone]
+    def _changes(self, batch: Batch | None, inserted: int, removed: Batch | None) -> Changes:
+        parts = [] if removed is None else [removed]
         if batch is not None and inserted:
             parts.append(batch.at(slice(0, inserted)))
         alone = self.plan.strict or not self.plan.keys
         hashes = None if alone else np.concatenate([self.log.hashes_of(part) for part in parts])
-        return Changes(np.concatenate([part.ts for part in parts]), hashes, gone)
+        return Changes(np.concatenate([part.ts for part in parts]), hashes, removed)
 
     @property
     def held(self) -> int:
@@ -234,9 +234,9 @@ class RevisedPlan:
         if (partitions := self._final_partitions()) is not None:
             begins = partitions.begins(None if self.chosen is None else self.chosen.since_in)
             self.given.forget_each(partitions.cut)
-            gone = self.log.forget_each(begins)
+            forgotten = self.log.forget_each(begins)
             if self.chosen is not None:
-                self.chosen.forget_each(partitions.cut, gone.events.ids or ())
+                self.chosen.forget_each(partitions.cut, forgotten.events.ids or ())
 
     def _final_partitions(self, buckets: Buckets = None) -> FinalPartitions | None:
         """Return the partitions that punctuations make final; ``None``: there are none."""

@@ -143,17 +143,17 @@ def _fit(plan: Bounded, room: Room) -> Sequence[Found]:
     """Fit what is kept into the room; return the matches that have to be taken back for that."""
     if _bytes(plan) > room.byte_limit:
         _forget(plan)
-    taken: Sequence[Found] = []
+    retracted: Sequence[Found] = []
     if _bytes(plan) > room.byte_limit:
-        taken = _clear(plan, room)
+        retracted = _clear(plan, room)
     room.peak = max(room.peak, _bytes(plan))
-    return taken
+    return retracted
 
 
 def _clear(plan: Bounded, room: Room) -> Sequence[Found]:
     """Forget all that was kept. If some of it is not final, its matches are taken back, and its partial matches are
     given up, so that no change concerns them."""
-    taken: Sequence[Found] = []
+    retracted: Sequence[Found] = []
     last = room.last
     assert last is not None
     if plan.final is None or last[0] >= plan.final:
@@ -161,10 +161,10 @@ def _clear(plan: Bounded, room: Room) -> Sequence[Found]:
         room.shed += len(batch)
         if len(batch):
             plan.stream.revise(batch, batch.at(slice(0, 0)), 0)
-        taken = plan.given.not_before(plan.final)
+        retracted = plan.given.not_before(plan.final)
     room.blind = last[0] + 1
     plan.log, plan.given = plan.log.empty(), GivenColumns()
-    return taken
+    return retracted
 
 
 def _forget(plan: Bounded) -> None:
@@ -188,8 +188,8 @@ def _joined(changes: Sequence[Sequence[Found]]) -> Sequence[Found]:
     if not 0 < matches.taken_back < len(matches):
         return matches
     signs = ops_of(matches)
-    come, gone = matches.take(np.flatnonzero(signs > 0)), matches.take(np.flatnonzero(signs < 0))
-    lasting = [part.take(rows) for part, rows in zip((gone, come), differences(gone, come), strict=True)]
+    added, retracted = matches.take(np.flatnonzero(signs > 0)), matches.take(np.flatnonzero(signs < 0))
+    lasting = [part.take(rows) for part, rows in zip((retracted, added), differences(retracted, added), strict=True)]
     return concatenate(lasting)
 
 

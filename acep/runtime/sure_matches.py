@@ -30,15 +30,17 @@ class Changes:
     ``hashes``: those of the partitions of the events, or ``None`` where an event bears on all partitions.
     """
 
-    def __init__(self, ts: Ints, hashes: Hashes | None, gone: Batch | None) -> None:
+    def __init__(self, ts: Ints, hashes: Hashes | None, removed: Batch | None) -> None:
         self.ts = np.sort(ts)
         self.ts_by_bucket: dict[int, Ints] | None = None
         if hashes is not None:
             buckets = bucket_of(hashes)
             self.ts_by_bucket = {int(bucket): np.sort(ts[buckets == bucket]) for bucket in np.unique(buckets)}
-        self.gone: Any = np.zeros(0, np.int64)
-        if gone is not None and gone.ids is not None:
-            self.gone = np.array(gone.ids, object) if isinstance(gone.ids, list) else np.asarray(gone.ids)
+        self.removed_ids: Any = np.zeros(0, np.int64)
+        if removed is not None and removed.ids is not None:
+            self.removed_ids = (
+                np.array(removed.ids, object) if isinstance(removed.ids, list) else np.asarray(removed.ids)
+            )
 
     def within(self, low: Ints, high: Ints, hashes: Hashes) -> Mask:
         """Return for each match, of a partition with this hash, whether an event came or went from ``low`` to
@@ -73,8 +75,8 @@ def sure(plan: Plan, matches: FoundColumns, changes: Changes) -> Mask:
     is_sure = np.ones(len(matches), bool)
     if not len(matches):
         return is_sure
-    if len(changes.gone):
-        is_sure = ~np.logical_or.reduceat(np.isin(matches.ids, changes.gone), matches.offsets[:-1])
+    if len(changes.removed_ids):
+        is_sure = ~np.logical_or.reduceat(np.isin(matches.ids, changes.removed_ids), matches.offsets[:-1])
     negations, window = plan.automaton.negations, plan.window
     if by_itself(plan):
         return is_sure

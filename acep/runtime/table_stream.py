@@ -228,11 +228,11 @@ class TableStream:
     def _whole_or_not_at_all(self, table: pa.Table) -> Iterator[None]:
         """Guard one push of a table: if its events are refused, none of them was taken in."""
         mark = None if self.arrivals is None else self.arrivals.mark()
-        before = self.seen, self.left_out
+        state_before = self.seen, self.left_out
         try:
             yield
         except DataError:
-            self.seen, self.left_out = before
+            self.seen, self.left_out = state_before
             if self.arrivals is not None and mark is not None:
                 self.arrivals.back_to(mark)
                 if self.arrivals.speculation is None:
@@ -256,13 +256,13 @@ class TableStream:
         ticks, _ = ticks_of(self.schema.ts, column_at(table, self.schema.ts), self.schema.tick_ns or 1)
         column, seen = column_at(table, self.seen.name), copy(self.seen)
         assert column is not None
-        again = seen.see(column, ticks, base=self.came)
-        if again.any():
-            row = int(np.argmax(again))
+        is_repeated = seen.see(column, ticks, base=self.came)
+        if is_repeated.any():
+            row = int(np.argmax(is_repeated))
             if self.duplicates == "refuse":
                 raise again_error(seen.name, column[row].as_py(), self.came + row)
-            table, ticks = table.filter(pa.array(~again)), ticks[~again]
-            self.left_out += int(np.count_nonzero(again))
+            table, ticks = table.filter(pa.array(~is_repeated)), ticks[~is_repeated]
+            self.left_out += int(np.count_nonzero(is_repeated))
         if len(ticks):
             seen.forget(int(ticks.max()))
         self.seen = seen
