@@ -96,22 +96,22 @@ class ChangingTables(TableStream):
         def edit(old: Query, since: ex.Expr | None, over: Callable[[ex.Expr], bool]) -> Query:
             return changed(old, add, remove, final, since, over)
 
-        after = (
+        new_query = (
             edited(query, edit, first, self.schema, certain)
             if since is None or first is not None
             else edit(query, since, lambda _: False)
         )
-        kept = self._become(number, (QueryVersion(after, None),))
-        logs.info(__name__, "the automaton%s has changed: %d partial matches go on", _named(name), kept)
-        return kept
+        n_live = self._become(number, (QueryVersion(new_query, None),))
+        logs.info(__name__, "the automaton%s has changed: %d partial matches go on", _named(name), n_live)
+        return n_live
 
     def _settled(self, number: int) -> bool:
         """Take into the query what has changed in the native core only; return whether there was something."""
         automaton, query = self._automata.get(number), self.asked.queries[number]
-        after = None if automaton is None or self.schema is None else automaton.settled(query, self.schema)
-        if after is not None:
-            self._now(number, (QueryVersion(after, None),))
-        return after is not None
+        new_query = None if automaton is None or self.schema is None else automaton.settled(query, self.schema)
+        if new_query is not None:
+            self._now(number, (QueryVersion(new_query, None),))
+        return new_query is not None
 
     def replace(self, name: str, query: Query) -> int:
         """Replace a query by another version from now on; return the number of partial matches that go on."""
@@ -120,9 +120,9 @@ class ChangingTables(TableStream):
         newest, certain = self._times()
         since = None if newest is None else newest + 1
         query = query if query.graph is not None else tolerant(query, self.budget)
-        kept = self._become(number, replaced(self.versions[number], query, since, self.schema, certain))
-        logs.info(__name__, "a new version of the query%s was taken in: %d partial matches go on", _named(name), kept)
-        return kept
+        n_live = self._become(number, replaced(self.versions[number], query, since, self.schema, certain))
+        logs.info(__name__, "a new version of the query%s was taken in: %d partial matches go on", _named(name), n_live)
+        return n_live
 
     def revise(self, name: str, query: Query, since: Any) -> list[Sequence[Found]]:
         """Replace a query by another version from a time on, which may have passed; return what comes and goes."""
@@ -141,7 +141,7 @@ class ChangingTables(TableStream):
                 code="query_change",
             )
         self.changes_made()
-        if (some := self.arrivals.said.latest) is not None and tick < some:
+        if (latest := self.arrivals.said.latest) is not None and tick < latest:
             raise QueryError(
                 f"events of some key or type are final after {since}, by an advance() with key= or type=",
                 hint="replace() the query from now on",
@@ -155,23 +155,23 @@ class ChangingTables(TableStream):
         query = query if query.graph is not None else tolerant(query, self.budget)
         versions = revised(self.versions[number], query, tick, self.schema, certain)
         plan = self._with_columns(number, compiled(versions, self.schema, certain))
-        found = self._nothing()
-        found[number] = self.revised.change_since(number, plan, tick)
+        matches = self._nothing()
+        matches[number] = self.revised.change_since(number, plan, tick)
         self.plans = self.revised.plans
         self._now(number, versions)
         logs.info(__name__, "a new version of the query%s was taken in, from %s on", _named(name), since)
-        return found
+        return matches
 
     def _with_columns(self, number: int, plan: Plan) -> Plan:
         """Return a plan that goes on in place of another one, with all columns that were read so far."""
-        before = self.plans[number]
-        if self.revised is not None and (fresh := [*{*plan.columns} - {*before.columns}]):
+        old_plan = self.plans[number]
+        if self.revised is not None and (new_columns := [*{*plan.columns} - {*old_plan.columns}]):
             raise QueryError(
-                f"column `{fresh[0]}` was not read so far, and the events that are kept do not have it",
+                f"column `{new_columns[0]}` was not read so far, and the events that are kept do not have it",
                 hint="read it from the start, or leave speculation= out",
                 code="query_change",
             )
-        return replace(plan, columns=tuple(sorted({*plan.columns, *before.columns})))
+        return replace(plan, columns=tuple(sorted({*plan.columns, *old_plan.columns})))
 
     def _changing(self, name: str) -> int:
         """Return the number of the query of this name, which is to change."""
@@ -190,12 +190,12 @@ class ChangingTables(TableStream):
         schema, source = self.schema, self.stream or self.revised
         query = versions[-1].query
         if schema is not None and source is not None:
-            before = self.asked.queries[number].graph
+            old_graph = self.asked.queries[number].graph
 
             def check(plan: Plan) -> None:
                 source.check(number, self._with_columns(number, plan))
 
-            if before is not None and self._automaton(number).may_wait(before, query, schema, check):
+            if old_graph is not None and self._automaton(number).may_wait(old_graph, query, schema, check):
                 self._waiting.add(number)
             else:
                 self._go_on(number, versions)
@@ -231,8 +231,8 @@ class ChangingTables(TableStream):
 
     def _now(self, number: int, versions: tuple[QueryVersion, ...]) -> None:
         queries = self.asked.queries
-        after = (*queries[:number], versions[-1].query, *queries[number + 1 :])
-        self.versions[number], self.asked = versions, replace(self.asked, queries=after)
+        new_queries = (*queries[:number], versions[-1].query, *queries[number + 1 :])
+        self.versions[number], self.asked = versions, replace(self.asked, queries=new_queries)
 
     def _plans_at_first(self) -> tuple[Plan, ...]:
         assert self.schema is not None
@@ -263,8 +263,8 @@ class ChangingTables(TableStream):
         return {"graphs": list(map(versions_data, self.versions)), "read": read}
 
     def _take_queries(self, payload: Mapping[str, Any]) -> None:
-        for number, (query, told_of) in enumerate(zip(self.first, payload["graphs"], strict=True)):
-            self._now(number, versions_of(query, told_of))
+        for number, (query, changes) in enumerate(zip(self.first, payload["graphs"], strict=True)):
+            self._now(number, versions_of(query, changes))
 
     def _take_stream(self, payload: Mapping[str, Any]) -> None:
         first = self._plans_at_first()

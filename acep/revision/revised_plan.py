@@ -55,17 +55,17 @@ class RevisedPlan:
         self._now(plan)
         plan = self.first = self.plan
         self.past = Counts()  # the work of streams before this one
-        most = None
+        room_bytes = None
         if limits is not None and limits.memory is not None:
             # One half is for events and matches that may have to be taken back, the other for partial matches.
-            most = limits.memory // 2
-            limits = replace(limits, part=limits.memory - most)
+            room_bytes = limits.memory // 2
+            limits = replace(limits, part=limits.memory - room_bytes)
         self.limits = limits
         self.stream = Stream([plan], engine, limits=limits, revisable=True)
         self.final: int | None = None
         rows = native_rows() if self.stream.natively else OrderedRows
         self.log = EventLog(plan.keys, plan.schema, counted=plan.window.counted, rows=rows)
-        self.room = None if most is None else Room(most, self.log.empty())
+        self.room = None if room_bytes is None else Room(room_bytes, self.log.empty())
         self.given: Any = GivenColumns() if self.stream.natively else GivenRecords()
         self.matches = self.retracted = 0
         self.clock: int | None = None  # the time to which the engine has come
@@ -77,17 +77,17 @@ class RevisedPlan:
         self.plan = (
             plan if self.chosen is None else replace(plan, query=replace(plan.query, output=Output.ALL, skip=None))
         )
-        self.leads = any(one.leading for one in plan.automaton.negations)
+        self.leads = any(negation.leading for negation in plan.automaton.negations)
         self.waits = waits_from(plan)
 
     def change(self, plan: Plan) -> None:
         """Go on with another plan."""
-        before = self.plan
+        old_plan = self.plan
         self._now(plan)
         try:
             self.stream.change(0, self.plan)
         except EngineError:
-            self._now(before)
+            self._now(old_plan)
             raise
 
     def push(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Ints) -> Sequence[Found]:
@@ -99,7 +99,7 @@ class RevisedPlan:
 
     def feed(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Ints) -> Sequence[Found]:
         """Match events now; return the matches that come and go, before any choice among them."""
-        found: Sequence[Found] = []
+        matches: Sequence[Found] = []
         gone = self.log.remove(removed) if len(removed) else None
         if gone is not None and not len(gone):  # forgotten, as they could change nothing
             gone = None
@@ -108,28 +108,30 @@ class RevisedPlan:
             if self.chosen is not None:
                 self.chosen.add(batch, numbers.tolist())
         if inserted or gone is not None:
-            found = in_order(self._revise(batch, inserted, gone))
+            matches = in_order(self._revise(batch, inserted, gone))
         elif batch is not None:
             self._saw(batch)
-            found = self.stream.push(batch)[0]
-            self.given.add(found)
-        return found
+            matches = self.stream.push(batch)[0]
+            self.given.add(matches)
+        return matches
 
     def change_since(self, plan: Plan, since: int) -> Sequence[Found]:
         """Match all events that are kept again, by another plan."""
-        past, (cut, _) = self.stream, self.reach(since)
+        old_stream, (cut, _) = self.stream, self.reach(since)
         self.stream = Stream([self.first], self.engine, revisable=True)
         try:
             self.change(plan)  # which the engine may refuse
         except EngineError:
-            self.stream = past
+            self.stream = old_stream
             raise
-        old, (batch, _) = past.counts, self.log.whole()
-        self.past = self.past.other(nodes=self.past.nodes + old.nodes, touches=self.past.touches + old.touches)
-        found = self.stream.push(batch)[0] if len(batch) else []
+        old_counts, (batch, _) = old_stream.counts, self.log.whole()
+        self.past = self.past.other(
+            nodes=self.past.nodes + old_counts.nodes, touches=self.past.touches + old_counts.touches
+        )
+        matches = self.stream.push(batch)[0] if len(batch) else []
         if self.clock is not None:
-            found = together([found, self.stream.advance(self.clock - 1)[0]])
-        return self._counted(self._choose(in_order(self.given.revise(found, cut, None))))
+            matches = together([matches, self.stream.advance(self.clock - 1)[0]])
+        return self._counted(self._choose(in_order(self.given.revise(matches, cut, None))))
 
     def advance(self, clock: int) -> Sequence[Found]:
         """Declare that no event with ``ts <= clock`` will be pushed as one of the next, only as one inserted."""
@@ -142,22 +144,22 @@ class RevisedPlan:
         if self.clock is not None and clock < self.clock:
             return waited
         self.clock = clock + 1
-        found = self._counted(self._choose(self._given(self.stream.advance(clock)[0])))
-        return together([waited, found]) if len(waited) else found
+        matches = self._counted(self._choose(self._given(self.stream.advance(clock)[0])))
+        return together([waited, matches]) if len(waited) else matches
 
     def finish(self) -> Sequence[Found]:
         """End the stream and return the remaining matches."""
         if self.room is not None:
             waited = let_go(self, self.room)
             return self._counted(in_order(together([*waited, self.stream.finish()[0]])))
-        found = self._choose(self._given(self.stream.finish()[0]))
+        matches = self._choose(self._given(self.stream.finish()[0]))
         if self.chosen is not None:
-            found = [*found, *self.chosen.finish()]
-        return self._counted(in_order(found))
+            matches = [*matches, *self.chosen.finish()]
+        return self._counted(in_order(matches))
 
-    def _choose(self, found: Sequence[Found]) -> Sequence[Found]:
+    def _choose(self, matches: Sequence[Found]) -> Sequence[Found]:
         """Return the matches that come and go among those that are chosen."""
-        return found if self.chosen is None else in_order(self.chosen.revise(found, self._open))
+        return matches if self.chosen is None else in_order(self.chosen.revise(matches, self._open))
 
     def _open(self, key: tuple[Value, ...]) -> int | None:
         """Return the time from which matches of a partition that are yet to come may begin; ``None``: from any."""
@@ -173,43 +175,48 @@ class RevisedPlan:
             buckets[bucket_of(hashes_of_columns(columns, 1))] = True
         return self._counted_back(self.clock + 1, window.span + 1, buckets, together=self.plan.strict)
 
-    def _revise(self, batch: Batch | None, inserted: int, gone: Batch | None) -> Sequence[Found]:
-        """Push a batch, the first ``inserted`` of which are older than others were, after the events ``gone`` were
-        removed. Partitions that these changes concern are matched again."""
+    def _revise(self, batch: Batch | None, inserted: int, removed: Batch | None) -> Sequence[Found]:
+        """Push a batch, the first ``inserted`` of which are older than others were, after the events ``removed``
+        went. Partitions that these changes concern are matched again."""
         changed = [int(batch.ts[0])] if batch is not None and inserted else []
         buckets = None
         if not self.plan.strict and self.plan.keys:
             buckets = np.zeros(BUCKETS, bool)
             if inserted:
                 buckets[self.log.buckets_of_last(inserted)] = True
-            if gone is not None:
-                buckets[bucket_of(self.log.hashes_of(gone))] = True
-        if gone is not None:
-            changed.append(int(gone.ts[0]))
+            if removed is not None:
+                buckets[bucket_of(self.log.hashes_of(removed))] = True
+        if removed is not None:
+            changed.append(int(removed.ts[0]))
         cut, begin = self.reach(min(changed), buckets, together=self.plan.strict)
         final = self._final_partitions(buckets)
-        again, many = self.log.since(begin, buckets, 0 if batch is None else len(batch) - inserted)
-        if gone is None and self.limits is not None and by_itself(self.plan) and self.stream.leave_out(many, inserted):
+        rematched, n_rematched = self.log.since(begin, buckets, 0 if batch is None else len(batch) - inserted)
+        if (
+            removed is None
+            and self.limits is not None
+            and by_itself(self.plan)
+            and self.stream.leave_out(n_rematched, inserted)
+        ):
             assert batch is not None
-            found = self.stream.push(batch.at(slice(inserted, None)))[0]
+            matches = self.stream.push(batch.at(slice(inserted, None)))[0]
             self._saw(batch)
-            self.given.add(found)
-            return found
-        self._saw(again)
-        found = self.stream.revise(gone, again, many, inserted)[0]
+            self.given.add(matches)
+            return matches
+        self._saw(rematched)
+        matches = self.stream.revise(removed, rematched, n_rematched, inserted)[0]
         if self.limits is None or self.stream.counts.whole:
             cuts = None if final is None else final.cut
-            return self.given.revise(found, cut, buckets, cuts=cuts)  # type: ignore[no-any-return]
-        changes = self._changes(batch, inserted, gone)
-        return self.given.revise(found, cut, buckets, lambda lost: sure(self.plan, lost, changes))  # type: ignore[no-any-return]
+            return self.given.revise(matches, cut, buckets, cuts=cuts)  # type: ignore[no-any-return]
+        changes = self._changes(batch, inserted, removed)
+        return self.given.revise(matches, cut, buckets, lambda lost: sure(self.plan, lost, changes))  # type: ignore[no-any-return]
 
-    def _changes(self, batch: Batch | None, inserted: int, gone: Batch | None) -> Changes:
-        parts = [] if gone is None else [gone]
+    def _changes(self, batch: Batch | None, inserted: int, removed: Batch | None) -> Changes:
+        parts = [] if removed is None else [removed]
         if batch is not None and inserted:
             parts.append(batch.at(slice(0, inserted)))
         alone = self.plan.strict or not self.plan.keys
         hashes = None if alone else np.concatenate([self.log.hashes_of(part) for part in parts])
-        return Changes(np.concatenate([part.ts for part in parts]), hashes, gone)
+        return Changes(np.concatenate([part.ts for part in parts]), hashes, removed)
 
     @property
     def held(self) -> int:
@@ -227,9 +234,9 @@ class RevisedPlan:
         if (partitions := self._final_partitions()) is not None:
             begins = partitions.begins(None if self.chosen is None else self.chosen.since_in)
             self.given.forget_each(partitions.cut)
-            gone = self.log.forget_each(begins)
+            forgotten = self.log.forget_each(begins)
             if self.chosen is not None:
-                self.chosen.forget_each(partitions.cut, gone.events.ids or ())
+                self.chosen.forget_each(partitions.cut, forgotten.events.ids or ())
 
     def _final_partitions(self, buckets: Buckets = None) -> FinalPartitions | None:
         """Return the partitions that punctuations make final; ``None``: there are none."""
@@ -271,33 +278,33 @@ class RevisedPlan:
     def dump(self) -> Any:
         """Return the state as plain data: the events that are kept, and under limits what cannot be found again."""
         state = _events(self.log)
-        told = [state, self.matches, self.retracted, self.clock]
+        fields = [state, self.matches, self.retracted, self.clock]
         if self.limits is None:
-            return told
+            return fields
         # Shed partial matches cannot be found again from the events.
         room = None if self.room is None else {**self.room.dump(), "waiting": _events(self.room.waiting)}
         stream = np.frombuffer(self.stream.snapshot(), np.uint8)
-        more = {"stream": stream, "given": [plain_of(part) for part in self.given.whole()], "room": room}
-        return [*told, more]
+        bounded_state = {"stream": stream, "given": [plain_of(part) for part in self.given.whole()], "room": room}
+        return [*fields, bounded_state]
 
     def _load_bounded(self, data: Any) -> None:
         """Restore the state of a plan under limits."""
-        *_, more = data
+        *_, bounded_state = data
         self.log, waiting = self._log_of(data[0]), None
         self.stream = Stream.restore(
-            [self.plan], more["stream"].tobytes(), self.engine, limits=self.limits, revisable=True
+            [self.plan], bounded_state["stream"].tobytes(), self.engine, limits=self.limits, revisable=True
         )
         self.given = GivenColumns()
-        for part in more["given"]:
-            found = found_of(part, self.plan.variables)
-            if len(found.keys) != len(self.plan.keys) or len(found.values) != len(self.plan.returns):
+        for part in bounded_state["given"]:
+            matches = found_of(part, self.plan.variables)
+            if len(matches.keys) != len(self.plan.keys) or len(matches.values) != len(self.plan.returns):
                 raise ValueError("matches")
-            self.given.add(found)
-        if (self.room is None) != (more["room"] is None):
+            self.given.add(matches)
+        if (self.room is None) != (bounded_state["room"] is None):
             raise ValueError("memory")
         if self.room is not None:
-            waiting = self._log_of(more["room"]["waiting"])
-            self.room = self.room.loaded(more["room"], waiting)
+            waiting = self._log_of(bounded_state["room"]["waiting"])
+            self.room = self.room.loaded(bounded_state["room"], waiting)
         self.matches, self.retracted = int(data[1]), int(data[2])
         self.clock = None if data[3] is None else int(data[3])
 
@@ -326,15 +333,15 @@ class RevisedPlan:
             latest = int(batch.ts[-1])
             self.clock = latest if self.clock is None else max(self.clock, latest)
 
-    def _given(self, found: Sequence[Found]) -> Sequence[Found]:
-        self.given.add(found)
-        return found
+    def _given(self, matches: Sequence[Found]) -> Sequence[Found]:
+        self.given.add(matches)
+        return matches
 
-    def _counted(self, found: Sequence[Found]) -> Sequence[Found]:
-        taken = taken_back(found)
-        self.matches += len(found) - 2 * taken
-        self.retracted += taken
-        return found
+    def _counted(self, matches: Sequence[Found]) -> Sequence[Found]:
+        n_taken_back = taken_back(matches)
+        self.matches += len(matches) - 2 * n_taken_back
+        self.retracted += n_taken_back
+        return matches
 
     def reach(self, tick: int, buckets: Buckets = None, *, together: bool = False) -> tuple[int | None, int | None]:
         """Return the earliest start of a match that a change at ``tick`` may concern, and the time from which events
@@ -359,16 +366,18 @@ class RevisedPlan:
             return tick - span
         return min(tick - span, max(tick - 2 * span, self.waits - span))
 
-    def _counted_back(self, tick: int, many: int, buckets: Buckets, *, together: bool) -> int:
-        """Return the same where the window counts events; a match has at most ``many`` of them before ``tick``."""
+    def _counted_back(self, tick: int, n_events: int, buckets: Buckets, *, together: bool) -> int:
+        """Return the same where the window counts events; a match has at most ``n_events`` of them before ``tick``."""
 
-        def before(tick: int, many: int) -> int:
-            return self.log.before(tick, many, buckets, together=together)
+        def before(tick: int, n_events: int) -> int:
+            return self.log.before(tick, n_events, buckets, together=together)
 
         span = self.plan.window.span
         assert span is not None
-        first = before(tick, many)
-        return first if self.waits is None else min(first, max(before(tick, 2 * (span + 1)), before(self.waits, many)))
+        first = before(tick, n_events)
+        return (
+            first if self.waits is None else min(first, max(before(tick, 2 * (span + 1)), before(self.waits, n_events)))
+        )
 
     def _many(self, waits: int) -> int:
         """Return how many events before a change it may concern, where positions are counted."""

@@ -82,9 +82,9 @@ class RevisedStream:
     def change_since(self, number: int, plan: Plan, since: int) -> Sequence[Found]:
         """Go on with another plan, which is another one for events from the tick ``since`` on. Return the matches that
         come and go."""
-        found = self._parts[number].change_since(plan, since)
+        matches = self._parts[number].change_since(plan, since)
         self.plans = (*self.plans[:number], plan, *self.plans[number + 1 :])
-        return found
+        return matches
 
     @property
     def oldest(self) -> int | None:
@@ -137,7 +137,7 @@ class RevisedStream:
         parts = [self.counts_of(number) for number in range(len(self.plans))]
         if len(parts) == 1:
             return parts[0]
-        sums: dict[str, Any] = {name: sum(getattr(one, name) for one in parts) for name in SUMMED}
+        sums: dict[str, Any] = {name: sum(getattr(part, name) for part in parts) for name in SUMMED}
         return replace(parts[0], **sums, unknown=SEVERAL)
 
     def counts_of(self, plan: int) -> Counts:
@@ -185,7 +185,7 @@ class RevisedStream:
     def restore(self, data: Any) -> None:
         """Restore the state of :meth:`snapshot` in a new stream. Raises :class:`ValueError`, :class:`KeyError`,
         :class:`AttributeError` or :class:`TypeError` for other data."""
-        given = from_json(data)
-        parts, self._events = given["parts"], int(given["events"])
-        for part, one in zip(self._parts, parts, strict=True):
-            part.load(one)
+        payload = from_json(data)
+        states, self._events = payload["parts"], int(payload["events"])
+        for part, state in zip(self._parts, states, strict=True):
+            part.load(state)

@@ -61,8 +61,8 @@ def test_a_file_gives_the_matches_of_its_table(kind: str, cases: CaseCounts, mon
 def test_little_is_left_over(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
 
-    def look(executor: ordered_parts.OrderedPartsExecutor, *, more: bool) -> None:
-        before(executor, more=more)
+    def look(executor: ordered_parts.OrderedPartsExecutor, *, may_continue: bool) -> None:
+        before(executor, may_continue=may_continue)
         sizes.append(executor.left_over)
 
     before = ordered_parts.OrderedPartsExecutor._look
