@@ -124,9 +124,10 @@ class Passing:
             return self.tables.matches(0, self._due(matches, low, last=last))
         by = self._groups.by
         # Matches of one time may come in several batches; those bound first make the first group of that time.
-        by_count = isinstance(counted, Counted)
-        groups = groups_of_counts(counted, by) if by_count else grouped(self._due(matches, low, last=last), by)
-        self._groups.add(groups)
+        if isinstance(counted, Counted):
+            self._groups.add(groups_of_counts(counted, by))
+        else:
+            self._groups.add(grouped(self._due(matches, low, last=last), by))
         return self._answers(self._groups.take(low, self._span(), last=last))
 
     def _due(self, matches: Sequence[Found], low: int | None, *, last: bool) -> Sequence[Found]:
