@@ -128,7 +128,7 @@ def _exists(tables: TableStream, table: pa.Table) -> bool:
     return False
 
 
-def _compressed(tables: TableStream, table: pa.Table) -> Compressed:
+def _compressed_matches(tables: TableStream, table: pa.Table) -> Compressed:
     if table.num_columns:
         tables.prepare(table.schema)
         (plan,) = tables.plans
@@ -171,4 +171,4 @@ def _batches(tables: TableStream, table: pa.Table) -> Batches:
     return Batches(blocks, tables.matches(0, []), fractional=plan.automaton.costs.scale != 1)
 
 
-ALONE = {"exists": _exists, "compressed": _compressed, "batches": _batches}
+ALONE = {"exists": _exists, "compressed": _compressed_matches, "batches": _batches}

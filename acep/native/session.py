@@ -110,7 +110,7 @@ class NativeSession:
             for plan, engine in zip(plans, engines, strict=True)
         ]
         self._registers = [table.registers for table in tables]
-        programs, classes = self._parts(shared, [], [])
+        programs, classes = self._programs_and_classes(shared, [], [])
         keys = [(list(columns), positions) for columns, positions in shared.keys.items()]
         self.key_tables: Sequence[tuple[int, ...]] = [*shared.keys]  # partition tables, each as the columns of its key
         self.width = len(shared.columns)  # columns that the core takes
@@ -124,7 +124,7 @@ class NativeSession:
         for core in cores:
             for engine_tables in self._engine_tables:
                 core.add(*engine_tables)
-        self._joint_session = None if lanes == 1 else self._shared_by(cores, threads)
+        self._joint_session = None if lanes == 1 else self._join_cores(cores, threads)
         self._session = cores[0] if self._joint_session is None else cast("_native.Session", self._joint_session)
         self._session.take_ways(*WAYS)
         self.is_last = False  # no event comes after the batches that are pushed from now on
@@ -158,7 +158,7 @@ class NativeSession:
             self._session, self._encoder, self._decoders, efforts, pace, memory, recoveries, revisable
         )
 
-    def _shared_by(self, cores: Sequence[_native.Session], threads: int) -> Lanes:
+    def _join_cores(self, cores: Sequence[_native.Session], threads: int) -> Lanes:
         """Return several core sessions as one."""
         if not self.sliced:
             return Lanes(cores, threads)
@@ -170,7 +170,9 @@ class NativeSession:
         """Return in how many lanes or slices the work is shared."""
         return self._joint_session.used if isinstance(self._joint_session, Slices) else self.lanes
 
-    def _parts(self, shared: SharedTables, programs: list[Any], classes: list[Any]) -> tuple[list[Any], list[Any]]:
+    def _programs_and_classes(
+        self, shared: SharedTables, programs: list[Any], classes: list[Any]
+    ) -> tuple[list[Any], list[Any]]:
         """Return the programs and event classes as the core takes them, those that are given followed by the others."""
         programs = [
             *programs,
@@ -187,7 +189,7 @@ class NativeSession:
 
         Raises :class:`EngineError`, and changes nothing, where the core cannot run it.
         """
-        tables = self._taken(number, plan, adds_arcs=False)
+        tables = self._set_tables(number, plan, adds_arcs=False)
         self._engine_tables[number] = (self._engine_tables[number][0], self._arrays(tables))
         self.plans = (*self.plans[:number], plan, *self.plans[number + 1 :])
         self._decoders[number] = Decoder(plan, tables.return_kinds, self._codes, self._encoder.names)
@@ -198,7 +200,7 @@ class NativeSession:
 
         Raises :class:`EngineError`, and changes nothing, where the core cannot run it.
         """
-        self._taken(number, plan, adds_arcs=True)
+        self._set_tables(number, plan, adds_arcs=True)
         old_plan = self.plans[number]
         new_plan = replace(old_plan, columns=tuple(sorted({*old_plan.columns, *plan.columns})))
         self.plans = (*self.plans[:number], new_plan, *self.plans[number + 1 :])
@@ -209,10 +211,10 @@ class NativeSession:
         clock = self._encoder.clock
         return self._session.renew(number, words, -LATEST if clock is None else clock)
 
-    def _taken(self, number: int, plan: Plan, *, adds_arcs: bool) -> PlanTables:
+    def _set_tables(self, number: int, plan: Plan, *, adds_arcs: bool) -> PlanTables:
         """Give the core the tables of a plan, in place of those of plan ``number`` or besides them, and return them."""
-        shared, tables = self._lowered(plan)
-        programs, classes = self._parts(shared, *self._core_arguments[:2])
+        shared, tables = self._lower(plan)
+        programs, classes = self._programs_and_classes(shared, *self._core_arguments[:2])
         old_shared, self._shared = self._shared, shared
         try:
             self._session.change(number, programs, classes, len(shared.columns), self._arrays(tables), adds_arcs)
@@ -226,9 +228,9 @@ class NativeSession:
 
     def check(self, plan: Plan) -> None:
         """Raise :class:`EngineError` for a plan that the core cannot run in place of another one."""
-        self._lowered(plan)
+        self._lower(plan)
 
-    def _lowered(self, plan: Plan) -> tuple[SharedTables, PlanTables]:
+    def _lower(self, plan: Plan) -> tuple[SharedTables, PlanTables]:
         """Return the tables of a plan in place of another one, and the shared tables that go with them."""
         shared = self._shared.copied()
         try:
@@ -291,7 +293,7 @@ class NativeSession:
             return
         words = self._encoder.words(batch)
         if self._engine_tables[0][0] != "merged":
-            yield from self._flow(words, block_size, sort_limit)
+            yield from self._push_in_parts(words, block_size, sort_limit)
             return
         self._session.set_lazy(0, True)
         for rows in batch.cuts(PART):  # matches of one time are sorted together
@@ -302,7 +304,7 @@ class NativeSession:
                 yield ordered(self.take(0), _native.output_order)
         self._session.set_lazy(0, False)
 
-    def _flow(self, words: Pushed, block_size: int, sort_limit: int) -> Iterator[FoundColumns]:
+    def _push_in_parts(self, words: Pushed, block_size: int, sort_limit: int) -> Iterator[FoundColumns]:
         """Do the same for an engine that makes the matches of an event at once, unless there are too many."""
         self._session.flow(0, sort_limit)
         row, n_rows = 0, len(words[0])

@@ -88,7 +88,7 @@ class SessionBudget:
             self.pace.begin(max(1, n_fresh + n_rows - n_rematched), int(words[0][-1]))
         self.encoder.repeated += n_rematched - n_fresh
         before = self.encoder.arrived - (n_rows - n_rematched) - n_fresh
-        self._look(before, before + n_fresh)
+        self._look_at_late_events(before, before + n_fresh)
         if n_rematched:
             self.core.begin_again(n_fresh)
             rematched = rows_of(words, slice(0, n_rematched))
@@ -119,11 +119,11 @@ class SessionBudget:
         before = self.encoder.arrived
         self.encoder.repeated -= n_fresh
         self.core.begin_again(n_fresh)
-        self._look(before, before + n_fresh)
+        self._look_at_late_events(before, before + n_fresh)
         self.left_out += n_fresh
         return True
 
-    def _look(self, seen: int, last: int) -> None:
+    def _look_at_late_events(self, seen: int, last: int) -> None:
         """Let policies look at the events up to number ``last`` that come at once, after event number ``seen``."""
         while (seen := min(seen + effort.left(seen) for effort in self.efforts.values())) <= last:
             for effort in self.efforts.values():
@@ -139,14 +139,14 @@ class SessionBudget:
             end = end if self.pace is None else min(end, row + self.pace.stretch)
             if self.choosing and (n_rows - row < BLOCK or not self._rests):  # policies follow wherever pushes end
                 end = min(end, row + BLOCK - (n_before + row) % BLOCK)
-            end = self._stretch(words, slice(row, end), n_before, last=last)
+            end = self._push_stretch(words, slice(row, end), n_before, last=last)
             for number, recovery in self.recoveries.items():
                 self._recover(number, recovery, rows_of(words, slice(row, end)), n_before + end)
             row = end
         if self.memory is not None:
-            self._fit(self.memory)
+            self._fit_memory(self.memory)
 
-    def _stretch(self, words: Pushed, rows: slice, n_before: int, *, last: bool) -> int:
+    def _push_stretch(self, words: Pushed, rows: slice, n_before: int, *, last: bool) -> int:
         """Push some rows of a batch, whose row 0 has ``n_before`` events before it; policies whose epoch ends there
         learn. Return the row at which it ended, as policies follow where tokens run short."""
         core, row = self.core, int(rows.start)
@@ -185,7 +185,7 @@ class SessionBudget:
             recovery.grant(rate / recovery.share, len(rows[0]))
         arrays = self.core.take(number)
         before = recovery.lent
-        recovery.saw(rows, events, self.decoders[number].found(arrays), arrays["keys"], self._given_up(number))
+        recovery.saw(rows, events, self.decoders[number].found(arrays), arrays["keys"], self._shed_count(number))
         if rate is not None and recovery.lent != before:
             self.choosing[number].lend(self.core, rate if recovery.lent else 0.0)
 
@@ -193,7 +193,7 @@ class SessionBudget:
         """Pass the matches that the end of the stream has decided to the recovery of bundles."""
         for number, recovery in self.recoveries.items():
             arrays = self.core.take(number)
-            recovery.finish(self.decoders[number].found(arrays), arrays["keys"], self._given_up(number))
+            recovery.finish(self.decoders[number].found(arrays), arrays["keys"], self._shed_count(number))
 
     def learn(self) -> None:
         """End the epoch here: each policy learns from the events since the last one."""
@@ -238,7 +238,7 @@ class SessionBudget:
     def _touches(self) -> int:
         return sum(effort.touches(self.core) for effort in self.efforts.values())
 
-    def _given_up(self, plan: int) -> int:
+    def _shed_count(self, plan: int) -> int:
         """Return how many partial matches, events and matches of match points a plan under a budget has given up."""
         shedding_counts = self.core.shedding_counts(plan)
         return sum(int(shedding_counts[name]) for name in SHED)
@@ -272,7 +272,7 @@ class SessionBudget:
 
     # Memory -----------------------------------------------------------------------------------------
 
-    def _fit(self, memory: int) -> None:
+    def _fit_memory(self, memory: int) -> None:
         """Fit texts and ids into the memory after a batch: drop those that nothing needs, and take what is still
         beyond their share from the memory of the partial matches."""
         share = memory // BESIDE

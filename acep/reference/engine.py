@@ -170,9 +170,9 @@ class ReferenceEngine:
         key = (node.state, node.registers, id(node.trail), history_key)
         equal_node = new_nodes.get(key)
         if equal_node is None or node.error < equal_node.error:
-            new_nodes[key] = self._walked(arc, node)
+            new_nodes[key] = self._with_history(arc, node)
 
-    def _walked(self, arc: Arc, node: MatchNode) -> MatchNode:
+    def _with_history(self, arc: Arc, node: MatchNode) -> MatchNode:
         """Return a partial match with the crossings and resets of an arc added to its history, if it keeps one."""
         if not self.keeps_history:
             return node

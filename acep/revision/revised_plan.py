@@ -52,7 +52,7 @@ class RevisedPlan:
         is_sequential = plan.query.output.is_sequential
         self.chosen = ChosenMatches(plan.query, together=plan.strict) if is_sequential else None
         self.engine = engine
-        self._now(plan)
+        self._set_plan(plan)
         plan = self.first = self.plan
         self.past = Counts()  # the work of streams before this one
         room_bytes = None
@@ -72,7 +72,7 @@ class RevisedPlan:
         self._calls = 0
         self.said, self.at_once = Punctuations(), False
 
-    def _now(self, plan: Plan) -> None:
+    def _set_plan(self, plan: Plan) -> None:
         """Take another plan. Its engine gives all matches where ``chosen`` chooses among them."""
         self.plan = (
             plan if self.chosen is None else replace(plan, query=replace(plan.query, output=Output.ALL, skip=None))
@@ -83,19 +83,19 @@ class RevisedPlan:
     def change(self, plan: Plan) -> None:
         """Go on with another plan."""
         old_plan = self.plan
-        self._now(plan)
+        self._set_plan(plan)
         try:
             self.stream.change(0, self.plan)
         except EngineError:
-            self._now(old_plan)
+            self._set_plan(old_plan)
             raise
 
     def push(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Ints) -> Sequence[Found]:
         """Push a batch, the first ``inserted`` of which are older than others were, and remove events by their numbers.
         Return the matches that come and go."""
         if self.room is None:
-            return self._counted(self._choose(self.feed(batch, numbers, inserted, removed)))
-        return self._counted(take_in(self, self.room, batch, numbers, removed))
+            return self._count_changes(self._choose(self.feed(batch, numbers, inserted, removed)))
+        return self._count_changes(take_in(self, self.room, batch, numbers, removed))
 
     def feed(self, batch: Batch | None, numbers: Ints, inserted: int, removed: Ints) -> Sequence[Found]:
         """Match events now; return the matches that come and go, before any choice among them."""
@@ -110,7 +110,7 @@ class RevisedPlan:
         if inserted or gone is not None:
             matches = in_order(self._revise(batch, inserted, gone))
         elif batch is not None:
-            self._saw(batch)
+            self._advance_clock(batch)
             matches = self.stream.push(batch)[0]
             self.given.add(matches)
         return matches
@@ -131,31 +131,31 @@ class RevisedPlan:
         matches = self.stream.push(batch)[0] if len(batch) else []
         if self.clock is not None:
             matches = together([matches, self.stream.advance(self.clock - 1)[0]])
-        return self._counted(self._choose(in_order(self.given.revise(matches, cut, None))))
+        return self._count_changes(self._choose(in_order(self.given.revise(matches, cut, None))))
 
     def advance(self, clock: int) -> Sequence[Found]:
         """Declare that no event with ``ts <= clock`` will be pushed as one of the next, only as one inserted."""
         waited: Sequence[Found] = []
         if self.room is not None:
-            waited = self._counted(go_on(self, self.room))
+            waited = self._count_changes(go_on(self, self.room))
             if self.final is None:
                 return waited
             clock = min(clock, self.final - 1)  # events that wait, or are still to come, are matched as the next ones
         if self.clock is not None and clock < self.clock:
             return waited
         self.clock = clock + 1
-        matches = self._counted(self._choose(self._given(self.stream.advance(clock)[0])))
+        matches = self._count_changes(self._choose(self._record_given(self.stream.advance(clock)[0])))
         return together([waited, matches]) if len(waited) else matches
 
     def finish(self) -> Sequence[Found]:
         """End the stream and return the remaining matches."""
         if self.room is not None:
             waited = let_go(self, self.room)
-            return self._counted(in_order(together([*waited, self.stream.finish()[0]])))
-        matches = self._choose(self._given(self.stream.finish()[0]))
+            return self._count_changes(in_order(together([*waited, self.stream.finish()[0]])))
+        matches = self._choose(self._record_given(self.stream.finish()[0]))
         if self.chosen is not None:
             matches = [*matches, *self.chosen.finish()]
-        return self._counted(in_order(matches))
+        return self._count_changes(in_order(matches))
 
     def _choose(self, matches: Sequence[Found]) -> Sequence[Found]:
         """Return the matches that come and go among those that are chosen."""
@@ -199,10 +199,10 @@ class RevisedPlan:
         ):
             assert batch is not None
             matches = self.stream.push(batch.at(slice(inserted, None)))[0]
-            self._saw(batch)
+            self._advance_clock(batch)
             self.given.add(matches)
             return matches
-        self._saw(rematched)
+        self._advance_clock(rematched)
         matches = self.stream.revise(removed, rematched, n_rematched, inserted)[0]
         if self.limits is None or self.stream.counts.whole:
             cuts = None if final is None else final.cut
@@ -249,7 +249,9 @@ class RevisedPlan:
                 return None
             until = self.clock
         waits = 1 if self.waits is None else 2
-        return FinalPartitions(self.plan, self.log, self.said, waits, self._many(waits), self.leads, until, buckets)
+        return FinalPartitions(
+            self.plan, self.log, self.said, waits, self._n_events_before(waits), self.leads, until, buckets
+        )
 
     def _settle(self, final: int) -> None:
         cut, begin = self.reach(final)
@@ -328,16 +330,16 @@ class RevisedPlan:
             self.advance(int(clock) - 1)
         self.matches, self.retracted = int(matches), int(retracted)
 
-    def _saw(self, batch: Batch) -> None:
+    def _advance_clock(self, batch: Batch) -> None:
         if len(batch):
             latest = int(batch.ts[-1])
             self.clock = latest if self.clock is None else max(self.clock, latest)
 
-    def _given(self, matches: Sequence[Found]) -> Sequence[Found]:
+    def _record_given(self, matches: Sequence[Found]) -> Sequence[Found]:
         self.given.add(matches)
         return matches
 
-    def _counted(self, matches: Sequence[Found]) -> Sequence[Found]:
+    def _count_changes(self, matches: Sequence[Found]) -> Sequence[Found]:
         n_taken_back = taken_back(matches)
         self.matches += len(matches) - 2 * n_taken_back
         self.retracted += n_taken_back
@@ -379,7 +381,7 @@ class RevisedPlan:
             first if self.waits is None else min(first, max(before(tick, 2 * (span + 1)), before(self.waits, n_events)))
         )
 
-    def _many(self, waits: int) -> int:
+    def _n_events_before(self, waits: int) -> int:
         """Return how many events before a change it may concern, where positions are counted."""
         # A match that waits, for others too, is decided by an event beyond its window.
         span = self.plan.window.span or 0

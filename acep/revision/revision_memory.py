@@ -80,7 +80,7 @@ def take_in(plan: Bounded, room: Room, batch: Batch | None, numbers: Ints, remov
     changes: list[Sequence[Found]] = []
     if len(removed):
         room.waiting.remove(removed)
-    early = 0 if batch is None else _before(batch, room.last)
+    early = 0 if batch is None else _n_early(batch, room.last)
     if batch is not None and early < len(batch):
         room.waiting.add(batch.at(slice(early, None)), numbers[early:])
     first = None if batch is None or not early else batch.at(slice(0, early))
@@ -94,7 +94,7 @@ def take_in(plan: Bounded, room: Room, batch: Batch | None, numbers: Ints, remov
         changes.append(plan.feed(first, numbers[:early], early, removed))
         changes.append(_fit(plan, room))
     changes.append(go_on(plan, room))
-    return in_order(_joined(changes))
+    return in_order(_net_changes(changes))
 
 
 def go_on(plan: Bounded, room: Room) -> Sequence[Found]:
@@ -113,7 +113,7 @@ def go_on(plan: Bounded, room: Room) -> Sequence[Found]:
             matches = plan.given.keep_last(n_fitting)
         changes.append(matches)
         changes.append(_fit(plan, room))
-    return in_order(_joined(changes))
+    return in_order(_net_changes(changes))
 
 
 def let_go(plan: Bounded, room: Room) -> list[Sequence[Found]]:
@@ -179,7 +179,7 @@ def _bytes(plan: Bounded) -> int:
     return plan.log.bytes + plan.given.bytes
 
 
-def _joined(changes: Sequence[Sequence[Found]]) -> Sequence[Found]:
+def _net_changes(changes: Sequence[Sequence[Found]]) -> Sequence[Found]:
     """Return what comes and goes in several steps, without the matches that came and went."""
     parts = [part for part in changes if isinstance(part, FoundColumns) and len(part)]
     if not parts:
@@ -197,7 +197,7 @@ def _place(batch: Batch, row: int) -> tuple[int, int]:
     return int(batch.ts[row]), 0 if batch.order is None else int(batch.order[row])
 
 
-def _before(batch: Batch, last: tuple[int, int] | None) -> int:
+def _n_early(batch: Batch, last: tuple[int, int] | None) -> int:
     """Return how many events of a batch come before a place; those of the same place came later."""
     if last is None:
         return 0

@@ -228,7 +228,7 @@ class TableStream:
     def push(self, table: pa.Table) -> list[Sequence[Found]]:
         """Feed events; return the matches of each query that are certain now. Raises as :meth:`ready` does."""
         started = time.perf_counter()
-        matches = self._nothing()
+        matches = self._no_matches()
         if self.ready(table):
             with self._whole_or_not_at_all(table):
                 matches = self.fed(self.due(table))
@@ -310,13 +310,13 @@ class TableStream:
         if self.lateness is None:
             raise QueryError("advance() is for events that may come late", hint="give lateness=", code="option_invalid")
         if key is not None or type is not None:
-            return self._promised(ts, key, type)
+            return self._promise(ts, key, type)
         if self.arrivals is None or self.schema is None or self.finished:
-            return self._nothing()
+            return self._no_matches()
         self.changes_made()
         return self.fed(self.arrivals.advance(self._tick(ts)))
 
-    def _promised(self, ts: Any, key: Any, type: Any) -> list[Sequence[Found]]:
+    def _promise(self, ts: Any, key: Any, type: Any) -> list[Sequence[Found]]:
         """Declare the same for events of a key or a type."""
         if self.first_number is not None:
             raise QueryError(
@@ -325,7 +325,7 @@ class TableStream:
                 code="option_invalid",
             )
         if self.finished:
-            return self._nothing()
+            return self._no_matches()
         if self.arrivals is None or self.schema is None or self.arrow is None:
             raise QueryError("the columns are not known before the first events", hint="push() before advance()")
         attributes = attributes_of_input(self.plans)
@@ -352,15 +352,15 @@ class TableStream:
         newest = None if self.stream is None else self.stream.newest
         return newest, newest
 
-    def _nothing(self) -> list[Sequence[Found]]:
+    def _no_matches(self) -> list[Sequence[Found]]:
         return [[]] * len(self.asked.queries)
 
     def fed(self, due: ReleasedEvents) -> list[Sequence[Found]]:
         """Feed the events that are due, and the time that has passed; return the matches that are due."""
         if self.revised is not None:
-            return self._revised(self.revised, due)
+            return self._feed_revised(self.revised, due)
         assert self.stream is not None
-        matches = self._nothing()
+        matches = self._no_matches()
         if due.rows is not None:
             matches = self.stream.push(self._due_batch(due))
             self.rows += due.rows.num_rows
@@ -369,7 +369,7 @@ class TableStream:
             matches = [together(parts) for parts in zip(matches, passed, strict=True)]
         return matches
 
-    def _revised(self, stream: RevisedStream, due: ReleasedEvents) -> list[Sequence[Found]]:
+    def _feed_revised(self, stream: RevisedStream, due: ReleasedEvents) -> list[Sequence[Found]]:
         """Feed events that are due to a stream that can be revised."""
         assert self.arrivals is not None
         stream.begin(self.arrivals.final)
@@ -383,7 +383,7 @@ class TableStream:
         if self.arrivals.passed is not None:
             steps.append(stream.advance(self.arrivals.passed))
         stream.settle(self.arrivals.final)
-        return [together(parts) for parts in zip(*steps, strict=True)] if steps else self._nothing()
+        return [together(parts) for parts in zip(*steps, strict=True)] if steps else self._no_matches()
 
     @property
     def final(self) -> Any:
@@ -410,7 +410,7 @@ class TableStream:
     def end(self) -> list[Sequence[Found]]:
         """End the stream; return the matches of each query that waited for its end."""
         started = time.perf_counter()
-        matches = self._nothing()
+        matches = self._no_matches()
         source = self.stream or self.revised
         if source is not None and not self.finished:
             self.changes_made()
@@ -423,7 +423,7 @@ class TableStream:
 
     def rest(self) -> list[Sequence[Found]]:
         """Feed all events that are still held, before the end."""
-        return self._nothing() if self.arrivals is None else self.fed(self.arrivals.finish())
+        return self._no_matches() if self.arrivals is None else self.fed(self.arrivals.finish())
 
     def warn(self) -> None:
         """Warn of types and keys that never occurred, if the whole stream was seen."""
