@@ -48,7 +48,7 @@ from acep.streaming.spent import spent_of
 from acep.streaming.step import BUCKET, MicroBatch, bucket_of
 from acep.streaming.time_bound import TimeBound
 from acep.streaming.times import before, begin_after, passed
-from acep.streaming.totals import TOLD
+from acep.streaming.totals import METRICS_COLUMN
 from acep.streaming.utility import share_of
 from acep.streaming.versions import Versions
 
@@ -81,18 +81,18 @@ class BatchCall:
 
     def decided(self, decision: Decision) -> Decision:
         """Decide which events are admitted from now on."""
-        share, events = 1.0, dataclasses.replace(decision.events, kept=None)
+        share, events = 1.0, dataclasses.replace(decision.events, n_cells=None)
         if self.admission is not None and self.bound is not None:
             last, exploring = decision.admission or self.admission, self.place.exploring
             now = share_of(last.now, last.favoured[-1], decision.utility.events)
             now *= 1.0 if exploring is None else decision.events.share(exploring.utility)
-            share = decision.load.share(self.bound.target(decision.left), now)
+            share = decision.load.share(self.bound.target(decision.core_time), now)
             if exploring is not None and share < 1:
                 events = decision.events if share == now else events.choose(exploring.utility, share)
             if share != now:
                 decision = dataclasses.replace(decision, load=decision.load.changed())
         decision = dataclasses.replace(decision, events=events)
-        share = 1.0 if events.kept is not None else share
+        share = 1.0 if events.n_cells is not None else share
         decided = decide(decision, self.admission, share, _delay_ticks(self.job, self.place.delay_ms))
         bound = None if self.latest is None else self.latest.bound(round(time.time() * 1000), self.job.tick_ms)
         return dataclasses.replace(decided, latest=bound)
@@ -146,9 +146,9 @@ class BatchCall:
             raise _untold(batch)
         place = dataclasses.replace(self._place(batch, decision), newest=seen["seen"])
         stepped = step_in_files(self.job, place, events.to_batches(), self._cores)
-        both = pa.Table.from_batches(stepped, self.job.result.append(pa.field(TOLD, pa.string())))
-        matches = pc.is_null(both.column(TOLD))
-        found = both.filter(matches).drop_columns([TOLD])
+        both = pa.Table.from_batches(stepped, self.job.result.append(pa.field(METRICS_COLUMN, pa.string())))
+        matches = pc.is_null(both.column(METRICS_COLUMN))
+        found = both.filter(matches).drop_columns([METRICS_COLUMN])
         if self.admission is not None:
             exact = pa.array([self._whole(decision)] * len(found), pa.bool_())
             if EXACT in found.column_names:
@@ -156,7 +156,7 @@ class BatchCall:
                 found = found.drop_columns([EXACT])
             found = found.append_column(EXACT, exact)
         sink(found, batch)
-        return seen, both.column(TOLD).drop_null().to_pylist()
+        return seen, both.column(METRICS_COLUMN).drop_null().to_pylist()
 
     @property
     def _cores(self) -> int:
@@ -226,7 +226,7 @@ class BatchCall:
         """Return the DataFrame for the sink."""
         from pyspark.sql import functions as sf
 
-        found = both.where(sf.col(TOLD).isNull()).drop(TOLD)
+        found = both.where(sf.col(METRICS_COLUMN).isNull()).drop(METRICS_COLUMN)
         if self.admission is None:
             return found
         whole = self._whole(decision)
@@ -235,7 +235,7 @@ class BatchCall:
 
     def _whole(self, decision: Decision) -> bool:
         """Return whether no event has been shed before it travelled."""
-        whole = decision.admission is not None and decision.admission.whole and decision.events.kept is None
+        whole = decision.admission is not None and decision.admission.whole and decision.events.n_cells is None
         return whole and decision.carried.shed == 0
 
     def after(self, decision: Decision, seen: Mapping[str, Any], told: Sequence[str], seconds: float) -> Decision:
@@ -244,7 +244,7 @@ class BatchCall:
         shed, greatest, late = int(seen["needed"]) - went, seen["seen"], int(seen.get("late", 0))
         counts, length, explored, known = points_in(told)
         came, _, points, _ = counts
-        chances, single = np.ones(CELLS), decision.events.kept is not None
+        chances, single = np.ones(CELLS), decision.events.n_cells is not None
         if decision.admission is not None and greatest is not None:
             middle = greatest if so_far.seen is None else (so_far.seen + greatest) // 2
             chances = decision.admission.chances(middle)
@@ -261,7 +261,7 @@ class BatchCall:
             shed=so_far.shed + shed,
             seen=max((one for one in (so_far.seen, greatest) if one is not None), default=None),
             points=so_far.points + tally,
-            known=so_far.known and known,
+            has_points_by_key=so_far.has_points_by_key and known,
             late=so_far.late + late,
             ahead=so_far.ahead + int(seen.get("ahead", 0)),
             explored=so_far.explored + inside,
@@ -275,12 +275,14 @@ class BatchCall:
         utility = decision.utility
         if self.place.cells and not single:
             utility = utility.after(came, points, chances)
-        left = decision.left
+        core_time = decision.core_time
         if self.bound is not None and greatest is not None:
             ticks = 0 if so_far.seen is None else max(0, greatest - so_far.seen)
-            left = self.bound.paid(left, ticks=ticks, seconds=seconds)
+            core_time = self.bound.paid(core_time, ticks=ticks, seconds=seconds)
         events = decision.events.after(explored)
-        return Decision(decision.admission, load, carried, utility, left=left, events=events, version=decision.version)
+        return Decision(
+            decision.admission, load, carried, utility, core_time=core_time, events=events, version=decision.version
+        )
 
     def _crossing(self, points: int, length: int) -> float:
         """Estimate the chance that a match crosses into the next sampling unit, from the sum of match lengths."""

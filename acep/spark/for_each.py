@@ -208,11 +208,11 @@ class ForEachBatch:
     def _say(self, call: BatchCall, done: Decision, seconds: float) -> None:
         """Warn when micro-batches begin to take too long although no more can be shed; this one took ``seconds``."""
         assert call.bound is not None
-        target = call.bound.target(done.left)
+        target = call.bound.target(done.core_time)
         behind = call.admission is not None and done.load.behind(target)
         if behind and not self._behind:
             warnings.warn(
-                f"the stream falls behind {call.bound.named(done.left)}: a micro-batch took {seconds:.2g} s though"
+                f"the stream falls behind {call.bound.named(done.core_time)}: a micro-batch took {seconds:.2g} s though"
                 " next to nothing could be shed any more (fewer events a micro-batch, or more cores)",
                 stacklevel=3,
             )

@@ -64,7 +64,7 @@ def step_in_files(
     """Process the buckets of a partition of a micro-batch, in as many threads as there are ``cores``: read their rows
     and yield rows of the result.
 
-    The result has the additional column :data:`TOLD`, as in :func:`acep.spark.workers.match_partition`.
+    The result has the additional column :data:`METRICS_COLUMN`, as in :func:`acep.spark.workers.match_partition`.
 
     Raises :class:`DataError`, :class:`SnapshotError` or :class:`EngineError`.
     """

@@ -18,7 +18,7 @@ from acep.streaming.batch_log import Decision
 from acep.streaming.event_choice import EXPLORED, Exploring
 from acep.streaming.needed import Use
 from acep.streaming.sampled import POINTS
-from acep.streaming.totals import TOLD
+from acep.streaming.totals import METRICS_COLUMN
 from acep.streaming.utility import SEPARATOR
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class RowColumns:
     def all_go(self, decision: Decision) -> bool:
         """Return whether all needed events travel, and none is too far ahead."""
         sheds = decision.admission is not None and not decision.admission.whole
-        return not sheds and decision.latest is None and (self.exploring is None or decision.events.kept is None)
+        return not sheds and decision.latest is None and (self.exploring is None or decision.events.n_cells is None)
 
     def made(self, frame: DataFrame, job: SentJob, decision: Decision) -> DataFrame:
         """Return the columns ``read`` of the rows of ``frame``, with the numbers of the buckets to which each
@@ -95,7 +95,7 @@ class RowColumns:
             own = {name: sf.col(name) & near for name in (EVENT, NEEDED)}
             rows = rows.withColumns(own | {TICKS: sf.when(near, sf.col(TICKS)), AHEAD: ~near})
         pieces = [] if admission is None or admission.whole else admission.pieces(decision.carried.seen)
-        kept = None if self.exploring is None else decision.events.kept
+        kept = None if self.exploring is None else decision.events.n_cells
         same = repr((pieces, kept))
         if admission is not None and pieces:
             same += repr((admission.span, admission.seed, admission.favoured))
@@ -148,9 +148,9 @@ def row_columns(
     if announced_to:
         travels, codes = travels | sf.col(ANNOUNCES), with_announcements(codes, announced_to)
     sent = sent_columns(frame, job, codes)
-    points = sf.col(TOLD).startswith(POINTS)
-    told = observed_columns(job.names, sf.when(~points, sf.col(TOLD)))
-    counted = observed_columns(job.names, sf.when(points, sf.col(TOLD)))
+    points = sf.col(METRICS_COLUMN).startswith(POINTS)
+    told = observed_columns(job.names, sf.when(~points, sf.col(METRICS_COLUMN)))
+    counted = observed_columns(job.names, sf.when(points, sf.col(METRICS_COLUMN)))
     unshed = unshed_columns(frame, job, event, usable, announced_to)
     columns = (tuple(read), observed, len(numbers), travels, tuple(sent), tuple(told), tuple(counted), unshed)
     return RowColumns(*columns, usable is None, announced_to, exploring)

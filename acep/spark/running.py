@@ -22,7 +22,7 @@ from acep.spark.workers import NOW, STEPPED, VERSION, add_buckets, match_partiti
 from acep.streaming.job import EXACT, Pass, columns_read
 from acep.streaming.needed import uses_of
 from acep.streaming.step import BUCKET
-from acep.streaming.totals import TOLD
+from acep.streaming.totals import METRICS_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -144,7 +144,7 @@ def observed_columns(names: Sequence[str], told: Column | None = None) -> list[C
 
     # One text of lines: Spark 4.0 returns a list in an observation as a Java object.
     return [
-        sf.concat_ws("\n", sf.collect_list(sf.col(TOLD) if told is None else told)).alias("told"),
+        sf.concat_ws("\n", sf.collect_list(sf.col(METRICS_COLUMN) if told is None else told)).alias("told"),
         sf.lit(json.dumps(names)).alias("names"),
     ]
 
@@ -173,7 +173,7 @@ def over_batch(frame: DataFrame, job: SentJob, result: StructType, observation: 
     else:
         both = rows.mapInArrow(partial(match_partition, job, tells=True), _telling(result))
         told = both.observe(observation, *observed_columns(job.names))
-        found = told.where(sf.col(TOLD).isNull()).select(*result.names)
+        found = told.where(sf.col(METRICS_COLUMN).isNull()).select(*result.names)
     if job.output != "count":
         return found
     count = sf.coalesce(sf.sum("count"), sf.lit(0)).cast("long").alias("count")
@@ -255,7 +255,7 @@ def _telling(result: StructType) -> StructType:
     """Return the columns of the result and the column of metrics."""
     from pyspark.sql.types import StringType, StructField, StructType
 
-    return StructType([*result, StructField(TOLD, StringType())])
+    return StructType([*result, StructField(METRICS_COLUMN, StringType())])
 
 
 def _watermarked(frame: DataFrame, job: SentJob, watermark: Any) -> tuple[DataFrame, int]:
@@ -309,7 +309,7 @@ def over_files(
         frame = announced(frame, event_ticks(frame, job))
     both = in_files(frame, job, result, place, sent_columns(frame, job, codes), newer=newer)
     told = both.observe(f"acep_{job.fingerprint[:8]}", *observed_columns(job.names))
-    return told.where(sf.col(TOLD).isNull()).select(*result.names)
+    return told.where(sf.col(METRICS_COLUMN).isNull()).select(*result.names)
 
 
 def place_of(spark: SparkSession, job: SentJob, folder: str, delay_ms: int) -> StatePlace:
@@ -403,7 +403,8 @@ def in_files(
     marks: DataFrame | None = None,
     newer: DataFrame | None = None,
 ) -> DataFrame:
-    """Process the buckets of a micro-batch whose state is in files; return the result with the column :data:`TOLD`.
+    """Process the buckets of a micro-batch whose state is in files; return the result with the column
+    :data:`METRICS_COLUMN`.
 
     ``sent`` are the :func:`sent_columns` of its rows. ``marks`` are the :func:`marks_of` its partitions; a streaming
     DataFrame cannot have them, and a single partition does not need them. ``newer`` has versions of queries.

@@ -37,7 +37,7 @@ from acep.streaming.step import (
     told,
 )
 from acep.streaming.times import after, before, passed
-from acep.streaming.totals import TOLD
+from acep.streaming.totals import METRICS_COLUMN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,7 +76,7 @@ PACKED = pa.schema(
     }
 )
 VERSIONS = pa.field("versions", pa.string())  # of queries, as JSON, if the job is dynamic
-STEPPED = pa.schema([("rows", pa.binary()), (TOLD, pa.string())])
+STEPPED = pa.schema([("rows", pa.binary()), (METRICS_COLUMN, pa.string())])
 
 
 def received(job: SentJob, batches: Sequence[pa.RecordBatch]) -> pa.Table:
@@ -217,16 +217,16 @@ def step(
             since = after(max(watermark, 0) + delay_ms, job.tick_ms) if state.exists else None
             watch.went_on += bucket.replace(versions_in_rows(texts, job.names), since, before(watermark, job.tick_ms))
         if newest > NEVER:
-            bucket.held.see(newest)
+            bucket.hold_back.see(newest)
         out = decided(bucket, watermark, delay_ms, ended=ended)
     data = bucket.dumps()
     state.update((data,))
     # The timeout calls the bucket again when the watermark moves, even without new rows.
     state.setTimeoutTimestamp(max(watermark, 0) + 1)
     keep_live(place, _named(data), bucket)
-    reached = max(watermark, passed(bucket.held.greatest, delay_ms, job.tick_ms))
+    reached = max(watermark, passed(bucket.hold_back.greatest, delay_ms, job.tick_ms))
     blob = table_bytes(pa.concat_tables(out)) if out else b""
-    yield pd.DataFrame({"rows": [blob], TOLD: [told(bucket, len(data), reached, watch)]})
+    yield pd.DataFrame({"rows": [blob], METRICS_COLUMN: [told(bucket, len(data), reached, watch)]})
 
 
 def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -244,8 +244,8 @@ def match_partition(
     job: SentJob, batches: Iterable[pa.RecordBatch], *, tells: bool = False, at_once: int = AT_ONCE
 ) -> Iterator[pa.RecordBatch]:
     """Match a partition of rows sorted by (bucket, ts), at least ``at_once`` of them at a time, and yield rows of the
-    result. If it ``tells``, they have the additional column :data:`TOLD`, and each bucket an additional row in which
-    only this column is not null."""
+    result. If it ``tells``, they have the additional column :data:`METRICS_COLUMN`, and each bucket an additional row
+    in which only this column is not null."""
     current: tuple[int, Bucket] | None = None
 
     def emitted(bucket: Bucket, tables: list[pa.Table], *, last: bool) -> Iterator[pa.RecordBatch]:
@@ -261,7 +261,7 @@ def match_partition(
                 yield from emitted(current[1], current[1].finish(), last=True)
                 current = None
             if current is None:
-                current = (number, Bucket(job, job.pass_of(number), whole=True))
+                current = (number, Bucket(job, job.pass_of(number), is_batch=True))
             some = plain(whole.select(job.columns))
             current[1].begin(0)
             current[1].add(some)

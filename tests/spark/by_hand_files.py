@@ -24,7 +24,7 @@ from acep.spark.times import end_of_stream
 from acep.streaming import live
 from acep.streaming.job import Job
 from acep.streaming.step import BUCKET, newest_tick
-from acep.streaming.totals import TOLD
+from acep.streaming.totals import METRICS_COLUMN
 from tests.spark.by_hand import COUNTED, spread, with_versions
 
 __all__ = ["FileStream"]
@@ -129,7 +129,7 @@ class FileStream:
             cores = 2 if self.way == "driver" else 1
             for batch in step_in_files(self.job, place, part.to_batches(max_chunksize=5), cores):
                 for row in batch.to_pylist(maps_as_pydicts="strict"):
-                    text = row.pop(TOLD)
+                    text = row.pop(METRICS_COLUMN)
                     if text is None:
                         found.append(row)
                     else:
