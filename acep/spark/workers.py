@@ -81,9 +81,9 @@ STEPPED = pa.schema([("rows", pa.binary()), (METRICS_COLUMN, pa.string())])
 
 def received(job: SentJob, batches: Sequence[pa.RecordBatch]) -> pa.Table:
     """Return the rows of batches as a table whose columns have their own names again."""
-    own = {job.sent_as(name): name for name in job.columns}
+    names = {job.sent_as(name): name for name in job.columns}
     rows = pa.Table.from_batches(batches)
-    return rows.rename_columns([own.get(name, name) for name in rows.column_names])
+    return rows.rename_columns([names.get(name, name) for name in rows.column_names])
 
 
 def with_computed_buckets(job: SentJob, rows: pa.Table, name: str) -> pa.Table:
@@ -91,8 +91,8 @@ def with_computed_buckets(job: SentJob, rows: pa.Table, name: str) -> pa.Table:
     assert job.clause is not None
     codes = rows.column(name).combine_chunks().to_numpy(zero_copy_only=False)
     buckets = bucket_codes(job.clause.plan, rows, job.buckets)
-    place = rows.column_names.index(name)
-    return rows.set_column(place, name, pa.array(np.where(codes < 0, codes, buckets).astype(np.int32)))
+    index = rows.column_names.index(name)
+    return rows.set_column(index, name, pa.array(np.where(codes < 0, codes, buckets).astype(np.int32)))
 
 
 def add_buckets(job: SentJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -138,8 +138,8 @@ def pack(job: SentJob, batches: Iterable[pa.RecordBatch], *, announces: bool) ->
             rows = with_computed_buckets(job, rows, f"{BUCKET}0")
         for part in range(len(job.passes)):
             column = f"{BUCKET}{part}"
-            for bucket, some in by_bucket(rows, column):
-                waiting[bucket].append(plain(some.select(job.columns)))
+            for bucket, bucket_rows in by_bucket(rows, column):
+                waiting[bucket].append(plain(bucket_rows.select(job.columns)))
         size += batch.nbytes
         packing += time.perf_counter() - began
         if size >= BLOB_BYTES:
@@ -202,7 +202,8 @@ def step(
     watermark, ended, texts, newest = state.getCurrentWatermarkMs(), False, list[str](), NEVER
     for frame in frames:
         newest = max([newest, *map(int, frame["newest"])])  # a timeout brings a frame without rows
-        texts += [] if not job.dynamic else [one for told in frame["versions"].dropna() for one in json.loads(told)]
+        if job.dynamic:
+            texts += [text for versions_json in frame["versions"].dropna() for text in json.loads(versions_json)]
         ended = ended or bool(frame["ended"].any())
         for blob, packed, packing in zip(frame["rows"], frame["packed"], frame["packing"], strict=True):
             if packing > 0:
@@ -256,20 +257,20 @@ def match_partition(
 
     for some_batches in _together(batches, at_once):
         rows = events_only(job, received(job, some_batches).combine_chunks())
-        for number, whole in by_bucket(rows, BUCKET):
+        for number, bucket_rows in by_bucket(rows, BUCKET):
             if current is not None and current[0] != number:
                 yield from emitted(current[1], current[1].finish(), last=True)
                 current = None
             if current is None:
                 current = (number, Bucket(job, job.pass_of(number), is_batch=True))
-            some = plain(whole.select(job.columns))
+            plain_rows = plain(bucket_rows.select(job.columns))
             current[1].begin(0)
-            current[1].add(some)
-            ticks, _ = ticks_of(job.schema.ts, some.column(job.schema.ts), job.schema.tick_ns or 1)
+            current[1].add(plain_rows)
+            ticks, _ = ticks_of(job.schema.ts, plain_rows.column(job.schema.ts), job.schema.tick_ns or 1)
             # More rows with the last time may follow, and ties are ordered among all of them.
-            found = current[1].advance(int(ticks[-1]))
+            tables = current[1].advance(int(ticks[-1]))
             current[1].end()
-            yield from emitted(current[1], found, last=False)
+            yield from emitted(current[1], tables, last=False)
     if current is not None:
         yield from emitted(current[1], current[1].finish(), last=True)
 

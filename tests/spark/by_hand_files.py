@@ -119,11 +119,11 @@ class FileStream:
         found: list[dict[str, Any]] = []
         told = {}
         buckets = iter(range(partition, self.job.buckets, self.place.partitions))
-        held = 200 if self._chance(0.3) else bucket_rows.HELD  # many rows go to files
-        with self._on(partition), mock.patch.object(bucket_rows, "HELD", held):
+        held = 200 if self._chance(0.3) else bucket_rows.MAX_HELD_BYTES  # many rows go to files
+        with self._on(partition), mock.patch.object(bucket_rows, "MAX_HELD_BYTES", held):
             part, place = rows.take(pa.array(mine, pa.int64())), self.place
             if self.way != "files":
-                place = replace(place, known=(self.batch, self.query, str(self.run)))
+                place = replace(place, batch_ids=(self.batch, self.query, str(self.run)))
             if self.way == "each" and place.partitions > 1:
                 part = pa.concat_tables([part, marking_row(self.job, place.partitions, partition, part.schema)])
             cores = 2 if self.way == "driver" else 1
