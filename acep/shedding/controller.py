@@ -17,7 +17,8 @@ from acep.learning.estimation.recall import ALL, COLUMNS, Rows, SampledUnits, Ta
 from acep.learning.policy import Epoch, Policy
 from acep.learning.policy_context import PolicyContext
 from acep.learning.shedding_table import SheddingTable, as_table
-from acep.learning.trajectories.log import log_of
+from acep.learning.trajectories.log import Log, log_of
+from acep.learning.trajectories.match_vectors import Ints
 from acep.shedding.recovery.reconcile import Reconciliation
 from acep.shedding.shadow_sampler import ShadowSampler
 from acep.storage.plain_data import from_json, numbers_like, restored, to_plain
@@ -125,7 +126,7 @@ class SheddingController:
                 code="option_invalid",
             )
         self.memory = memory
-        self.seen = replace(self.seen, most=min(self.seen.most, memory >> 10))
+        self.seen = replace(self.seen, max_rows=min(self.seen.max_rows, memory >> 10))
         self._bound(core)
 
     def set_beside(self, core: NativeCore, size: int) -> None:
@@ -253,7 +254,7 @@ class SheddingController:
             spent=int(counts["spent"]) - self.spent,
             dropped=dropped_in(counts) - self.dropped,
             price=float(counts["price"]),
-            log=log_of(**core.take_trajectories(self.number), step=self.context.step, points=points),
+            log=self._log(core, points),
             drifted=self.drifted,
         )
         self.noted = Rows()
@@ -278,6 +279,12 @@ class SheddingController:
         self._begin_epoch(events, counts)
         self.looked = int(counts["points"]), int(counts["spent"])  # nothing was counted before
         self.length = min(self.length, self.longest, FIRST_EPOCH)
+
+    def _log(self, core: NativeCore, points: Ints) -> Log:
+        """Take the log of the epoch from the native core; ``points``: the match points in shadow-sampled units."""
+        tables = core.take_trajectories(self.number)
+        rows = [tables[name] for name in ("made", "ended", "found", "values")]
+        return log_of(*rows, step=self.context.step, points=points)
 
     def _begin_epoch(self, events: int, counts: Mapping[str, Any]) -> None:
         self.events, self.granted = events, 0.0

@@ -34,7 +34,7 @@ class Quotas:
     """int64[partitions, vectors]: how many of the live partial matches to keep."""
     value: float
     cost: float
-    price: float
+    threshold: float
     """Utility threshold: gain per cost of the last one kept. 0 if the budget refused none that gains."""
 
     def probabilities(self, live: Ints) -> Floats:
@@ -48,11 +48,11 @@ def missing(p: Floats, counts: Ints) -> Floats:
     >>> missing(np.array([[0.5, 0.0], [1.0, 0.5]]), np.array([2, 1])).tolist()
     [0.0, 0.5]
     """
-    kept = np.asarray(counts)[..., None] > 0
+    has_any = np.asarray(counts)[..., None] > 0
     # A count of 0 gives the factor 1 even for p = 1: 0 ** 0 is 1.
-    powers = np.where(kept, (1 - p) ** np.asarray(counts, dtype=np.float64)[..., None], 1.0)
-    found: Floats = np.prod(powers, axis=-2)
-    return found
+    powers = np.where(has_any, (1 - p) ** np.asarray(counts, dtype=np.float64)[..., None], 1.0)
+    missed: Floats = np.prod(powers, axis=-2)
+    return missed
 
 
 def value(p: Floats, share: Floats, counts: Ints) -> float:
@@ -64,15 +64,15 @@ def value(p: Floats, share: Floats, counts: Ints) -> float:
     return float(np.sum(share * (1 - missing(p, counts))))
 
 
-def gains(p: Floats, share: Floats, left: Floats) -> Floats:
-    """Return what one more of each vector adds, float64[..., V]; ``left`` (float64[..., B]) is :func:`missing`.
+def gains(p: Floats, share: Floats, missed: Floats) -> Floats:
+    """Return what one more of each vector adds, float64[..., V]; ``missed`` (float64[..., B]) is :func:`missing`.
 
     >>> p, share = np.array([[0.5, 0.0], [1.0, 0.5]]), np.array([0.25, 0.75])
     >>> gains(p, share, missing(p, np.array([1, 0]))).tolist()
     [0.0625, 0.5]
     """
-    found: Floats = (share * left) @ p.T
-    return found
+    added: Floats = (share * missed) @ p.T
+    return added
 
 
 def quotas(p: Floats, share: Floats, costs: Floats, live: Ints, budget: float) -> Quotas:
@@ -94,15 +94,15 @@ def quotas(p: Floats, share: Floats, costs: Floats, live: Ints, budget: float) -
     if not budget >= 0:
         raise ValueError(f"a budget is not negative, as {budget}")
     keep = np.zeros_like(live)
-    worth = np.tile(share, (len(live), 1))  # share[b] times the probability that b is missing, by partition
+    missing_share = np.tile(share, (len(live), 1))  # share[b] times the probability that b is missing, by partition
     alone = p @ share
-    spent = price = 0.0
+    spent = threshold = 0.0
     refused = False
 
     def offer(part: int, rows: Ints) -> tuple[float, int, int] | None:
         """Return the best fit of a partition: minus its gain per cost, the partition and the vector."""
         nonlocal refused
-        density = np.where(keep[part, rows] < live[part, rows], p[rows] @ worth[part] / costs[rows], 0.0)
+        density = np.where(keep[part, rows] < live[part, rows], p[rows] @ missing_share[part] / costs[rows], 0.0)
         fits = spent + costs[rows] <= budget
         refused |= bool(np.any(density[~fits] > 0))
         density[~fits] = 0.0
@@ -118,21 +118,22 @@ def quotas(p: Floats, share: Floats, costs: Floats, live: Ints, budget: float) -
         if spent + costs[v] <= budget:
             keep[part, v] += 1
             spent += float(costs[v])
-            price = -density
-            worth[part] *= 1 - p[v]
+            threshold = -density
+            missing_share[part] *= 1 - p[v]
         renewed = offer(part, members[part])
         if renewed:
             heapq.heapreplace(heap, renewed)
         else:
             heapq.heappop(heap)
-    total = float((share - worth).sum())  # subtracted term by term, so never negative, and 0 where nothing is kept
+    # Subtracted term by term, so never negative, and 0 where nothing is kept.
+    total = float((share - missing_share).sum())
     single = np.where((live > 0) & (costs <= budget), alone, 0.0)
     if single.max(initial=0.0) > total:
-        part, v = (int(at) for at in np.unravel_index(np.argmax(single), single.shape))
+        part, v = (int(index) for index in np.unravel_index(np.argmax(single), single.shape))
         keep[:] = 0
         keep[part, v] = 1
-        spent, total, price = float(costs[v]), float(alone[v]), float(alone[v] / costs[v])
-    return Quotas(keep, total, spent, price if refused else 0.0)
+        spent, total, threshold = float(costs[v]), float(alone[v]), float(alone[v] / costs[v])
+    return Quotas(keep, total, spent, threshold if refused else 0.0)
 
 
 def _checked(p: Floats, share: Floats, costs: Floats, live: Ints) -> tuple[Floats, Floats, Floats, Ints]:

@@ -77,16 +77,16 @@ class OnlineCoverage:
         if self._share.ndim != 1 or not np.all((self._share >= 0) & np.isfinite(self._share)):
             raise ValueError("shares are numbers from 0 up, one for each bundle")
         self._rows: Floats = np.zeros((cap, len(self._share)))
-        self._left = np.ones(len(self._share))
+        self._missed = np.ones(len(self._share))
 
     @property
     def value(self) -> float:
         """Return the utility of those kept."""
-        return float(self._share @ (1 - self._left))
+        return float(self._share @ (1 - self._missed))
 
     def gain(self, row: Floats) -> float:
         """Return what a row adds to the utility of those kept."""
-        return float((self._share * self._left) @ row)
+        return float((self._share * self._missed) @ row)
 
     def offer(self, row: Floats) -> int | None:
         """Return the place that a row (float64[B]) takes, or ``None``; ``ValueError`` for an invalid row."""
@@ -106,4 +106,4 @@ class OnlineCoverage:
     def _put(self, place: int, row: Floats) -> None:
         self._rows[place] = row
         # Computed again, since division would fail where a removed row had probability 1.
-        self._left = np.prod(1 - self._rows, axis=0)
+        self._missed = np.prod(1 - self._rows, axis=0)

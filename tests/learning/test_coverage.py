@@ -106,7 +106,7 @@ def test_alike_nodes_are_not_both_kept() -> None:
     p = np.array([[0.9, 0.0], [0.0, 0.6]])
     found = quotas(p, np.ones(2), np.ones(2), np.array([[5, 5], [5, 0]]), 3)
     assert found.keep.tolist() == [[1, 1], [1, 0]]
-    assert found.price == pytest.approx(0.6)
+    assert found.threshold == pytest.approx(0.6)
     assert found.probabilities(np.array([[5, 5], [5, 0]])).tolist() == [[0.2, 0.2], [0.2, 1.0]]
 
 
@@ -115,7 +115,7 @@ def test_a_node_that_finds_the_same_waits_for_one_that_finds_more() -> None:
     p = np.array([[1.0, 0.0, 0.0], [0.9, 0.0, 0.0], [0.0, 0.5, 0.0], [0.0, 0.0, 0.4]])
     found = quotas(p, np.ones(3), np.ones(4), np.ones((1, 4), dtype=np.int64), 2)
     assert found.keep.tolist() == [[1, 0, 1, 0]]
-    assert (found.value, found.price) == (1.5, 0.5)
+    assert (found.value, found.threshold) == (1.5, 0.5)
 
 
 def test_one_good_node_outweighs_many_cheap_ones() -> None:
@@ -138,7 +138,7 @@ def test_what_nobody_can_pay_is_not_kept(cases: Callable[[int], int]) -> None:
 
 def test_an_ample_budget_keeps_all_that_gain() -> None:
     found = quotas(np.array([[0.5], [0.0]]), np.ones(1), np.ones(2), np.array([[2, 3]]), 100)
-    assert (found.keep.tolist(), found.price, found.value) == ([[2, 0]], 0.0, 0.75)
+    assert (found.keep.tolist(), found.threshold, found.value) == ([[2, 0]], 0.0, 0.75)
 
 
 @pytest.mark.parametrize(

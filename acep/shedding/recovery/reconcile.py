@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from acep.learning.estimation.recall import COLUMNS, KEPT, WHOLE
+from acep.learning.estimation.recall import COLUMNS, EXACT, FOUND_SHEDDING
 from acep.storage.plain_data import from_json, to_plain
 
 if TYPE_CHECKING:
@@ -92,11 +92,11 @@ class Reconciliation:
         marked = rows.copy()
         at: dict[Key, list[int]] = {}
         for row, key in enumerate(keys):
-            if key in found and key != self._none and rows[row, KIND] == WHOLE:
+            if key in found and key != self._none and rows[row, KIND] == EXACT:
                 at.setdefault(key, []).append(row)
         for key, places in at.items():
             here = np.array(places, np.intp)
-            marked[here[np.isin(rows[here, WHEN], np.concatenate(found[key]))], KIND] = KEPT
+            marked[here[np.isin(rows[here, WHEN], np.concatenate(found[key]))], KIND] = FOUND_SHEDDING
         return marked
 
     def dump(self) -> dict[str, Any]:
