@@ -133,7 +133,7 @@ def test_of_many_lives_a_sample_stands_for_all(monkeypatch: pytest.MonkeyPatch) 
         return dict(zip(SUMS, history.sums().sum(axis=0).tolist(), strict=True))
 
     whole = sums()
-    monkeypatch.setattr(module, "MOST", 4096)
+    monkeypatch.setattr(module, "LOGGED_TRAJECTORIES", 4096)
     sampled = sums()
     assert whole["seen"] == whole["visits"] > 1.5 * sampled["seen"]
     for name in ("visits", "reached", "own", "advanced"):
