@@ -15,8 +15,8 @@ def run(args: argparse.Namespace) -> None:
     from acep.shedding.history_file import read_history
 
     history = History.from_bytes(read_history(args.file))
-    most = MAX_VECTORS if args.limit is None else args.limit
-    text = history_listing(history, most)
+    limit = MAX_VECTORS if args.limit is None else args.limit
+    text = history_listing(history, limit)
     if args.svg is not None:
-        write_text(args.svg, history_svg(history, most))
+        write_text(args.svg, history_svg(history, limit))
     show(text.removesuffix("\n"))

@@ -49,9 +49,9 @@ text{fill:#e6edf3}
 """
 
 
-def history_listing(history: History, most: int = MAX_VECTORS) -> str:
-    """Return the ``most`` visited vectors, the overlap by state and the last ``most`` bundles, as lines of text."""
-    grid, vectors = history.grid, _most_visited(history, most)
+def history_listing(history: History, limit: int = MAX_VECTORS) -> str:
+    """Return the ``limit`` visited vectors, the overlap by state and the last ``limit`` bundles, as lines of text."""
+    grid, vectors = history.grid, _most_visited(history, limit)
     window = "no window" if grid.span is None else f"a window of {grid.span:,} (ticks of time, or events)"
     visited, epochs = len(history.visited()), history.epochs
     visits_seen = float(history.sums()[:, SUMS.index("seen")].sum())
@@ -79,7 +79,7 @@ def history_listing(history: History, most: int = MAX_VECTORS) -> str:
     rows = [(history.kind.removesuffix("s"), "first point", "from")]
     row_of, leads_to, weights = history.direct.triples()
     slots = _slots(history)
-    for slot in slots[-most:] if most else []:
+    for slot in slots[-limit:] if limit else []:
         in_slot = leads_to == slot
         leads = [(weight, vector) for vector, weight in zip(row_of[in_slot], weights[in_slot], strict=True)]
         leads.sort(key=lambda pair: (-pair[0], pair[1]))
@@ -88,8 +88,8 @@ def history_listing(history: History, most: int = MAX_VECTORS) -> str:
         rows.append((str(history.bundles[slot]), str(history.points[slot]), "; ".join(names + remainder)))
     if len(rows) > 1:
         lines += ["", *_table(rows)]
-    if most < len(slots):
-        lines.append(f"and {len(slots) - most:,} before them")
+    if limit < len(slots):
+        lines.append(f"and {len(slots) - limit:,} before them")
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
@@ -104,12 +104,12 @@ def history_page(history: History) -> str:
     return page(repr(history), preformatted(text, _LINES * _WIDEST), drawing, note=note)
 
 
-def history_svg(history: History, most: int = MAX_VECTORS) -> str:
-    """Return an SVG document of the ``most`` visited vectors, their edges, and the last bundles that they lead to.
+def history_svg(history: History, limit: int = MAX_VECTORS) -> str:
+    """Return an SVG document of the ``limit`` visited vectors, their edges, and the last bundles that they lead to.
 
     Edges between vectors are drawn if the history has them.
     """
-    vectors = _most_visited(history, most)
+    vectors = _most_visited(history, limit)
     rows: dict[int, list[int]] = defaultdict(list)
     states = history.grid.parts(vectors).state.tolist()
     for vector, state in sorted(zip(vectors.tolist(), states, strict=True), key=lambda pair: _order(history, pair[0])):
@@ -119,7 +119,7 @@ def history_svg(history: History, most: int = MAX_VECTORS) -> str:
     wide = {v: max(map(_width, label)) + 14 for v, label in labels.items()}
     leads = history.direct.triples()
     is_drawn = np.isin(leads[0], vectors)
-    slots = [slot for slot in _slots(history) if slot in set(leads[1][is_drawn].tolist())][-most:]
+    slots = [slot for slot in _slots(history) if slot in set(leads[1][is_drawn].tolist())][-limit:]
     bundle = {slot: str(history.bundles[slot]) for slot in slots}
     lengths = [sum(wide[v] + _GAP for v in row) for row in rows.values()]
     lengths.append(sum(max(2 * _RADIUS, _width(bundle[s])) + _GAP for s in slots))
