@@ -58,7 +58,7 @@ class ExpertScore:
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> ExpertScore:
         """Restore the fields. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError` for invalid data."""
-        names = [column.name for column in fields(cls)]
+        names = [attribute.name for attribute in fields(cls)]
         return restored(cls(), {name: data[stored] for name, stored in zip(names, STORED, strict=True)})
 
     def then(self, epoch: Epoch) -> ExpertScore:
