@@ -118,8 +118,10 @@ class Run:
         spent = "without a bound" if self.rate is None else f"under {self.rate:.3g} touches an event"
         self.watched = Watched(self.maker(), f"{self.case.name}, {spent}")
         self.watches.append(self.watched)
-        self.effort = SheddingController(self.watched, self.seed, self.rate, learned=self.learned, length=self.length)
-        self.session = NativeSession([self.case.plan], [self.case.engine], {0: self.effort})
+        self.controller = SheddingController(
+            self.watched, self.seed, self.rate, learned=self.learned, length=self.length
+        )
+        self.session = NativeSession([self.case.plan], [self.case.engine], {0: self.controller})
         self.session.ignore_future()  # so that batches make no difference
 
     def over(self, parts: Iterable[Batch]) -> Run:

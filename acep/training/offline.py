@@ -53,8 +53,8 @@ def learn_offline(
     """Run a query exactly over ``parts`` for a student to learn from. A policy may have ``ways`` (a shedding table
     for each scoring configuration) and ``rules`` (the numbers of those that use nothing learned). Its ``choose``
     then gets the number of the configuration that found the most, and the utility thresholds that it came to."""
-    effort = SheddingController(student, seed, None, learned=learned, trajectories=TRAJECTORIES)
-    session = _session(plan, engine, effort)
+    controller = SheddingController(student, seed, None, learned=learned, trajectories=TRAJECTORIES)
+    session = _session(plan, engine, controller)
     selective: Any = student.policy if hasattr(student.policy, "ways") else None
     events, n_learned = sum(map(len, parts)), 0
     border, size = LEARNED_SHARE * events, max(LEAST_PART, min(PART, events // 32))
@@ -86,9 +86,9 @@ def learn_offline(
     selective.choose(best, trial.prices(configurations[best]))
 
 
-def _session(plan: Plan, engine: str, effort: SheddingController) -> NativeSession:
+def _session(plan: Plan, engine: str, controller: SheddingController) -> NativeSession:
     """Make a session for match points alone: there may be very many matches, so none is made."""
-    session = NativeSession([plan], [engine], {0: effort})
+    session = NativeSession([plan], [engine], {0: controller})
     session.ignore_future()  # what is learned serves streams in batches of any size
     if alone(engine) == "nodes":
         session.tally(0, "points")
@@ -156,8 +156,10 @@ class Trial:
     def run(self, shedding_table: SheddingTable, share: float, seed_offset: int = 0) -> tuple[Floats, float]:
         """Return the recalls of match points and bundles at a share of the exact touches, and the mean utility
         threshold. ``seed_offset`` is added to the seed."""
-        effort = SheddingController(Standing("standing", shedding_table), self.seed + seed_offset, share * self.exact)
-        session = _session(self.plan, self.engine, effort)
+        controller = SheddingController(
+            Standing("standing", shedding_table), self.seed + seed_offset, share * self.exact
+        )
+        session = _session(self.plan, self.engine, controller)
         parts, thresholds = [], []
         for part in self.parts:
             session.push(part)

@@ -63,7 +63,7 @@ class Recovery:
     full: float = 0.0  # the most that the bank holds
     denied: int = 0  # number of events when a bundle was last too costly
     poor: bool = False
-    areas: dict[Key, PendingPartition] = field(default_factory=dict)
+    partitions: dict[Key, PendingPartition] = field(default_factory=dict)
     checks: list[tuple[int, str, Key]] = field(default_factory=list)
     marks: deque[tuple[int, int]] = field(default_factory=lambda: deque([(NEVER, 0)]))  # time, shed until then
     out: list[FoundColumns] = field(default_factory=list)
@@ -147,74 +147,77 @@ class Recovery:
             self._add(tuple(words), key_matches, key_matches)
 
     def _add(self, key: Key, matches: FoundColumns, first: FoundColumns) -> None:
-        area = self.areas.get(key)
-        if area is None:
-            area = self.areas[key] = PendingPartition(repr([column.at(slice(0, 1)).to_list() for column in first.keys]))
-        area.add(matches)
-        self._schedule(key, area)
+        pending = self.partitions.get(key)
+        if pending is None:
+            name = repr([column.at(slice(0, 1)).to_list() for column in first.keys])
+            pending = self.partitions[key] = PendingPartition(name)
+        pending.add(matches)
+        self._schedule(key, pending)
 
-    def _schedule(self, key: Key, area: PendingPartition) -> None:
-        if area.open or len(area.points):
-            base = area.until if area.open else int(area.points[0])
-            begin = area.last if area.open else base
+    def _schedule(self, key: Key, pending: PendingPartition) -> None:
+        if pending.open or len(pending.points):
+            base = pending.until if pending.open else int(pending.points[0])
+            begin = pending.last if pending.open else base
             assert begin is not None
             assert base is not None
-            check_time = min(area.chain(begin, self.span, ALWAYS), base + (LONG - 1) * self.span) + self.span
-        else:  # nothing waits: the area is forgotten then
-            check_time = (area.until or 0) + KEPT_WINDOWS * self.span
-        if check_time != area.check_time:
-            area.check_time = check_time
-            heapq.heappush(self.checks, (check_time, area.name, key))
+            check_time = min(pending.chain(begin, self.span, ALWAYS), base + (LONG - 1) * self.span) + self.span
+        else:  # nothing waits: the partition is forgotten then
+            check_time = (pending.until or 0) + KEPT_WINDOWS * self.span
+        if check_time != pending.check_time:
+            pending.check_time = check_time
+            heapq.heappush(self.checks, (check_time, pending.name, key))
 
     def _settle(self, now: int, shed: int) -> bool:
         """Give out the bundles due by ``now``, up to which all events have come. Return whether one was too costly."""
         self.poor = False
         while self.checks and self.checks[0][0] <= now:
             check_time, _, key = heapq.heappop(self.checks)
-            area = self.areas.get(key)
-            if area is None or area.check_time != check_time:
+            pending = self.partitions.get(key)
+            if pending is None or pending.check_time != check_time:
                 continue
-            area.check_time = ALWAYS + 1
-            if not area.open and not len(area.points):
-                del self.areas[key]
+            pending.check_time = ALWAYS + 1
+            if not pending.open and not len(pending.points):
+                del self.partitions[key]
                 continue
-            self._bundle(key, area, now, shed)
-            self._schedule(key, area)
+            self._bundle(key, pending, now, shed)
+            self._schedule(key, pending)
         return self.poor
 
-    def _bundle(self, key: Key, area: PendingPartition, now: int, shed: int) -> None:
+    def _bundle(self, key: Key, pending: PendingPartition, now: int, shed: int) -> None:
         """Give out the matches of the earliest bundle of a partition, as far as it has come."""
         span = self.span
-        if area.open:
-            assert area.until is not None
-            assert area.last is not None
-            begin = first = area.until + 1
-            last = area.chain(area.last, span, now)
+        if pending.open:
+            assert pending.until is not None
+            assert pending.last is not None
+            begin = first = pending.until + 1
+            last = pending.chain(pending.last, span, now)
         else:
-            first = int(area.points[0])
+            first = int(pending.points[0])
             begin = first - span
-            last = area.chain(first, span, now)
-        continues = area.until is not None and area.last is not None and first - area.last <= span and not area.open
+            last = pending.chain(first, span, now)
+        continues = (
+            pending.until is not None and pending.last is not None and first - pending.last <= span and not pending.open
+        )
         if self._nothing_shed(begin - span, shed):
             exact_until = min(last + span, now)
-            self._give(area, area.take(last), first, last, continues)
-            area.until, area.open, area.is_complete = (
+            self._give(pending, pending.take(last), first, last, continues)
+            pending.until, pending.open, pending.is_complete = (
                 exact_until,
                 exact_until < last + span,
-                area.is_complete or not continues,
+                pending.is_complete or not continues,
             )
             return
-        parts, exact_until, reached, is_complete = self._recovered(key, area, begin, first, last, now, continues)
+        parts, exact_until, reached, is_complete = self._recovered(key, pending, begin, first, last, now, continues)
         if not is_complete:
-            self._lost(key, area, parts, first, max(last, min(reached, exact_until)), exact_until, continues)
+            self._lost(key, pending, parts, first, max(last, min(reached, exact_until)), exact_until, continues)
             return
-        area.take(exact_until)
+        pending.take(exact_until)
         lowest = min((int(part.end.min()) for part in parts if len(part)), default=first)
-        self._give(area, parts, lowest, reached, continues)
+        self._give(pending, parts, lowest, reached, continues)
         for part in parts:
             self.reconciliation.told(key, part.end)
-        area.until, area.open, area.is_complete = exact_until, exact_until < reached + span, True
-        if not area.open:
+        pending.until, pending.open, pending.is_complete = exact_until, exact_until < reached + span, True
+        if not pending.open:
             self.recovered += 1
 
     def _nothing_shed(self, since: int, shed: int) -> bool:
@@ -227,44 +230,44 @@ class Recovery:
         return shed_before == shed
 
     def _recovered(
-        self, key: Key, area: PendingPartition, begin: int, first: int, last: int, now: int, continues: bool
+        self, key: Key, pending: PendingPartition, begin: int, first: int, last: int, now: int, continues: bool
     ) -> tuple[list[FoundColumns], int, int, bool]:
         """Return the matches of a bundle from ``begin`` on, the time up to which they are complete, the last match
         point, and whether none is missing (its events may be gone, its start given out, or the cost too high)."""
         span = self.span
         if continues:  # its beginning was given out incomplete
             return [], NEVER, last, False
-        wanted_begin, begin = begin, self._floor(area, begin)
-        if begin > wanted_begin and (area.open or not area.known_before(wanted_begin, begin)):
+        wanted_begin, begin = begin, self._floor(pending, begin)
+        if begin > wanted_begin and (pending.open or not pending.known_before(wanted_begin, begin)):
             return [], NEVER, last, False
         events = self.recent.count(key, begin - span, min(last + span, now))
-        matches = sum(int(np.count_nonzero(part.end <= last)) for part in area.waiting)
+        matches = sum(int(np.count_nonzero(part.end <= last)) for part in pending.waiting)
         # With a full bank any bundle is tried, so that costs are learned anew.
         if self.bank < self.full and self.costs.cost(events, matches) > self.bank * EAGER:
             self.poor = True
             return [], NEVER, last, False
         spent_before = self.spent
-        recovered = self._widened(key, area, begin, first, last, now)
+        recovered = self._widened(key, pending, begin, first, last, now)
         parts, exact_until, _, enough = recovered
         n_recovered = sum(len(part) for part in parts)
-        n_known = sum(int(np.count_nonzero(part.end <= exact_until)) for part in area.waiting)
+        n_known = sum(int(np.count_nonzero(part.end <= exact_until)) for part in pending.waiting)
         self.costs.learn(events, matches, self.spent - spent_before, enough=enough, found_more=n_recovered > n_known)
         return recovered
 
     def _widened(
-        self, key: Key, area: PendingPartition, begin: int, first: int, last: int, now: int
+        self, key: Key, pending: PendingPartition, begin: int, first: int, last: int, now: int
     ) -> tuple[list[FoundColumns], int, int, bool]:
         """Return the matches of a bundle, as :meth:`_recovered` does, searched a window at a time."""
         span = self.span
         run = self._again(key, begin, now, last)
         parts = [] if run.matches is None else [run.matches]
-        if not run.enough or area.open:
+        if not run.enough or pending.open:
             return parts, run.exact_until, run.last, run.enough
         # Search backward, a window at a time, as long as an earlier match point is found.
         lowest, searched_from = min([first, *(int(part.end.min()) for part in parts if len(part))]), begin
         while (wanted_begin := lowest - span) < searched_from:
-            start = self._floor(area, wanted_begin)
-            if not area.known_before(wanted_begin, start):
+            start = self._floor(pending, wanted_begin)
+            if not pending.known_before(wanted_begin, start):
                 return parts, run.exact_until, run.last, False
             if start >= searched_from:
                 break
@@ -277,16 +280,16 @@ class Recovery:
                 lowest = min(lowest, int(run_before.matches.end.min()))
         return parts, run.exact_until, run.last, True
 
-    def _floor(self, area: PendingPartition, begin: int) -> int:
+    def _floor(self, pending: PendingPartition, begin: int) -> int:
         """Return the earliest time, not before ``begin``, from which matches not yet given out can be found."""
-        if area.until is not None:
-            begin = max(begin, area.until + 1)
+        if pending.until is not None:
+            begin = max(begin, pending.until + 1)
         return begin if self.recent.floor is None else max(begin, self.recent.floor + self.span)
 
     def _lost(
         self,
         key: Key,
-        area: PendingPartition,
+        pending: PendingPartition,
         parts: list[FoundColumns],
         first: int,
         last: int,
@@ -295,26 +298,26 @@ class Recovery:
     ) -> None:
         """Give out the matches of a bundle that is not recovered: exact up to ``exact_until``,
         then those found before."""
-        waiting = area.take(max(last, exact_until))
+        waiting = pending.take(max(last, exact_until))
         inexact = [where(part, part.end > exact_until) for part in waiting]
         exact = [where(part, part.end <= exact_until) for part in parts if exact_until > NEVER]
         for part in exact:
             self.reconciliation.told(key, part.end)
         lowest = min((int(part.end.min()) for part in exact if len(part)), default=first)
-        self._give(area, exact + inexact, lowest, last, continues or area.open)
+        self._give(pending, exact + inexact, lowest, last, continues or pending.open)
         if not continues:
             self.unrecovered += 1
-        area.until, area.open, area.is_complete = max(last, exact_until), False, False
+        pending.until, pending.open, pending.is_complete = max(last, exact_until), False, False
 
     def _give(
-        self, area: PendingPartition, parts: Sequence[FoundColumns], first: int, last: int, continues: bool
+        self, pending: PendingPartition, parts: Sequence[FoundColumns], first: int, last: int, continues: bool
     ) -> None:
-        area.first = area.first if continues or area.open else first
-        area.last = last
+        pending.first = pending.first if continues or pending.open else first
+        pending.last = last
         for part in parts:
             if len(part):
                 self.n_given += len(part)
-                self.out.append(replace(part, bundle=np.full(len(part), area.first, np.int64), in_order=False))
+                self.out.append(replace(part, bundle=np.full(len(part), pending.first, np.int64), in_order=False))
 
     def _again(self, key: Key, begin: int, stop: int, last: int) -> Rematch:
         """Return the matches that end from ``begin`` to ``stop``, exactly, but no later than a window after the
@@ -336,7 +339,7 @@ class Recovery:
             **{STORED_NAMES.get(name, name): getattr(self, name) for name in NUMBERS},
             "settling": self.reconciliation.dump(),
             "worth": to_plain(self.costs.sums),
-            "areas": to_plain([[list(key), area.dump()] for key, area in self.areas.items()]),
+            "areas": to_plain([[list(key), pending.dump()] for key, pending in self.partitions.items()]),
             "marks": [list(mark) for mark in self.marks],
             "recent": to_plain(self.recent.dump()),
         }
@@ -351,10 +354,10 @@ class Recovery:
         self.costs = self.costs.with_sums(from_json(data["worth"]))
         self.marks = deque((int(clock), int(count)) for clock, count in data["marks"])
         self.recent.load(from_json(data["recent"]), self.session.width)
-        self.areas, self.checks = {}, []
+        self.partitions, self.checks = {}, []
         for words, state in from_json(data["areas"]):
             key = tuple(int(word) for word in words)
             if len(key) != len(self.recent.keys):
                 raise ValueError("partition")
-            area = self.areas[key] = PendingPartition.restored(state, self.session.plans[self.number].variables)
-            self._schedule(key, area)
+            pending = self.partitions[key] = PendingPartition.restored(state, self.session.plans[self.number].variables)
+            self._schedule(key, pending)

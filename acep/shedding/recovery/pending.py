@@ -77,7 +77,7 @@ class PendingPartition:
         times = [None if time is None else int(time) for time in (until, last)]
         if not isinstance(name, str) or (is_open is True and None in times):
             raise ValueError("bundle")
-        area = cls(
+        pending = cls(
             name,
             [],
             until=times[0],
@@ -87,8 +87,8 @@ class PendingPartition:
             is_complete=is_complete is True,
         )
         if waiting is not None:
-            area.add(found_of(waiting, variables))
-        return area
+            pending.add(found_of(waiting, variables))
+        return pending
 
 
 def where(matches: FoundColumns, selected: npt.NDArray[np.bool_]) -> FoundColumns:
