@@ -266,7 +266,7 @@ class SessionBudget:
             counts.known, counts.unknown = (None, None), NOT_ESTIMATED
         if plan in self.recoveries:
             recovery = self.recoveries[plan]
-            counts.matches, counts.touches = recovery.given, counts.touches + recovery.spent
+            counts.matches, counts.touches = recovery.n_given, counts.touches + recovery.spent
             counts.recovering, counts.recovered = recovery.spent, recovery.recovered
             counts.unrecovered = recovery.unrecovered
 
@@ -292,7 +292,7 @@ class SessionBudget:
     @property
     def held(self) -> int:
         """Return the bytes that policies hold; under a memory bound also those of texts and ids."""
-        byte_count = sum(effort.held for effort in self.choosing.values())
+        byte_count = sum(effort.policy_bytes for effort in self.choosing.values())
         return byte_count + (0 if self.memory is None else self.encoder.bytes)
 
     @property
