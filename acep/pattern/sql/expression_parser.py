@@ -76,19 +76,22 @@ def _located(error: Any, part: str, span: Span) -> QueryError:
     marked = str(details[0].get("highlight") or "")
     lines = part.split("\n")
     line, column = details[0].get("line"), details[0].get("col")
-    place = span
+    error_span = span
     if marked and line and column and line <= len(lines):
         end = span.start + sum(len(before) + 1 for before in lines[: line - 1]) + column
         start = max(span.start, end - len(marked))
-        place = Span(start, max(start + 1, min(end, span.end)))
+        error_span = Span(start, max(start + 1, min(end, span.end)))
     description = str(details[0].get("description") or "")
-    calls = _CALL.findall(part[: place.end - span.start])
+    calls = _CALL.findall(part[: error_span.end - span.start])
     if calls and "missing for" in description:
         hint = "is an argument missing between its parentheses?"
-        return error_at(f"{calls[-1].upper()} has too few arguments", place, hint, code="query_syntax")
+        return error_at(f"{calls[-1].upper()} has too few arguments", error_span, hint, code="query_syntax")
     if calls and "number of provided arguments" in description:
         hint = "is one of its arguments too many?"
-        return error_at(f"{calls[-1].upper()} has too many arguments", place, hint, code="query_syntax")
+        return error_at(f"{calls[-1].upper()} has too many arguments", error_span, hint, code="query_syntax")
     return error_at(
-        "this is not an expression of SQL", place, "see docs/reference/sql.md for what there is", code="query_syntax"
+        "this is not an expression of SQL",
+        error_span,
+        "see docs/reference/sql.md for what there is",
+        code="query_syntax",
     )
