@@ -159,8 +159,8 @@ def close_equalities(query: Query) -> tuple[ex.Expr, ...]:
             raise QueryError("too many equalities follow from each other", hint=hint, code="query_size")
         pairs = list(combinations(group.members, 2))
         if not of_negated and all(isinstance(m, ex.Attribute) for m in group.members):
-            each = [m for m in group.members if _is_each(m, kleene - groups) and _ties(group, m.var)]
-            pairs += [(m, replace(m, index=1)) for m in each]
+            members_of_each_event = [m for m in group.members if _is_each(m, kleene - groups) and _ties(group, m.var)]
+            pairs += [(m, replace(m, index=1)) for m in members_of_each_event]
         for pair in pairs:
             left, right = pair
             names = _names(pair)
@@ -215,8 +215,8 @@ def of_first_event(query: Query, closed: Iterable[ex.Expr]) -> tuple[ex.Expr, ..
     }
 
     def at_first(side: ex.Attribute) -> ex.Attribute:
-        each = side.index in (None, "i") and (side.var, side.name) in equal
-        return replace(side, index=1) if each else side
+        is_each_event = side.index in (None, "i") and (side.var, side.name) in equal
+        return replace(side, index=1) if is_each_event else side
 
     def rewritten(conjunct: ex.Expr) -> ex.Expr:
         match as_equality(conjunct):
@@ -252,8 +252,8 @@ def tied_attributes(query: Query) -> tuple[str, ...]:
     classes = _references(query, positive, chained)
     of_negated = {v: _references(query, positive | {v}, chained) for v in negated}
     attributes: dict[str, None] = {}
-    every = equality_classes(query, constants=False) if negated else classes
-    names = [m.name for group in every for m in group.members if _is_reference(m)]
+    all_classes = equality_classes(query, constants=False) if negated else classes
+    names = [m.name for group in all_classes for m in group.members if _is_reference(m)]
     names += [name for _, name in chained]
     for name in dict.fromkeys(names):
         tied = not several or any(_holds_all(c, positive, name, chained) for c in classes)
@@ -274,8 +274,8 @@ def _chained(query: Query, kleene: Collection[str]) -> frozenset[tuple[str, str]
         match as_equality(conjunct):
             case ex.Binary(
                 left=ex.Attribute(var=var, index=first, name=name),
-                right=ex.Attribute(var=other, index=second, name=same),
-            ) if var == other and name == same and var in kleene:
+                right=ex.Attribute(var=other, index=second, name=other_name),
+            ) if var == other and name == other_name and var in kleene:
                 if {first, second} in ({"i", "i-1"}, {None, "i-1"}):
                     chained.add((var, name))
     return frozenset(chained)
@@ -288,11 +288,11 @@ def _references(query: Query, among: Collection[str], chained: frozenset[tuple[s
     return (*classes, *alone)
 
 
-def _holds_all(group: Equal, every: Collection[str], name: str, chained: frozenset[tuple[str, str]]) -> bool:
+def _holds_all(group: Equal, variables: Collection[str], name: str, chained: frozenset[tuple[str, str]]) -> bool:
     """Return whether a class ties attribute ``name`` of all these variables together."""
     members = [m for m in group.members if isinstance(m, ex.Attribute) and m.name == name]
     plain = {m.var for m in members if m.index is None}
     by_chain = {m.var for m in members if m.index == 1 and (m.var, name) in chained}
-    if not plain | by_chain >= set(every):
+    if not plain | by_chain >= set(variables):
         return False
-    return bool(by_chain) or _ties(group, next(iter(every)))
+    return bool(by_chain) or _ties(group, next(iter(variables)))

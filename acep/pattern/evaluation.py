@@ -34,21 +34,21 @@ EPOCH = datetime(1970, 1, 1)
 class Compiled:
     """A compiled expression: ``run(values)`` takes one value for each of ``leaves``.
 
-    ``shown`` is the expression as the user wrote it, if ``expr`` is an equivalent form.
+    ``original`` is the expression as the user wrote it, if ``expr`` is an equivalent form.
     """
 
     expr: ex.Expr
     leaves: tuple[ex.Leaf, ...]
     run: Run
-    shown: ex.Expr | None = None
+    original: ex.Expr | None = None
 
     @property
-    def told(self) -> ex.Expr:
+    def written(self) -> ex.Expr:
         """Return the expression to show to people."""
-        return self.shown or self.expr
+        return self.original or self.expr
 
 
-def compile_expression(expr: ex.Expr, tick_ns: Fraction | None = None, shown: ex.Expr | None = None) -> Compiled:
+def compile_expression(expr: ex.Expr, tick_ns: Fraction | None = None, original: ex.Expr | None = None) -> Compiled:
     """Compile an expression; durations and timestamps become ticks of ``tick_ns`` nanoseconds.
 
     Raises :class:`QueryError` for a duration or timestamp if ``tick_ns`` is unknown.
@@ -59,7 +59,7 @@ def compile_expression(expr: ex.Expr, tick_ns: Fraction | None = None, shown: ex
     """
     leaves = leaves_of(expr)
     index = {leaf: i for i, leaf in enumerate(leaves)}
-    return Compiled(expr, leaves, _build(expr, index, tick_ns), shown)
+    return Compiled(expr, leaves, _build(expr, index, tick_ns), original)
 
 
 def in_ticks(ns: Fraction | int, tick_ns: Fraction | None, expr: ex.Duration | ex.Timestamp) -> int | float:
@@ -221,16 +221,16 @@ def like(text: str, pattern: str) -> bool:
         i += 1
     # Greedy, with one place for backtracking: time O(len(text) * len(pattern)), never exponential.
     t = p = 0
-    back: tuple[int, int] | None = None
+    retry: tuple[int, int] | None = None
     while t < len(text):
         if p < len(tokens) and tokens[p] is True:
-            back = (p, t)
+            retry = (p, t)
             p += 1
         elif p < len(tokens) and (tokens[p] is None or tokens[p] == text[t]):
             p, t = p + 1, t + 1
-        elif back is not None:
-            back = (back[0], back[1] + 1)
-            p, t = back[0] + 1, back[1]
+        elif retry is not None:
+            retry = (retry[0], retry[1] + 1)
+            p, t = retry[0] + 1, retry[1]
         else:
             return False
     return all(x is True for x in tokens[p:])
@@ -295,10 +295,10 @@ FUNCTIONS: dict[str, tuple[int, int, Callable[..., Any], bool]] = {
 }
 
 
-def _order(x: int, y: float, places: int, others: int) -> int:
+def _order(x: int, y: float, places: int, other_places: int) -> int:
     if isinstance(y, float) and math.isinf(y):
         return -1 if y > 0 else 1
-    left, right = Fraction(x) * 10**others, Fraction(y) * 10**places
+    left, right = Fraction(x) * 10**other_places, Fraction(y) * 10**places
     return int(left > right) - int(left < right)
 
 

@@ -102,11 +102,11 @@ def _item(branch: Branch) -> Node:
 
 
 def _attributes(by: str | Many[str] | None) -> tuple[str, ...]:
-    given: object = (by,) if isinstance(by, str) else () if by is None else by
+    attributes: object = (by,) if isinstance(by, str) else () if by is None else by
     try:
-        names = tuple(given) if isinstance(given, Iterable) else (given,)
+        names = tuple(attributes) if isinstance(attributes, Iterable) else (attributes,)
     except TypeError:  # a NumPy array without dimensions
-        names = (given,)
+        names = (attributes,)
     if not all(isinstance(n, str) and n for n in names):
         raise QueryError(
             f"by={by!r} is not a list of attributes", hint='by="symbol" or by=["symbol", "user"]', code="option_invalid"
@@ -114,12 +114,12 @@ def _attributes(by: str | Many[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _member(kind: type[Selection], value: str | Selection, wanted: str) -> Selection:
-    """Return the strategy or output that an argument means; ``wanted`` is the argument as a text."""
+def _member(kind: type[Selection], value: str | Selection, member_name: str) -> Selection:
+    """Return the strategy or output that an argument means; ``member_name`` is the argument as a text."""
     if isinstance(value, kind):
         return value
     members = {member.value: member for member in kind if not member.value.endswith("after_match_skip")}
-    if wanted not in members:
-        hint = suggest(wanted[:60], members)
-        raise QueryError(f"unknown {kind.__name__.lower()} `{wanted[:60]}`", hint=hint, code="option_invalid")
-    return members[wanted]
+    if member_name not in members:
+        hint = suggest(member_name[:60], members)
+        raise QueryError(f"unknown {kind.__name__.lower()} `{member_name[:60]}`", hint=hint, code="option_invalid")
+    return members[member_name]

@@ -65,7 +65,7 @@ _COMPARE = {
 
 def conjuncts(branch: Branch) -> tuple[list[ex.Expr], list[Branch]]:
     """Return the conjuncts of a condition, split at its top-level ANDs, and the attributes of its ``[attr]``."""
-    found: list[ex.Expr] = []
+    conditions: list[ex.Expr] = []
     ties: list[Branch] = []
     stack: list[Leaf] = [branch]
     while stack:
@@ -75,8 +75,8 @@ def conjuncts(branch: Branch) -> tuple[list[ex.Expr], list[Branch]]:
         elif isinstance(leaf, Tree) and leaf.data == "tie":
             ties.extend(branches(leaf))
         else:
-            found.append(expression(leaf))
-    return found, ties
+            conditions.append(expression(leaf))
+    return conditions, ties
 
 
 def expression(leaf: Leaf) -> ex.Expr:
@@ -177,14 +177,14 @@ def _case(branch: Branch) -> ex.Expr:
 
 
 def _cast(branch: Branch) -> ex.Expr:
-    function, *named = tokens(branch)
+    function, *type_words = tokens(branch)
     if function.lower() != "cast":
         hint = "it stands in CAST(x AS type)"
-        raise fail(f"`AS` has no place in {quoted(function)}", named[0], hint, code="query_syntax")
-    name = " ".join(str(word).lower() for word in named)
+        raise fail(f"`AS` has no place in {quoted(function)}", type_words[0], hint, code="query_syntax")
+    name = " ".join(str(word).lower() for word in type_words)
     if name not in CAST_TYPES:
         hint = _NO_CAST.get(name) or f"the types are {', '.join(dict.fromkeys(CAST_TYPES.values()))}"
-        raise fail(f"CAST has no type {quoted(' '.join(named))}", named[0], hint, code="query_type")
+        raise fail(f"CAST has no type {quoted(' '.join(type_words))}", type_words[0], hint, code="query_type")
     return ex.Call(f"cast {CAST_TYPES[name]}", (expression(branches(branch)[0]),), span(branch))
 
 
@@ -199,9 +199,9 @@ def _call(branch: Branch) -> ex.Expr:
     (token,) = tokens(branch)
     args = branches(branch)
     if isinstance(branch, OwnCall):
-        own = ex.Call(branch.function.name, tuple(expression(a) for a in args), span(branch), branch.function)
-        check_own(own)
-        return own
+        user_call = ex.Call(branch.function.name, tuple(expression(a) for a in args), span(branch), branch.function)
+        check_own(user_call)
+        return user_call
     function = _ALIASES.get(token.lower(), token.lower())
     if function == "prev":
         return previous(branch, args)
@@ -211,14 +211,14 @@ def _call(branch: Branch) -> ex.Expr:
         return _contains(branch, args)
     function = _SCALAR.get(function, function)
     if function not in FUNCTIONS:
-        known = [*FUNCTIONS, *AGGREGATES, "prev", CONTAINS]
-        hint = _ELSEWHERE.get(function) or slip(function[:60], known) or f"the functions are {', '.join(sorted(known))}"
+        names = [*FUNCTIONS, *AGGREGATES, "prev", CONTAINS]
+        hint = _ELSEWHERE.get(function) or slip(function[:60], names) or f"the functions are {', '.join(sorted(names))}"
         raise fail(f"unknown function {quoted(token)}", token, hint, code="query_name")
-    least, most, _, _ = FUNCTIONS[function]
-    if not least <= len(args) <= most:
-        wanted = str(least) if least == most else f"{least} {'or' if most == least + 1 else 'to'} {most}"
+    low, high, _, _ = FUNCTIONS[function]
+    if not low <= len(args) <= high:
+        count = str(low) if low == high else f"{low} {'or' if high == low + 1 else 'to'} {high}"
         raise fail(
-            f"`{function}` takes {wanted} argument{'s' if wanted != '1' else ''}, not {len(args)}",
+            f"`{function}` takes {count} argument{'s' if count != '1' else ''}, not {len(args)}",
             branch,
             code="query_type",
         )
@@ -235,8 +235,8 @@ def _contains(branch: Branch, args: Sequence[Branch]) -> ex.Expr:
         raise fail(
             f"`{CONTAINS}` takes a list and a constant, not {len(args)} arguments", branch, hint, code="query_type"
         )
-    of, value = (expression(arg) for arg in args)
-    if not isinstance(of, ex.Attribute):
+    source, value = (expression(arg) for arg in args)
+    if not isinstance(source, ex.Attribute):
         raise fail(f"`{CONTAINS}` looks into a list of one event", args[0], hint, code="query_type")
     if not isinstance(value, ex.Literal) or value.value is None:
         raise fail(
@@ -245,7 +245,7 @@ def _contains(branch: Branch, args: Sequence[Branch]) -> ex.Expr:
             f"{hint}; it is computed before matching, from one event",
             code="query_type",
         )
-    return replace(of, name=contains_name(of.name, expression_text(value)), span=span(branch))
+    return replace(source, name=contains_name(source.name, expression_text(value)), span=span(branch))
 
 
 def _check_regexp(call: ex.Call) -> None:

@@ -15,8 +15,8 @@ HIGHEST = 10_000
 
 def quantifier_of(branch: Branch) -> Branch | None:
     """Return the quantifier behind a component, group or set; ``None`` if there is none."""
-    found = branches(branch, "sign", "exactly", "at_least", "from_to", "at_most")
-    return found[0] if found else None
+    quantifiers = branches(branch, "sign", "exactly", "at_least", "from_to", "at_most")
+    return quantifiers[0] if quantifiers else None
 
 
 def with_quantifier(node: Node, quantifier: Branch | None, mentioned: Collection[str] = ()) -> Node:
@@ -38,8 +38,8 @@ def repeated(item: Node, low: int, high: int | None, mentioned: Collection[str])
         exact = inner.low == inner.high and low == high
         optional = (inner.low, inner.high) == (0, 1) and (high is None or (low, high) == (0, 1))
         if (unbounded and (high is None or low >= 1)) or exact or optional:
-            most = None if inner.high is None or high is None else inner.high * high
-            return Repeat(inner.item, inner.low * low, most)
+            product = None if inner.high is None or high is None else inner.high * high
+            return Repeat(inner.item, inner.low * low, product)
     return Repeat(item, low, high)
 
 

@@ -79,10 +79,12 @@ def _query(branch: Branch, text: str, errors: Fraction, weights: Weights) -> Que
     strategy, bound, where, ties = _where(clauses.get("where"))
     having = expression(clauses["having"].children[0]) if "having" in clauses else None
     returns = _returns(clauses.get("returns"))
-    spoken = {v for e in (*where, *([having] if having else []), *(e for _, e in returns)) for v in mentioned(e)}
-    places = Places(spoken)
-    whole = branches(branch, "alternatives")[0]
-    node = pattern(whole, places)
+    mentioned_variables = {
+        v for e in (*where, *([having] if having else []), *(e for _, e in returns)) for v in mentioned(e)
+    }
+    places = Places(mentioned_variables)
+    pattern_branch = branches(branch, "alternatives")[0]
+    node = pattern(pattern_branch, places)
     for var, where_it_is in bound:
         if var not in places.declared:
             raise fail(f"unknown variable {quoted(var)}", where_it_is, suggest(var, places.declared), code="query_name")
@@ -102,7 +104,7 @@ def _query(branch: Branch, text: str, errors: Fraction, weights: Weights) -> Que
         errors=errors,
         weights=checked_weights(weights, tuple(places.declared)),
     )
-    with placed(span(whole)):
+    with placed(span(pattern_branch)):
         check_query(query, places.declared)
     return query
 
@@ -114,15 +116,15 @@ def _source(branch: Branch, text: str) -> Source:
 
 def _clauses(branch: Branch) -> dict[str, Branch]:
     """Return the clauses by name, each at most once."""
-    found: dict[str, Branch] = {}
+    clauses: dict[str, Branch] = {}
     for clause in branches(branch, "where", "within", "having", "returns", "output_as"):
         kind = clause.data.removesuffix("_as")
-        if kind in found:
+        if kind in clauses:
             word = "RETURN" if kind == "returns" else kind.upper()
             hint = "join conditions by AND" if kind in ("where", "having") else None
             raise fail(f"a second {word} clause", clause, hint, code="query_syntax")
-        found[kind] = clause
-    return found
+        clauses[kind] = clause
+    return clauses
 
 
 def _tied(tie: Branch, declared: Collection[str]) -> str:
@@ -162,18 +164,18 @@ def _within(branch: Branch | None) -> Within | None:
 
 
 def _returns(branch: Branch | None) -> tuple[tuple[str, Expr], ...]:
-    found: dict[str, Expr] = {}
+    returns: dict[str, Expr] = {}
     for part in branches(branch) if branch is not None else []:
         value, *label = part.children
         expr = expression(value)
         called = name(branches(part)[1]) if label else value_name(expr)
         if called is None:
             raise fail("this value needs a name", value, "write AS and a name behind it", code="query_syntax")
-        if called in found:
+        if called in returns:
             hint = None if label else "write AS and another name behind it"
             raise fail(f"RETURN names {quoted(called)} twice", label[0] if label else value, hint, code="query_name")
-        found[called] = expr
-    return tuple(found.items())
+        returns[called] = expr
+    return tuple(returns.items())
 
 
 def _output(

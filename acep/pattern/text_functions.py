@@ -57,18 +57,18 @@ def _repeat(text: str, times: int) -> str | None:
     return None if len(text) * times > MOST_TEXT else text * max(times, 0)
 
 
-def _split_part(text: str, separator: str, place: int) -> str | None:
-    if not separator or place == 0:
+def _split_part(text: str, separator: str, number: int) -> str | None:
+    if not separator or number == 0:
         return None
     parts = text.split(separator)
-    place = place - 1 if place > 0 else len(parts) + place
-    return parts[place] if 0 <= place < len(parts) else ""
+    number = number - 1 if number > 0 else len(parts) + number
+    return parts[number] if 0 <= number < len(parts) else ""
 
 
 def _translate(text: str, signs: str, replacements: str) -> str:
     table: dict[int, str] = {}
-    for place, sign in enumerate(signs):
-        table.setdefault(ord(sign), replacements[place : place + 1])
+    for index, sign in enumerate(signs):
+        table.setdefault(ord(sign), replacements[index : index + 1])
     return text.translate(table)
 
 
