@@ -188,7 +188,7 @@ class ReferenceEngine:
 
     def rest(self, arc: Arc) -> int:
         """Return the least cost of reaching an end after an arc."""
-        rest = self.states[arc.target].rest
+        rest = self.states[arc.target].cost_to_end
         return self.budget + 1 if rest is None else rest
 
     def _can_pay(self, node: MatchNode, between: int) -> bool:

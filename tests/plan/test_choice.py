@@ -59,8 +59,8 @@ def test_windows_before_what_merges_need_a_large_set() -> None:
         items = ", ".join(f"T{i} v{i}" for i in range(size))
         for pattern, large in ((f"{{{items}}}", size >= LARGE_SET), (f"SEQ({items})", False)):
             plan = assumed_plan(acep.parse(f"PATTERN {pattern} WITHIN 9"))
-            assert {worth(plan, engine).worth for engine in ("merged", *COUNTED, "compressed")} == {large}
-            assert worth(plan).worth
+            assert {worth(plan, engine).is_useful for engine in ("merged", *COUNTED, "compressed")} == {large}
+            assert worth(plan).is_useful
 
 
 # What explain says -------------------------------------------------------------------------------

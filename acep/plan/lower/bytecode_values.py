@@ -19,10 +19,10 @@ from acep.plan.decimals import EXCHANGED, HIGHEST, LOWEST
 from acep.plan.lower.bytecode_words import CannotLower, Op, Words, bits_of
 from acep.plan.schema import Kind
 
-__all__ = ["WHOLE", "Constant", "Mixed", "Operand", "Single", "Values", "Vector", "constant"]
+__all__ = ["INTEGERS", "Constant", "Mixed", "Operand", "Single", "Values", "Vector", "constant"]
 
-WHOLE: Final = (Kind.INT, Kind.TIMESTAMP)
-NUMBERS: Final = (*WHOLE, Kind.FLOAT)
+INTEGERS: Final = (Kind.INT, Kind.TIMESTAMP)
+NUMBERS: Final = (*INTEGERS, Kind.FLOAT)
 _NAMES: Final = {"=": "EQ", "!=": "NE", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE"}
 _ARITHMETIC: Final = {"+": "ADD", "-": "SUB", "*": "MUL", "/": "DIV", "%": "MOD"}
 
@@ -37,9 +37,9 @@ class Constant:
 
 @dataclass(frozen=True)
 class Vector:
-    """A computed value of the program, identified by its number ``at``."""
+    """A computed value of the program, identified by its number ``number``."""
 
-    at: int
+    number: int
     kind: Kind
 
 
@@ -95,7 +95,7 @@ class Values:
     def word(self, x: Single) -> int:
         """Return the number of a value as 64-bit words."""
         if isinstance(x, Vector):
-            return self.words.number_of(x.at) if x.kind is Kind.BOOL else x.at
+            return self.words.number_of(x.number) if x.kind is Kind.BOOL else x.number
         match x.value:
             case None:
                 return self.words.give(Op.NONE)
@@ -103,24 +103,24 @@ class Values:
                 bits = self.code(text)
             case float(number):
                 bits = bits_of(number)
-            case whole:
-                bits = int(whole)
+            case integer:
+                bits = int(integer)
                 if not LOWEST <= bits <= HIGHEST:
-                    raise CannotLower(f"the integer {whole} is beyond 64 bits")
-        return self.words.give(Op.CONST, own=(bits,))
+                    raise CannotLower(f"the integer {integer} is beyond 64 bits")
+        return self.words.give(Op.CONST, immediates=(bits,))
 
     def truth(self, x: Single) -> int:
         """Return the number of a condition as truth values."""
         self._check_condition(x)
-        return x.at if isinstance(x, Vector) else self.words.give(Op.TRUTH, self.word(x))
+        return x.number if isinstance(x, Vector) else self.words.give(Op.TRUTH, self.word(x))
 
     def _check_condition(self, x: Single) -> None:
         if x.kind not in (Kind.BOOL, Kind.NULL):
             raise CannotLower(f"a {x.kind.value} is no condition")
 
-    def give(self, kind: Kind, op: Op, *reads: Single, own: tuple[int, ...] = ()) -> Vector:
+    def give(self, kind: Kind, op: Op, *reads: Single, immediates: tuple[int, ...] = ()) -> Vector:
         """Add an operation on words and return its result as a vector of ``kind``."""
-        return Vector(self.words.give(op, *[self.word(x) for x in reads], own=own), kind)
+        return Vector(self.words.give(op, *[self.word(x) for x in reads], immediates=immediates), kind)
 
     def single(self, x: Operand) -> Single:
         """Convert a value to one column: a float column if its integers are one constant that is exact as a float."""
@@ -143,10 +143,10 @@ class Values:
         return self._joined(Op.OR, x, y, decisive=True)
 
     def _joined(self, op: Op, x: Single, y: Single, *, decisive: bool) -> Single:
-        for one, other in ((x, y), (y, x)):
-            if isinstance(one, Constant) and one.value is not None:
-                self._check_condition(one)
-                return constant(decisive) if one.value is decisive else other
+        for operand, other in ((x, y), (y, x)):
+            if isinstance(operand, Constant) and operand.value is not None:
+                self._check_condition(operand)
+                return constant(decisive) if operand.value is decisive else other
         return Vector(self.words.give(op, self.truth(x), self.truth(y)), Kind.BOOL)
 
     def negated(self, x: Single) -> Single:
@@ -162,7 +162,7 @@ class Values:
             return constant(x.value is None)
         if isinstance(x, Mixed):
             return self.conditional(x.floating, self.missing(x.floats), self.missing(x.ints))
-        return Vector(self.words.give(Op.UNKNOWN if x.kind is Kind.BOOL else Op.IS_NULL, x.at), Kind.BOOL)
+        return Vector(self.words.give(Op.UNKNOWN if x.kind is Kind.BOOL else Op.IS_NULL, x.number), Kind.BOOL)
 
     def conditional(self, condition: Single, x: Single, y: Single) -> Single:
         """Return the condition x where ``condition`` (never null) holds, else the condition y."""
@@ -192,7 +192,7 @@ class Values:
             return NULL
         if kinds[0] is Kind.BOOL:
             return self.conditional(condition, x, y)
-        if Kind.FLOAT in kinds and set(kinds) & set(WHOLE):
+        if Kind.FLOAT in kinds and set(kinds) & set(INTEGERS):
             return self._choose_parts(condition, x, y)
         chosen = self.words.give(Op.SELECT, self.truth(condition), self.word(x), self.word(y))
         return Vector(chosen, _one_kind(*kinds))
@@ -200,9 +200,9 @@ class Values:
     def _choose_parts(self, condition: Single, x: Operand, y: Operand) -> Operand:
         def one(a: Single | None, b: Single | None) -> Single:
             if a is None or b is None:
-                there = a if b is None else b
-                assert there is not None
-                return there
+                single = a if b is None else b
+                assert single is not None
+                return single
             part = self.choose(condition, a, b)
             assert not isinstance(part, Mixed)
             return part
@@ -254,7 +254,7 @@ class Values:
         """Convert a number to a float, rounded like Python's ``float``; null if it is too large."""
         if x.kind in (Kind.FLOAT, Kind.NULL):
             return x
-        if x.kind not in WHOLE:
+        if x.kind not in INTEGERS:
             raise CannotLower(f"a {x.kind.value} where a number is needed")
         if isinstance(x, Constant):
             assert isinstance(x.value, int)
@@ -273,13 +273,13 @@ class Values:
             return NULL
         if x.kind not in NUMBERS or y.kind not in NUMBERS:
             raise CannotLower(f"`{op}` of a {x.kind.value} and a {y.kind.value}")
-        whole = x.kind in WHOLE and y.kind in WHOLE
-        moment = whole and op in ("+", "-") and (x.kind is Kind.TIMESTAMP) != (y.kind is Kind.TIMESTAMP)
+        is_integer = x.kind in INTEGERS and y.kind in INTEGERS
+        moment = is_integer and op in ("+", "-") and (x.kind is Kind.TIMESTAMP) != (y.kind is Kind.TIMESTAMP)
         if isinstance(x, Constant) and isinstance(y, Constant):
             return self.fold(
                 ex.Binary(op, ex.Literal(x.value), ex.Literal(y.value)), Kind.TIMESTAMP if moment else None
             )
-        if whole:
+        if is_integer:
             kind = Kind.TIMESTAMP if moment else Kind.FLOAT if op == "/" else Kind.INT
             return self.give(kind, Op[f"{_ARITHMETIC[op]}_I"], x, y)
         x, y = self.as_float(x), self.as_float(y)
@@ -308,12 +308,12 @@ class Values:
 
     def _same_kind(self, op: Op, x: Single, y: Single) -> Single:
         kind = _one_kind(x.kind, y.kind)
-        made = self.give(kind, op, x, y)
-        return Vector(self.words.give(Op.TRUTH, made.at), kind) if kind is Kind.BOOL else made
+        vector = self.give(kind, op, x, y)
+        return Vector(self.words.give(Op.TRUTH, vector.number), kind) if kind is Kind.BOOL else vector
 
 
 def _one_kind(*kinds: Kind) -> Kind:
-    if len(set(kinds)) > 1 and not set(kinds) <= set(WHOLE):
+    if len(set(kinds)) > 1 and not set(kinds) <= set(INTEGERS):
         raise CannotLower(f"a {kinds[0].value} and a {kinds[-1].value} as one value")
     return Kind.TIMESTAMP if Kind.TIMESTAMP in kinds else kinds[0]
 

@@ -124,9 +124,13 @@ class _Copy:
                 else:
                     builder.states[number] = row or (int(StateKind.JUMP), absent or 0, 0)
             else:
-                ways = [target for target in targets if target is not None]
-                kind = kind if len(ways) == len(targets) else StateKind.JUMP
-                builder.states[number] = (int(kind), ways[0], ways[-1] if kind == StateKind.SPLIT else 0)
+                live_targets = [target for target in targets if target is not None]
+                kind = kind if len(live_targets) == len(targets) else StateKind.JUMP
+                builder.states[number] = (
+                    int(kind),
+                    live_targets[0],
+                    live_targets[-1] if kind == StateKind.SPLIT else 0,
+                )
         return numbers[self.first]
 
 

@@ -113,8 +113,8 @@ class _DistanceAutomaton:
 
     def __post_init__(self) -> None:
         states = self.plan.arcs.states
-        every = [step for steps in self.plan.program.steps for step in steps]
-        self.steps = [step for step in every if step.arc.weight == 0 and states[step.arc.target].rest == 0]
+        all_steps = [step for steps in self.plan.program.steps for step in steps]
+        self.steps = [step for step in all_steps if step.arc.weight == 0 and states[step.arc.target].cost_to_end == 0]
         self.distances, self.of_first = {0: {}}, {0: frozenset()}
 
     def follow(self) -> None:
@@ -247,7 +247,7 @@ class _DistanceAutomaton:
         """Return the reason that a check is against passes over rows."""
         from acep.pattern.printing import expression_text  # only what is refused is shown
 
-        text = expression_text(self.plan.predicates[check.predicate].told)
+        text = expression_text(self.plan.predicates[check.predicate].written)
         return f"the condition `{text}` compares events that are not at a fixed distance"
 
     def _place(

@@ -31,8 +31,8 @@ def _same(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
 def _case(converter: SqlConverter, node: Any, span: Span) -> ex.Expr:
     operand, ifs, default = converter.parts(node, "this", "ifs", "default")
     arguments: list[ex.Expr] = []
-    for way in ifs:
-        condition, value = converter.parts(way, "this", "true")
+    for branch in ifs:
+        condition, value = converter.parts(branch, "this", "true")
         test = converter.convert(condition)
         if operand is not None:
             test = ex.Binary("=", converter.convert(operand), test, span)

@@ -212,8 +212,8 @@ class SqlConverter:
             case "Null":
                 return ex.IsNull(operand, False, span)
             case "Boolean":
-                same = ex.Binary("=", operand, ex.Literal(bool(right.this), span), span)
-                return ex.Call("coalesce", (same, ex.Literal(False, span)), span)
+                is_equal = ex.Binary("=", operand, ex.Literal(bool(right.this), span), span)
+                return ex.Call("coalesce", (is_equal, ex.Literal(False, span)), span)
         raise self.refuse(node, "this IS")
 
     def _between(self, node: Any, span: Span) -> ex.Expr:
@@ -267,8 +267,8 @@ def refuse_other_parts(node: Any, names: tuple[str, ...], source: SqlExpression)
     """Raise :class:`QueryError` if a node has a part that is not among ``names``."""
     for name, value in node.args.items():
         if name not in names and name not in _SILENT and value not in (None, False, []):
-            shown = node.sql()[:60] if hasattr(node, "sql") else type(node).__name__
-            raise error_at(f"a part of `{shown}` is not supported ({name})", place_of(node, source), _COLUMN_HINT,
+            node_text = node.sql()[:60] if hasattr(node, "sql") else type(node).__name__
+            raise error_at(f"a part of `{node_text}` is not supported ({name})", place_of(node, source), _COLUMN_HINT,
                            code="query_syntax")  # fmt: skip
 
 
