@@ -68,7 +68,7 @@ class _Slots:
     """A union-find of columns that must have the same kind, with the kinds seen for each class."""
 
     parent: dict[Slot, Slot] = field(default_factory=dict)
-    known: dict[Slot, set[Kind]] = field(default_factory=dict)
+    kinds: dict[Slot, set[Kind]] = field(default_factory=dict)
 
     def root(self, slot: Slot) -> Slot:
         self.parent.setdefault(slot, slot)
@@ -76,27 +76,27 @@ class _Slots:
             slot = self.parent[slot]
         return slot
 
-    def same(self, one: Term, two: Term) -> None:
+    def same(self, first_term: Term, second_term: Term) -> None:
         """Record that both terms have the same kind."""
-        if isinstance(one, Kind):
-            one, two = two, one
-        if one is None or two is None or isinstance(one, Kind):
+        if isinstance(first_term, Kind):
+            first_term, second_term = second_term, first_term
+        if first_term is None or second_term is None or isinstance(first_term, Kind):
             return
-        first = self.root(one)
-        if isinstance(two, Kind):
-            self.known.setdefault(first, set()).add(two)
+        first = self.root(first_term)
+        if isinstance(second_term, Kind):
+            self.kinds.setdefault(first, set()).add(second_term)
             return
-        second = self.root(two)
+        second = self.root(second_term)
         if first != second:
             self.parent[second] = first
-            self.known.setdefault(first, set()).update(self.known.pop(second, set()))
+            self.kinds.setdefault(first, set()).update(self.kinds.pop(second, set()))
 
     def kind(self, slot: Slot) -> Kind | None:
         """Return the kind of a column, or ``None`` if unknown or float. Timestamp takes precedence over text."""
-        known = self.known.get(self.root(slot), set())
+        kinds = self.kinds.get(self.root(slot), set())
         order = (Kind.TIMESTAMP, Kind.STRING, Kind.BOOL, Kind.FLOAT, Kind.INT)
-        found = next((kind for kind in order if kind in known), None)
-        return None if found is Kind.FLOAT else found
+        likeliest = next((kind for kind in order if kind in kinds), None)
+        return None if likeliest is Kind.FLOAT else likeliest
 
 
 @dataclass
@@ -143,8 +143,8 @@ class _Reader:
             return self.term(returned[name])
         if name in self.query.ties:
             return self.column(name)
-        own: dict[str, Term] = {"start": TS, "end": TS, "error": Kind.FLOAT}
-        return own.get(name)
+        match_attributes: dict[str, Term] = {"start": TS, "end": TS, "error": Kind.FLOAT}
+        return match_attributes.get(name)
 
     def column(self, name: str) -> Slot:
         """Return the slot of an attribute."""
@@ -236,7 +236,7 @@ class _Reader:
             for condition in expr.args[:-1:2]:
                 self.condition(condition)
             return self.alike(*expr.args[1::2], expr.args[-1])
-        target = cast_type(expr.name) if expr.own is None else expr.own.returns
+        target = cast_type(expr.name) if expr.user_function is None else expr.user_function.returns
         if target is not None:
             for arg in expr.args:
                 self.term(arg)
@@ -251,8 +251,8 @@ class _Reader:
             return Kind.FLOAT
         if expr.name in TEXT_FUNCTIONS:
             for i, arg in enumerate(expr.args):
-                wanted = Kind.INT if expr.name == "substring" and i else Kind.STRING
-                self.slots.same(self.term(arg), wanted)
+                needed_kind = Kind.INT if expr.name == "substring" and i else Kind.STRING
+                self.slots.same(self.term(arg), needed_kind)
             return {"length": Kind.FLOAT, REGEXP_LIKE: Kind.BOOL}.get(expr.name, Kind.STRING)
         for i, arg in enumerate(expr.args):
             if expr.name == "round" and i:

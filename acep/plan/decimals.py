@@ -65,7 +65,7 @@ class Typed:
         return f"decimal of scale {self.scale}" if self.kind == DECIMAL else self.kind
 
     @property
-    def whole(self) -> bool:
+    def is_whole(self) -> bool:
         """Return whether it is an integer or a decimal, and no literal."""
         return self.kind in ("int", DECIMAL) and self.exact is None
 
@@ -104,9 +104,9 @@ def compare(op: str, x: Typed, y: Typed, span: ex.Span | None = None) -> ex.Expr
     >>> expression_text(compare("<", price, Typed(ex.Literal(1.105), "float", exact=Fraction("1.105"))))
     'a.price < 111'
     """
-    if x.whole and y.exact is not None and _rounds(x, y):
+    if x.is_whole and y.exact is not None and _rounds(x, y):
         return _bounded(op, x, y.exact, span)
-    if y.whole and x.exact is not None and _rounds(y, x):
+    if y.is_whole and x.exact is not None and _rounds(y, x):
         return _bounded(EXCHANGED[op], y, x.exact, span)
     if DECIMAL not in (x.kind, y.kind) or "null" in (x.kind, y.kind):
         return ex.Binary(op, x.expr, y.expr, span)
@@ -158,19 +158,21 @@ def between(x: Typed, low: Typed, high: Typed, negated: bool, span: ex.Span | No
 
 def is_one_of(x: Typed, values: list[Typed], negated: bool, span: ex.Span | None) -> ex.Expr:
     """Return ``x [NOT] IN (values)`` as comparisons."""
-    found = [compare("=", x, value, span) for value in values]
-    while len(found) > 1:  # a balanced tree, as later stages walk it recursively
-        odd = found[len(found) // 2 * 2 :]
-        found = [ex.Binary("or", *sides, span=span) for sides in zip(found[::2], found[1::2], strict=False)] + odd
-    return ex.Unary("not", found[0], span) if negated else found[0]
+    comparisons = [compare("=", x, value, span) for value in values]
+    while len(comparisons) > 1:  # a balanced tree, as later stages walk it recursively
+        odd = comparisons[len(comparisons) // 2 * 2 :]
+        comparisons = [
+            ex.Binary("or", *sides, span=span) for sides in zip(comparisons[::2], comparisons[1::2], strict=False)
+        ] + odd
+    return ex.Unary("not", comparisons[0], span) if negated else comparisons[0]
 
 
 def alike(parts: list[Typed]) -> bool:
     """Return whether values can be compared directly, without a rewrite."""
     if any(part.kind == DECIMAL for part in parts):
         return False
-    wholes = [part for part in parts if part.whole]
-    return not any(part.exact is not None and _rounds(one, part) for one in wholes[:1] for part in parts)
+    integers = [part for part in parts if part.is_whole]
+    return not any(part.exact is not None and _rounds(integer, part) for integer in integers[:1] for part in parts)
 
 
 # Arithmetic -------------------------------------------------------------------------------------
@@ -276,9 +278,9 @@ def _same(expr: ex.Call, args: list[Typed]) -> Typed:
     parts = [arg if arg.kind == "null" else _scaled(arg, scale, expr.span) for arg in args]
     result: ex.Expr = ex.Call(expr.name, tuple(part.expr for part in parts), expr.span)
     for arg in args:
-        if arg.whole and arg.scale < scale:
+        if arg.is_whole and arg.scale < scale:
             # These functions skip nulls. A null from overflow in the rescaling must make the result null instead.
-            known = Typed(ex.Call("coalesce", (arg.expr, ex.Literal(0)), expr.span), DECIMAL, arg.scale)
-            zero = ex.Binary("*", _scaled(known, scale, expr.span).expr, ex.Literal(0), expr.span)
+            not_null = Typed(ex.Call("coalesce", (arg.expr, ex.Literal(0)), expr.span), DECIMAL, arg.scale)
+            zero = ex.Binary("*", _scaled(not_null, scale, expr.span).expr, ex.Literal(0), expr.span)
             result = ex.Binary("+", result, zero, expr.span)
     return Typed(result, DECIMAL, scale)

@@ -144,8 +144,8 @@ def _add_months(expr: ex.Call, args: Sequence[Typed]) -> Typed:
     first, end = _days_to(year, month), _days_to(next_year, next_month)
     day = ex.Call("least", (_part("day", x), ex.Binary("-", end, first)))
     time_of_day = ex.Binary("-", x, _cut(x, DAY))
-    at = _at_day(_binary("-", ex.Binary("+", first, day), 1))
-    return Typed(ex.Binary("+", at, time_of_day), moment.kind)
+    midnight = _at_day(_binary("-", ex.Binary("+", first, day), 1))
+    return Typed(ex.Binary("+", midnight, time_of_day), moment.kind)
 
 
 def _extract(expr: ex.Call, args: Sequence[Typed]) -> Typed:

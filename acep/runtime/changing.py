@@ -109,7 +109,7 @@ def replaced(
 
         return (QueryVersion(edited(last, edit, since, schema, certain), since),)
     check_change(last, query)
-    if not versions[0].known and any(isinstance(node, Negation) for node in nodes(query.pattern)):
+    if not versions[0].has_arcs and any(isinstance(node, Negation) for node in nodes(query.pattern)):
         raise QueryError(
             "the stream goes on with an older state, which does not say what a negation needs to know",
             hint="begin a new stream with this query",
@@ -156,7 +156,7 @@ def versions_data(versions: Sequence[QueryVersion]) -> Any:
         [text_of(one.query), one.since, [(name, weight and str(weight)) for name, weight in one.query.weights]]
         for one in versions[1:]
     ]
-    return [FORM, *rows] if versions[0].known else rows
+    return [FORM, *rows] if versions[0].has_arcs else rows
 
 
 def versions_of(first: Query, data: Any) -> tuple[QueryVersion, ...]:
