@@ -153,8 +153,10 @@ def _ties_more(query: Query, condition: ex.Expr, names: Collection[str]) -> bool
     match equality:
         case ex.Binary(left=ex.Attribute(var=var, name=name), right=ex.Attribute()):
             classes = equality_classes(query, among=bound)
-            members = [{(m.var, m.name) for m in each.members if isinstance(m, ex.Attribute)} for each in classes]
-            return any((var, name) in pairs and len({of for of, _ in pairs}) > len(names) for pairs in members)
+            members = [{(m.var, m.name) for m in group.members if isinstance(m, ex.Attribute)} for group in classes]
+            return any(
+                (var, name) in pairs and len({member_var for member_var, _ in pairs}) > len(names) for pairs in members
+            )
     return False
 
 

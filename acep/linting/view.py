@@ -54,26 +54,26 @@ class LintView:
     @cached_property
     def types(self) -> dict[str, int]:
         """Return the types that occur, with the numbers of their events."""
-        held = self.batch.types
-        if held is None:
+        column = self.batch.types
+        if column is None:
             return {}
-        codes = held.values if held.valid is None else held.values[held.valid != 0]
-        numbers = np.bincount(codes, minlength=len(held.texts or ()))
-        return {text: int(number) for text, number in zip(held.texts or (), numbers, strict=False) if number}
+        codes = column.values if column.valid is None else column.values[column.valid != 0]
+        numbers = np.bincount(codes, minlength=len(column.texts or ()))
+        return {text: int(number) for text, number in zip(column.texts or (), numbers, strict=False) if number}
 
     def of_types(self, names: tuple[str, ...]) -> Bools:
         """Return which events have one of some types (none: any type), bool[n]."""
-        held = self.batch.types
-        if not names or held is None:
+        column = self.batch.types
+        if not names or column is None:
             return np.ones(len(self), bool)
-        wanted = np.isin(np.array([*(held.texts or ()), ""], object), [*names])
-        found: Bools = wanted[held.values] if len(held.texts or ()) else np.zeros(len(self), bool)
-        return found if held.valid is None else found & (held.valid != 0)
+        has_name = np.isin(np.array([*(column.texts or ()), ""], object), [*names])
+        is_matching: Bools = has_name[column.values] if len(column.texts or ()) else np.zeros(len(self), bool)
+        return is_matching if column.valid is None else is_matching & (column.valid != 0)
 
     def of_variable(self, var: str) -> Bools:
         """Return which events have a type of a variable."""
-        named = [one.types for one in self.parts if one.var == var]
-        return self.of_types(named[0] if named else ())
+        types = [part.types for part in self.parts if part.var == var]
+        return self.of_types(types[0] if types else ())
 
     def long(self, ticks: int) -> str:
         """Write a length of time exactly."""
@@ -88,11 +88,11 @@ class LintView:
     @cached_property
     def bindable(self) -> Bools:
         """Return which events have a type of some component that is not negated."""
-        found = np.zeros(len(self), bool)
-        bound = [one for one in self.parts if isinstance(one, Component)]
-        for one in bound:
-            found |= self.of_types(one.types)
-        return found if bound else np.ones(len(self), bool)
+        is_bindable = np.zeros(len(self), bool)
+        components = [part for part in self.parts if isinstance(part, Component)]
+        for component in components:
+            is_bindable |= self.of_types(component.types)
+        return is_bindable if components else np.ones(len(self), bool)
 
     def null(self, name: str) -> Bools:
         """Return which values of a column are null."""
@@ -147,9 +147,9 @@ class LintView:
 
     def gaps(self, rows: Bools) -> Ints:
         """Return the ticks between events of the same partition that follow each other among ``rows``, int64."""
-        at = np.flatnonzero(rows & (self.partitions >= 0))
-        order = np.argsort(self.partitions[at], kind="stable")
-        times, numbers = self.batch.ts[at][order], self.partitions[at][order]
-        same = numbers[1:] == numbers[:-1]
-        found: Ints = (times[1:] - times[:-1])[same]
-        return found
+        indices = np.flatnonzero(rows & (self.partitions >= 0))
+        order = np.argsort(self.partitions[indices], kind="stable")
+        times, numbers = self.batch.ts[indices][order], self.partitions[indices][order]
+        same_partition = numbers[1:] == numbers[:-1]
+        gaps: Ints = (times[1:] - times[:-1])[same_partition]
+        return gaps
