@@ -124,9 +124,9 @@ def _document(title: str, pictures: Sequence[tuple[str, Picture]], legend: str) 
 def _thompson(automaton: Thompson) -> Picture:
     """Return the places and edges as shapes and arrows, the start first."""
     order = [automaton.start, *(i for i in range(len(automaton.places)) if i != automaton.start)]
-    at = {place: i for i, place in enumerate(order)}
+    index_of_place = {place: i for i, place in enumerate(order)}
     shapes = [Shape((str(place),), True, place == automaton.final) for place in order]
-    arrows = [_edge(edge, automaton, at) for edge in automaton.edges]
+    arrows = [_edge(edge, automaton, index_of_place) for edge in automaton.edges]
     return shapes, arrows
 
 
@@ -136,17 +136,17 @@ def _graph(graph: StateGraph) -> Picture:
     shapes = [Shape((_short(name),), True, name in graph.final) for name in names]
     lines: dict[tuple[int, int], list[str]] = {}
     for arc in graph.arcs:
-        told = arc_text(arc).partition(": ")[2]
-        lines.setdefault((names.index(arc.source), names.index(arc.target)), []).append(_longer(told))
-    return shapes, [Arrow(source, target, tuple(told), "line") for (source, target), told in lines.items()]
+        text = arc_text(arc).partition(": ")[2]
+        lines.setdefault((names.index(arc.source), names.index(arc.target)), []).append(_longer(text))
+    return shapes, [Arrow(source, target, tuple(texts), "line") for (source, target), texts in lines.items()]
 
 
-def _longer(told: str) -> str:
-    return told if len(told) <= _LONGEST_ARC else told[: _LONGEST_ARC - 1] + "…"
+def _longer(text: str) -> str:
+    return text if len(text) <= _LONGEST_ARC else text[: _LONGEST_ARC - 1] + "…"
 
 
-def _edge(edge: Edge, automaton: Thompson, at: dict[int, int]) -> Arrow:
-    source, target = at[edge.source], at[edge.target]
+def _edge(edge: Edge, automaton: Thompson, index_of_place: dict[int, int]) -> Arrow:
+    source, target = index_of_place[edge.source], index_of_place[edge.target]
     match edge.kind:
         case "letter":
             letter = automaton.letters[edge.number]
@@ -165,8 +165,8 @@ def _edge(edge: Edge, automaton: Thompson, at: dict[int, int]) -> Arrow:
 def _arcs(arcs: Arcs, automaton: Thompson) -> Picture:
     shapes = [_state(state, automaton) for state in arcs.states]
     arrows = []
-    for here in arcs.arcs:
-        drawn = [_arc(arc, automaton) for arc in here]
+    for state_arcs in arcs.arcs:
+        drawn = [_arc(arc, automaton) for arc in state_arcs]
         arrows += [arrow for arrow in drawn if arrow.source != arrow.target]
         loops = [arrow for arrow in drawn if arrow.source == arrow.target]
         if loops:
@@ -201,8 +201,8 @@ def _arc(arc: Arc, automaton: Thompson) -> Arrow:
 
 def _missing(gaps: tuple[Gap, ...], costs: Costs) -> str:
     """Return the cost of missing letters; under contiguity the range, as more of them make up for events in between."""
-    most = f" to {costs.unscaled(gaps[-1][0])}" if len(gaps) > 1 else ""
-    return f"+{costs.unscaled(gaps[0][0])}{most}"
+    upper = f" to {costs.unscaled(gaps[-1][0])}" if len(gaps) > 1 else ""
+    return f"+{costs.unscaled(gaps[0][0])}{upper}"
 
 
 def _named(var: str, types: tuple[str, ...]) -> str:

@@ -190,7 +190,7 @@ def nearest_key(plan: Plan, batch: Batch) -> tuple[Key | None, int]:
     watching = Watching(plan, Wanted(None))
     matched = {match.key for match in watching.run(batch.events)}
     misses = watching.tracing.best
-    ranked = [(key in matched, near.rank, place, key) for place, (key, near) in enumerate(misses.items())]
+    ranked = [(key in matched, near.rank, index, key) for index, (key, near) in enumerate(misses.items())]
     return min(ranked)[-1] if ranked else next(iter(matched), None), watching.n_seen
 
 
@@ -221,10 +221,12 @@ def _nothing_waited(watching: Watching) -> str:
     letters = watching.plan.automaton.letters
     types = None if any(not letter.types for letter in letters) else {t for letter in letters for t in letter.types}
     matched = watching.wanted.matched
-    rest = [event.id for event, kind in watching.seen if event.id not in matched and (types is None or kind in types)]
-    if not rest:
+    unmatched = [
+        event.id for event, kind in watching.seen if event.id not in matched and (types is None or kind in types)
+    ]
+    if not unmatched:
         return "every event that the pattern can bind is in a match"
-    return f"no partial match waited for the other events that it can bind: {_listed(rest)}"
+    return f"no partial match waited for the other events that it can bind: {_listed(unmatched)}"
 
 
 def _reasons(watching: Watching, near: NearMiss | None) -> FailureReport:

@@ -92,8 +92,8 @@ def unfinished(watching: Watching, node: MatchNode) -> FailureReport:
 
 def _next(watching: Watching, node: MatchNode, event: Event, kind: str | None) -> tuple[bool, dict[str, None]]:
     """Return whether a partial match may wait on after an event, and the variables to which it binds the event."""
-    waits, made = watching.next_of(node, event, kind)
-    return waits, dict.fromkeys(n.trail.var for n in made)
+    waits, successors = watching.next_of(node, event, kind)
+    return waits, dict.fromkeys(n.trail.var for n in successors)
 
 
 def _attempts(watching: Watching, node: MatchNode | None, event: Event, kind: str | None) -> Iterator[Ranked]:

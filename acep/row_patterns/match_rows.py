@@ -252,14 +252,14 @@ def select_columns(table: pa.Table, columns: tuple[tuple[str, str, Span], ...]) 
     """Return columns of a table under other names; ``*`` stands for all."""
     arrays: list[Any] = []
     names: list[str] = []
-    for column, name, place in columns:
+    for column, name, span in columns:
         if column == "*":
             arrays += table.columns
             names += table.column_names
             continue
         alike = [label for label in table.column_names if label.casefold() == column.casefold()]
         if not alike:
-            raise error_at(f"unknown column `{column}`", place, suggest(column, table.column_names), code="query_name")
+            raise error_at(f"unknown column `{column}`", span, suggest(column, table.column_names), code="query_name")
         arrays.append(table.column(column if column in alike else alike[0]))
         names.append(name if name != column else (column if column in alike else alike[0]))
     if len(set(names)) < len(names):

@@ -89,8 +89,8 @@ class ReferenceValues:
         ends = batch.offsets[points.match + 1] if is_final else points.end
         if variables is None:
             return starts, ends, np.arange(len(batch.labels))
-        wanted = np.array([name in variables for name in self.names], bool)
-        mapped = wanted[batch.labels] if len(self.names) else np.zeros(len(batch.labels), bool)
+        is_of_variables = np.array([name in variables for name in self.names], bool)
+        mapped = is_of_variables[batch.labels] if len(self.names) else np.zeros(len(batch.labels), bool)
         counts = np.concatenate([[0], np.cumsum(mapped)]).astype(np.int64)
         return counts[starts], counts[ends], np.flatnonzero(mapped)
 
