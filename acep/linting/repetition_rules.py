@@ -9,7 +9,7 @@ from acep.linting.view import LintView
 from acep.pattern import expressions as ex
 from acep.pattern.printing import expression_text
 from acep.pattern.tree import Component
-from acep.pattern.walk import kleene_variables, leaves_of, mentioned, steps_back
+from acep.pattern.walk import kleene_variables, leaves_of, steps_back, variables_in
 from acep.plan.lint.finding import ANOTHER
 
 __all__ = ["first_free"]
@@ -61,7 +61,7 @@ def _ties_first(where: tuple[ex.Expr, ...], var: str, name: str) -> bool:
         if any(_steps_back(leaf) for leaf in leaves):
             continue
         indexes = [leaf.index for leaf in leaves if isinstance(leaf, ex.Attribute) and leaf.name == name]
-        if 1 in indexes or (len(mentioned(expr)) > 1 and (None in indexes or "i" in indexes)):
+        if 1 in indexes or (len(variables_in(expr)) > 1 and (None in indexes or "i" in indexes)):
             return True
     return False
 

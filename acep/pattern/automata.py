@@ -81,16 +81,16 @@ def arc(
     plain = not (transfer or epsilon or ignorable) and since is None and until is None
     if plain and type(source) is type(target) is str and type(fence) in _TEXT and type(bind) in _TEXT:
         return _plain_arc(source, target, fence, bind)
-    return _made_arc(source, target, fence, transfer or {}, bind, epsilon, ignorable, since, until)
+    return _build_arc(source, target, fence, transfer or {}, bind, epsilon, ignorable, since, until)
 
 
 @lru_cache(CACHE_SIZE)
 def _plain_arc(source: str, target: str, fence: str | None, bind: str | None) -> GraphArc:
     """Make an arc that is no more than its fence; the same arc is the same object."""
-    return _made_arc(source, target, fence, {}, bind, False, False, None, None)
+    return _build_arc(source, target, fence, {}, bind, False, False, None, None)
 
 
-def _made_arc(
+def _build_arc(
     source: str,
     target: str,
     fence: str | None,
@@ -204,7 +204,7 @@ class Automaton:
             raise QueryError(f"the automaton cannot be read: {error.strerror or error}", code="file_read") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise QueryError(f"this is no TOML: {error}", code="query_syntax") from None
-        _known(data, _PARTS, "an automaton")
+        _check_names(data, _PARTS, "an automaton")
         arcs = data.get("arc", [])
         if not isinstance(arcs, list) or not all(isinstance(table, dict) for table in arcs):
             raise QueryError("the arcs of an automaton are tables", hint="write [[arc]] before each")
@@ -214,7 +214,7 @@ class Automaton:
         if "final" not in data:
             raise QueryError("an automaton needs final states", hint='final = "end"')
         # A text names a type; a text as initial value stands in a list.
-        declared = {name: _declared(name, value) for name, value in registers.items()}
+        declared = {name: _read_initial_value(name, value) for name, value in registers.items()}
         options = {name: data[name] for name in ("final", "start", "keys", "window") if name in data}
         return cls([_arc_of(table) for table in arcs], registers=declared, **options)
 
@@ -235,14 +235,14 @@ class Automaton:
         return Query(canonical(query), graph, Strategy.PARTITION_CONTIGUITY, ties=keys, within=within)
 
 
-def _known(data: Mapping[str, Any], names: Several[str], what: str) -> None:
+def _check_names(data: Mapping[str, Any], names: Several[str], what: str) -> None:
     for name in data:
         if name not in names:
             raise QueryError(f"{what} has no `{name}`", hint=suggest(name, names), code="query_name")
 
 
 def _arc_of(data: dict[str, Any]) -> GraphArc:
-    _known(data, _ARC, "an arc")
+    _check_names(data, _ARC, "an arc")
     for name in ("from", "to"):
         if name not in data:
             raise QueryError(f"an arc needs `{name}`", hint='from = "begin", to = "end"')
@@ -253,7 +253,7 @@ def _arc_of(data: dict[str, Any]) -> GraphArc:
     return arc(data["from"], data["to"], **options)
 
 
-def _declared(name: str, value: Any) -> Any:
+def _read_initial_value(name: str, value: Any) -> Any:
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
         return value[0]
     if isinstance(value, str):
@@ -304,7 +304,7 @@ def _expression(text: Any, where: str) -> ex.Expr:
     if not isinstance(text, str):
         raise QueryError(f"{where}: an expression is a text, not {text!r}", code="option_invalid")
     try:
-        return _parsed(text)
+        return _parse(text)
     except QueryError as error:
         raise QueryError(f"{where}: {error.message}", hint=error.hint, code=error.code) from None
     except ValueError:
@@ -312,7 +312,7 @@ def _expression(text: Any, where: str) -> ex.Expr:
 
 
 @lru_cache(CACHE_SIZE)
-def _parsed(text: str) -> ex.Expr:
+def _parse(text: str) -> ex.Expr:
     """Parse an expression; the same text gives the same object."""
     (returns,) = branches(branches(read("sase", f"{_PREFIX}{text} AS y"))[0], "returns")
     (named,) = branches(returns)

@@ -14,10 +14,10 @@ from acep.pattern.printing import arc_text
 from acep.pattern.spelling import expression_text
 from acep.pattern.tree import GraphArc, Query, StateGraph
 
-__all__ = ["as_other_since", "changed", "difference", "graph_data", "graph_of"]
+__all__ = ["change_arcs", "difference", "graph_data", "graph_of", "replace_arcs_since"]
 
 
-def changed(
+def change_arcs(
     query: Query,
     add: Iterable[GraphArc],
     remove: Iterable[GraphArc],
@@ -38,7 +38,7 @@ def changed(
     add, final = tuple(add), tuple(final)
     arcs = [graph_arc for graph_arc in graph.arcs if graph_arc.until is None or not is_over(graph_arc.until)]
     for removed_arc in remove:
-        index = _place(arcs, removed_arc, since)
+        index = _index_of_arc(arcs, removed_arc, since)
         if index is None:
             raise QueryError(
                 f"there is no arc {arc_text(removed_arc)}",
@@ -47,7 +47,7 @@ def changed(
             )
         arcs[index : index + 1] = [] if since is None else [replace(arcs[index], until=since)]
     for graph_arc in add:
-        if since is not None and graph_arc.since is not None and _at(graph_arc.since) < _at(since):
+        if since is not None and graph_arc.since is not None and _tick_or_ns(graph_arc.since) < _tick_or_ns(since):
             raise QueryError(
                 f"arc {graph_arc.source} -> {graph_arc.target} begins before the change",
                 hint="events that have come take the arcs as they were; revise() reaches back to them",
@@ -66,7 +66,7 @@ def changed(
     return _with_arcs(query, [*arcs, *new_arcs], new_arcs, final, since)
 
 
-def as_other_since(query: Query, other: Query, since: ex.Expr, is_over: Callable[[ex.Expr], bool]) -> Query:
+def replace_arcs_since(query: Query, other: Query, since: ex.Expr, is_over: Callable[[ex.Expr], bool]) -> Query:
     """Return an automaton that is as another one for events from the time ``since`` on, which may have come already.
     Arcs that end at a time for which ``is_over`` is true are left out.
 
@@ -78,15 +78,17 @@ def as_other_since(query: Query, other: Query, since: ex.Expr, is_over: Callable
     assert new is not None
     arcs, unmatched_arcs, new_arcs = list[GraphArc](), list(new.arcs), list[GraphArc]()
     for graph_arc in graph.arcs:
-        equal_index = next((i for i, arc in enumerate(unmatched_arcs) if arc_text(arc) == _plain(graph_arc)), None)
-        has_begun = graph_arc.since is None or _at(graph_arc.since) < _at(since)
+        equal_index = next(
+            (i for i, arc in enumerate(unmatched_arcs) if arc_text(arc) == _text_without_times(graph_arc)), None
+        )
+        has_begun = graph_arc.since is None or _tick_or_ns(graph_arc.since) < _tick_or_ns(since)
         if has_begun and graph_arc.until is None and equal_index is not None:
             arcs.append(graph_arc)
             del unmatched_arcs[equal_index]
         elif has_begun and not (graph_arc.until is not None and is_over(graph_arc.until)):
             arcs.append(replace(graph_arc, until=since) if _lasts(graph_arc, since) else graph_arc)
     for graph_arc in unmatched_arcs:
-        begins_later = graph_arc.since is not None and _at(graph_arc.since) > _at(since)
+        begins_later = graph_arc.since is not None and _tick_or_ns(graph_arc.since) > _tick_or_ns(since)
         new_arcs.append(graph_arc if begins_later else replace(graph_arc, since=since))
     return _with_arcs(query, [*arcs, *new_arcs], new_arcs, final, since)
 
@@ -136,19 +138,23 @@ def difference(query: Query, other: Query) -> tuple[list[GraphArc], list[GraphAr
             raise QueryError(
                 f"state `{name}` is final in one of both only", hint="give a state of another name", code="query_change"
             )
-    old_texts = [_plain(graph_arc) for graph_arc in old.arcs if graph_arc.until is None]
-    new_texts = [_plain(graph_arc) for graph_arc in new.arcs]
-    add = [graph_arc for graph_arc in new.arcs if _plain(graph_arc) not in old_texts]
-    remove = [graph_arc for graph_arc in old.arcs if graph_arc.until is None and _plain(graph_arc) not in new_texts]
+    old_texts = [_text_without_times(graph_arc) for graph_arc in old.arcs if graph_arc.until is None]
+    new_texts = [_text_without_times(graph_arc) for graph_arc in new.arcs]
+    add = [graph_arc for graph_arc in new.arcs if _text_without_times(graph_arc) not in old_texts]
+    remove = [
+        graph_arc
+        for graph_arc in old.arcs
+        if graph_arc.until is None and _text_without_times(graph_arc) not in new_texts
+    ]
     return add, remove, [name for name in new.final if name not in old.states]
 
 
-def _plain(graph_arc: GraphArc) -> str:
+def _text_without_times(graph_arc: GraphArc) -> str:
     """Return an arc as a text without the times for which it is valid."""
     return arc_text(replace(graph_arc, since=None, until=None))
 
 
-def _place(arcs: Sequence[GraphArc], removed_arc: GraphArc, since: ex.Expr | None) -> int | None:
+def _index_of_arc(arcs: Sequence[GraphArc], removed_arc: GraphArc, since: ex.Expr | None) -> int | None:
     """Return the index of the arc that is removed at a time, as which ``removed_arc`` was added, or ``None``."""
     ends = removed_arc.source, removed_arc.target
     indices = [
@@ -156,11 +162,11 @@ def _place(arcs: Sequence[GraphArc], removed_arc: GraphArc, since: ex.Expr | Non
         for i, graph_arc in enumerate(arcs)
         if (graph_arc.source, graph_arc.target) == ends and _lasts(graph_arc, since)
     ]
-    begun_indices = [i for i in indices if _begun(arcs[i], since)]
+    begun_indices = [i for i in indices if _has_begun(arcs[i], since)]
     plain = replace(removed_arc, since=None, until=None)
     text = arc_text(plain)
 
-    def same(
+    def is_same(
         graph_arc: GraphArc,
     ) -> bool:  # a fence that was written before is the same object, so that no text need be made
         has_same_fence = (
@@ -168,22 +174,22 @@ def _place(arcs: Sequence[GraphArc], removed_arc: GraphArc, since: ex.Expr | Non
             and not removed_arc.transfer
             and replace(graph_arc, since=None, until=None) == plain
         )
-        return has_same_fence or _plain(graph_arc) == text
+        return has_same_fence or _text_without_times(graph_arc) == text
 
-    return next((i for i in (*begun_indices, *indices) if same(arcs[i])), None)
+    return next((i for i in (*begun_indices, *indices) if is_same(arcs[i])), None)
 
 
-def _begun(graph_arc: GraphArc, since: ex.Expr | None) -> bool:
+def _has_begun(graph_arc: GraphArc, since: ex.Expr | None) -> bool:
     """Return whether an arc is valid at a time, or was before."""
-    return graph_arc.since is None or since is None or _at(graph_arc.since) <= _at(since)
+    return graph_arc.since is None or since is None or _tick_or_ns(graph_arc.since) <= _tick_or_ns(since)
 
 
 def _lasts(graph_arc: GraphArc, since: ex.Expr | None) -> bool:
     """Return whether an arc is still valid at a time."""
-    return graph_arc.until is None or since is None or _at(graph_arc.until) > _at(since)
+    return graph_arc.until is None or since is None or _tick_or_ns(graph_arc.until) > _tick_or_ns(since)
 
 
-def _at(moment: ex.Expr) -> int:
+def _tick_or_ns(moment: ex.Expr) -> int:
     if isinstance(moment, ex.Timestamp):
         return moment.ns
     assert isinstance(moment, ex.Literal)
@@ -210,7 +216,7 @@ def graph_data(graph: StateGraph) -> dict[str, Any]:
                 graph_arc.epsilon,
                 graph_arc.ignorable,
                 *(
-                    None if moment is None else [type(moment).__name__, _at(moment)]
+                    None if moment is None else [type(moment).__name__, _tick_or_ns(moment)]
                     for moment in (graph_arc.since, graph_arc.until)
                 ),
             ]

@@ -95,7 +95,9 @@ def _check_declarations(query: Query, places: Places) -> None:
     kinds: dict[str, type] = {}
     for c in walk.components(query.pattern):
         if kinds.setdefault(c.var, type(c)) is not type(c):
-            raise ex.error_at(f"`{c.var}` is both negated and not", _place(places, c.var, -1), "use another variable")
+            raise ex.error_at(
+                f"`{c.var}` is both negated and not", _declaration_span(places, c.var, -1), "use another variable"
+            )
 
 
 def _declare(node: Node, before: set[str], seen: dict[str, int], places: Places) -> set[str]:
@@ -106,7 +108,7 @@ def _declare(node: Node, before: set[str], seen: dict[str, int], places: Places)
             if var in before:
                 hint = "use another name; only the alternatives of a choice may share one"
                 raise ex.error_at(
-                    f"`{var}` is declared twice", _place(places, var, seen[var] - 1), hint, code="query_name"
+                    f"`{var}` is declared twice", _declaration_span(places, var, seen[var] - 1), hint, code="query_name"
                 )
             before.add(var)
             return {var}
@@ -121,7 +123,7 @@ def _declare(node: Node, before: set[str], seen: dict[str, int], places: Places)
             return declared
 
 
-def _place(places: Places, var: str, number: int) -> ex.Span | None:
+def _declaration_span(places: Places, var: str, number: int) -> ex.Span | None:
     spans = places.get(var, [])
     return spans[number] if -len(spans) <= number < len(spans) else None
 
@@ -139,7 +141,7 @@ def _check_sources(query: Query, places: Places) -> None:
         for kind in c.types:
             if kind not in source_types:
                 message = f"type `{kind}` comes from no query of FROM"
-                raise ex.error_at(message, _place(places, c.var, 0), suggest(kind, source_types))
+                raise ex.error_at(message, _declaration_span(places, c.var, 0), suggest(kind, source_types))
 
 
 # ---- conditions
@@ -149,7 +151,7 @@ def _check_conjunct(expr: ex.Expr, max_events: MaxEvents, negated: Collection[st
     """Check one conjunct of WHERE. ``max_events``: the most events that each variable binds."""
     _check_known(expr, max_events, negated)
     check_condition(expr)
-    mentioned = walk.mentioned(expr)
+    mentioned = walk.variables_in(expr)
     if not mentioned:
         raise ex.error_at("a condition without a variable", expr, "leave it out")
     if len(absent := [v for v in mentioned if v in negated]) > 1:
@@ -227,7 +229,7 @@ def _check_negations(query: Query, places: Places) -> None:
     for last in (False, True):
         for var in _open_ended(query.pattern, last=last):
             message = f"no component stands {'after' if last else 'before'} the negation of `{var}`"
-            raise ex.error_at(message, _place(places, var, 0), "add WITHIN: it says how far to look")
+            raise ex.error_at(message, _declaration_span(places, var, 0), "add WITHIN: it says how far to look")
 
 
 def _open_ended(node: Node, *, last: bool) -> list[str]:
@@ -255,7 +257,7 @@ def checked_errors(errors: object) -> Fraction:
     >>> checked_errors(0.1)
     Fraction(1, 10)
     """
-    number = _exact(errors)
+    number = _exact_number(errors)
     if number is None or number < 0:
         raise QueryError(
             f"errors={errors!r} is not an error budget", hint="a number, at least 0 and finite", code="option_invalid"
@@ -282,7 +284,7 @@ def checked_weights(weights: object, variables: tuple[str, ...]) -> tuple[tuple[
         if weight is None or (isinstance(weight, float | Decimal) and weight == math.inf):
             exact_weights[var] = None
             continue
-        number = _exact(weight)
+        number = _exact_number(weight)
         if number is None or number <= 0:
             message = f"weights: {weight!r} is no weight for `{var}`"
             raise QueryError(message, hint="a positive number, or math.inf for what may not be missing")
@@ -300,7 +302,7 @@ def checked_surplus(surplus: object) -> Fraction | None:
     """
     if surplus is None or (isinstance(surplus, float | Decimal) and surplus == math.inf):
         return None
-    number = _exact(surplus)
+    number = _exact_number(surplus)
     if number is None or number <= 0:
         raise QueryError(
             f"surplus={surplus!r} is no weight",
@@ -328,7 +330,7 @@ def check_surplus(query: Query) -> None:
         )
 
 
-def _exact(value: object) -> Fraction | None:
+def _exact_number(value: object) -> Fraction | None:
     """Return a number exactly as the user wrote it, or ``None`` if it is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
         return None

@@ -25,7 +25,7 @@ __all__ = [
     "as_equality",
     "close_equalities",
     "equality_classes",
-    "of_first_event",
+    "refer_to_first_event",
     "tied_attributes",
 ]
 
@@ -192,14 +192,14 @@ def _ties(group: Equal, var: str) -> bool:
     return any(not isinstance(m, ex.Attribute) or m.var != var or m.index is not None for m in group.members)
 
 
-def of_first_event(query: Query, closed: Iterable[ex.Expr]) -> tuple[ex.Expr, ...]:
+def refer_to_first_event(query: Query, closed: Iterable[ex.Expr]) -> tuple[ex.Expr, ...]:
     """Return closed conjuncts with ``a[1].x`` for ``a.x`` in equalities with other variables, if x is tied for all and
     all ``a[i].x`` are equal to ``a[1].x``. So a partial match need not keep the values of all events of a repetition.
 
     >>> from acep.pattern.sase import parse
     >>> from acep.pattern.printing import expression_text
     >>> query = parse("PATTERN SEQ(A+ a[], B b) WHERE NOT a.x != b.x")
-    >>> [expression_text(e) for e in of_first_event(query, close_equalities(query))]
+    >>> [expression_text(e) for e in refer_to_first_event(query, close_equalities(query))]
     ['a[1].x = b.x', 'a[i].x = a[1].x']
     """
     kleene, closed = kleene_variables(query.pattern), tuple(closed)
@@ -218,14 +218,14 @@ def of_first_event(query: Query, closed: Iterable[ex.Expr]) -> tuple[ex.Expr, ..
         is_each_event = side.index in (None, "i") and (side.var, side.name) in equal
         return replace(side, index=1) if is_each_event else side
 
-    def rewritten(conjunct: ex.Expr) -> ex.Expr:
+    def rewrite(conjunct: ex.Expr) -> ex.Expr:
         match as_equality(conjunct):
             case ex.Binary(left=ex.Attribute() as left, right=ex.Attribute() as right) if left.var != right.var:
                 sides = at_first(left), at_first(right)
                 return conjunct if sides == (left, right) else ex.Binary("=", *sides, conjunct.span)
         return conjunct
 
-    return tuple(map(rewritten, closed))
+    return tuple(map(rewrite, closed))
 
 
 def tied_attributes(query: Query) -> tuple[str, ...]:
@@ -248,7 +248,7 @@ def tied_attributes(query: Query) -> tuple[str, ...]:
     several = len(positive) > 1 or bool(positive & kleene)
     if group_variables(query.pattern) or not (several or negated):
         return ()
-    chained = _chained(query, kleene)
+    chained = _chained_attributes(query, kleene)
     classes = _references(query, positive, chained)
     of_negated = {v: _references(query, positive | {v}, chained) for v in negated}
     attributes: dict[str, None] = {}
@@ -267,7 +267,7 @@ def _is_reference(member: Member) -> TypeGuard[ex.Attribute]:
     return isinstance(member, ex.Attribute)
 
 
-def _chained(query: Query, kleene: Collection[str]) -> frozenset[tuple[str, str]]:
+def _chained_attributes(query: Query, kleene: Collection[str]) -> frozenset[tuple[str, str]]:
     """Return the repetitions and attributes for which ``a[i].x = a[i-1].x`` makes the attribute one value."""
     chained = set()
     for conjunct in query.where:

@@ -39,7 +39,7 @@ __all__ = [
     "Unary",
     "Value",
     "error_at",
-    "placed",
+    "locate_errors",
 ]
 
 Value: TypeAlias = bool | int | float | str | None
@@ -207,7 +207,7 @@ def error_at(message: str, part: Expr | Span | None, hint: str | None = None, co
 
 
 @contextmanager
-def placed(span: Span) -> Iterator[None]:
+def locate_errors(span: Span) -> Iterator[None]:
     """Give an error that has no place the place ``span``."""
     try:
         yield

@@ -60,7 +60,7 @@ def function(
     if returns not in RESULTS:
         raise QueryError(f"returns={returns!r} is no type of a result", hint=f"one of {', '.join(RESULTS)}")
 
-    def made(code: Callable[..., Any]) -> Function:
+    def make_function(code: Callable[..., Any]) -> Function:
         function_name = getattr(code, "__name__", "") if name is None else name
         if (
             not callable(code)
@@ -71,4 +71,4 @@ def function(
             raise QueryError(f"{function_name!r} is no name of a function", hint='give it one: name="score"')
         return Function(function_name, version, returns, code)
 
-    return made
+    return make_function

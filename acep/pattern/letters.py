@@ -13,8 +13,8 @@ from typing import TypeVar
 
 from acep.errors import QueryError, suggest
 from acep.pattern.check import check_query, check_surplus, checked_errors, checked_surplus, checked_weights
-from acep.pattern.patterns import flat
-from acep.pattern.quantifiers import bounds, repeated
+from acep.pattern.patterns import flatten
+from acep.pattern.quantifiers import bounds, repeat
 from acep.pattern.sase import Errors, Surplus, Weights
 from acep.pattern.syntax import Branch, branches, name, read
 from acep.pattern.times import window_of
@@ -83,7 +83,7 @@ def regex(
 
 
 def _alternatives(branch: Branch) -> Node:
-    return flat(Choice, [flat(Sequence, [_item(b) for b in branches(option)]) for option in branches(branch)])
+    return flatten(Choice, [flatten(Sequence, [_item(b) for b in branches(option)]) for option in branches(branch)])
 
 
 def _item(branch: Branch) -> Node:
@@ -98,7 +98,7 @@ def _item(branch: Branch) -> Node:
             return _alternatives(branch)
         case _:
             inner, quantifier = branches(branch)
-            return repeated(_item(inner), *bounds(quantifier), ())
+            return repeat(_item(inner), *bounds(quantifier), ())
 
 
 def _attributes(by: str | Many[str] | None) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ def _number(branch: Branch) -> ex.Expr:
 
 def _float(branch: Branch, token: Token, divisor: int) -> ex.Literal:
     try:
-        with ex.placed(span(token)):
+        with ex.locate_errors(span(token)):
             return number_literal(exact_number(token.rstrip("%")) / divisor, span(branch))
     except OverflowError:
         raise fail("this number is too large", token, code="query_size") from None
@@ -60,13 +60,13 @@ def _constant(branch: Branch) -> ex.Expr:
 
 
 def _duration(branch: Branch) -> ex.Expr:
-    with ex.placed(span(branch)):
+    with ex.locate_errors(span(branch)):
         return ex.Duration(read_duration(amounts(branch)), span(branch))
 
 
 def _timestamp(branch: Branch) -> ex.Expr:
     (token,) = tokens(branch)
-    with ex.placed(span(token)):
+    with ex.locate_errors(span(token)):
         return ex.Timestamp(read_timestamp(unquote(token)), span(branch))
 
 

@@ -169,7 +169,7 @@ def _not_closed(spot: Spot) -> QueryError | None:
     return None
 
 
-def _elsewhere(spot: Spot) -> QueryError | None:
+def _foreign_construct(spot: Spot) -> QueryError | None:
     """Find a construct of another language."""
     if spot.ended or "LETTER" in spot.accepted:
         return None
@@ -340,7 +340,7 @@ def _clause(spot: Spot) -> str | None:
 
 SLIPS: tuple[Callable[[Spot], str | QueryError | None], ...] = (
     _not_closed,
-    _elsewhere,
+    _foreign_construct,
     _typography,
     _operator,
     _alternatives,

@@ -8,7 +8,7 @@ from acep.errors import QueryError, slip
 from acep.pattern import expressions as ex
 from acep.pattern.functions import Function
 from acep.pattern.reading import Tree
-from acep.pattern.syntax import Branch, fail, quoted, tokens
+from acep.pattern.syntax import Branch, fail, quote, tokens
 from acep.pattern.walk import children, leaves_of, levels
 
 __all__ = ["Functions", "OwnCall", "check_own", "fill_functions"]
@@ -56,7 +56,7 @@ def fill_functions(tree: Branch, functions: object, language_names: Sequence[str
                 if (user_function := by_name.get(str(name))) is not None:
                     parent.children[index] = OwnCall(branch, user_function)
                 elif name.lower() not in language_names and (near := slip(name[:60], [*by_name])):
-                    raise fail(f"unknown function {quoted(name)}", name, near, code="query_name")
+                    raise fail(f"unknown function {quote(name)}", name, near, code="query_name")
 
 
 def check_own(call: ex.Call) -> None:

@@ -21,7 +21,7 @@ from acep.pattern.syntax import Branch, fail, span, tokens
 from acep.pattern.times import UNITS, checked_window, exact_number, ns_of, read_duration, read_timestamp, window_of
 from acep.pattern.tree import Within
 
-__all__ = ["Given", "Parameters", "fill", "given_values", "given_window", "parameter_of_text"]
+__all__ = ["Given", "Parameters", "fill", "list_of_parameter", "parameter_of_text", "window_of_parameter"]
 
 Constant: TypeAlias = ex.Literal | ex.Duration | ex.Timestamp
 Parameters: TypeAlias = Mapping[str, object]
@@ -77,10 +77,10 @@ def fill(tree: Branch, parameters: object) -> None:
             continue
         name = tokens(branch)[0][1:]
         if name not in parameters:
-            raise missing(branch, suggest(name, list(parameters)) if parameters else None)
+            raise missing_value(branch, suggest(name, list(parameters)) if parameters else None)
         used_names.add(name)
-        with ex.placed(span(branch)):
-            parent.children[index] = Given(branch, _placed(_constants(name, parameters[name]), span(branch)))
+        with ex.locate_errors(span(branch)):
+            parent.children[index] = Given(branch, _with_span(_constants(name, parameters[name]), span(branch)))
     for name in parameters:
         if name not in used_names:
             hint = (
@@ -91,7 +91,7 @@ def fill(tree: Branch, parameters: object) -> None:
             raise QueryError(f"the query has no parameter `:{name[:40]}`", hint=hint, code="query_name")
 
 
-def missing(branch: Branch, hint: str | None = None) -> QueryError:
+def missing_value(branch: Branch, hint: str | None = None) -> QueryError:
     """Return the error for a parameter without a value."""
     name = tokens(branch)[0][1:]
     return fail(
@@ -99,23 +99,23 @@ def missing(branch: Branch, hint: str | None = None) -> QueryError:
     )
 
 
-def given_values(branch: Branch) -> tuple[Constant, ...]:
+def list_of_parameter(branch: Branch) -> tuple[Constant, ...]:
     """Return the constants of a parameter in ``IN``: one, or those of a list."""
     if not isinstance(branch, Given):
-        raise missing(branch)
+        raise missing_value(branch)
     return branch.value if isinstance(branch.value, tuple) else (branch.value,)
 
 
 def constant(branch: Branch) -> Constant:
     """Return the constant of a parameter. Raises :class:`QueryError` for a list."""
     if not isinstance(branch, Given):
-        raise missing(branch)
+        raise missing_value(branch)
     if isinstance(branch.value, tuple):
         raise fail("a list belongs behind IN", branch, f"x IN {tokens(branch)[0]}", code="query_type")
     return branch.value
 
 
-def given_window(branch: Branch, events: bool) -> Within:
+def window_of_parameter(branch: Branch, events: bool) -> Within:
     """Return the window of ``WITHIN :name``, or of ``WITHIN :name EVENTS``.
 
     The value is a length of time, a number, or a text such as ``"1 hour"``.
@@ -136,7 +136,7 @@ def given_window(branch: Branch, events: bool) -> Within:
     raise fail(f"`{tokens(branch)[0]}` is no window", branch, hint, code="query_type")
 
 
-def _placed(value: Constant | tuple[Constant, ...], where: ex.Span) -> Constant | tuple[Constant, ...]:
+def _with_span(value: Constant | tuple[Constant, ...], where: ex.Span) -> Constant | tuple[Constant, ...]:
     if isinstance(value, tuple):
         return tuple(replace(constant, span=where) for constant in value)
     return replace(value, span=where)
@@ -166,11 +166,13 @@ def _constant(name: str, value: object) -> Constant:
                 raise QueryError(f"`:{name}`: the text has half a character in it")
             return ex.Literal(str.__str__(value))
         case datetime():
-            return ex.Timestamp(ns_of(value) + _beyond(value, "nanosecond"))
+            return ex.Timestamp(ns_of(value) + _extra_nanoseconds(value, "nanosecond"))
         case date():
             return ex.Timestamp(ns_of(datetime(value.year, value.month, value.day)))
         case timedelta():
-            return ex.Duration(Fraction(value // timedelta(microseconds=1) * 1000 + _beyond(value, "nanoseconds")))
+            return ex.Duration(
+                Fraction(value // timedelta(microseconds=1) * 1000 + _extra_nanoseconds(value, "nanoseconds"))
+            )
     number = _number(name, value)
     if number is None:
         kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
@@ -178,7 +180,7 @@ def _constant(name: str, value: object) -> Constant:
     return number
 
 
-def _beyond(value: object, name: str) -> int:
+def _extra_nanoseconds(value: object, name: str) -> int:
     """Return the nanoseconds beyond microseconds that times of pandas have."""
     nanoseconds = getattr(value, name, 0)
     return int(nanoseconds) if isinstance(nanoseconds, int) else 0

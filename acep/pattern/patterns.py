@@ -6,13 +6,13 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from acep.pattern.expressions import Span
-from acep.pattern.quantifiers import bounds, quantifier_of, repeated, with_quantifier
+from acep.pattern.quantifiers import bounds, quantifier_of, repeat, with_quantifier
 from acep.pattern.spelling import is_reserved
-from acep.pattern.syntax import Branch, branches, fail, name, quoted, span, tokens
+from acep.pattern.syntax import Branch, branches, fail, name, quote, span, tokens
 from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Repeat, Sequence
 from acep.pattern.walk import binds
 
-__all__ = ["Places", "flat", "pattern"]
+__all__ = ["Places", "flatten", "pattern"]
 
 
 @dataclass
@@ -48,7 +48,7 @@ def pattern(branch: Branch, places: Places) -> Node:
 # ---- plain constructors, shared with the letter expressions
 
 
-def flat(kind: type[Sequence | Choice], items: list[Node]) -> Node:
+def flatten(kind: type[Sequence | Choice], items: list[Node]) -> Node:
     """Return items as one sequence or choice without others of its kind in it, or the item itself if there is one."""
     nodes: list[Node] = []
     for item in items:
@@ -67,18 +67,18 @@ def _alternatives(branch: Branch, places: Places) -> Node:
         if len(options) > 1 and not binds(node):
             raise fail("an alternative needs a component that is not negated", option)
         alternatives.append(node)
-    return flat(Choice, alternatives)
+    return flatten(Choice, alternatives)
 
 
 def _sequence(branch: Branch, places: Places) -> Node:
-    return flat(Sequence, [_item(b, places) for b in branches(branch)])
+    return flatten(Sequence, [_item(b, places) for b in branches(branch)])
 
 
 def _item(branch: Branch, places: Places) -> Node:
     match branch.data:
         case "component":
             (kind,) = branches(branch, "type")
-            return _declared(branch, _types(kind), kind, places)
+            return _declare_component(branch, _types(kind), kind, places)
         case "group":
             return _group(branch, places)
         case "set":
@@ -104,7 +104,7 @@ def _types(branch: Branch) -> tuple[str, ...]:
     return () if tokens(branch)[0].type == "ANY" else (name(branch),)
 
 
-def _declared(branch: Branch, types: tuple[str, ...], kind: Branch, places: Places) -> Node:
+def _declare_component(branch: Branch, types: tuple[str, ...], kind: Branch, places: Places) -> Node:
     """Return a component from its types and the variable and quantifiers behind them."""
     quantifier = quantifier_of(branch)
     variables = branches(branch, "variable")
@@ -115,25 +115,25 @@ def _declared(branch: Branch, types: tuple[str, ...], kind: Branch, places: Plac
     var = name(variable_name)
     if is_reserved(var) and tokens(variable_name)[0].type == "NAME":
         hint = f"choose another name, or write `{var}` in backquotes"
-        raise fail(f"{quoted(var)} is a word of the language", variable_name, hint, code="query_name")
+        raise fail(f"{quote(var)} is a word of the language", variable_name, hint, code="query_name")
     component = Component(places.declare(var, span(variable_name)), types)
     second = quantifier_of(variable)
     if quantifier is None or second is None:
         if quantifier is second and branches(variable, "brackets"):
-            hint = f"write + after the type, or {quoted(var)} without []"
-            raise fail(f"{quoted(var + '[]')} is not repeated", branch, hint, code="query_syntax")
+            hint = f"write + after the type, or {quote(var)} without []"
+            raise fail(f"{quote(var + '[]')} is not repeated", branch, hint, code="query_syntax")
         return with_quantifier(component, quantifier or second)
     if tokens(quantifier) != ["+"] or second.data == "sign":
         raise fail("two repetitions of one component", second, "keep one of them")
     low, high = bounds(second)
     # `T+ t[]{3}` means three or more: the plus requires at least one event and allows more.
-    return repeated(component, max(1, low), None if second.data == "exactly" else high, ())
+    return repeat(component, max(1, low), None if second.data == "exactly" else high, ())
 
 
 def _group(branch: Branch, places: Places) -> Node:
     inner = branches(branch, "alternatives")[0]
     if branches(branch, "variable"):
-        return _declared(branch, tuple(dict.fromkeys(_union(inner))), inner, places)
+        return _declare_component(branch, tuple(dict.fromkeys(_union(inner))), inner, places)
     return _repetition(branch, _alternatives(inner, places), places)
 
 
@@ -173,7 +173,7 @@ def _member(branch: Branch, places: Places) -> Node:
     if branch.data == "component" and not branches(branch, "variable"):
         (kind,) = branches(branch, "type")
         if tokens(kind)[0].type == "NAME" and name(kind) in places.mentioned:
-            return _declared(branch, (), kind, places)
+            return _declare_component(branch, (), kind, places)
     return _item(branch, places)
 
 

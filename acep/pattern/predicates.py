@@ -12,11 +12,11 @@ from acep.pattern.evaluation import CASE, FUNCTIONS
 from acep.pattern.list_parts import CONTAINS, contains_name
 from acep.pattern.literals import LITERALS
 from acep.pattern.own_calls import OwnCall, check_own
-from acep.pattern.parameters import constant, given_values
+from acep.pattern.parameters import constant, list_of_parameter
 from acep.pattern.reading import Tree
 from acep.pattern.references import aggregate, previous, scalar
 from acep.pattern.spelling import expression_text
-from acep.pattern.syntax import Branch, Leaf, branches, fail, quoted, span, tokens
+from acep.pattern.syntax import Branch, Leaf, branches, fail, quote, span, tokens
 from acep.pattern.tree import Strategy
 from acep.pattern.walk import leaves_of
 from acep.regular_expressions import REGEXP_LIKE, check_pattern
@@ -88,19 +88,21 @@ def expression(leaf: Leaf) -> ex.Expr:
 # ---- operators
 
 
-def _balanced(op: str, operands: Sequence[ex.Expr], where: ex.Span) -> ex.Expr:
+def _build_balanced(op: str, operands: Sequence[ex.Expr], where: ex.Span) -> ex.Expr:
     """Return a chain of ANDs or ORs as a balanced tree, so that a long chain is not deeply nested."""
     if len(operands) == 1:
         return operands[0]
     half = (len(operands) + 1) // 2
-    return ex.Binary(op, _balanced(op, operands[:half], where), _balanced(op, operands[half:], where), where)
+    return ex.Binary(
+        op, _build_balanced(op, operands[:half], where), _build_balanced(op, operands[half:], where), where
+    )
 
 
-def _logical(branch: Branch) -> ex.Expr:
-    return _balanced(branch.data, [expression(c) for c in branch.children], span(branch))
+def _build_logical(branch: Branch) -> ex.Expr:
+    return _build_balanced(branch.data, [expression(c) for c in branch.children], span(branch))
 
 
-def _chain(branch: Branch) -> ex.Expr:
+def _build_chain(branch: Branch) -> ex.Expr:
     """Build a chain such as ``a - b + c`` from the left."""
     start = span(branch).start
     result = expression(branch.children[0])
@@ -109,16 +111,16 @@ def _chain(branch: Branch) -> ex.Expr:
     return result
 
 
-def _comparison(branch: Branch) -> ex.Expr:
+def _build_comparison(branch: Branch) -> ex.Expr:
     left, op, right = branch.children
     return ex.Binary(_COMPARE.get(str(op), str(op)), expression(left), expression(right), span(branch))
 
 
-def _negated(branch: Branch) -> ex.Expr:
+def _build_not(branch: Branch) -> ex.Expr:
     return ex.Unary("not", expression(branch.children[0]), span(branch))
 
 
-def _signed(branch: Branch) -> ex.Expr:
+def _build_sign(branch: Branch) -> ex.Expr:
     sign, operand = branch.children
     value = expression(operand)
     if sign == "+":
@@ -130,39 +132,39 @@ def _signed(branch: Branch) -> ex.Expr:
     return ex.Unary("-", value, span(branch))
 
 
-def _in(branch: Branch) -> ex.Expr:
+def _build_in(branch: Branch) -> ex.Expr:
     operand, *parts = branch.children
     values: list[ex.Expr] = []
     for part in parts:
         if isinstance(part, Tree) and part.data == "parameter":
-            values += given_values(part)
+            values += list_of_parameter(part)
         else:
             values.append(expression(part))
     return ex.In(expression(operand), tuple(values), branch.data == "not_in", span(branch))
 
 
-def _between(branch: Branch) -> ex.Expr:
+def _build_between(branch: Branch) -> ex.Expr:
     operand, low, high = (expression(c) for c in branch.children)
     return ex.Between(operand, low, high, branch.data == "not_between", span(branch))
 
 
-def _like(branch: Branch) -> ex.Expr:
+def _build_like(branch: Branch) -> ex.Expr:
     operand, pattern = (expression(c) for c in branch.children)
     if not isinstance(pattern, ex.Literal) or not isinstance(pattern.value, str):
         raise fail("LIKE needs a text in quotes", branch.children[1], "x LIKE 'A%'", code="query_type")
     return ex.Like(operand, pattern.value, branch.data == "not_like", span(branch))
 
 
-def _is_null(branch: Branch) -> ex.Expr:
+def _build_is_null(branch: Branch) -> ex.Expr:
     return ex.IsNull(expression(branch.children[0]), branch.data == "is_not_null", span(branch))
 
 
-def _tie(branch: Branch) -> ex.Expr:
+def _build_tie(branch: Branch) -> ex.Expr:
     hint = "in parentheses, as in [k] AND (a.x > 1 OR a.y > 1), or a comparison in its place: a.x = b.x"
     raise fail("`[attribute]` stands alone, joined by AND", branch, hint)
 
 
-def _case(branch: Branch) -> ex.Expr:
+def _build_case(branch: Branch) -> ex.Expr:
     """Return CASE as a call of conditions and values in turn, with the value of ELSE last."""
     operand = expression(branch.children[0]) if branch.data == "simple" else None
     args: list[ex.Expr] = []
@@ -176,26 +178,26 @@ def _case(branch: Branch) -> ex.Expr:
     return ex.Call(CASE, tuple(args), span(branch))
 
 
-def _cast(branch: Branch) -> ex.Expr:
+def _build_cast(branch: Branch) -> ex.Expr:
     function, *type_words = tokens(branch)
     if function.lower() != "cast":
         hint = "it stands in CAST(x AS type)"
-        raise fail(f"`AS` has no place in {quoted(function)}", type_words[0], hint, code="query_syntax")
+        raise fail(f"`AS` has no place in {quote(function)}", type_words[0], hint, code="query_syntax")
     name = " ".join(str(word).lower() for word in type_words)
     if name not in CAST_TYPES:
         hint = _NO_CAST.get(name) or f"the types are {', '.join(dict.fromkeys(CAST_TYPES.values()))}"
-        raise fail(f"CAST has no type {quoted(' '.join(type_words))}", type_words[0], hint, code="query_type")
+        raise fail(f"CAST has no type {quote(' '.join(type_words))}", type_words[0], hint, code="query_type")
     return ex.Call(f"cast {CAST_TYPES[name]}", (expression(branches(branch)[0]),), span(branch))
 
 
-def _distinct(branch: Branch) -> ex.Expr:
+def _build_distinct(branch: Branch) -> ex.Expr:
     function, word = tokens(branch)
     if function.lower() != "count":
         raise fail("DISTINCT belongs in `count`", word, "write count(DISTINCT a[].x)", code="query_syntax")
     return aggregate(branch, ex.COUNT_DISTINCT, branches(branch))
 
 
-def _call(branch: Branch) -> ex.Expr:
+def _build_call(branch: Branch) -> ex.Expr:
     (token,) = tokens(branch)
     args = branches(branch)
     if isinstance(branch, OwnCall):
@@ -208,12 +210,12 @@ def _call(branch: Branch) -> ex.Expr:
     if function in AGGREGATES and (function not in _SCALAR or len(args) < 2):
         return aggregate(branch, function, args)
     if function == CONTAINS:
-        return _contains(branch, args)
+        return _build_contains(branch, args)
     function = _SCALAR.get(function, function)
     if function not in FUNCTIONS:
         names = [*FUNCTIONS, *AGGREGATES, "prev", CONTAINS]
         hint = _ELSEWHERE.get(function) or slip(function[:60], names) or f"the functions are {', '.join(sorted(names))}"
-        raise fail(f"unknown function {quoted(token)}", token, hint, code="query_name")
+        raise fail(f"unknown function {quote(token)}", token, hint, code="query_name")
     low, high, _, _ = FUNCTIONS[function]
     if not low <= len(args) <= high:
         count = str(low) if low == high else f"{low} {'or' if high == low + 1 else 'to'} {high}"
@@ -228,7 +230,7 @@ def _call(branch: Branch) -> ex.Expr:
     return call
 
 
-def _contains(branch: Branch, args: Sequence[Branch]) -> ex.Expr:
+def _build_contains(branch: Branch, args: Sequence[Branch]) -> ex.Expr:
     """Return the attribute that says whether a list contains a constant."""
     hint = "contains(a.tags, 'x')"
     if len(args) != 2:
@@ -261,33 +263,33 @@ def _check_regexp(call: ex.Call) -> None:
     if pattern.span is None:
         check_pattern(pattern.value)
         return
-    with ex.placed(pattern.span):
+    with ex.locate_errors(pattern.span):
         check_pattern(pattern.value)
 
 
 _BUILD: dict[str, Callable[[Branch], ex.Expr]] = {
-    "or": _logical,
-    "and": _logical,
-    "negated": _negated,
-    "comparison": _comparison,
-    "in": _in,
-    "not_in": _in,
-    "between": _between,
-    "not_between": _between,
-    "like": _like,
-    "not_like": _like,
-    "is_null": _is_null,
-    "is_not_null": _is_null,
-    "sum": _chain,
-    "product": _chain,
-    "sign_of": _signed,
+    "or": _build_logical,
+    "and": _build_logical,
+    "negated": _build_not,
+    "comparison": _build_comparison,
+    "in": _build_in,
+    "not_in": _build_in,
+    "between": _build_between,
+    "not_between": _build_between,
+    "like": _build_like,
+    "not_like": _build_like,
+    "is_null": _build_is_null,
+    "is_not_null": _build_is_null,
+    "sum": _build_chain,
+    "product": _build_chain,
+    "sign_of": _build_sign,
     **LITERALS,
     "parameter": constant,
     "reference": scalar,
-    "tie": _tie,
-    "call": _call,
-    "cast": _cast,
-    "distinct": _distinct,
-    "searched": _case,
-    "simple": _case,
+    "tie": _build_tie,
+    "call": _build_call,
+    "cast": _build_cast,
+    "distinct": _build_distinct,
+    "searched": _build_case,
+    "simple": _build_case,
 }

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from acep.pattern.syntax import Branch, branches, fail, tokens
 from acep.pattern.tree import Component, Node, Repeat
 
-__all__ = ["HIGHEST", "bounds", "quantifier_of", "repeated", "with_quantifier"]
+__all__ = ["HIGHEST", "bounds", "quantifier_of", "repeat", "with_quantifier"]
 
 HIGHEST = 10_000
 """The greatest bound of a repetition."""
@@ -21,10 +21,10 @@ def quantifier_of(branch: Branch) -> Branch | None:
 
 def with_quantifier(node: Node, quantifier: Branch | None, mentioned: Collection[str] = ()) -> Node:
     """Return a node, repeated as its quantifier says. ``mentioned`` are the variables of expressions."""
-    return node if quantifier is None else repeated(node, *bounds(quantifier), mentioned)
+    return node if quantifier is None else repeat(node, *bounds(quantifier), mentioned)
 
 
-def repeated(item: Node, low: int, high: int | None, mentioned: Collection[str]) -> Node:
+def repeat(item: Node, low: int, high: int | None, mentioned: Collection[str]) -> Node:
     """Return a repetition, simplified if this does not change its meaning.
 
     A repetition of a repetition of one component becomes a single one if every count between its bounds is possible and

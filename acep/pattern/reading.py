@@ -124,7 +124,7 @@ class Parser:
             token = self._match(text, position, kinds)
             if token is None:
                 token = self._match(text, position, self._regexes)  # a token that is not possible here
-                raise ReadingError(position, token, self._accepted(states))
+                raise ReadingError(position, token, self._accepted_kinds(states))
             position = token.end_pos
             if token.type not in self._ignored:
                 self._feed(token, states, values)
@@ -151,23 +151,23 @@ class Parser:
         while True:
             step = self._states[states[-1]].get(token.type)
             if step is None:
-                raise ReadingError(token.start_pos, token, self._accepted(states))
+                raise ReadingError(token.start_pos, token, self._accepted_kinds(states))
             if step >= 0:
                 states.append(step)
                 values.append(token)
                 return
             symbol, size, name, kept_parts, single = self._rules[~step]
             first = len(values) - size
-            node = _made(values[first:], name, kept_parts, single)
+            node = _build_node(values[first:], name, kept_parts, single)
             del values[first:], states[first + 1 :]
             values.append(node)
             states.append(self._states[states[-1]][symbol])
 
-    def _accepted(self, states: list[int]) -> frozenset[str]:
+    def _accepted_kinds(self, states: list[int]) -> frozenset[str]:
         """Return the kinds of tokens that may come next."""
-        return frozenset(kind for kind in self._states[states[-1]] if kind.isupper() and self._takes(states, kind))
+        return frozenset(kind for kind in self._states[states[-1]] if kind.isupper() and self._may_take(states, kind))
 
-    def _takes(self, states: list[int], kind: str) -> bool:
+    def _may_take(self, states: list[int], kind: str) -> bool:
         states = states.copy()
         while True:
             step = self._states[states[-1]].get(kind)
@@ -178,7 +178,7 @@ class Parser:
             states.append(self._states[states[-1]][symbol])
 
 
-def _made(
+def _build_node(
     parts: list[Tree | Token], name: str, kept_parts: Sequence[tuple[int, bool]] | None, single: bool
 ) -> Tree | Token:
     """Return the tree that a rule makes of its parts."""
@@ -193,12 +193,12 @@ def _made(
             children = children + part.children if children else part.children
     node = children[0] if single and len(children) == 1 else Tree(name, children)
     if isinstance(node, Tree):
-        spans = [part_span for part in parts if (part_span := _place(part))]
+        spans = [part_span for part in parts if (part_span := _span_of(part))]
         if spans:
             node.outer = spans[0][0], spans[-1][1]
             node.span = node.span or node.outer
     return node
 
 
-def _place(part: Tree | Token) -> tuple[int, int] | None:
+def _span_of(part: Tree | Token) -> tuple[int, int] | None:
     return part.outer if isinstance(part, Tree) else (part.start_pos, part.end_pos)

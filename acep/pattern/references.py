@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from acep.pattern import expressions as ex
-from acep.pattern.syntax import Branch, branches, fail, name, quoted, span, tokens
+from acep.pattern.syntax import Branch, branches, fail, name, quote, span, tokens
 
 __all__ = ["aggregate", "path", "previous", "scalar"]
 
@@ -77,7 +77,7 @@ def _index(branch: Branch, var: str) -> tuple[ex.Index, str | None]:
         case [owner, length] if length.upper() == "LEN" and types == ["NAME", "NAME"]:
             if owner != var:
                 raise fail(
-                    f"{quoted(f'{var}[{owner}.LEN]')}: the index speaks of another variable",
+                    f"{quote(f'{var}[{owner}.LEN]')}: the index speaks of another variable",
                     places[0],
                     f"write {var}[{var}.LEN]",
                 )
@@ -103,12 +103,12 @@ def scalar(branch: Branch) -> ex.Expr:
     if ref.scope is not None:
         reference = f"{ref.var}[]" if ref.scope == "all" else f"{ref.var}[..i-1]"
         hint = f"use it in an aggregate, such as avg({reference}.{ref.name or 'x'})"
-        raise fail(f"{quoted(reference)} stands for many events", branch, hint)
+        raise fail(f"{quote(reference)} stands for many events", branch, hint)
     if ref.name is None:
         hint = f"write an attribute of it, {ref.var}.x; or, if it is one, its variable before it, a.{ref.var}"
         if ref.index is not None:
             hint = "write an attribute behind it, as in a[1].x"
-        raise fail(f"{quoted(ref.var)} is not a value", branch, hint, code="query_type")
+        raise fail(f"{quote(ref.var)} is not a value", branch, hint, code="query_type")
     if ref.index is None and ref.name == "LEN" and _plain(branch):
         return ex.Length(ref.var, ref.span)
     return ex.Attribute(ref.var, ref.index, ref.name, ref.span)

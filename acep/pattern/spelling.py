@@ -74,11 +74,11 @@ def expression_text(expr: ex.Expr) -> str:
 
 
 def _expression(expr: ex.Expr, lowest_level: int) -> str:
-    text, level = _written(expr)
+    text, level = _text_and_level(expr)
     return text if level >= lowest_level else f"({text})"
 
 
-def _written(expr: ex.Expr) -> tuple[str, int]:
+def _text_and_level(expr: ex.Expr) -> tuple[str, int]:
     """Return the text of an expression, and the precedence of its outermost operator."""
     match expr:
         case ex.Literal(exact=Fraction() as exact):

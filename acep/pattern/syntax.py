@@ -21,7 +21,7 @@ __all__ = [
     "branches",
     "fail",
     "name",
-    "quoted",
+    "quote",
     "read",
     "span",
     "tokens",
@@ -109,7 +109,7 @@ def unquote(token: Token) -> str:
     return str(token)
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """Return a name for a message: shortened, in backquotes."""
     return f"`{name if len(name) <= 40 else name[:37] + '...'}`"
 

@@ -22,7 +22,6 @@ __all__ = [
     "leaves_of",
     "levels",
     "means_each",
-    "mentioned",
     "most_bound",
     "negated_variables",
     "nodes",
@@ -31,6 +30,7 @@ __all__ = [
     "repeated_variables",
     "steps_back",
     "variables",
+    "variables_in",
     "with_children",
     "without_places",
 ]
@@ -151,10 +151,10 @@ def repeated_variables(node: Node) -> frozenset[str]:
     >>> sorted(repeated_variables(Sequence((a, Choice((b, b)), a))))
     ['a']
     """
-    return frozenset(name for name, count in _most(node).items() if count > 1)
+    return frozenset(name for name, count in _counts_up_to_two(node).items() if count > 1)
 
 
-def _most(node: Node) -> dict[str, int]:
+def _counts_up_to_two(node: Node) -> dict[str, int]:
     """Return for each variable the most events that it binds in a match: 1, or 2 for more."""
     if isinstance(node, StateGraph):
         return dict.fromkeys(node.variables, 2)
@@ -162,7 +162,7 @@ def _most(node: Node) -> dict[str, int]:
         return {node.var: 1}
     counts: dict[str, int] = {}
     for part in parts(node):
-        for name, count in _most(part).items():
+        for name, count in _counts_up_to_two(part).items():
             before = counts.get(name, 0)
             counts[name] = max(before, count) if isinstance(node, Choice) else min(before + count, 2)
     return dict.fromkeys(counts, 2) if isinstance(node, Repeat) and node.high != 1 else counts
@@ -226,7 +226,7 @@ def leaves_of(expr: ex.Expr) -> tuple[ex.Leaf, ...]:
     return tuple(dict.fromkeys(item for item in items if isinstance(item, ex.Attribute | ex.Length | ex.Aggregate)))
 
 
-def mentioned(expr: ex.Expr) -> tuple[str, ...]:
+def variables_in(expr: ex.Expr) -> tuple[str, ...]:
     """Return the variables in an expression, each once, in the order of the text."""
     return tuple(dict.fromkeys(leaf.var for leaf in leaves_of(expr)))
 

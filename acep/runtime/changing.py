@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from acep.errors import QueryError
 from acep.pattern import expressions as ex
-from acep.pattern.changes import as_other_since, changed, difference, graph_data, graph_of
+from acep.pattern.changes import change_arcs, difference, graph_data, graph_of, replace_arcs_since
 from acep.pattern.check import checked_weights
 from acep.pattern.printing import canonical
 from acep.pattern.sase import parse
@@ -104,8 +104,8 @@ def replaced(
 
         def edit(old: Query, since: ex.Expr | None, over: Callable[[ex.Expr], bool]) -> Query:
             if since is None:
-                return changed(old, *difference(old, query), since, over)
-            return as_other_since(old, query, since, over)  # changes that were declared for later are given up
+                return change_arcs(old, *difference(old, query), since, over)
+            return replace_arcs_since(old, query, since, over)  # changes that were declared for later are given up
 
         return (QueryVersion(edited(last, edit, since, schema, certain), since),)
     check_change(last, query)
@@ -139,7 +139,7 @@ def revised(
 
     def edit(old: Query, moment: ex.Expr | None, over: Callable[[ex.Expr], bool]) -> Query:
         assert moment is not None
-        return as_other_since(old, query, moment, over)
+        return replace_arcs_since(old, query, moment, over)
 
     return (QueryVersion(edited(last, edit, since, schema, certain), None),)
 

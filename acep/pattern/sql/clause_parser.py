@@ -91,16 +91,16 @@ class _ClauseParser:
     def need(self, *words: str, hint: str | None = None) -> None:
         for word in words:
             if not (self.word(word) or self.sign(word)):
-                raise self.unexpected(f"{' '.join(words)} is needed here", hint)
+                raise self.fail(f"{' '.join(words)} is needed here", hint)
 
     def name(self, what: str) -> SqlToken:
         token = self.token
         if token.kind not in ("word", "name"):
-            raise self.unexpected(f"{what} is needed here")
+            raise self.fail(f"{what} is needed here")
         self.index += 1
         return token
 
-    def unexpected(self, message: str, hint: str | None = None) -> QueryError:
+    def fail(self, message: str, hint: str | None = None) -> QueryError:
         token = self.token
         token_text = token.value if len(token.value) <= 40 else token.value[:40] + "..."
         what = "the clause ends" if token.kind == "end" else f"not `{token_text}`"
@@ -117,14 +117,14 @@ class _ClauseParser:
         named = self.word("MATCH_RECOGNIZE")
         opening = self.index if self.sign("(") else None
         if named and opening is None:
-            raise self.unexpected("`(` is needed here", "as in MATCH_RECOGNIZE (ORDER BY ts PATTERN (A B+))")
+            raise self.fail("`(` is needed here", "as in MATCH_RECOGNIZE (ORDER BY ts PATTERN (A B+))")
         parts = self.parts()
         if "PATTERN" not in parts:
-            raise self.unexpected("PATTERN is needed here")
+            raise self.fail("PATTERN is needed here")
         if opening is not None:
             self.need(")")
         if self.token.kind != "end":
-            raise self.unexpected("the clause should end here", f"its parts are {_ORDER}")
+            raise self.fail("the clause should end here", f"its parts are {_ORDER}")
         return Clause(
             self.text,
             parts.get("PARTITION", ()),
@@ -197,7 +197,7 @@ class _ClauseParser:
         if self.word("PAST", "LAST", "ROW"):
             return Skip(SkipMode.PAST_LAST)
         if not self.word("TO"):
-            raise self.unexpected(
+            raise self.fail(
                 "PAST LAST ROW, TO NEXT ROW, TO FIRST, TO LAST or TO a variable is needed behind SKIP",
                 "as in AFTER MATCH SKIP PAST LAST ROW",
             )
@@ -221,7 +221,7 @@ class _ClauseParser:
             )  # fmt: skip
         self.need("PATTERN")
         if not self.token.is_sign("("):
-            raise self.unexpected("`(` is needed behind PATTERN", "as in PATTERN (A B+)")
+            raise self.fail("`(` is needed behind PATTERN", "as in PATTERN (A B+)")
         if self.tokens[self.index + 1].is_sign(")"):
             hint = "the empty pattern is written PATTERN (())"
             raise error_at("the pattern is empty", self.token.span, hint, code="query_syntax")
@@ -260,7 +260,7 @@ class _ClauseParser:
         if type(inner).__name__ == "Star":
             raise error_at("`*` is only for count", expression.span, "name a column", code="query_syntax")
         if not self.word("AS") and not is_alias(self.tokens, self.index):
-            raise self.unexpected("AS is needed here", "each measure has a name, as in LAST(A.price) AS price")
+            raise self.fail("AS is needed here", "each measure has a name, as in LAST(A.price) AS price")
         token = self.name("a name")
         return Measure(expression, token.value, token.span)
 
@@ -273,7 +273,7 @@ class _ClauseParser:
         if self.word("NULLS"):
             nulls_first = self.word("FIRST")
             if not nulls_first and not self.word("LAST"):
-                raise self.unexpected("FIRST or LAST is needed behind NULLS", "as in ORDER BY ts NULLS LAST")
+                raise self.fail("FIRST or LAST is needed behind NULLS", "as in ORDER BY ts NULLS LAST")
         return OrderKey(expression, is_descending, nulls_first)
 
     # Expressions --------------------------------------------------------------------------------------
@@ -298,5 +298,5 @@ class _ClauseParser:
             cases += (token.is_word("CASE") - (cases > 0 and token.is_word("END"))) if not is_part else 0
             self.index += 1
         if self.index == first:
-            raise self.unexpected("an expression is needed here", "as in LAST(A.price) - FIRST(A.price)")
+            raise self.fail("an expression is needed here", "as in LAST(A.price) - FIRST(A.price)")
         return parse_expression(self.text, Span(self.tokens[first].start, self.tokens[self.index - 1].end))

@@ -37,7 +37,7 @@ def parse_expression(text: str, span: Span) -> SqlExpression:
     try:
         trees = RowPatternDialect().parse(_with_apart_exponents(part))
     except SqlglotError as error:
-        raise _located(error, part, span) from None
+        raise _locate_error(error, part, span) from None
     except RecursionError:
         raise error_at("this expression is nested too deep", span, code="query_size") from None
     if len(trees) != 1 or trees[0] is None:
@@ -71,7 +71,7 @@ def _check_depth(part: str, span: Span) -> None:
             raise error_at(f"parentheses are nested deeper than {MOST_DEPTH}", span, code="query_size")
 
 
-def _located(error: Any, part: str, span: Span) -> QueryError:
+def _locate_error(error: Any, part: str, span: Span) -> QueryError:
     details = getattr(error, "errors", None) or [{}]
     marked = str(details[0].get("highlight") or "")
     lines = part.split("\n")

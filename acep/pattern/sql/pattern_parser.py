@@ -88,7 +88,7 @@ def parse_pattern(tokens: Sequence[SqlToken], start: int) -> tuple[RowPattern, i
         token = tokens[index]
         group = groups[-1]
         if token.kind == "end":
-            raise _misplaced(token, group)
+            raise _misplaced_token(token, group)
         index += 1
         if len(groups) > MOST_DEPTH:
             raise error_at(f"groups are nested deeper than {MOST_DEPTH}", token.span, code="query_size")
@@ -117,7 +117,7 @@ def parse_pattern(tokens: Sequence[SqlToken], start: int) -> tuple[RowPattern, i
                 return closed, index
             index = _quantify(closed, tokens, index, groups[-1])
         else:
-            raise _misplaced(token, group)
+            raise _misplaced_token(token, group)
     raise AssertionError  # the loop ends by closing the first group
 
 
@@ -127,7 +127,7 @@ def _closes(token: SqlToken, following: SqlToken, group: _Group) -> bool:
     return token.is_sign(")")
 
 
-def _misplaced(token: SqlToken, group: _Group) -> QueryError:
+def _misplaced_token(token: SqlToken, group: _Group) -> QueryError:
     if token.kind == "end":
         names = {"(": "`(`", "{-": "`{-`", "permute": "PERMUTE"}
         return error_at(
