@@ -28,7 +28,7 @@ __all__ = [
     "arcs_of",
     "named_apart",
     "program_of",
-    "rebound",
+    "rebind",
     "steps_of",
     "thompson_of",
 ]
@@ -82,7 +82,7 @@ def steps_of(graph: StateGraph, tick: Callable[[ex.Expr], int]) -> GraphSteps:
         for arc in leaving.get(before.state, ()):
             if arc.epsilon:
                 continue
-            after = walks.along(before, arc)
+            after = walks.follow(before, arc)
             if arc.ignorable:
                 if number:
                     ignoring[number].append(GraphStep(number, number, after.fence, (), "", after.since, after.until))
@@ -129,15 +129,17 @@ class _Walks:
                     "there are too many chains of epsilon arcs", hint=f"at most {MOST_WALKS}", code="query_size"
                 )
             yield current
-            further = [self.along(current, arc) for arc in reversed(self.leaving.get(current.state, ())) if arc.epsilon]
+            further = [
+                self.follow(current, arc) for arc in reversed(self.leaving.get(current.state, ())) if arc.epsilon
+            ]
             stack += [walk for walk in further if walk.since is None or walk.until is None or walk.since < walk.until]
 
-    def along(self, walk: _Walk, arc: GraphArc) -> _Walk:
+    def follow(self, walk: _Walk, arc: GraphArc) -> _Walk:
         """Return the walk followed by an arc."""
         fence = list(walk.fence)
         if arc.fence is not None:
-            fence += _conjuncts(_replaced(arc.fence, walk.values))
-        values = {**walk.values, **{name: _replaced(value, walk.values) for name, value in arc.transfer}}
+            fence += _conjuncts(_replace_registers(arc.fence, walk.values))
+        values = {**walk.values, **{name: _replace_registers(value, walk.values) for name, value in arc.transfer}}
         since = [tick for tick in (walk.since, None if arc.since is None else self.tick(arc.since)) if tick is not None]
         until = [tick for tick in (walk.until, None if arc.until is None else self.tick(arc.until)) if tick is not None]
         return _Walk(arc.target, tuple(fence), values, max(since, default=None), min(until, default=None))
@@ -151,12 +153,12 @@ def _conjuncts(expr: ex.Expr) -> Iterator[ex.Expr]:
         yield expr
 
 
-def _replaced(expr: ex.Expr, values: Mapping[str, ex.Expr]) -> ex.Expr:
+def _replace_registers(expr: ex.Expr, values: Mapping[str, ex.Expr]) -> ex.Expr:
     """Return an expression with values in place of registers."""
     if isinstance(expr, ex.Attribute):
         return values.get(expr.name, expr) if expr.var == REGISTER else expr
     parts = children(expr)
-    after = [_replaced(part, values) for part in parts]
+    after = [_replace_registers(part, values) for part in parts]
     is_same = all(map(operator.is_, after, parts))  # compilations know an expression that stays by its identity
     return expr if is_same else with_children(expr, after)
 
@@ -269,7 +271,7 @@ def named_apart(expr: ex.Expr) -> ex.Expr:
     return with_children(expr, [named_apart(part) for part in parts]) if parts else expr
 
 
-def rebound(program: Program, predicates: Sequence[ex.Expr], transfers: Sequence[ex.Expr]) -> Program:
+def rebind(program: Program, predicates: Sequence[ex.Expr], transfers: Sequence[ex.Expr]) -> Program:
     """Return the program for other forms of the same predicates and transfers, which may read other columns."""
 
     def check(old_check: Check) -> Check:

@@ -232,7 +232,7 @@ class _Form:
                 index = self.frame_leaves(leaf.var).index(leaf)
                 sources.append(ValueSource("frame", (self.frames(leaf.var),), index=index))
             else:
-                sources.append(_stored(leaf, self.kleene))
+                sources.append(_register_source(leaf, self.kleene))
         only = (Register("count", binding), nth) if binding and nth and not (surely_first and nth == 1) else None
         return Check(self.number, tuple(sources), tuple(loops), only)
 
@@ -247,10 +247,10 @@ class _Form:
         if leaf.var in self.kleene:
             if isinstance(leaf, ex.Attribute) and (leaf.index in (None, "i") or leaf.index == nth > 0):
                 return ValueSource("event", name=leaf.name)
-            return _stored(leaf, self.kleene)
+            return _register_source(leaf, self.kleene)
         if isinstance(leaf, ex.Attribute):
             is_event_value = leaf.index in (None, 1, "last")
-            return ValueSource("event", name=leaf.name) if is_event_value else _stored(leaf, self.kleene)
+            return ValueSource("event", name=leaf.name) if is_event_value else _register_source(leaf, self.kleene)
         if isinstance(leaf, ex.Length) or leaf.function == "count":
             return ValueSource("one", name="" if isinstance(leaf, ex.Length) else leaf.name or "")
         return ValueSource("event", name=leaf.name or "")
@@ -277,7 +277,7 @@ def _form(number: int, predicate: ex.Expr, kleene: frozenset[str]) -> _Form:
     )
 
 
-def _stored(leaf: ex.Leaf, kleene: frozenset[str]) -> ValueSource:
+def _register_source(leaf: ex.Leaf, kleene: frozenset[str]) -> ValueSource:
     """Return the source of a reference among the registers, before an event is bound."""
     var = leaf.var
     match leaf:
@@ -307,7 +307,7 @@ def may_be_bound(automaton: Thompson, arcs: Arcs) -> list[frozenset[str]]:
         changed = False
         for state_arcs in arcs.arcs:
             for arc in state_arcs:
-                after = (bound[arc.source] - _forgotten(automaton, arc)) | {arc.var} | bound[arc.target]
+                after = (bound[arc.source] - _forgotten_variables(automaton, arc)) | {arc.var} | bound[arc.target]
                 if after != bound[arc.target]:
                     bound[arc.target], changed = after, True
     return bound
@@ -322,18 +322,18 @@ def must_be_bound(automaton: Thompson, arcs: Arcs) -> list[frozenset[str]]:
         changed = False
         for leaving in arcs.arcs:
             for arc in leaving:
-                after = ((bound[arc.source] - _forgotten(automaton, arc)) | {arc.var}) & bound[arc.target]
+                after = ((bound[arc.source] - _forgotten_variables(automaton, arc)) | {arc.var}) & bound[arc.target]
                 if after != bound[arc.target]:
                     bound[arc.target], changed = after, True
     return bound
 
 
-def _forgotten(automaton: Thompson, arc: Arc) -> frozenset[str]:
+def _forgotten_variables(automaton: Thompson, arc: Arc) -> frozenset[str]:
     return frozenset(v for g in arc.resets for v in automaton.groups[g])
 
 
 def _step(automaton: Thompson, arcs: Arcs, arc: Arc, forms: tuple[_Form, ...], bound: frozenset[str]) -> Step:
-    forgets = _forgotten(automaton, arc)
+    forgets = _forgotten_variables(automaton, arc)
     closes = frozenset(arc.closes)
     still_open = frozenset(arcs.states[arc.target].open)
     leaving, binding = [], []

@@ -155,7 +155,7 @@ def build(query: Query) -> Thompson:
     builder = _Builder(costs_of(query))
     start = builder.place(())
     final = builder.node(query.pattern, start, _Around())
-    return builder.done(start, final)
+    return builder.finish(start, final)
 
 
 @dataclass(frozen=True)
@@ -168,12 +168,12 @@ class _Around:
     before: bool = False  # whether a component stands before the node in the sequences around it
     after: bool = False
 
-    def at(self, i: int, items: tuple[Node, ...] = ()) -> _Around:
+    def child(self, i: int, items: tuple[Node, ...] = ()) -> _Around:
         before = self.before or any(map(binds, items[:i]))
         after = self.after or any(map(binds, items[i + 1 :]))
         return replace(self, path=(*self.path, i), before=before, after=after)
 
-    def within(self, inside: tuple[tuple[int, bool], ...], groups: tuple[int, ...]) -> _Around:
+    def enter(self, inside: tuple[tuple[int, bool], ...], groups: tuple[int, ...]) -> _Around:
         return replace(self, inside=inside, groups=groups, path=(*self.path, 0))
 
 
@@ -219,14 +219,14 @@ class _Builder:
                 return end
             case Sequence(items=items):
                 for i, item in enumerate(items):
-                    start = self.node(item, start, around.at(i, items))
+                    start = self.node(item, start, around.child(i, items))
                 return start
             case Choice(items=items):
                 ends = []
                 for i, item in enumerate(items):
                     first = self.place(around.inside)
                     self.edge(start, first)
-                    ends.append(self.node(item, first, around.at(i)))
+                    ends.append(self.node(item, first, around.child(i)))
                 end = self.place(around.inside)
                 for last in ends:
                     self.edge(last, end)
@@ -258,7 +258,7 @@ class _Builder:
             inside = (*around.inside, (instance, high is None or j < high))
             first = self.place(inside, copy)
             self.edge(before, first, *(next_iteration if j > 1 else ("empty", -1)))
-            last = self.copy(item, first, around.within(inside, groups), instance if high != 1 else None)
+            last = self.copy(item, first, around.enter(inside, groups), instance if high != 1 else None)
             self.copies[last] = copy
             return first, last
 
@@ -342,7 +342,7 @@ class _Builder:
                     inside = (*around.inside, (instance, is_open))
                     to = place_of(after)
                     kleene = instance if high != 1 else None
-                    self.letter(item, where[counts], to, around.within(inside, around.groups), kleene)
+                    self.letter(item, where[counts], to, around.enter(inside, around.groups), kleene)
                 if self.costs.contiguous and number < low and (gaps := self.absent(item)):
                     after = (*counts[:i], (number + 1, high != low), *counts[i + 1 :])
                     self.missing(where[counts], place_of(after), gaps)
@@ -401,7 +401,7 @@ class _Builder:
     def sums(self, left: tuple[Gap, ...], right: tuple[Gap, ...]) -> tuple[Gap, ...]:
         return pareto([(a + c, b + d) for a, b in left for c, d in right], self.costs)
 
-    def done(self, start: int, final: int) -> Thompson:
+    def finish(self, start: int, final: int) -> Thompson:
         return Thompson(
             tuple(self.places),
             tuple(self.edges),

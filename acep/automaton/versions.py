@@ -17,7 +17,7 @@ from acep.automaton.thompson import Negated, Thompson
 from acep.pattern import expressions as ex
 from acep.pattern.walk import leaves_of
 
-__all__ = ["VersionPart", "crossing", "joined", "numbered", "programs_of", "with_arcs"]
+__all__ = ["VersionPart", "join_versions", "programs_of", "renumber_negations", "renumber_predicates", "with_arcs"]
 
 Conditions = Sequence[Sequence[ex.Expr]]
 
@@ -37,7 +37,7 @@ class VersionPart:
     over: bool
 
 
-def crossing(
+def renumber_negations(
     automaton: Thompson,
     arcs: Arcs,
     negations: Sequence[int],
@@ -47,7 +47,7 @@ def crossing(
     """Return an automaton and its arcs with other numbers of its ``negations`` and ``groups``; ``everything`` has those
     that they are among."""
 
-    def crossed(crossings: Sequence[Crossing]) -> tuple[Crossing, ...]:
+    def renumber_crossings(crossings: Sequence[Crossing]) -> tuple[Crossing, ...]:
         return tuple(sorted(Crossing(negations[c.negation], tuple(groups[g] for g in c.entered)) for c in crossings))
 
     edges = []
@@ -57,10 +57,13 @@ def crossing(
     letters = tuple(replace(letter, groups=tuple(groups[g] for g in letter.groups)) for letter in automaton.letters)
     states = []
     for state in arcs.states:
-        accepts = [Accept(accept.cost, crossed(accept.crossings)) for accept in state.accepts]
+        accepts = [Accept(accept.cost, renumber_crossings(accept.crossings)) for accept in state.accepts]
         states.append(replace(state, accepts=tuple(sorted(accepts, key=lambda accept: accept.crossings))))
     taking = [
-        tuple(replace(a, crossings=crossed(a.crossings), resets=tuple(groups[g] for g in a.resets)) for a in state_arcs)
+        tuple(
+            replace(a, crossings=renumber_crossings(a.crossings), resets=tuple(groups[g] for g in a.resets))
+            for a in state_arcs
+        )
         for state_arcs in arcs.arcs
     ]
     renumbered = replace(
@@ -78,7 +81,7 @@ def with_arcs(program: Program, arcs: Arcs) -> Program:
     return replace(program, steps=steps)
 
 
-def numbered(program: Program, predicates: Sequence[int]) -> Program:
+def renumber_predicates(program: Program, predicates: Sequence[int]) -> Program:
     """Return a program with other numbers of its predicates, and the registers and checks in the order of these."""
 
     def register(old_register: Register) -> Register:
@@ -123,10 +126,10 @@ def numbered(program: Program, predicates: Sequence[int]) -> Program:
 
 def programs_of(parts: Sequence[VersionPart], programs: Sequence[Program]) -> tuple[Program, ...]:
     """Return the programs of all versions with the numbers that their predicates have among those of all."""
-    return tuple(numbered(program, part.predicates) for part, program in zip(parts, programs, strict=True))
+    return tuple(renumber_predicates(program, part.predicates) for part, program in zip(parts, programs, strict=True))
 
 
-def joined(
+def join_versions(
     parts: Sequence[VersionPart], programs: Sequence[Program], conditions: Conditions
 ) -> tuple[Arcs, Program, tuple[tuple[int, ...], ...]]:
     """Return the automaton of all versions, its program, and the number that each state of each version has in it.
@@ -183,13 +186,13 @@ def _same_states(
 ) -> dict[int, int]:
     """Return the states of a version that are states of the one before: the greatest relation in which two states have
     the same kind and are reached by the same steps from states that are related. The starts are one."""
-    old_steps, new_steps = _reaching(old_program), _reaching(new_program)
+    old_steps, new_steps = _steps_to_states(old_program), _steps_to_states(new_program)
     related = {b: {a for a in range(1, len(before)) if before[a] == after[b]} for b in range(1, len(after))}
     related[0] = {0}
     while True:
         changed = False
         for b in range(1, len(after)):
-            still_related = {a for a in related[b] if _alike(old_steps[a], new_steps[b], related)}
+            still_related = {a for a in related[b] if _have_related_sources(old_steps[a], new_steps[b], related)}
             changed = changed or still_related != related[b]
             related[b] = still_related
         if changed:
@@ -223,7 +226,7 @@ def _kinds(part: VersionPart, program: Program, conditions: Conditions) -> list[
     ]
 
 
-def _reaching(program: Program) -> list[set[tuple[int, Step]]]:
+def _steps_to_states(program: Program) -> list[set[tuple[int, Step]]]:
     """Return the steps that lead to each state with their sources; the steps themselves have no ends."""
     steps_to: list[set[tuple[int, Step]]] = [set() for _ in program.layouts]
     for state_steps in program.steps:
@@ -233,7 +236,7 @@ def _reaching(program: Program) -> list[set[tuple[int, Step]]]:
     return steps_to
 
 
-def _alike(old: set[tuple[int, Step]], new: set[tuple[int, Step]], related: dict[int, set[int]]) -> bool:
+def _have_related_sources(old: set[tuple[int, Step]], new: set[tuple[int, Step]], related: dict[int, set[int]]) -> bool:
     """Return whether each way to a state has its like among those to another one, in both directions."""
     forth = all(any(step == other and a in related[b] for b, other in new) for a, step in old)
     return forth and all(any(step == other and a in related[b] for a, other in old) for b, step in new)

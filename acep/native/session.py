@@ -230,7 +230,7 @@ class NativeSession:
 
     def _lowered(self, plan: Plan) -> tuple[SharedTables, PlanTables]:
         """Return the tables of a plan in place of another one, and the shared tables that go with them."""
-        shared = self._shared.copied()
+        shared = self._shared.copy()
         try:
             return shared, lower(plan, shared, self._codes.constant)
         except NotNativeError as why:

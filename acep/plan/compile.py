@@ -19,7 +19,7 @@ from acep.errors import AcepError, QueryError
 from acep.pattern import expressions as ex
 from acep.pattern.automata import STATE
 from acep.pattern.casts import cast_type
-from acep.pattern.closure import as_equality, close_equalities, of_first_event, tied_attributes
+from acep.pattern.closure import as_equality, close_equalities, refer_to_first_event, tied_attributes
 from acep.pattern.evaluation import Compiled, compile_expression
 from acep.pattern.negation_equalities import always_bound, repeated_equalities
 from acep.pattern.state_text import state_text
@@ -31,7 +31,7 @@ from acep.plan.decimals import DECIMAL, Typed
 from acep.plan.kinds import column, is_difference_of_ticks, is_whole_ticks, resolve
 from acep.plan.schema import Kind, Schema, TimeOf, kinds_text
 
-__all__ = ["Plan", "Window", "assembled", "compile_query"]
+__all__ = ["Plan", "Window", "assemble_with_endings", "compile_query"]
 
 
 @dataclass(frozen=True)
@@ -197,12 +197,12 @@ def _finer_plan(plan: Plan) -> Plan:
     keys, bound = (*plan.keys, *plan.tied), always_bound(plan.query)
     negative = {negation.var for negation in plan.automaton.negations}
 
-    def needed(conditions: Iterable[Compiled]) -> tuple[Compiled, ...]:
+    def drop_implied(conditions: Iterable[Compiled]) -> tuple[Compiled, ...]:
         return tuple(c for c in conditions if not _is_implied(c.expr, plan.keys, keys, bound, negative))
 
-    positive, negated = needed(plan.predicates), tuple(map(needed, plan.negated))
+    positive, negated = drop_implied(plan.predicates), tuple(map(drop_implied, plan.negated))
     conditions = [p.expr for p in positive], [[p.expr for p in group] for group in negated]
-    program = assembled(plan.automaton, plan.arcs, *conditions, endless=plan.window.span is None)
+    program = assemble_with_endings(plan.automaton, plan.arcs, *conditions, endless=plan.window.span is None)
     having = [plan.having] if plan.having else []
     row = _attributes_of([*positive, *chain(*negated), *(c for _, c in plan.returns), *having])
     columns = _columns_of(row, plan.computed, keys, plan.schema)
@@ -236,7 +236,7 @@ def _columns_of(
 def _compile(query: Query, schema: Schema) -> Plan:
     sources = tuple((compile_query(s.query, schema), s.type) for s in query.sources)
     if sources:
-        schema = _derived(sources, schema)
+        schema = _schema_of_matches(sources, schema)
     automaton = build(query)
     _check_types(query, schema, automaton)
     if not query.letters:
@@ -247,7 +247,7 @@ def _compile(query: Query, schema: Schema) -> Plan:
     negative = {n.var for n in automaton.negations}
     computed: dict[str, Computed] = {}
 
-    def settled(expr: ex.Expr, *, condition: bool = False) -> Typed:
+    def resolve_computed(expr: ex.Expr, *, condition: bool = False) -> Typed:
         typed = resolve(expr, input_schema, condition=condition)
         return replace(typed, expr=without_own_calls(typed.expr, input_schema, input_schema.tick_ns, computed))
 
@@ -256,10 +256,10 @@ def _compile(query: Query, schema: Schema) -> Plan:
     against: list[Compiled] = []
     closed = close_equalities(query)
     bound, repeated = always_bound(query), repeated_equalities(query, closed)
-    for index, (written, conjunct) in enumerate(zip(closed, of_first_event(query, closed), strict=True)):
+    for index, (written, conjunct) in enumerate(zip(closed, refer_to_first_event(query, closed), strict=True)):
         if index in repeated:
             continue
-        resolved = settled(conjunct, condition=True).expr
+        resolved = resolve_computed(conjunct, condition=True).expr
         if _is_implied(resolved, keys, keys, bound, negative):
             continue
         original = written if schema.scales or written is not conjunct or _is_rewritten(conjunct) else None
@@ -269,14 +269,14 @@ def _compile(query: Query, schema: Schema) -> Plan:
     arcs = compose(automaton)
     having: Compiled | None = None
     if query.having is not None:
-        condition = settled(query.having, condition=True).expr
+        condition = resolve_computed(query.having, condition=True).expr
         having = compile_expression(condition, schema.tick_ns, query.having)
-    typed_returns = [(name, settled(expr)) for name, expr in query.returns]
+    typed_returns = [(name, resolve_computed(expr)) for name, expr in query.returns]
     returns = tuple((name, compile_expression(value.expr, schema.tick_ns)) for name, value in typed_returns)
     negated = tuple(tuple(p for p in against if n.var in {leaf.var for leaf in p.leaves}) for n in automaton.negations)
     window = _window(query, schema)
     conditions = [p.expr for p in positive], [[p.expr for p in group] for group in negated]
-    program = assembled(automaton, arcs, *conditions, endless=window.span is None)
+    program = assemble_with_endings(automaton, arcs, *conditions, endless=window.span is None)
     everything = [*positive, *against, *(c for _, c in returns), *([having] if having else [])]
     row = _attributes_of(everything)
     columns = tuple(sorted({c for p, _ in sources for c in p.columns}))
@@ -306,18 +306,16 @@ def _compile(query: Query, schema: Schema) -> Plan:
         negated=negated,
         having=having,
         returns=returns,
-        return_kinds=tuple(_column_kind(input_schema, schema) for _, input_schema in typed_returns),
-        return_scales=tuple(
-            input_schema.scale if input_schema.kind == DECIMAL else None for _, input_schema in typed_returns
-        ),
-        return_times=tuple(_time_of(input_schema, schema) for _, input_schema in typed_returns),
+        return_kinds=tuple(_column_kind(value, schema) for _, value in typed_returns),
+        return_scales=tuple(value.scale if value.kind == DECIMAL else None for _, value in typed_returns),
+        return_times=tuple(_time_of(value, schema) for _, value in typed_returns),
         sources=sources,
         computed=tuple(computed.values()),
         tied=tied,
     )
 
 
-def assembled(
+def assemble_with_endings(
     automaton: Thompson,
     arcs: Arcs,
     predicates: Sequence[ex.Expr],
@@ -461,7 +459,7 @@ def _column_kind(typed: Typed, schema: Schema) -> Kind:
     return other_kinds[typed.kind] if typed.kind in other_kinds else Kind(typed.kind)
 
 
-def _derived(sources: tuple[tuple[Plan, str], ...], base: Schema) -> Schema:
+def _schema_of_matches(sources: tuple[tuple[Plan, str], ...], base: Schema) -> Schema:
     """Return the schema of a stream of matches: keys, RETURN values, start, end, error, ts and type."""
     time = Kind.TIMESTAMP if base.instants else Kind.INT
     moment = (TimeOf((base.ts,), plain=True), base) if base.instants else None
@@ -487,7 +485,7 @@ def _derived(sources: tuple[tuple[Plan, str], ...], base: Schema) -> Schema:
         offered |= dict.fromkeys(("start", "end"), (time, None, False, None))
         for name, (kind, scale, length, _) in offered.items():
             if kinds.setdefault(name, (kind, scale, length)) != (kind, scale, length):
-                before, now = _said(*kinds[name]), _said(kind, scale, length)
+                before, now = _kind_text(*kinds[name]), _kind_text(kind, scale, length)
                 raise QueryError(
                     f"the inner queries give `{name}` as a {before} and as a {now}",
                     hint="rename it in RETURN",
@@ -532,5 +530,5 @@ def _time_of(typed: Typed, schema: Schema) -> TimeOf | None:
     return TimeOf(tuple(times), plain, is_whole=is_whole_ticks(typed.expr, schema))
 
 
-def _said(kind: Kind, scale: int | None, length: bool) -> str:
+def _kind_text(kind: Kind, scale: int | None, length: bool) -> str:
     return "duration" if length else kind.value if scale is None else f"decimal of scale {scale}"

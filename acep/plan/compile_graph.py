@@ -77,9 +77,9 @@ def compile_graph(graph: StateGraph, schema: Schema, known_parts: KnownParts | N
         key = id(expr), register
         if key not in used:
             if key not in known_parts.parts:
-                with _told(expr):
+                with _name_in_errors(expr):
                     typed = resolve(named_apart(expr), schema, condition=register is None)
-                    resolved = typed.expr if register is None else _converted(typed, kinds[register], register, schema)
+                    resolved = typed.expr if register is None else _convert(typed, kinds[register], register, schema)
                 compiled = compile_expression(resolved, schema.tick_ns, expr)
                 known_parts.parts[key] = expr, repr(resolved), compiled
             used[key] = known_parts.parts[key]
@@ -116,7 +116,7 @@ def compile_graph(graph: StateGraph, schema: Schema, known_parts: KnownParts | N
 
 
 @contextmanager
-def _told(expr: ex.Expr) -> Iterator[None]:
+def _name_in_errors(expr: ex.Expr) -> Iterator[None]:
     """Name the expression in the message of an error."""
     try:
         yield
@@ -147,7 +147,7 @@ def _kind(register: GraphRegister, schema: Schema) -> Kind:
     return Kind(register.kind)
 
 
-def _converted(value: Typed, kind: Kind, name: str, schema: Schema) -> ex.Expr:
+def _convert(value: Typed, kind: Kind, name: str, schema: Schema) -> ex.Expr:
     """Return the new value of a register, as a float if the register holds one and the value is another number."""
     holds_duration = bool(schema.counts_ticks(OF_REGISTER + name))
     if value.kind == "null" or (value.kind == kind.value and not holds_duration):

@@ -33,7 +33,7 @@ class Derived:
     kind: Kind
     compiled: Compiled
 
-    def of(self, values: Sequence[ex.Value]) -> list[ex.Value]:
+    def values_of(self, values: Sequence[ex.Value]) -> list[ex.Value]:
         """Return the value of the column for each of some values of its source."""
         match self.compiled.expr:
             case ex.Call(name=name, args=(ex.Attribute(), ex.Literal(value=str(pattern)))) if name == REGEXP_LIKE:

@@ -17,7 +17,7 @@ from acep.pattern.printing import output_text
 from acep.pattern.tree import Output, Strategy
 from acep.pattern.walk import leaves_of
 from acep.plan.compile import Plan
-from acep.plan.monotone import EQUAL, Demand, Scene, demanded, joined
+from acep.plan.monotone import EQUAL, Demand, Scene, demands_on, unite_demands
 from acep.plan.schema import Kind
 
 __all__ = ["Demands", "demands", "demands_of", "lines", "reason_against"]
@@ -68,7 +68,7 @@ def demands_of(plan: Plan, program: Program, predicates: Sequence[Expr], kind: C
         for register, demand in new_demands:
             if register in program.layouts[state]:
                 before = state_demands[state].get(register)
-                state_demands[state][register] = joined(before, demand)
+                state_demands[state][register] = unite_demands(before, demand)
                 changed = changed or state_demands[state][register] != before
         return changed
 
@@ -89,7 +89,7 @@ def demands_of(plan: Plan, program: Program, predicates: Sequence[Expr], kind: C
         changed = False
         for state in reversed(range(len(state_demands))):
             for step in program.steps[state]:
-                changed = add(state, _before(plan, step, state_demands[step.arc.target])) or changed
+                changed = add(state, _demands_before(plan, step, state_demands[step.arc.target])) or changed
     return tuple(
         {r: steps[r] for r in layout if r in steps}
         for steps, layout in zip(state_demands, program.layouts, strict=True)
@@ -122,7 +122,7 @@ class _Reading:
         timed = window.span is not None and not window.counted
         time = self.plan.schema.ts if timed else None
         scene = Scene(self.kind, self.plan.schema.tick_ns, number_kinds, fixed, time, window.span or 0)
-        for leaf, demand in demanded(expr, scene):
+        for leaf, demand in demands_on(expr, scene):
             yield from ((r, demand) for r in sources[leaf].registers)
 
 
@@ -136,7 +136,7 @@ def _number(register: Register, kind: Callable[[str], Kind]) -> Kind | None:
     return column_kind if column_kind in NUMBERS else None
 
 
-def _before(plan: Plan, step: Step, after: Mapping[Register, Demand]) -> list[tuple[Register, Demand]]:
+def _demands_before(plan: Plan, step: Step, after: Mapping[Register, Demand]) -> list[tuple[Register, Demand]]:
     """Return the demands before an arc that imply the demands ``after`` it."""
     var = step.arc.var
     is_bound_before = plan.arcs.states[step.arc.source].var == var  # surely bound before

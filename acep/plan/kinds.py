@@ -134,15 +134,15 @@ def _resolve(expr: ex.Expr, schema: Schema) -> Typed:
         case ex.In(operand=operand, values=values, negated=negated):
             x = _resolve(operand, schema)
             parts = [_comparable(x, _resolve(part, schema), schema)[1] for part in values]
-            if not decimals.alike([x, *parts]):
+            if not decimals.are_directly_comparable([x, *parts]):
                 return Typed(decimals.is_one_of(x, parts, negated, expr.span), "bool")
             return Typed(replace(expr, operand=x.expr, values=tuple(part.expr for part in parts)), "bool")
         case ex.Between(operand=operand, low=lower, high=upper, negated=negated):
             x = _resolve(operand, schema)
             _check_order((x,), schema)
             low, high = (_comparable(x, _resolve(bound, schema), schema)[1] for bound in (lower, upper))
-            if not decimals.alike([x, low, high]):
-                return Typed(decimals.between(x, low, high, negated, expr.span), "bool")
+            if not decimals.are_directly_comparable([x, low, high]):
+                return Typed(decimals.is_between(x, low, high, negated, expr.span), "bool")
             return Typed(replace(expr, operand=x.expr, low=low.expr, high=high.expr), "bool")
         case ex.Like(operand=operand):
             x = _resolve(operand, schema)
@@ -154,10 +154,10 @@ def _resolve(expr: ex.Expr, schema: Schema) -> Typed:
 
 def _need(x: Typed, kinds: tuple[str, ...], what: str) -> None:
     if x.kind != "null" and x.kind not in kinds:
-        raise ex.error_at(f"{what} needs {_listed(kinds)}, not {x.named}", x.expr, code="query_type")
+        raise ex.error_at(f"{what} needs {_list_kinds(kinds)}, not {x.named}", x.expr, code="query_type")
 
 
-def _listed(kinds: tuple[str, ...]) -> str:
+def _list_kinds(kinds: tuple[str, ...]) -> str:
     if kinds == ("int",):
         return "an integer"
     words = {"bool": "a condition", "string": "text", **dict.fromkeys(NUMBERS, "a number")}
@@ -361,7 +361,7 @@ def _case(expr: ex.Call, schema: Schema) -> Typed:
     for condition in conditions:
         _need(condition, ("bool",), "WHEN")
     values = [_resolve(arg, schema) for arg in (*expr.args[1::2], expr.args[-1])]
-    values = _alike(values, schema)
+    values = _unify(values, schema)
     not_null = [value for value in values if value.kind != "null"]
     kind, scale = not_null[0].kind if not_null else "null", 0
     numbers = {value.kind for value in not_null if value.kind in NUMBERS}
@@ -376,7 +376,7 @@ def _case(expr: ex.Call, schema: Schema) -> Typed:
     return Typed(replace(expr, args=(*args, values[-1].expr)), kind, scale)
 
 
-def _alike(values: list[Typed], schema: Schema) -> list[Typed]:
+def _unify(values: list[Typed], schema: Schema) -> list[Typed]:
     """Return values that one choice is made among: text literals beside timestamps are read as timestamps."""
     typed = [value for value in values if value.kind not in ("null", "string")] or values
     return [_comparable(typed[0], value, schema)[1] for value in values]
@@ -393,7 +393,7 @@ _OF_EXACT = {"decimal quotient": "float", DECIMAL_TEXT: "string", TIMESTAMP_TEXT
 RESULT_KINDS = {"integer": "int", "float": "float", "text": "string", "boolean": "bool"}
 
 
-def _own(expr: ex.Call, user_function: Function, schema: Schema) -> Typed:
+def _user_call(expr: ex.Call, user_function: Function, schema: Schema) -> Typed:
     """Resolve a call of the user's own function."""
     args = [_resolve(arg, schema) for arg in expr.args]
     for arg in args:
@@ -492,7 +492,7 @@ def _call(expr: ex.Call, schema: Schema) -> Typed:
     if expr.name == CASE:
         return _case(expr, schema)
     if expr.user_function is not None:
-        return _own(expr, expr.user_function, schema)
+        return _user_call(expr, expr.user_function, schema)
     if (target := cast_type(expr.name)) is not None:
         (operand,) = expr.args
         if target == "text" and isinstance(operand, ex.Attribute):
@@ -520,7 +520,7 @@ def _call(expr: ex.Call, schema: Schema) -> Typed:
         _need(args[0], ("timestamp",) if schema.instants else ("timestamp", "int"), name)
         return Typed(result, "int")
     if name in SAME_FUNCTIONS:
-        args = _alike(args, schema)
+        args = _unify(args, schema)
         if name != "coalesce":
             _check_order(args, schema)
         result = replace(expr, args=tuple(arg.expr for arg in args))

@@ -16,7 +16,7 @@ from acep.pattern.evaluation import in_ticks
 from acep.pattern.walk import leaves_of
 from acep.plan.schema import Kind
 
-__all__ = ["EQUAL", "Demand", "Scene", "demanded", "joined"]
+__all__ = ["EQUAL", "Demand", "Scene", "demands_on", "unite_demands"]
 
 MAX_INTEGER = 2**63 - 1
 LEAST_BOUND = 2**32  # integers are seldom larger, and a demand with a smaller bound would rarely hold
@@ -37,10 +37,10 @@ class Demand:
 EQUAL = Demand(0)
 
 
-def joined(demand: Demand | None, other: Demand) -> Demand:
+def unite_demands(demand: Demand | None, other: Demand) -> Demand:
     """Return a demand that implies both; ``None`` demands nothing.
 
-    >>> joined(Demand(1), Demand(1, 9)), joined(Demand(1), Demand(-1)) == EQUAL
+    >>> unite_demands(Demand(1), Demand(1, 9)), unite_demands(Demand(1), Demand(-1)) == EQUAL
     (Demand(sign=1, bound=9), True)
     """
     if demand is None:
@@ -79,36 +79,36 @@ class _Side:
     mixed: bool = False
 
 
-def demanded(expr: ex.Expr, scene: Scene) -> Iterator[tuple[ex.Leaf, Demand]]:
+def demands_on(expr: ex.Expr, scene: Scene) -> Iterator[tuple[ex.Leaf, Demand]]:
     """Yield the demand on each reference that is not fixed, under which ``expr`` still holds.
 
     >>> price, last = ex.Attribute("b", None, "price"), ex.Attribute("a", "last", "price")
     >>> scene = Scene(lambda name: Kind.FLOAT, None, {last: Kind.FLOAT}, frozenset([price]))
-    >>> [d for _, d in demanded(ex.Binary(">", price, last), scene)]
+    >>> [d for _, d in demands_on(ex.Binary(">", price, last), scene)]
     [Demand(sign=-1, bound=9223372036854775807)]
     """
-    yield from _true(expr, scene, True)
+    yield from _demands_for_truth(expr, scene, True)
 
 
-def _true(expr: ex.Expr, scene: Scene, truth: bool) -> Iterator[tuple[ex.Leaf, Demand]]:
+def _demands_for_truth(expr: ex.Expr, scene: Scene, truth: bool) -> Iterator[tuple[ex.Leaf, Demand]]:
     """Yield demands that keep ``expr`` true, or false if ``truth`` is false. NOT is moved inwards; a formula of AND
     and OR stays true if every comparison in it that was true stays true."""
     match expr:
         case ex.Unary(op="not", operand=x):
-            yield from _true(x, scene, not truth)
+            yield from _demands_for_truth(x, scene, not truth)
         case ex.Binary(op="and" | "or", left=left, right=right):
-            yield from _true(left, scene, truth)
-            yield from _true(right, scene, truth)
+            yield from _demands_for_truth(left, scene, truth)
+            yield from _demands_for_truth(right, scene, truth)
         case ex.Between(operand=x, low=low, high=high, negated=negated):
             for part in (ex.Binary(">=", x, low), ex.Binary("<=", x, high)):
-                yield from _true(part, scene, truth is not negated)
+                yield from _demands_for_truth(part, scene, truth is not negated)
         case ex.Binary(op=op, left=left, right=right) if op in NEGATED:
             yield from _comparison(op if truth else NEGATED[op], left, right, scene)
         case _:
-            yield from _equal(expr, scene)
+            yield from _demands_for_equality(expr, scene)
 
 
-def _equal(expr: ex.Expr, scene: Scene) -> Iterator[tuple[ex.Leaf, Demand]]:
+def _demands_for_equality(expr: ex.Expr, scene: Scene) -> Iterator[tuple[ex.Leaf, Demand]]:
     yield from ((leaf, EQUAL) for leaf in leaves_of(expr) if leaf not in scene.fixed)
 
 
@@ -123,8 +123,8 @@ def _comparison(op: str, left: ex.Expr, right: ex.Expr, scene: Scene) -> Iterato
         # With infinite values a sum could be null for mine only. This matters only for >= and <=, where infinities can
         # be equal (docs/internals/dominance.md).
         if side is None or (side.mixed and len(op) == 2 and not _finite(other, scene)):
-            yield from _equal(left, scene)
-            yield from _equal(right, scene)
+            yield from _demands_for_equality(left, scene)
+            yield from _demands_for_equality(right, scene)
             return
         demands.append((side.leaf, Demand(sign * side.sign, side.bound)))
     yield from demands
@@ -137,9 +137,9 @@ def _side(expr: ex.Expr, scene: Scene) -> _Side | None:
             kind = scene.numbers.get(expr)
             return None if kind is None else _Side(expr, 1, kind in WORDS)
         case ex.Unary(op="-", operand=x):
-            return _times(_side(x, scene), -1)
+            return _multiply(_side(x, scene), -1)
         case ex.Binary(op="+" | "-" | "*" | "/" as op, left=left, right=right):
-            return _apart(op, left, right, scene) or _arithmetic(op, left, right, scene)
+            return _time_difference(op, left, right, scene) or _arithmetic(op, left, right, scene)
     return None
 
 
@@ -154,11 +154,11 @@ def _arithmetic(op: str, left: ex.Expr, right: ex.Expr, scene: Scene) -> _Side |
     if op in "*/":
         if constant is None:
             return None
-        return _times(side, constant) if op == "*" else _divided(side, constant)
+        return _multiply(side, constant) if op == "*" else _divide(side, constant)
     if op == "-" and not on_left:
-        side = _times(side, -1)
+        side = _multiply(side, -1)
     if constant is not None:
-        return _plus(side, -constant if op == "-" and on_left else constant)
+        return _add(side, -constant if op == "-" and on_left else constant)
     if side is None or side.mixed:
         return None
     kind = _number_kind(still, scene)
@@ -167,7 +167,7 @@ def _arithmetic(op: str, left: ex.Expr, right: ex.Expr, scene: Scene) -> _Side |
     return replace(side, is_integer=False, mixed=True)
 
 
-def _apart(op: str, left: ex.Expr, right: ex.Expr, scene: Scene) -> _Side | None:
+def _time_difference(op: str, left: ex.Expr, right: ex.Expr, scene: Scene) -> _Side | None:
     """Return the difference of two times as a side; it is at most the window for both partial matches."""
     parts = (left, right)
     if op != "-" or not all(isinstance(x, ex.Attribute) and x.name == scene.time for x in parts):
@@ -178,24 +178,24 @@ def _apart(op: str, left: ex.Expr, right: ex.Expr, scene: Scene) -> _Side | None
     return None
 
 
-def _times(side: _Side | None, constant: float) -> _Side | None:
+def _multiply(side: _Side | None, constant: float) -> _Side | None:
     if side is None or constant == 0:
         return None
     sign = side.sign if constant > 0 else -side.sign
     if side.is_integer and isinstance(constant, int):
-        return _bounded(side, sign, side.factor * constant, side.term * constant)
+        return _with_bound(side, sign, side.factor * constant, side.term * constant)
     return replace(side, sign=sign, is_integer=False)
 
 
-def _plus(side: _Side | None, constant: float) -> _Side | None:
+def _add(side: _Side | None, constant: float) -> _Side | None:
     if side is None:
         return None
     if side.is_integer and isinstance(constant, int):
-        return _bounded(side, side.sign, side.factor, side.term + constant)
+        return _with_bound(side, side.sign, side.factor, side.term + constant)
     return replace(side, is_integer=False)
 
 
-def _bounded(side: _Side, sign: int, factor: int, term: int) -> _Side | None:
+def _with_bound(side: _Side, sign: int, factor: int, term: int) -> _Side | None:
     """Return an integer side with the bound that keeps it within 64 bits, or ``None`` if that is too small."""
     room = MAX_INTEGER - abs(term)
     if room < 0:
@@ -204,7 +204,7 @@ def _bounded(side: _Side, sign: int, factor: int, term: int) -> _Side | None:
     return None if bound < LEAST_BOUND else replace(side, sign=sign, factor=factor, term=term, bound=bound)
 
 
-def _divided(side: _Side | None, constant: float) -> _Side | None:
+def _divide(side: _Side | None, constant: float) -> _Side | None:
     if side is None or constant == 0:
         return None
     return replace(side, sign=side.sign if constant > 0 else -side.sign, is_integer=False)

@@ -15,7 +15,7 @@ from acep.automaton.thompson import Costs
 from acep.pattern.tree import Choice, Component, EventSet, Negation, Node, Output, Repeat, Sequence, StateGraph
 from acep.plan.compile import Plan
 
-__all__ = ["Necessary", "Need", "PrefilterGain", "lines", "necessary", "reason_against", "worth"]
+__all__ = ["Necessary", "Need", "PrefilterGain", "lines", "necessary", "prefilter_gain", "reason_against"]
 
 MOST_NEEDS = 64
 MOST_COUNT = 16
@@ -112,7 +112,7 @@ def necessary(plan: Plan) -> Necessary | None:
         return None
     costs = plan.automaton.costs
     stages = _stages(plan.query.pattern, costs)
-    min_events = _least([need for stage in stages for need in stage], costs.budget)
+    min_events = _min_event_count([need for stage in stages for need in stage], costs.budget)
     capped: list[tuple[Need, ...]] = []
     room = MOST_NEEDS
     for stage in stages:
@@ -123,7 +123,7 @@ def necessary(plan: Plan) -> Necessary | None:
     return Necessary(tuple(capped), costs.budget, min_events) if min_events else None
 
 
-def worth(plan: Plan, engine: str = "nodes") -> PrefilterGain:
+def prefilter_gain(plan: Plan, engine: str = "nodes") -> PrefilterGain:
     """Decide whether match windows should filter the events of an engine. The rule uses the plan alone, since the
     frequency of events is unknown beforehand.
 
@@ -134,9 +134,9 @@ def worth(plan: Plan, engine: str = "nodes") -> PrefilterGain:
     >>> import acep
     >>> from acep.plan.assume import assumed_plan
     >>> plan = assumed_plan(acep.parse("PATTERN SEQ(A a, B b) WITHIN 9"))
-    >>> worth(plan).is_useful, worth(plan, "merged").is_useful
+    >>> prefilter_gain(plan).is_useful, prefilter_gain(plan, "merged").is_useful
     (True, False)
-    >>> worth(assumed_plan(acep.parse("PATTERN SEQ(A a, A b) WITHIN 9"))).why
+    >>> prefilter_gain(assumed_plan(acep.parse("PATTERN SEQ(A a, A b) WITHIN 9"))).why
     'all its variables may bind events of the same types'
     """
     against = reason_against(plan)
@@ -191,7 +191,7 @@ def _need(need: Need) -> str:
     return name if need.count == 1 else f"{name} {need.count} times"
 
 
-def _least(needs: Several[Need], budget: int) -> int:
+def _min_event_count(needs: Several[Need], budget: int) -> int:
     """Return the least number of events in a match: the budget is spent on the lightest missing events first."""
     total = sum(need.count for need in needs)
     for weight, count in sorted((n.weight, n.count) for n in needs if n.weight is not None):

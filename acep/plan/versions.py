@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from acep.automaton.thompson import Negated
-from acep.automaton.versions import VersionPart, crossing, joined, programs_of, with_arcs
+from acep.automaton.versions import VersionPart, join_versions, programs_of, renumber_negations, with_arcs
 from acep.errors import QueryError
 from acep.pattern.evaluation import Compiled
 from acep.pattern.spelling import expression_text
@@ -103,11 +103,13 @@ def plan_of_versions(versions: Sequence[QueryVersion], schema: Schema, over: int
     ):
         until = versions[i + 1].since if i + 1 < len(versions) else None
         ended = over is not None and until is not None and until <= over
-        automaton, arcs = crossing(plan.automaton, plan.arcs, negations, groups, (shared.negations, shared.groups))
+        automaton, arcs = renumber_negations(
+            plan.automaton, plan.arcs, negations, groups, (shared.negations, shared.groups)
+        )
         parts.append(VersionPart(automaton, arcs, predicates, negations, version.since, until, ended))
         programs.append(with_arcs(plan.program, arcs))
     conditions = [[condition.expr for condition in group] for group in shared.negated]
-    arcs, program, numbers_of = joined(parts, programs_of(parts, programs), conditions)
+    arcs, program, numbers_of = join_versions(parts, programs_of(parts, programs), conditions)
     return replace(
         last,
         columns=tuple(sorted({name for plan in plans for name in plan.columns})),
@@ -144,19 +146,19 @@ class _Numbers:
     def take(self, plan: Plan, since: int | None) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """Return the numbers of the predicates, negations and groups of the next version, valid from ``since`` on."""
         predicates, groups, negations = list[int](), list[int](), list[int]()
-        for key, predicate in zip(_apart(map(_told, plan.predicates)), plan.predicates, strict=True):
+        for key, predicate in zip(_number_repeats(map(_condition_key, plan.predicates)), plan.predicates, strict=True):
             predicates.append(self.numbers.setdefault(key, len(self.predicates)))
             self.predicates += [predicate] * (predicates[-1] == len(self.predicates))
-        for key, names in zip(_apart(plan.automaton.groups), plan.automaton.groups, strict=True):
+        for key, names in zip(_number_repeats(plan.automaton.groups), plan.automaton.groups, strict=True):
             groups.append(self.numbers.setdefault(key, len(self.groups)))
             self.groups += [names] * (groups[-1] == len(self.groups))
         renumbered = [
             replace(negation, groups=tuple(groups[g] for g in negation.groups)) for negation in plan.automaton.negations
         ]
         latest = dict[Hashable, int]()
-        keys = _apart(
+        keys = _number_repeats(
             [
-                (repr(negation), *_used(plan, conditions))
+                (repr(negation), *_negation_key(plan, conditions))
                 for negation, conditions in zip(renumbered, plan.negated, strict=True)
             ]
         )
@@ -170,21 +172,21 @@ class _Numbers:
         return tuple(predicates), tuple(negations), tuple(groups)
 
 
-def _told(condition: Compiled) -> str:
+def _condition_key(condition: Compiled) -> str:
     """Return the text by which equal conditions are told: constants of several kinds are equal in Python."""
     return repr(without_places(condition.expr))
 
 
-def _used(plan: Plan, conditions: Sequence[Compiled]) -> tuple[Hashable, ...]:
+def _negation_key(plan: Plan, conditions: Sequence[Compiled]) -> tuple[Hashable, ...]:
     """Return the conditions of a negation, and the part that their variables have in the pattern."""
     names = sorted({leaf.var for condition in conditions for leaf in condition.leaves})
-    return (*map(_told, conditions), *((name, name in plan.variables, name in plan.kleene) for name in names))
+    return (*map(_condition_key, conditions), *((name, name in plan.variables, name in plan.kleene) for name in names))
 
 
-def _apart(keys: Iterable[Hashable]) -> list[Hashable]:
+def _number_repeats(keys: Iterable[Hashable]) -> list[Hashable]:
     """Tell equal keys apart by their order.
 
-    >>> _apart(["a", "b", "a"])
+    >>> _number_repeats(["a", "b", "a"])
     [('a', 1), ('b', 1), ('a', 2)]
     """
     seen: dict[Hashable, int] = {}

@@ -43,7 +43,7 @@ def any_match_repetition(looked: Looked) -> Iterator[Remark]:
     for node in _long_repetitions(looked):
         bound = with_bound(looked.query, node)
         yield Remark(
-            f"`{_shown(looked, node)}` under skip till any match: each choice of the events that it can bind is a "
+            f"`{_node_text(looked, node)}` under skip till any match: each choice of the events that it can bind is a "
             "match of its own, up to 2^n matches for n events in a window",
             f"use skip till next match, or give the repetition a small upper bound such as {bound.name}: "
             f"{EACH_ANOTHER}",
@@ -64,7 +64,7 @@ def last_repetition(looked: Looked) -> Iterator[Remark]:
             if looked.query.output is Output.ALL:
                 changes.append(ChangedQuery("NON OVERLAP", replace(looked.query, output=Output.NON_OVERLAP)))
             yield Remark(
-                f"`{_shown(looked, node)}` ends the pattern: each event that it binds ends another match, for each "
+                f"`{_node_text(looked, node)}` ends the pattern: each event that it binds ends another match, for each "
                 "beginning, up to n^2/2 matches for n events in a window",
                 f"give the repetition an upper bound such as {bound.name}, let an event follow that must be there, or "
                 f"choose with OUTPUT NON OVERLAP: {EACH_ANOTHER}",
@@ -99,8 +99,8 @@ def repetitions_share_events(looked: Looked) -> Iterator[Remark]:
         nested = second in list(nodes(first))
         if not nested and _share_types(first, second):
             yield Remark(
-                f"`{_shown(looked, first)}` and `{_shown(looked, second)}` can bind the same events: n of them can be "
-                "divided between the two in n ways",
+                f"`{_node_text(looked, first)}` and `{_node_text(looked, second)}` can bind the same events: n of them "
+                "can be divided between the two in n ways",
                 f"tell their events apart by type or by a condition, or make them one repetition: {EACH_ANOTHER}",
                 looked.place(components(second)[0].var),
             )
@@ -140,10 +140,11 @@ def large_set(looked: Looked) -> Iterator[Remark]:
     for node in nodes(looked.query.pattern):
         if not isinstance(node, EventSet):
             continue
-        places = prod(_most(item) + 1 for item in node.items)
+        places = prod(_distinct_counts(item) + 1 for item in node.items)
         if places > MANY_PLACES:
             yield Remark(
-                f"the set `{_shown(looked, node)}` needs {places:,} places: one for each combination of what has come",
+                f"the set `{_node_text(looked, node)}` needs {places:,} places: one for each combination of what has "
+                "come",
                 f"use fewer items or smaller repetitions, or split the set into a sequence of sets: {EACH_ANOTHER}",
                 looked.place(components(node)[0].var),
             )
@@ -255,7 +256,7 @@ def bare_name_in_set(looked: Looked) -> Iterator[Remark]:
 # ---- Helpers for parts of patterns.
 
 
-def _shown(looked: Looked, node: Node) -> str:
+def _node_text(looked: Looked, node: Node) -> str:
     return letters_text(node) if looked.query.letters else pattern_text(node)
 
 
@@ -273,7 +274,7 @@ def _share_types(first: Node, second: Node) -> bool:
     return any(not a or not b or set(a) & set(b) for a in types[0] for b in types[1])
 
 
-def _most(item: Component | Repeat) -> int:
+def _distinct_counts(item: Component | Repeat) -> int:
     """Return the largest number of events of an item that its places distinguish."""
     if isinstance(item, Component):
         return 1

@@ -120,9 +120,9 @@ class _ExpressionLowering:
             case ex.Unary(op="-", operand=x):
                 return values.spread(self._minus, self.lower(x))
             case ex.Unary(operand=x):
-                return values.negated(self._condition(x))
+                return values.negate(self._condition(x))
             case ex.Binary(op="and", left=left, right=right):
-                return values.both(self._condition(left), self._condition(right))
+                return values.all_of(self._condition(left), self._condition(right))
             case ex.Binary(op="or", left=left, right=right):
                 return values.any_of(self._condition(left), self._condition(right))
             case ex.Binary(op=op, left=left, right=right) if op in EXCHANGED:
@@ -132,16 +132,16 @@ class _ExpressionLowering:
             case ex.Call():
                 return self._call(expr)
             case ex.In(operand=x, values=parts, negated=negated):
-                is_in = self._in(self.lower(x), [self.lower(part) for part in parts])
-                return values.negated(is_in) if negated else is_in
+                is_in = self._lower_in(self.lower(x), [self.lower(part) for part in parts])
+                return values.negate(is_in) if negated else is_in
             case ex.Between(operand=x, low=low, high=high, negated=negated):
                 inner = self.lower(x)
                 above = values.compare(">=", inner, self.lower(low))
-                inside = values.both(above, values.compare("<=", inner, self.lower(high)))
-                return values.negated(inside) if negated else inside
+                inside = values.all_of(above, values.compare("<=", inner, self.lower(high)))
+                return values.negate(inside) if negated else inside
             case ex.IsNull(operand=x, negated=negated):
                 missing = values.missing(self.lower(x))
-                return values.negated(missing) if negated else missing
+                return values.negate(missing) if negated else missing
             case ex.Like(operand=x, pattern=pattern, negated=negated):
                 text = self.lower(x)
                 if isinstance(text, Constant):
@@ -178,7 +178,7 @@ class _ExpressionLowering:
         result = self.lower(call.args[-1])
         for when, then in zip(call.args[-3::-2], call.args[-2::-2], strict=True):
             condition = self._condition(when)
-            holds = values.both(values.negated(values.missing(condition)), condition)
+            holds = values.all_of(values.negate(values.missing(condition)), condition)
             result = values.choose(holds, self.lower(then), result)
         return result
 
@@ -202,7 +202,7 @@ class _ExpressionLowering:
         args = [self.lower(arg) for arg in call.args[:reads]]
         places = [arg.value for arg in call.args[reads:] if isinstance(arg, ex.Literal) and isinstance(arg.value, int)]
 
-        def given(*args: Single) -> Single:
+        def lower_single(*args: Single) -> Single:
             if any(isinstance(x, Constant) and x.value is None for x in args):
                 return constant(None)
             if args[0].kind not in INTEGERS or args[-1].kind not in (*INTEGERS, Kind.FLOAT):
@@ -218,7 +218,7 @@ class _ExpressionLowering:
             op = Op[f"{call.name.removeprefix('decimal ').upper()}_I"]
             return self.values.give(Kind.INT, op, *args, immediates=(places[0],))
 
-        return self.values.spread(given, *args)
+        return self.values.spread(lower_single, *args)
 
     def _strict(self, name: str, args: tuple[Single, ...]) -> Single:
         """Lower a function that is null where any argument is null."""
@@ -261,7 +261,7 @@ class _ExpressionLowering:
         immediates = (TIME_PARTS.index(name), us.numerator, us.denominator)
         return self.values.give(Kind.INT, Op.PART, moment, immediates=immediates)
 
-    def _in(self, x: Operand, parts: list[Operand]) -> Single:
+    def _lower_in(self, x: Operand, parts: list[Operand]) -> Single:
         """Lower ``x IN (parts)``. Constant parts are tested by one operation."""
         values = self.values
         if isinstance(x, Constant) and x.value is None:
@@ -270,13 +270,13 @@ class _ExpressionLowering:
         if isinstance(x, Vector) and x.kind is not Kind.BOOL:
             constants = [p for p in parts if isinstance(p, Constant) and p.value is not None]
             if len(constants) > 1:
-                is_in = self._in_constants(x, constants)
+                is_in = self._lower_in_constants(x, constants)
                 parts = [p for p in parts if not isinstance(p, Constant) or p.value is None]
         for part in parts:
             is_in = values.any_of(is_in, values.compare("=", x, part))
         return is_in
 
-    def _in_constants(self, x: Vector, constants: list[Constant]) -> Single:
+    def _lower_in_constants(self, x: Vector, constants: list[Constant]) -> Single:
         # A number that is no value of x's kind equals no row, so it is left out. Nulls in x still give null.
         if x.kind is Kind.STRING:
             words = [bits for c in constants if isinstance(text := c.value, str) for bits in [self.values.code(text)]]

@@ -134,22 +134,22 @@ class Values:
 
     # Conditions.
 
-    def both(self, x: Single, y: Single) -> Single:
+    def all_of(self, x: Single, y: Single) -> Single:
         """Return x AND y."""
-        return self._joined(Op.AND, x, y, decisive=False)
+        return self._join(Op.AND, x, y, decisive=False)
 
     def any_of(self, x: Single, y: Single) -> Single:
         """Return x OR y."""
-        return self._joined(Op.OR, x, y, decisive=True)
+        return self._join(Op.OR, x, y, decisive=True)
 
-    def _joined(self, op: Op, x: Single, y: Single, *, decisive: bool) -> Single:
+    def _join(self, op: Op, x: Single, y: Single, *, decisive: bool) -> Single:
         for operand, other in ((x, y), (y, x)):
             if isinstance(operand, Constant) and operand.value is not None:
                 self._check_condition(operand)
                 return constant(decisive) if operand.value is decisive else other
         return Vector(self.words.give(op, self.truth(x), self.truth(y)), Kind.BOOL)
 
-    def negated(self, x: Single) -> Single:
+    def negate(self, x: Single) -> Single:
         """Return NOT x."""
         if isinstance(x, Constant):
             self._check_condition(x)
@@ -168,7 +168,7 @@ class Values:
         """Return the condition x where ``condition`` (never null) holds, else the condition y."""
         if isinstance(condition, Constant):
             return x if condition.value else y
-        return self.any_of(self.both(condition, x), self.both(self.negated(condition), y))
+        return self.any_of(self.all_of(condition, x), self.all_of(self.negate(condition), y))
 
     # Values of several kinds.
 
@@ -198,7 +198,7 @@ class Values:
         return Vector(chosen, _one_kind(*kinds))
 
     def _choose_parts(self, condition: Single, x: Operand, y: Operand) -> Operand:
-        def one(a: Single | None, b: Single | None) -> Single:
+        def choose_part(a: Single | None, b: Single | None) -> Single:
             if a is None or b is None:
                 single = a if b is None else b
                 assert single is not None
@@ -208,7 +208,7 @@ class Values:
             return part
 
         (i, f, g), (j, h, k) = _parts(x), _parts(y)
-        return Mixed(one(i, j), one(f, h), self.conditional(condition, g, k))
+        return Mixed(choose_part(i, j), choose_part(f, h), self.conditional(condition, g, k))
 
     def compare(self, op: str, x: Operand, y: Operand) -> Single:
         """Compare two values, exactly for all kinds of numbers."""
@@ -224,29 +224,29 @@ class Values:
                 return self.fold(ex.Binary(op, ex.Literal(x.value), ex.Literal(y.value)))
             return self._compare(EXCHANGED[op], y, x)
         if x.kind is Kind.STRING and y.kind is Kind.STRING:
-            return self._ordered(op, "I" if op in ("=", "!=") else "S", x, y)
+            return self._compare_same_kind(op, "I" if op in ("=", "!=") else "S", x, y)
         if x.kind is Kind.BOOL and y.kind is Kind.BOOL:
-            return self._ordered(op, "I", x, y)
+            return self._compare_same_kind(op, "I", x, y)
         if x.kind not in NUMBERS or y.kind not in NUMBERS:
             raise CannotLower(f"a {x.kind.value} compared with a {y.kind.value}")
         if isinstance(y, Constant):
-            return self._bounded(op, x, y)
+            return self._compare_constant(op, x, y)
         if x.kind is Kind.FLOAT:
             if y.kind is Kind.FLOAT:
-                return self._ordered(op, "F", x, y)
+                return self._compare_same_kind(op, "F", x, y)
             op, x, y = EXCHANGED[op], y, x
-        return self._ordered(op, "M" if y.kind is Kind.FLOAT else "I", x, y)
+        return self._compare_same_kind(op, "M" if y.kind is Kind.FLOAT else "I", x, y)
 
-    def _ordered(self, op: str, suffix: str, x: Single, y: Single) -> Vector:
+    def _compare_same_kind(self, op: str, suffix: str, x: Single, y: Single) -> Vector:
         if op in (">", ">=") and suffix != "M":
             op, x, y = EXCHANGED[op], y, x
         return self.give(Kind.BOOL, Op[f"{_NAMES[op]}_{suffix}"], x, y)
 
-    def _bounded(self, op: str, x: Vector, y: Constant) -> Single:
+    def _compare_constant(self, op: str, x: Vector, y: Constant) -> Single:
         """Compare a number with a constant, converted to an equivalent bound of the same kind as the number."""
         suffix, find = ("F", _float_bound) if x.kind is Kind.FLOAT else ("I", _whole_bound)
         op, bound = find(op, y.value)
-        return self._ordered(op, suffix, x, constant(bound))
+        return self._compare_same_kind(op, suffix, x, constant(bound))
 
     # Numbers.
 
@@ -293,7 +293,7 @@ class Values:
             return y if is_null(x) else x
         if isinstance(x, Mixed) or isinstance(y, Mixed) or (x.kind is Kind.FLOAT) != (y.kind is Kind.FLOAT):
             better = self.compare("<" if name == "least" else ">", y, x)
-            take = self.any_of(self.missing(x), self.both(self.negated(self.missing(y)), better))
+            take = self.any_of(self.missing(x), self.all_of(self.negate(self.missing(y)), better))
             return self.choose(take, y, x)
         suffix = {Kind.FLOAT: "F", Kind.STRING: "S"}.get(x.kind, "I")
         return self._same_kind(Op[f"{'MIN' if name == 'least' else 'MAX'}_{suffix}"], x, y)

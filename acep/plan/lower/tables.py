@@ -12,13 +12,13 @@ from itertools import accumulate, pairwise
 from typing import Literal
 
 from acep.automaton.arcs import Arc
-from acep.automaton.graph import OF_REGISTER, rebound
+from acep.automaton.graph import OF_REGISTER, rebind
 from acep.automaton.registers import Assign, Check, Frame, Ignore, Register, Step, ValueSource, assemble
-from acep.automaton.versions import joined, programs_of
+from acep.automaton.versions import join_versions, programs_of
 from acep.pattern import expressions as ex
 from acep.pattern.evaluation import Compiled
 from acep.pattern.tree import Strategy
-from acep.plan.compile import Plan, assembled
+from acep.plan.compile import Plan, assemble_with_endings
 from acep.plan.derive import derive
 from acep.plan.dominance import demands_of
 from acep.plan.lower.tables_completion import Negations, completes, needs_firsts, write_output
@@ -97,17 +97,17 @@ class _TableLowering:
         self.writer = Writer(plan, shared, derived, code_of_text)
         self.program = plan.program
         if derived and plan.query.graph:
-            self.program = rebound(plan.program, predicates, transfers)
+            self.program = rebind(plan.program, predicates, transfers)
         elif derived and plan.parts:
             version_programs = [
                 assemble(p.automaton, p.arcs, tuple(predicates[n] for n in p.predicates)) for p in plan.parts
             ]
-            arcs, self.program, _ = joined(plan.parts, programs_of(plan.parts, version_programs), negated)
+            arcs, self.program, _ = join_versions(plan.parts, programs_of(plan.parts, version_programs), negated)
             if arcs != plan.arcs:
                 raise NotNativeError("its versions differ in what they derive from texts")
         elif derived:
             endless = plan.window.span is None
-            self.program = assembled(plan.automaton, plan.arcs, predicates, negated, endless=endless)
+            self.program = assemble_with_endings(plan.automaton, plan.arcs, predicates, negated, endless=endless)
         self.layouts = [self._layout(layout) for layout in self.program.layouts]
         self.checks: dict[tuple[object, ...], int] = {}
         self.frames = 0
@@ -188,7 +188,7 @@ class _TableLowering:
             sources.append(triple)
         return only, turn if only >= 0 else 0, tuple(sources), [layout[r] for r in check.loops]
 
-    def _numbered(self, check: Check, layout: dict[Register, int]) -> list[int]:
+    def _number_check(self, check: Check, layout: dict[Register, int]) -> list[int]:
         """Return a list with the number of a check on registers; an empty list if it always holds."""
         check_parts = self._check(check, layout)
         if check_parts is None:
@@ -214,10 +214,10 @@ class _TableLowering:
             self.writer.put("state_slots", self._size(state.number))
             layout = self.layouts[state.number]
             ending = self.program.ending[state.number]
-            self.writer.add("state_ending", [n for c in ending for n in self._numbered(c, layout)])
+            self.writer.add("state_ending", [n for c in ending for n in self._number_check(c, layout)])
             for accept in state.accepts:
                 self.writer.put("accept_cost", min(accept.cost, costs.budget + 1))
-                self.writer.add("accept_crossings", self.negations.crossed(accept.crossings))
+                self.writer.add("accept_crossings", self.negations.number_crossings(accept.crossings))
             self.writer.add("accept", [0] * len(state.accepts))
             for step in steps:
                 self._arc(step)
@@ -269,7 +269,7 @@ class _TableLowering:
         mergeable = mergeable and not plan.dynamic and (plan.query.graph is None or _is_plain(plan))
         registers = tuple(
             tuple(
-                self._described(r, slot)
+                self._describe(r, slot)
                 for r, slot in state_layout.items()
                 if r.kind != "frames" and self._width(r) == 1
             )
@@ -277,7 +277,7 @@ class _TableLowering:
         )
         return PlanTables(arrays, mergeable, return_kinds, registers, tuple(map(tuple, self.takes)))
 
-    def _described(self, r: Register, slot: int) -> tuple[int, str, str, RegisterKind]:
+    def _describe(self, r: Register, slot: int) -> tuple[int, str, str, RegisterKind]:
         kind = Kind.INT if r.kind in ("count", "nonnull") else self.writer.kind(_column(r))
         return slot, r.var, r.name, "float" if kind is Kind.FLOAT else "text" if kind is Kind.STRING else "int"
 
@@ -317,7 +317,7 @@ class _TableLowering:
         self._lifetime("arc", arc)
         self.writer.add("arc_gaps", [x for gap in arc.gaps for x in gap])
         before = self.layouts[arc.source]
-        self.writer.add("arc_leaving", [n for c in step.leaving for n in self._numbered(c, before)])
+        self.writer.add("arc_leaving", [n for c in step.leaving for n in self._number_check(c, before)])
         self.writer.add("arc_binding", binding)
         frames = {f.register: f for f in step.frames}
         assigns = {a.register: a for a in step.assigns}
@@ -329,7 +329,7 @@ class _TableLowering:
             old_slot = self._size(arc.source) - 1 if arc.source else -1
             puts.append([(POSITION, self._size(arc.target) - 1, old_slot, -1, -1, 0)])
         self.writer.add("arc_puts", [x for put in puts for p in put for x in p])
-        crossings = self.negations.crossed(arc.crossings)
+        crossings = self.negations.number_crossings(arc.crossings)
         self.writer.put("arc_history", self.negations.history(crossings, arc.resets))
         self.writer.add("arc_crossings", crossings)
         self.writer.add("arc_resets", arc.resets)
@@ -365,7 +365,7 @@ class _TableLowering:
             if only < 0 and not loops and all(s[0] in (EVENT, PRESENCE) for s in sources):
                 on_event.append((self._program(check.predicate), sources))
             else:
-                binding += self._numbered(check, layout)
+                binding += self._number_check(check, layout)
         return on_event, binding
 
     def _write(

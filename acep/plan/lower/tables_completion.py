@@ -81,7 +81,7 @@ class Negations:
         for number, (negation, negation_conjuncts) in enumerate(zip(plan.automaton.negations, conjuncts, strict=True)):
             self._negation(number, negation, negation_conjuncts)
 
-    def crossed(self, crossings: Sequence[Crossing]) -> list[int]:
+    def number_crossings(self, crossings: Sequence[Crossing]) -> list[int]:
         """Return the numbers of crossings, without those of negations that no event can violate."""
         numbers = []
         for crossing in crossings:
@@ -107,7 +107,7 @@ class Negations:
         negation_columns = _Kept(writer)
         for expr in conjuncts:
             leaves = leaves_of(expr)
-            if any(_nowhere(leaf, negation.var, plan) for leaf in leaves):
+            if any(_exists_never(leaf, negation.var, plan) for leaf in leaves):
                 self.never.add(number)
             elif all(isinstance(leaf, ex.Attribute) and leaf.var == negation.var for leaf in leaves):
                 columns = [writer.column(leaf.name) for leaf in leaves if isinstance(leaf, ex.Attribute)]
@@ -235,7 +235,7 @@ def _word(value: bool | float | str, writer: Writer) -> int:
     return bits_of(value) if isinstance(value, float) else int(value)
 
 
-def _nowhere(leaf: ex.Leaf, negated: str, plan: Plan) -> bool:
+def _exists_never(leaf: ex.Leaf, negated: str, plan: Plan) -> bool:
     """Return whether no such event exists: the second of the negated variable, or one of another negation."""
     if leaf.var != negated:
         return leaf.var not in plan.variables

@@ -72,7 +72,7 @@ class SharedTables:
     programs_by_id: dict[int, tuple[ex.Expr, int]] = field(default_factory=dict)
     computed: dict[str, Computed] = field(default_factory=dict)
 
-    def copied(self) -> SharedTables:
+    def copy(self) -> SharedTables:
         """Return a copy that may change on its own."""
         return SharedTables(
             dict(self.columns),
@@ -117,23 +117,23 @@ class Writer:
 
     def kind(self, name: str) -> Kind:
         """Return the kind of a column's words: INT for a column that contains only nulls."""
-        kind = self._held(name)
+        kind = self._column_kind(name)
         return Kind.INT if kind is Kind.NULL else kind
 
-    def _held(self, name: str) -> Kind:
+    def _column_kind(self, name: str) -> Kind:
         return self.derived[name].kind if name in self.derived else self.plan.schema.held(name)
 
     def _leaf_kind(self, leaf: ex.Leaf) -> Kind:
         match leaf:
             case ex.Attribute(name=name):
-                return self._held(name)
+                return self._column_kind(name)
             case ex.Length() | ex.Aggregate(function="count" | "count distinct"):
                 return Kind.INT
             case ex.Aggregate(function="avg" | "stddev" | "stddev_pop"):
                 return Kind.FLOAT
             case ex.Aggregate(name=name):
                 assert name is not None
-                return self._held(name)
+                return self._column_kind(name)
 
     def column(self, name: str) -> int:
         """Return the number of a column."""

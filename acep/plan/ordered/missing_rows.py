@@ -63,7 +63,7 @@ class _Copy:
         while pending:
             place = pending.pop()
             if place not in self.following:
-                self.following[place] = self._after(place)
+                self.following[place] = self._successors(place)
                 pending += self.following[place]
         self.alive = self._alive()
 
@@ -71,7 +71,7 @@ class _Copy:
     def first(self) -> tuple[int, int, bool]:
         return (0, 0, False)
 
-    def _after(self, place: tuple[int, int, bool]) -> list[tuple[int, int, bool]]:
+    def _successors(self, place: tuple[int, int, bool]) -> list[tuple[int, int, bool]]:
         """Return the places that a place leads to, the preferred one first."""
         state, missing, is_there = place
         kind, following, other = self.pattern.states[state]
