@@ -32,7 +32,7 @@ def automaton_report(watching: Watching, best: MatchNode | None) -> FailureRepor
             failed += _attempts(watching, None, event)
             continue
         if watching.tracing.expired(best, event.position, event.ts):
-            return state, failed, _waited(failed, f"the window closed (event {event.id} is too late)")
+            return state, failed, _end_text(failed, f"the window closed (event {event.id} is too late)")
         waits, taken = watching.next_of(best, event, kind)
         failures = list(_attempts(watching, best, event))
         if taken:
@@ -43,7 +43,7 @@ def automaton_report(watching: Watching, best: MatchNode | None) -> FailureRepor
         failed += failures  # an ignorable arc let the event pass
     if best is None:
         return state, failed, "no event took an arc from there" if watching.seen else watching.end_text
-    return state, failed, _waited(failed, watching.end_text)
+    return state, failed, _end_text(failed, watching.end_text)
 
 
 def registers_of(plan: Plan, best: MatchNode | None) -> dict[str, Any]:
@@ -62,14 +62,14 @@ def _value(plan: Plan, register: str, value: Any) -> Any:
     return input_value(plan, plan.schema.ts if plan.schema.kind(name) is Kind.TIMESTAMP else name, value)
 
 
-def _waited(failed: list[Failure], ended: str) -> str:
+def _end_text(failed: list[Failure], ended: str) -> str:
     return ended if failed else f"no event came before {ended}"
 
 
 def _state_text(plan: Plan, best: MatchNode | None) -> str:
     """Return the state of a partial match, the registers that it holds, and the states to which its arcs lead."""
     number = 0 if best is None else best.state
-    registers_text = ", ".join(f"{name} = {_shown(value)}" for name, value in registers_of(plan, best).items())
+    registers_text = ", ".join(f"{name} = {_value_text(value)}" for name, value in registers_of(plan, best).items())
     targets = " or ".join(dict.fromkeys(_name(plan, arc.target) for arc in plan.arcs.arcs[number]))
     prefix = "nothing is bound: " if best is None else ""
     where = f"{prefix}state {_name(plan, number)}{f' ({registers_text})' if registers_text else ''}"
@@ -109,12 +109,12 @@ def _not_held(plan: Plan, fence: Compiled, node: MatchNode | None, event: Event)
             value = registers.get(name)
         else:
             value = input_value(plan, leaf.name, event.row[plan.row.index(leaf.name)])
-        value_texts.append(f"{expression_text(ex.Attribute(leaf.var, None, name))} = {_shown(value)}")
+        value_texts.append(f"{expression_text(ex.Attribute(leaf.var, None, name))} = {_value_text(value)}")
     values = f" ({', '.join(value_texts)})" if value_texts else ""
     return f"{expression_text(fence.written)} does not hold{values}"
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return "null" if value is None else str(value)
 
 

@@ -89,9 +89,9 @@ def place(boxes: Sequence[Box], links: Sequence[Link]) -> Drawing | None:
     columns: list[list[int]] = [[] for _ in range(max(layers) + 1)]
     for i, item in enumerate(items):
         columns[item.layer].append(i)
-    columns = _ordered(items, columns)
+    columns = _reduce_crossings(items, columns)
     _align(items, columns)
-    lefts, width = _lefts(items, columns)
+    lefts, width = _left_edges(items, columns)
     top = min(item.y - item.above for item in items)
     for item in items:
         item.y -= top
@@ -159,7 +159,7 @@ def _chain(items: list[_Item], link: Link, backward: bool) -> list[int]:
     return chain
 
 
-def _ordered(items: list[_Item], columns: list[list[int]]) -> list[list[int]]:
+def _reduce_crossings(items: list[_Item], columns: list[list[int]]) -> list[list[int]]:
     """Return the columns in an order with few crossings."""
     best, fewest = columns, _crossings(items, columns)
     columns = [list(column) for column in columns]
@@ -225,7 +225,7 @@ def _settle(items: list[_Item], column: list[int], heights: list[float]) -> None
         items[i].y = shift + offset
 
 
-def _lefts(items: list[_Item], columns: list[list[int]]) -> tuple[list[tuple[float, float]], float]:
+def _left_edges(items: list[_Item], columns: list[list[int]]) -> tuple[list[tuple[float, float]], float]:
     """Return the left and right border of each column, and the total width."""
     x, lefts = 0.0, []
     for column in columns:

@@ -22,7 +22,7 @@ from acep.reference.bindings import having_holds
 from acep.reference.engine import Event, MatchNode, ReferenceEngine, Trail
 from acep.reference.runtime import Key, Partition, ReferenceRuntime
 
-__all__ = ["MOST_LOOKS", "NearMiss", "Stage", "Tracing", "Wanted", "Watching", "having_parts", "ways_of"]
+__all__ = ["MOST_LOOKS", "NearMiss", "Stage", "Tracing", "Wanted", "Watching", "cheapest_completions", "having_parts"]
 
 MOST_LOOKS = 300_000
 """The looks at partial matches, one of each for an event, after which no further events are taken: some seconds."""
@@ -66,7 +66,7 @@ class Tracing(ReferenceEngine):
     def __init__(self, plan: Plan, wanted: Wanted) -> None:
         super().__init__(plan)
         self.keeps_rows = True
-        self.completions = ways_of(plan)
+        self.completions = cheapest_completions(plan)
         self.wanted, self.key = wanted, wanted.key or ()
         self.best: dict[Key, NearMiss] = {}
         self._nearest: dict[tuple[int, int], int] = {}
@@ -258,7 +258,7 @@ def _conjuncts(expr: ex.Expr) -> Iterator[ex.Expr]:
         yield expr
 
 
-def ways_of(plan: Plan) -> list[list[tuple[int, int]]]:
+def cheapest_completions(plan: Plan) -> list[list[tuple[int, int]]]:
     """Return for each state the ways to an end, as (scaled cost, events): none both dearer and longer than another."""
     budget = plan.automaton.costs.budget
     completions = [[(a.cost, 0) for a in state.accepts if a.cost <= budget] for state in plan.arcs.states]

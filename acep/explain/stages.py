@@ -18,7 +18,7 @@ from acep.plan.dominance import lines as lines_of_dominance
 from acep.plan.lanes import why_no_slices, why_one_lane
 from acep.plan.lint.finding import tokens_of
 from acep.plan.lint.rules import lint_plan
-from acep.plan.prefilter import lines, worth
+from acep.plan.prefilter import lines, prefilter_gain
 from acep.plan.schema import Schema
 
 __all__ = ["explain"]
@@ -131,7 +131,7 @@ def _engine(plan: Plan, missing: str | None, source: bool) -> Iterator[str]:
     yield f"engine: reference, which runs every query: {why}"
 
 
-def _ordered(plan: Plan) -> Iterator[str]:
+def _ordered_engine(plan: Plan) -> Iterator[str]:
     """Yield whether the ordered engine finds the matches that a query chooses."""
     if not plan.query.output.is_sequential:
         return
@@ -158,8 +158,8 @@ def _native(plan: Plan, source: bool) -> Iterator[str]:
     plan = plan.finer or plan
     matches = choose(plan)
     if not source:
-        yield from _ordered(plan)
-    yield f"engine: {_named(matches.engine)}: {matches.why}"
+        yield from _ordered_engine(plan)
+    yield f"engine: {_engine_name(matches.engine)}: {matches.why}"
     by_why: dict[str, list[str]] = {}
     output_of_name = {name: name for name in COUNTED} | {"bundles without counts": "points"}
     output_of_name |= {name: name for name in ("exists", "compressed")}
@@ -177,8 +177,8 @@ def _native(plan: Plan, source: bool) -> Iterator[str]:
         yield from lines_of_dominance(plan)
     if matches.alone == "nodes":
         yield from _less_work(plan)
-    yield f"events that come to it: {_wanted(plan)}"
-    windows = worth(plan, matches.alone)
+    yield f"events that come to it: {_event_conditions(plan)}"
+    windows = prefilter_gain(plan, matches.alone)
     if not windows.is_useful:
         yield f"match windows: not used: {windows.why}"
         return
@@ -206,17 +206,17 @@ def _search(plan: Plan) -> Iterator[str]:
     paths = NativeSession([plan], ["search"]).search_paths(0)
     costs = plan.automaton.costs
     for path in paths[:MOST_PATHS]:
-        order = ", then ".join(_searched(step.variable, step.equal, step.near) for step in path.steps)
+        order = ", then ".join(_search_step(step.variable, step.equal, step.near) for step in path.steps)
         misses = f", where {costs.unscaled(path.error)} is missing" if path.error else ""
         yield f"from {path.last} back{misses}: {order or 'it is alone'}"
     if len(paths) > MOST_PATHS:
         yield f"{len(paths) - MOST_PATHS} more ways, with other events missing"
 
 
-def _searched(variable: str, equal: Sequence[str], near: Sequence[str]) -> str:
+def _search_step(variable: str, equal: Sequence[str], near: Sequence[str]) -> str:
     """Return a step of a search in words.
 
-    >>> _searched("b", ["user"], []), _searched("c", [], ["x"]), _searched("d", [], [])
+    >>> _search_step("b", ["user"], []), _search_step("c", [], ["x"]), _search_step("d", [], [])
     ('b by equal user', 'c by near x', 'each d')
     """
     kinds = [f"{kind} {', '.join(columns)}" for kind, columns in (("equal", equal), ("near", near)) if columns]
@@ -237,12 +237,12 @@ def _for_existence(plan: Plan) -> Plan:
     return plan if query.output is plan.query.output else compile_query(query, plan.schema)
 
 
-def _named(engine: str) -> str:
+def _engine_name(engine: str) -> str:
     alone = engine.removeprefix(WINDOWS)
     return alone if alone == engine else f"{alone}, behind match windows"
 
 
-def _wanted(plan: Plan) -> str:
+def _event_conditions(plan: Plan) -> str:
     """Return the conditions, by variable, that a single event must meet to reach the engine."""
     negations = plan.automaton.negations
     waits = plan.query.output is not Output.ALL or any(n.trailing for n in negations)

@@ -25,7 +25,7 @@ from acep.pattern.tree import Query
 from acep.plan.compile import Plan, compile_query
 from acep.runtime.absent import Absent
 
-__all__ = ["Furthest", "explained", "why"]
+__all__ = ["Furthest", "explain_table", "why"]
 
 
 def why(
@@ -83,10 +83,10 @@ def why(
     table, _ = given_table(events, asked_for(parsed_query), **names, duplicates=duplicates)
     table = settle_duplicates(table, id, duplicates)
     choose = None if key is None else lambda plan, keys: _key(key, plan, keys)
-    return explained(table, parsed_query, choose, rows, **names)
+    return explain_table(table, parsed_query, choose, rows, **names)
 
 
-def explained(
+def explain_table(
     table: pa.Table, query: Query, choose: Callable[[Plan, list[Key]], Key] | None, rows: Any = None, **columns: Any
 ) -> Furthest:
     """Find out why events of a table are no match. ``choose`` returns the key, given the plan and all keys in the
@@ -103,20 +103,20 @@ def explained(
     keys: list[Key] = [*dict.fromkeys(key for key in key_of_event if None not in key)] if plan.keys else [()]
     key = None if choose is None else choose(plan, keys)
     named = () if rows is None else rows_in_order(rows, table, schema, events)
-    report = _explained(plan, batch, key, keys, named, key_of_event)
+    report = _explain_key(plan, batch, key, keys, named, key_of_event)
     index_of_id = {identity: index for index, identity in enumerate(events.ids or ())}
     lines = event_lines(table, schema, plan, sorted(set(report.ids), key=index_of_id.__getitem__))
     return replace(report, notes=(*absent.lines(), *report.notes), shown=tuple(lines))
 
 
-def _explained(
+def _explain_key(
     plan: Plan, batch: Batch, key: Key | None, keys: list[Key], rows: tuple[Id, ...], key_of_event: list[Key]
 ) -> Furthest:
     nearest_of, notes = 0, tuple[str, ...]()
     if rows and plan.keys:
         key_of_id = dict(zip(batch.events.ids or (), key_of_event, strict=True))
         row_keys = {identity: key_of_id[identity] for identity in rows}
-        if apart := _apart(plan, rows, row_keys, key):
+        if apart := _reason_for_keys(plan, rows, row_keys, key):
             return Furthest(len(rows), 0, apart, {}, (), "", rows=rows)
         key = row_keys[rows[0]]
     elif key is None:
@@ -132,7 +132,7 @@ def _explained(
     return replace(report, key=key_to_input(key, plan.keys, plan.schema), keys=nearest_of, notes=notes)
 
 
-def _apart(plan: Plan, rows: Sequence[Id], row_keys: dict[Id, Key], key: Key | None) -> str:
+def _reason_for_keys(plan: Plan, rows: Sequence[Id], row_keys: dict[Id, Key], key: Key | None) -> str:
     """Return why rows are not of one key, or "" if they are."""
     names = " and ".join(plan.keys)
     for identity in rows:

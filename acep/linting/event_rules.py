@@ -124,7 +124,7 @@ def numbers_as_text(view: LintView) -> Iterator[Hit]:
     """Find texts that are compared by size though all of them are numbers."""
     reported = set[str]()
     for expr in view.plan.query.where:
-        for leaf in _ordered(expr):
+        for leaf in _compared_by_size(expr):
             column = view.batch.columns.get(leaf.name)
             if column is None or column.kind is not Kind.STRING or leaf.name in reported:
                 continue
@@ -199,10 +199,14 @@ def out_of_order(view: LintView) -> Iterator[Hit]:
     n_late, max_delay = int((late > 0).sum()), int(late.max())
     if n_late:
         are_older = "event is older than one before it" if n_late == 1 else "events are older than one before them"
-        exactly = "" if view.long(max_delay) == view.about(max_delay) else f" ({view.long(max_delay)})"
+        exactly = (
+            ""
+            if view.exact_length(max_delay) == view.rounded_length(max_delay)
+            else f" ({view.exact_length(max_delay)})"
+        )
         yield Hit(
             "note",
-            f"{n_late:,} {are_older}, by up to {view.about(max_delay)}{exactly}",
+            f"{n_late:,} {are_older}, by up to {view.rounded_length(max_delay)}{exactly}",
             "acep match sorts files; a stream needs to know how late events may be: lateness=, or watermark=",
         )
 
@@ -245,14 +249,14 @@ def _attributes(view: LintView) -> Iterator[Attribute]:
         yield from (leaf for leaf in leaves_of(expr) if isinstance(leaf, Attribute))
 
 
-def _ordered(expr: object) -> Iterator[Attribute]:
+def _compared_by_size(expr: object) -> Iterator[Attribute]:
     """Yield the attributes that are compared by size on their own."""
     from acep.pattern.expressions import Binary
 
     match expr:
         case Binary(op="and" | "or", left=left, right=right):
-            yield from _ordered(left)
-            yield from _ordered(right)
+            yield from _compared_by_size(left)
+            yield from _compared_by_size(right)
         case Binary(op="<" | "<=" | ">" | ">=", left=left, right=right):
             yield from (side for side in (left, right) if isinstance(side, Attribute))
 

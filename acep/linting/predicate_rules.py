@@ -25,7 +25,7 @@ FEW = 50  # tries below which nothing is said
 
 def predicate_never(view: LintView) -> Iterator[Hit]:
     """Find conditions on one event, or on two, that are never true."""
-    for compiled, tried, true in _tried(view):
+    for compiled, tried, true in _try_conditions(view):
         if true or tried < FEW:
             continue
         names = list(dict.fromkeys(leaf.var for leaf in compiled.leaves))
@@ -33,7 +33,7 @@ def predicate_never(view: LintView) -> Iterator[Hit]:
             f"events that `{names[0]}` can bind" if len(names) == 1 else "pairs of events of a key within the window"
         )
         text = f"`{expression_text(compiled.written)}` is true of none of {tried:,} {subject}"
-        needed = len(names) == 1 and _needed(view, names[0]) and not view.plan.query.errors
+        needed = len(names) == 1 and _is_needed(view, names[0]) and not view.plan.query.errors
         severity = "error" if needed and tried == int(view.of_variable(names[0]).sum()) else "warning"
         if len(names) > 1 and _has_equality(compiled.written):
             continue  # equal values may be rare
@@ -42,7 +42,7 @@ def predicate_never(view: LintView) -> Iterator[Hit]:
 
 def predicate_always(view: LintView) -> Iterator[Hit]:
     """Find conditions on one event that are always true."""
-    for compiled, tried, true in _tried(view):
+    for compiled, tried, true in _try_conditions(view):
         names = {leaf.var for leaf in compiled.leaves}
         if (
             len(names) == 1
@@ -65,7 +65,7 @@ def predicate_always(view: LintView) -> Iterator[Hit]:
             )
 
 
-def _tried(view: LintView) -> Iterator[tuple[Compiled, int, int]]:
+def _try_conditions(view: LintView) -> Iterator[tuple[Compiled, int, int]]:
     """Yield each condition of the query on plain attributes of one or two variables, with the tries on events of the
     stream, and how many of them were true."""
     kleene = kleene_variables(view.plan.query.pattern)
@@ -121,14 +121,14 @@ def _is_plain(leaf: ex.Leaf) -> bool:
     return isinstance(leaf, ex.Attribute) and leaf.index in (None, "i")
 
 
-def _needed(view: LintView, var: str) -> bool:
+def _is_needed(view: LintView, var: str) -> bool:
     """Return whether no match can be without a variable."""
     pattern = view.plan.query.pattern
     types = {name for part in view.parts if part.var == var for name in part.types}
-    return bool(types) and any(name in types for name in lacking(pattern, types)) and _alone(view, var, types)
+    return bool(types) and any(name in types for name in lacking(pattern, types)) and _has_types_alone(view, var, types)
 
 
-def _alone(view: LintView, var: str, types: set[str]) -> bool:
+def _has_types_alone(view: LintView, var: str, types: set[str]) -> bool:
     """Return whether no other variable has these types."""
     return not any(types & set(part.types) for part in view.parts if part.var != var)
 

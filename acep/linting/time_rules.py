@@ -43,12 +43,12 @@ def window_short(view: LintView) -> Iterator[Hit]:
     usual = int(np.median(gaps))
     min_gap = int(gaps.min())
     if min_gap > span:
-        text = f"the window is {view.long(span)}, and no two events of a key that can be bound are so near: "
-        text += f"the least gap is {view.about(min_gap)}"
+        text = f"the window is {view.exact_length(span)}, and no two events of a key that can be bound are so near: "
+        text += f"the least gap is {view.rounded_length(min_gap)}"
         yield Hit("error", text, _unit_hint(view), _window_place(view))
     elif usual > span and view.shortest > 1 and (gaps <= span).mean() < 0.1:
-        text = f"the window is {view.long(span)}, and the usual gap between two events of a key that can be bound is "
-        text += f"{view.about(usual)}: {(gaps <= span).mean():.1%} of the gaps fit"
+        text = f"the window is {view.exact_length(span)}, and the usual gap between two events of a key that can be "
+        text += f"bound is {view.rounded_length(usual)}: {(gaps <= span).mean():.1%} of the gaps fit"
         yield Hit("warning", text, _unit_hint(view), _window_place(view))
 
 
@@ -59,7 +59,7 @@ def window_long(view: LintView) -> Iterator[Hit]:
         return
     stream_length = len(view) if view.plan.window.counted else int(view.batch.ts[-1] - view.batch.ts[0])
     if span >= stream_length > 0:
-        length_text = f"{len(view):,} events" if view.plan.window.counted else view.about(stream_length)
+        length_text = f"{len(view):,} events" if view.plan.window.counted else view.rounded_length(stream_length)
         text = f"the window is longer than the whole stream of {length_text}: no partial match ever expires"
         yield Hit("warning", text, _unit_hint(view), _window_place(view))
 

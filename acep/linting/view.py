@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from acep.events.batch import Batch, Column
 from acep.events.hashes import hashes_of_columns
-from acep.explain.recorder import ways_of
+from acep.explain.recorder import cheapest_completions
 from acep.linting.tried_matches import TriedMatches, match_number, tried_matches
 from acep.pattern.expressions import Span
 from acep.pattern.list_parts import text_name
@@ -75,12 +75,12 @@ class LintView:
         types = [part.types for part in self.parts if part.var == var]
         return self.of_types(types[0] if types else ())
 
-    def long(self, ticks: int) -> str:
+    def exact_length(self, ticks: int) -> str:
         """Write a length of time exactly."""
         tick = self.plan.schema.tick_ns
         return f"{ticks:,} ticks" if tick is None else duration_text(ticks * tick)
 
-    def about(self, ticks: int) -> str:
+    def rounded_length(self, ticks: int) -> str:
         """Write a length of time that was measured: three digits say enough."""
         tick = self.plan.schema.tick_ns
         return f"{ticks:,} ticks" if tick is None else rounded_duration_text(ticks * tick)
@@ -143,7 +143,7 @@ class LintView:
     @cached_property
     def shortest(self) -> int:
         """Return the least number of events of a match."""
-        return min((count for _, count in ways_of(self.plan)[0]), default=0)
+        return min((count for _, count in cheapest_completions(self.plan)[0]), default=0)
 
     def gaps(self, rows: Bools) -> Ints:
         """Return the ticks between events of the same partition that follow each other among ``rows``, int64."""

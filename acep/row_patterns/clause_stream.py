@@ -128,7 +128,7 @@ class ClauseStream:
 
     def _take_waiting(self) -> pa.Table:
         """Take out the rows that wait."""
-        rows, self.waiting = self.waiting.whole()[0], KeptRows(self.arrow)
+        rows, self.waiting = self.waiting.all_rows()[0], KeptRows(self.arrow)
         return rows
 
     def finish(self) -> pa.Table:
@@ -140,7 +140,7 @@ class ClauseStream:
         time)."""
         columns = partition_columns(self.plan, new_rows, self.evaluator)
         codes = self.partitions.add(self.plan.partition, columns, new_rows.num_rows)
-        is_searched = self.partitions.touched(codes, clock)
+        is_searched = self.partitions.find_searched(codes, clock)
         if clock is not None and (self.partitions.waits[codes] >= 0).any():
             still_open = self._walk_on(new_rows, codes, clock)
             is_searched &= ~still_open
@@ -201,7 +201,7 @@ class ClauseStream:
         )
         rows, columns = opened.extended, opened.columns
         batches = list(search_rows(plan, rows, columns, self.evaluator, limits, opened.bits))
-        covered, covered_ends = self._covered(opened, limits, batches)
+        covered, covered_ends = self._mark_covered(opened, limits, batches)
         tables = [self.empty_result()]
         if batches or not covered.all():
             tables = list(result_tables(plan, table, SortedTable(rows, columns), self.evaluator, batches, covered))
@@ -239,7 +239,7 @@ class ClauseStream:
             deadlines[is_open] = np.minimum(times[starts], NEVER - max(width, 0)) + width
         return deadlines
 
-    def _covered(
+    def _mark_covered(
         self, opened: OpenPartitions, limits: SearchLimits, batches: Sequence[MatchBatch]
     ) -> tuple[Flags, Ints]:
         """Return which rows WITH UNMATCHED ROWS does not give now, and how many rows of each partition stand before the
@@ -260,9 +260,9 @@ class ClauseStream:
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-like data with bytes."""
-        rows, codes = self.kept.whole()
+        rows, codes = self.kept.all_rows()
         return {
-            "waiting": table_bytes(self.waiting.whole()[0]),
+            "waiting": table_bytes(self.waiting.all_rows()[0]),
             "kept": table_bytes(rows),
             "codes": np.ascontiguousarray(codes, "<i8").tobytes(),
             "partitions": self.partitions.dump(),

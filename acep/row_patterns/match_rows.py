@@ -190,12 +190,12 @@ def _with_unmatched(
         covered[batch.first[np.diff(batch.offsets) == 0]] = True
         end = int(batch.first[0])
         if len(previous) or not covered[begin:end].all():
-            yield previous, _uncovered(covered, begin, end)
+            yield previous, _uncovered_rows(covered, begin, end)
         begin, previous = end, batch
-    yield previous, _uncovered(covered, begin, len(covered))
+    yield previous, _uncovered_rows(covered, begin, len(covered))
 
 
-def _uncovered(covered: Any, begin: int, end: int) -> Any:
+def _uncovered_rows(covered: Any, begin: int, end: int) -> Any:
     return np.flatnonzero(~covered[begin:end]).astype(np.int64) + begin
 
 
