@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> None:
             reasons = _many(table, query, args, args.key)
         show(str(reasons))
         return
-    from acep.explain.why import explained
+    from acep.explain.why import explain_table
     from acep.tuning.many import MANY_MATCHES
 
     with progress(args, f"reading {shown(args.events)}"):
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> None:
     with progress(args, "matching the events of the key"):
         choose = None if args.key is None else lambda plan, keys: _key(args.key, plan, keys)
         rows = None if args.rows is None else [name.strip() for name in args.rows.split(",") if name.strip()]
-        report = explained(table, query, choose, rows, **column_names(args))
+        report = explain_table(table, query, choose, rows, **column_names(args))
     show(str(report))
     if report.matches >= MANY_MATCHES and rows is None:
         sys.stdout.flush()

@@ -232,7 +232,7 @@ class NativeSession:
 
     def _lower(self, plan: Plan) -> tuple[SharedTables, PlanTables]:
         """Return the tables of a plan in place of another one, and the shared tables that go with them."""
-        shared = self._shared.copied()
+        shared = self._shared.copy()
         try:
             return shared, lower(plan, shared, self._codes.constant)
         except NotNativeError as why:

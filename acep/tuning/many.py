@@ -24,7 +24,7 @@ from acep.pattern.printing import expression_text, output_text
 from acep.pattern.query_arguments import asked_for, query_of
 from acep.pattern.times import window_text
 from acep.pattern.tree import Output, Query, Strategy
-from acep.pattern.walk import mentioned, negated_variables, variables
+from acep.pattern.walk import negated_variables, variables, variables_in
 from acep.plan.compile import Plan, compile_query
 from acep.training.match_points import Partitions
 from acep.tuning.cheaper import MOST_TIES, shared_attributes
@@ -174,7 +174,7 @@ def _spreads(query: Query, matches: list[Found]) -> Iterator[Spread]:
         if var in negated_variables(query.pattern) or not matches:
             continue
         tied = tuple(
-            expression_text(expr) for expr in query.where if var in mentioned(expr) and len(mentioned(expr)) > 1
+            expression_text(expr) for expr in query.where if var in variables_in(expr) and len(variables_in(expr)) > 1
         )
         yield Spread(var, _mean(bundles, var), _mean(firsts, var), tied)
 
