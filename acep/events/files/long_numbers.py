@@ -61,9 +61,9 @@ def first_long(texts: pa.ChunkedArray) -> tuple[int, str] | None:
             import pyarrow.compute as pc
 
             rows = rows[pc.match_substring_regex(chunk.take(pa.array(rows)), PATTERN).to_numpy(zero_copy_only=False)]
-        for at, text in zip(rows.tolist(), chunk.take(pa.array(rows)).to_pylist(), strict=True):
+        for row_in_chunk, text in zip(rows.tolist(), chunk.take(pa.array(rows)).to_pylist(), strict=True):
             if is_long(text):
-                return row + at, text
+                return row + row_in_chunk, text
         row += len(chunk)
     return None
 
@@ -118,12 +118,12 @@ def large_rows(values: pa.ChunkedArray) -> npt.NDArray[np.int64]:
 
 def _of_length(texts: pa.ChunkedArray, size: int) -> npt.NDArray[np.int64]:
     """Return the rows of texts with so many bytes at least."""
-    before, rows = 0, [np.empty(0, np.int64)]
+    n_before, rows = 0, [np.empty(0, np.int64)]
     for chunk in texts.chunks:
         if len(chunk):
             places = np.frombuffer(chunk.buffers()[1], np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
-            rows.append(before + np.flatnonzero(np.diff(places) >= size))
-        before += len(chunk)
+            rows.append(n_before + np.flatnonzero(np.diff(places) >= size))
+        n_before += len(chunk)
     return np.concatenate(rows)
 
 
@@ -155,12 +155,13 @@ def _candidates(chunk: pa.StringArray) -> npt.NDArray[np.int64]:
         starts, digits = starts + below_one, digits - below_one
         more = digits > DIGITS
         rows, starts, digits, below_one = rows[more], starts[more], digits[more], below_one[more]
-    one = np.flatnonzero(digits == DIGITS + 1)  # with a point these are only DIGITS digits, as in most printed doubles
-    pointed = (letters[starts[one][:, None] + np.arange(DIGITS + 1)] == ord(".")).any(axis=1)
-    kept: npt.NDArray[np.int64] = np.delete(rows, one[pointed]).astype(np.int64)
-    if chunk.null_count and len(kept):
-        kept = kept[chunk.is_valid().to_numpy(zero_copy_only=False)[kept]]
-    return kept
+    # With a point these are only DIGITS digits, as in most printed doubles.
+    borderline = np.flatnonzero(digits == DIGITS + 1)
+    pointed = (letters[starts[borderline][:, None] + np.arange(DIGITS + 1)] == ord(".")).any(axis=1)
+    candidates: npt.NDArray[np.int64] = np.delete(rows, borderline[pointed]).astype(np.int64)
+    if chunk.null_count and len(candidates):
+        candidates = candidates[chunk.is_valid().to_numpy(zero_copy_only=False)[candidates]]
+    return candidates
 
 
 def long_runs(block: bytes) -> list[int]:

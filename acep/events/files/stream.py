@@ -216,15 +216,15 @@ def open_events(paths: Paths, options: Options) -> Iterator[EventStream]:
 
 def _kept(part: Part, types: Mapping[str, pa.DataType], options: Options) -> Iterator[pa.Table]:
     """Yield the rows of a file with their casts, without the rows that are skipped."""
-    at, next_dropped = 0, 0
+    first_row, next_dropped = 0, 0
     for raw in _raw(part, types, options):
         table, size = raw, raw.num_rows
         stop = next_dropped
-        while stop < len(part.dropped) and part.dropped[stop] < at + size:
+        while stop < len(part.dropped) and part.dropped[stop] < first_row + size:
             stop += 1
         if stop > next_dropped:
-            table = without(table, [row - at for row in part.dropped[next_dropped:stop]])
-        at, next_dropped = at + size, stop
+            table = without(table, [row - first_row for row in part.dropped[next_dropped:stop]])
+        first_row, next_dropped = first_row + size, stop
         for name, cast in options.casts.items():
             if name in table.column_names:
                 table = table.set_column(table.column_names.index(name), name, cast_column(table.column(name), cast))
