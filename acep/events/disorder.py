@@ -31,12 +31,12 @@ class HoldBack:
     ``greatest``: the greatest time seen (ticks, ``None`` before the first row). ``late`` and ``ahead`` count the
     refused rows; ``refused`` has the late ones of the last call (``None``: there were none).
 
-    >>> held = HoldBack("ts", ["seq"])
-    >>> held.add(pa.table({"ts": [3, 1, 2, 2], "seq": [1, 2, 4, 3]}))
+    >>> buffer = HoldBack("ts", ["seq"])
+    >>> buffer.add(pa.table({"ts": [3, 1, 2, 2], "seq": [1, 2, 4, 3]}))
     0
-    >>> held.release(3).to_pydict(), len(held)
+    >>> buffer.release(3).to_pydict(), len(buffer)
     ({'ts': [1, 2, 2], 'seq': [2, 3, 4]}, 1)
-    >>> held.add(pa.table({"ts": [2, 4], "seq": [5, 6]}))
+    >>> buffer.add(pa.table({"ts": [2, 4], "seq": [5, 6]}))
     1
     """
 
@@ -52,9 +52,9 @@ class HoldBack:
         self._held: list[tuple[pa.Table, Ticks]] = []
 
     def __copy__(self) -> HoldBack:
-        other = object.__new__(HoldBack)  # in less time than the usual way takes, as each push makes a copy
-        vars(other).update(vars(self))
-        return other
+        copy = object.__new__(HoldBack)  # in less time than the usual way takes, as each push makes a copy
+        vars(copy).update(vars(self))
+        return copy
 
     def __len__(self) -> int:
         return sum(table.num_rows for table, _ in self._held)
@@ -70,9 +70,9 @@ class HoldBack:
             return 0
         ticks = self._ticks(rows)
         if latest is not None and ticks.max() > latest:
-            near = ticks <= latest
-            self.ahead += rows.num_rows - int(np.count_nonzero(near))
-            rows, ticks = rows.filter(pa.array(near)), ticks[near]
+            is_near = ticks <= latest
+            self.ahead += rows.num_rows - int(np.count_nonzero(is_near))
+            rows, ticks = rows.filter(pa.array(is_near)), ticks[is_near]
             if not rows.num_rows:
                 return 0
         self.see(int(ticks.max()))
@@ -119,15 +119,15 @@ class HoldBack:
             return None
         rows, ticks = self._joined()
         due = ticks < before
-        many = int(np.count_nonzero(due))
-        if not many:
+        n_due = int(np.count_nonzero(due))
+        if not n_due:
             self._held = [(rows, ticks)]
             return None
         # take() copies, so the rows that stay do not hold on to the memory of the others.
         stay = np.flatnonzero(~due)
         self._held = [(rows.take(pa.array(stay)), ticks[stay])] if len(stay) else []
-        if due[:many].all():
-            return self._ordered(rows.slice(0, many), ticks[:many])
+        if due[:n_due].all():
+            return self._ordered(rows.slice(0, n_due), ticks[:n_due])
         return self._ordered(rows.take(pa.array(np.flatnonzero(due))), ticks[due])
 
     def drain(self) -> pa.Table | None:
@@ -191,8 +191,8 @@ class HoldBack:
             names = [self.ts, *self.then]
             if not self.unique:
                 names += sorted(set(rows.column_names) - set(names))
-            places = order[tied]
-            some = rows.select(names).take(pa.array(places))
-            some = pc.sort_indices(some, sort_keys=[(name, "ascending") for name in names])
-            order[tied] = places[some.to_numpy()]
+            tied_indices = order[tied]
+            tied_rows = rows.select(names).take(pa.array(tied_indices))
+            ranks = pc.sort_indices(tied_rows, sort_keys=[(name, "ascending") for name in names])
+            order[tied] = tied_indices[ranks.to_numpy()]
         return order
