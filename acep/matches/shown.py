@@ -97,8 +97,8 @@ def match_page(match: Match) -> str:
     rows += [[f"value {name}", told(value, f"values.{name}", zoned)] for name, value in values]
     bound = [[var, _ids(ids), f"{len(ids):,}"] for var, ids in islice(match.bindings.items(), PARTS)]
     events = table(["variable", "event ids", "events"], bound, len(match.bindings))
-    left = max(len(match.key) - PARTS, 0) + max(len(match.values) - PARTS, 0)
-    return page("1 match", table(["field", "value"], rows, len(rows) + left), events)
+    n_hidden = max(len(match.key) - PARTS, 0) + max(len(match.values) - PARTS, 0)
+    return page("1 match", table(["field", "value"], rows, len(rows) + n_hidden), events)
 
 
 def _title(matches: Matches) -> str:
@@ -115,7 +115,7 @@ def _title(matches: Matches) -> str:
 
 def matches_text(matches: Matches) -> str:
     """Return the first matches, a line each."""
-    return listed(_title(matches), [match_line(one) for one in matches[:ROWS]], len(matches))
+    return listed(_title(matches), [match_line(match) for match in matches[:ROWS]], len(matches))
 
 
 def matches_page(matches: Matches) -> str:
@@ -182,12 +182,12 @@ def _groups_title(groups: Bundles | Points) -> str:
 
 def groups_text(groups: Bundles | Points) -> str:
     """Return the first match points or match bundles, a line each."""
-    return listed(_groups_title(groups), [group_line(one) for one in groups[:ROWS]], len(groups))
+    return listed(_groups_title(groups), [group_line(group) for group in groups[:ROWS]], len(groups))
 
 
 def groups_page(groups: Bundles | Points) -> str:
     """Return the first match points or match bundles as an HTML table, with the report."""
-    cells = [_cells(one) for one in groups[:ROWS]]
+    cells = [_cells(group) for group in groups[:ROWS]]
     heads = [name for name, _ in cells[0]] if cells else []
     rows = [[text for _, text in row] for row in cells]
     return page(_groups_title(groups), table(heads, rows, len(groups)) if cells else "", note=str(groups.report))
@@ -195,5 +195,5 @@ def groups_page(groups: Bundles | Points) -> str:
 
 def report_page(report: Report) -> str:
     """Return a report as HTML."""
-    first, *rest = str(report).splitlines()
-    return page(first, note="\n".join(rest))
+    first, *lines = str(report).splitlines()
+    return page(first, note="\n".join(lines))

@@ -257,11 +257,11 @@ class SessionBudget:
             counts.unknown = no_recall(self.decoders[plan].plan)
             if not counts.unknown and not self.revisable:
                 away = min(1.0, (int(told["turned_away"]) + self.starved) / max(self.encoder.events + 1, 1))
-                counts.known = effort.recall(self.core, away)
+                counts.tallies = effort.recall(self.core, away)
                 counts.unknown = "too little was watched to say how many"
         if self.revisable and effort is not None:
             counts.shed, counts.skipped = counts.shed + self.left_out, counts.skipped + self.left_out
-            counts.known, counts.unknown = (None, None), NOT_ESTIMATED
+            counts.tallies, counts.unknown = (None, None), NOT_ESTIMATED
         if plan in self.recoveries:
             recovery = self.recoveries[plan]
             counts.matches, counts.touches = recovery.given, counts.touches + recovery.spent

@@ -153,9 +153,9 @@ class FinerExecutor:
     def all_counts(self) -> list[Counts]:
         """Return the work of the plan."""
         (counts,) = self.core.all_counts()
-        recall = counts.known
+        recall = counts.tallies
         # The bundles whose recall the engine tells are those of its partitions.
-        counts.known = lambda: ((recall if isinstance(recall, tuple) else recall())[0], None)
+        counts.tallies = lambda: ((recall if isinstance(recall, tuple) else recall())[0], None)
         if self.singles is not None:
             more = self.singles.counts
             sums = {name: getattr(counts, name) + getattr(more, name) for name in ("nodes", "touches", "matches")}

@@ -30,8 +30,8 @@ def _column(one: FlatColumn) -> Column:
     from pyspark.sql import functions as sf
 
     if not one.part:
-        return sf.col(quoted(one.of))
+        return sf.col(quoted(one.field))
     if one.part in (KEY, VALUES):
-        return sf.col(one.part).getField(one.of).alias(one.name)
-    ids = sf.col("bindings").getItem(one.of)  # null where the variable binds nothing
+        return sf.col(one.part).getField(one.field).alias(one.name)
+    ids = sf.col("bindings").getItem(one.field)  # null where the variable binds nothing
     return (sf.element_at(ids, -1) if one.part == LAST else sf.get(ids, sf.lit(0))).alias(one.name)
