@@ -187,8 +187,8 @@ class Arrivals:
     @property
     def passed(self) -> int | None:
         """Return the time up to which no more events will be given as the next ones; ``None``: not known."""
-        before = self.final if self.speculation is None else self._held.released
-        return None if before is None else before - 1
+        bound = self.final if self.speculation is None else self._held.released
+        return None if bound is None else bound - 1
 
     def push(self, rows: pa.Table) -> Due:
         """Take in rows in any order; return those that are due now, in the order of the stream.
@@ -212,10 +212,10 @@ class Arrivals:
         if self.op is not None:
             row_keys = None if self._keys is None else [key_values[code] for code in codes.tolist()]
             signs, ids = signs_of(self.op, rows), rows.column(str(self.schema.id)).to_pylist()
-            stay, repeats, removed = self._retractions.apply(
+            may_stay, repeats, removed = self._retractions.apply(
                 signs, ids, ticks, fresh, self.arrived, self._was_given, row_keys
             )
-            stays, is_new = fresh & stay, fresh & ~repeats
+            stays, is_new = fresh & may_stay, fresh & ~repeats
             self.duplicates += int(np.count_nonzero(repeats))
         self._count(rows, fresh)
         if not is_new.any():
@@ -233,12 +233,12 @@ class Arrivals:
             self._settle(certain)
             inserted = 0 if released is None else int(np.count_nonzero(ticks < released))
             return Due(aligned if len(ticks) else None, self._order(aligned, ticks), inserted, removed, numbers)
-        aligned, early = aligned.append_column(ARRIVAL, pa.array(numbers)), None
+        aligned, early_rows = aligned.append_column(ARRIVAL, pa.array(numbers)), None
         if released is not None and (is_early := ticks < released).any():
             if self.speculates:
-                early = aligned.filter(pa.array(is_early))
-                if (order := self._order(early, ticks[is_early])) is not None:
-                    early = early.take(pa.array(order))
+                early_rows = aligned.filter(pa.array(is_early))
+                if (order := self._order(early_rows, ticks[is_early])) is not None:
+                    early_rows = early_rows.take(pa.array(order))
             else:  # no query reacts to them, or they would be late
                 self.unseen += int(np.count_nonzero(is_early))
             aligned = aligned.filter(pa.array(~is_early))
@@ -247,10 +247,10 @@ class Arrivals:
             removed = []
         self._held.add(aligned)
         due = self._released(certain)
-        if early is None:
+        if early_rows is None:
             return Due(due, removed=removed)
-        rows = early if due is None else pa.concat_tables([early, due])
-        return Due(rows, inserted=early.num_rows, removed=removed)
+        rows = early_rows if due is None else pa.concat_tables([early_rows, due])
+        return Due(rows, inserted=early_rows.num_rows, removed=removed)
 
     def mark(self) -> dict[str, Any]:
         """Return the state as it is now, for :meth:`back_to`."""
@@ -323,8 +323,8 @@ class Arrivals:
         state |= {"late": self.late_count, "arrived": self.arrived, "final": self.final}
         state |= self._retractions.dump()
         # States from before there were conditions have none of these.
-        if said := self.said.dump(self.final):
-            state["said"] = said
+        if punctuations := self.said.dump(self.final):
+            state["said"] = punctuations
         # Nor have those from before events that come again were noticed.
         state |= {"duplicates": self.duplicates} if self.duplicates else {}
         state |= {} if self._seen is None else {"seen": self._seen.dump()}
@@ -399,12 +399,12 @@ class Arrivals:
         among keys with types. Raises :class:`DataError` for one that does, unless it is left out (``drop``)."""
         if self._seen is None:
             return fresh
-        seen, column = copy(self._seen), rows.column(self._seen.name)
-        repeats = seen.see(column, ticks, fresh, self.arrived, keys)
+        ids, column = copy(self._seen), rows.column(self._seen.name)
+        repeats = ids.see(column, ticks, fresh, self.arrived, keys)
         if repeats.any() and not drop:
             row = int(np.argmax(repeats))
-            raise again_error(seen.name, column[row].as_py(), self.arrived + row)
-        self._seen = seen
+            raise again_error(ids.name, column[row].as_py(), self.arrived + row)
+        self._seen = ids
         self.duplicates += int(np.count_nonzero(repeats))
         return fresh & ~repeats if repeats.any() else fresh
 
@@ -459,8 +459,8 @@ class Arrivals:
         if certain is not None:
             self._settle(certain)
         # Events of types to which no query reacts may still come, and change nothing.
-        if self._types is not None and (early := self.said.final((), (), self._types)) is not None:
-            due = early if due is None else max(due, early)
+        if self._types is not None and (early_due := self.said.final((), (), self._types)) is not None:
+            due = early_due if due is None else max(due, early_due)
         return (
             None
             if due is None or (released_before is not None and due <= released_before)

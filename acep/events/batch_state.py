@@ -22,11 +22,11 @@ def column_of_plain(data: Any, size: int) -> Column:
     for other data."""
     kind, values, valid, texts = data
     column = Column(Kind(kind), values, valid, None if texts is None else [str(text) for text in texts])
-    good = values.shape == (size,) and (valid is None or (valid.shape == (size,) and valid.dtype == np.uint8))
-    good &= values.dtype == (np.float64 if column.kind is Kind.FLOAT else np.int64)
+    is_valid = values.shape == (size,) and (valid is None or (valid.shape == (size,) and valid.dtype == np.uint8))
+    is_valid &= values.dtype == (np.float64 if column.kind is Kind.FLOAT else np.int64)
     if column.kind is Kind.STRING:
-        good &= bool(((values >= 0) & (values < len(column.texts or ()))).all())
-    if not good:
+        is_valid &= bool(((values >= 0) & (values < len(column.texts or ()))).all())
+    if not is_valid:
         raise ValueError("a column")
     return column
 

@@ -131,8 +131,8 @@ def joined(column: pa.ChunkedArray) -> tuple[Array, Array | None]:
     """
     parts = [buffer(chunk) for chunk in column.chunks]
     # A single chunk needs no copy.
-    alone = len(parts) == 1 and parts[0].flags.aligned
-    numbers = parts[0] if alone else np.concatenate(parts) if parts else np.empty(0, _dtype(column.type))
+    is_single = len(parts) == 1 and parts[0].flags.aligned
+    numbers = parts[0] if is_single else np.concatenate(parts) if parts else np.empty(0, _dtype(column.type))
     if not column.null_count:
         return numbers, None
     return numbers, np.concatenate([nulls(chunk) for chunk in column.chunks])

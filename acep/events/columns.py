@@ -85,11 +85,11 @@ def refusal(data_type: pa.DataType) -> str | None:
     """
     if kind_of(data_type) is not None:
         return None
-    shown, data_type = str(data_type), plain_type(data_type)
-    why, hint = next((why, hint) for test, why, hint in _REFUSALS if test(data_type))
+    type_text, data_type = str(data_type), plain_type(data_type)
+    reason, hint = next((reason, hint) for test, reason, hint in _REFUSALS if test(data_type))
     if pa.types.is_struct(data_type):
         hint = f"name one of its fields, as in a.x.{data_type[0].name}" if data_type.num_fields else "it has no fields"
-    return f"is {shown}, and {why}; {hint}"
+    return f"is {type_text}, and {reason}; {hint}"
 
 
 def tick_of(data_type: pa.DataType) -> int | None:
@@ -118,8 +118,8 @@ def ticks_of(name: str, column: pa.ChunkedArray, tick_ns: Fraction | int) -> tup
     Raises :class:`DataError` if a value does not fit into 64 bits or is not a whole number of ticks.
     """
     data_type = column.type
-    if pa.types.is_int64(data_type) and (plain := direct(column)) is not None:
-        return plain, None
+    if pa.types.is_int64(data_type) and (direct_values := direct(column)) is not None:
+        return direct_values, None
     column = decoded(column)
     data_type = column.type
     if pa.types.is_null(data_type):
@@ -178,11 +178,11 @@ def column_of(
     ``kind`` and ``scale`` come from the stream's schema. Raises :class:`DataError` for a column of another kind or with
     more decimal places, and for a number that cannot be held exactly.
     """
-    if scale is None and (plain := direct(column)) is not None:
-        plain_kind = Kind.FLOAT if plain.dtype.kind == "f" else Kind.INT
+    if scale is None and (direct_values := direct(column)) is not None:
+        plain_kind = Kind.FLOAT if direct_values.dtype.kind == "f" else Kind.INT
         # The least of some numbers is NaN if one of them is.
-        if plain_kind is kind and (plain_kind is Kind.INT or not np.isnan(plain.min())):
-            return Column(kind, plain)
+        if plain_kind is kind and (plain_kind is Kind.INT or not np.isnan(direct_values.min())):
+            return Column(kind, direct_values)
     column_kind = kind_of(column.type)
     all_null = pa.types.is_null(column.type)
     column_scale = scale_of(column.type)
@@ -191,7 +191,7 @@ def column_of(
         column_scale == scale or (scale is not None and (is_integer or (column_scale or 0) <= scale))
     )
     if not fits and not all_null and not (is_integer and kind is Kind.FLOAT):
-        what = (
+        description = (
             f"is {column.type}"
             if column_kind is None or column_scale is not None
             else f"holds {column_kind.value} values"
@@ -203,7 +203,7 @@ def column_of(
         type_text += "tz" if getattr(plain_type(column.type), "tz", None) else ""
         hint = f'say its type from the first batch on: cast={{"{name}": "{type_text}"}}'
         raise DataError(
-            f"column `{name}` {what}, where {expected} were seen before",
+            f"column `{name}` {description}, where {expected} were seen before",
             hint=hint if kind is Kind.NULL else "give every batch the same types",
             code="data_type",
         )

@@ -48,8 +48,8 @@ def computed_values(column: Computed, values_of: Callable[[str], Sequence[Value]
     try:
         result = column.function.code(*args)
     except Exception as error:
-        why = str(error).splitlines()[0][:200] if str(error) else ""
-        raise DataError(f"the function `{name}` failed: {type(error).__name__}: {why}") from error
+        reason = str(error).splitlines()[0][:200] if str(error) else ""
+        raise DataError(f"the function `{name}` failed: {type(error).__name__}: {reason}") from error
     return _checked(name, column, result, size)
 
 

@@ -22,10 +22,10 @@ class HoldBack:
     """A buffer that holds the rows of a stream, and releases them in stream order once no earlier row can come.
 
     ``ts`` names the time column; ``tick_ns`` is the length of its tick in nanoseconds (1 for an integer column of
-    unknown unit). Rows are ordered by ``ts``, then by the columns ``then``, then by all other columns in the order
-    of their names; NaN comes after the numbers, null last. Rows that compare equal hold the same values, so the
-    order does not depend on how the rows arrived. ``unique``: the columns ``then`` tell all rows apart, and no other
-    column is compared.
+    unknown unit). Rows are ordered by ``ts``, then by the columns ``tie_breakers``, then by all other columns
+    in the order of their names; NaN comes after the numbers, null last. Rows that compare equal hold the same values,
+    so the order does not depend on how the rows arrived. ``unique``: the columns ``tie_breakers`` tell all rows apart,
+    and no other column is compared.
 
     ``released``: all rows before this time have been released (ticks, ``None`` before the first release).
     ``greatest``: the greatest time seen (ticks, ``None`` before the first row). ``late`` and ``ahead`` count the
@@ -40,9 +40,11 @@ class HoldBack:
     1
     """
 
-    def __init__(self, ts: str, then: Sequence[str] = (), tick_ns: Fraction | int = 1, *, unique: bool = False) -> None:
+    def __init__(
+        self, ts: str, tie_breakers: Sequence[str] = (), tick_ns: Fraction | int = 1, *, unique: bool = False
+    ) -> None:
         self.ts = ts
-        self.then = tuple(then)
+        self.tie_breakers = tuple(tie_breakers)
         self.unique = unique
         self.tick_ns = tick_ns
         self.released: int | None = None
@@ -77,17 +79,17 @@ class HoldBack:
                 return 0
         self.see(int(ticks.max()))
         bounds = [bound for bound in (before, self.released) if bound is not None]
-        late = 0
+        n_late = 0
         if bounds:
             fresh = ticks >= max(bounds)
-            late = rows.num_rows - int(np.count_nonzero(fresh))
-            if late:
+            n_late = rows.num_rows - int(np.count_nonzero(fresh))
+            if n_late:
                 self.refused = rows.filter(pa.array(~fresh))
                 rows, ticks = rows.filter(pa.array(fresh)), ticks[fresh]
         if rows.num_rows:
             self._held = [*self._held, (rows, ticks)]  # a new list, so that a copy of the buffer stays as it is
-        self.late += late
-        return late
+        self.late += n_late
+        return n_late
 
     @property
     def rows(self) -> tuple[pa.Table, Ticks] | None:
@@ -124,8 +126,8 @@ class HoldBack:
             self._held = [(rows, ticks)]
             return None
         # take() copies, so the rows that stay do not hold on to the memory of the others.
-        stay = np.flatnonzero(~due)
-        self._held = [(rows.take(pa.array(stay)), ticks[stay])] if len(stay) else []
+        remaining = np.flatnonzero(~due)
+        self._held = [(rows.take(pa.array(remaining)), ticks[remaining])] if len(remaining) else []
         if due[:n_due].all():
             return self._ordered(rows.slice(0, n_due), ticks[:n_due])
         return self._ordered(rows.take(pa.array(np.flatnonzero(due))), ticks[due])
@@ -188,7 +190,7 @@ class HoldBack:
             tied = np.zeros(len(ticks), bool)
             tied[1:] = equal
             tied[:-1] |= equal
-            names = [self.ts, *self.then]
+            names = [self.ts, *self.tie_breakers]
             if not self.unique:
                 names += sorted(set(rows.column_names) - set(names))
             tied_indices = order[tied]

@@ -142,8 +142,8 @@ class EventLog:
             self._later.append((batch, numbers))
 
     def _catch_up(self) -> None:
-        later, self._later = self._later, []
-        for batch, numbers in later:
+        later_batches, self._later = self._later, []
+        for batch, numbers in later_batches:
             self._add(batch, numbers)
 
     def _add(self, batch: Batch, numbers: Ints) -> None:
@@ -184,9 +184,9 @@ class EventLog:
         self._catch_up()
         return self._remove(np.isin(self._rows.column(NUMBER), np.asarray(numbers, np.int64)))
 
-    def _remove(self, gone: npt.NDArray[np.bool_]) -> Batch:
-        removed = self._at(np.flatnonzero(gone))
-        self._rows.keep((~gone).view(np.uint8))
+    def _remove(self, is_gone: npt.NDArray[np.bool_]) -> Batch:
+        removed = self._at(np.flatnonzero(is_gone))
+        self._rows.keep((~is_gone).view(np.uint8))
         return removed
 
     def partitions(self, buckets: Buckets) -> tuple[Ints, Ints, list[Key]]:
@@ -291,10 +291,10 @@ class EventLog:
             self._rebuild()
 
     def _rebuild(self) -> None:
-        later, self._later = self._later, []
+        later_batches, self._later = self._later, []
         batch, numbers = self.whole()
         vars(self).update(vars(self.empty()))
-        self._later = [(batch, numbers), *later] if len(batch) else later
+        self._later = [(batch, numbers), *later_batches] if len(batch) else later_batches
 
     def _at(self, places: Ints) -> Batch:
         return self._batch(*self._rows.at(places))

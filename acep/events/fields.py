@@ -27,8 +27,8 @@ def check_names(*, unit: object = None, **roles: object) -> None:
     names by argument; only ``ts`` must be given."""
     for role, name in (*roles.items(), ("unit", unit)):
         if not isinstance(name, str) and (name is not None or role == "ts"):
-            what = "a unit of time" if role == "unit" else "the name of a column"
-            raise DataError(f"{role}= takes {what}, not {name.__class__.__name__}", code="option_invalid")
+            expected = "a unit of time" if role == "unit" else "the name of a column"
+            raise DataError(f"{role}= takes {expected}, not {name.__class__.__name__}", code="option_invalid")
 
 
 def null_error(name: str, row: int, where: str = "") -> DataError:
@@ -63,11 +63,11 @@ def fields_of(schema: pa.Schema) -> dict[str, pa.DataType]:
 
 def twice(schema: pa.Schema) -> set[str]:
     """Return the ambiguous names: those of two struct fields, unless a column has the name."""
-    top, seen, ambiguous = set(schema.names), set[str](), set[str]()
+    top, seen_names, ambiguous = set(schema.names), set[str](), set[str]()
     for name, _ in _inner(schema):
-        if name in seen and name not in top:
+        if name in seen_names and name not in top:
             ambiguous.add(name)
-        seen.add(name)
+        seen_names.add(name)
     return ambiguous
 
 
@@ -119,8 +119,8 @@ def roots_of(wanted: Iterable[str], names: Iterable[str]) -> list[str] | None:
     for name in wanted:
         part = list_part(name) if name not in columns else None
         inner = name if part is None else part.name
-        heads = [inner, *(inner[:end] for end in range(len(inner) - 1, 0, -1) if inner[end] in ".[")]
-        root = next((head for head in heads if head in columns), None)
+        prefixes = [inner, *(inner[:end] for end in range(len(inner) - 1, 0, -1) if inner[end] in ".[")]
+        root = next((head for head in prefixes if head in columns), None)
         if root is None:
             return None
         roots[root] = None

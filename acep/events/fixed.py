@@ -76,7 +76,7 @@ def units_of(
     (array([1100,    0]), array([False,  True]))
     """
     column = decoded(column)
-    shown = column.type
+    type_text = column.type
     if pa.types.is_decimal(column.type) and column.type.scale > scale:
         column = _of_fewer_places(name, column, scale, base)
     data_type = column.type
@@ -101,8 +101,8 @@ def units_of(
     if bad.any():
         row = int(np.argmax(bad))
         raise DataError(
-            f"column `{name}` is {shown}, and its {column[row].as_py()} in row {base + row} (rows count from 0) does "
-            f"not fit into 64 bits with {scale} decimal places",
+            f"column `{name}` is {type_text}, and its {column[row].as_py()} in row {base + row} (rows count from 0) "
+            f"does not fit into 64 bits with {scale} decimal places",
             hint="cast it to a decimal of fewer places, to text for a key, or to double",
             code="data_type",
         )

@@ -114,8 +114,8 @@ def is_partial(schema: pa.Schema) -> bool:
 
 def unread_error(name: str, reason: str) -> DataError:
     """Return the error for a column that was left out though it is needed."""
-    what, _, hint = reason.partition("; ")
-    return DataError(f"column `{name}` {what}", hint=hint or None, code="data_type")
+    reason_text, _, hint = reason.partition("; ")
+    return DataError(f"column `{name}` {reason_text}", hint=hint or None, code="data_type")
 
 
 def _with_unread(table: pa.Table, unread: Mapping[str, str]) -> pa.Table:

@@ -143,27 +143,27 @@ class NumberedArrivals(Arrivals):
 
     def _merged(self, numbers: Ints, ticks: Ints, fresh: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
         """Return the numbers and the times of the held events and of those that come, in the order of the numbers."""
-        if (early := numbers < self.first).any():
-            number = int(numbers[early][0])
+        if (is_early := numbers < self.first).any():
+            number = int(numbers[is_early][0])
             raise DataError(
                 f"column `{self._seq}` has the number {number}, and the first is {self.first}",
                 hint=f"seq_gaps={number}" if number >= 0 else "numbers count from 0 on",
                 code="data_order",
             )
-        before = numbers < self._next
-        came = before if self._lost is None else before & (numbers > self._lost)
+        is_before_next = numbers < self._next
+        came = is_before_next if self._lost is None else is_before_next & (numbers > self._lost)
         if came.any():
             raise self._twice(int(numbers[came][0]))
-        if (before & fresh).any():  # a greater number is at a time that is over
-            raise self._disordered(int(numbers[before & fresh][0]))
-        all_numbers = np.concatenate([self._numbers, numbers[~before]])
+        if (is_before_next & fresh).any():  # a greater number is at a time that is over
+            raise self._disordered(int(numbers[is_before_next & fresh][0]))
+        all_numbers = np.concatenate([self._numbers, numbers[~is_before_next]])
         order = np.argsort(all_numbers, kind="stable")
-        all_numbers, times = all_numbers[order], np.concatenate([self._times, ticks[~before]])[order]
-        if (same := all_numbers[1:] == all_numbers[:-1]).any():
-            raise self._twice(int(all_numbers[1:][same][0]))
-        earlier = times[1:] < times[:-1]
-        if earlier.any():
-            raise self._disordered(int(all_numbers[1:][earlier][0]))
+        all_numbers, times = all_numbers[order], np.concatenate([self._times, ticks[~is_before_next]])[order]
+        if (is_same := all_numbers[1:] == all_numbers[:-1]).any():
+            raise self._twice(int(all_numbers[1:][is_same][0]))
+        is_earlier = times[1:] < times[:-1]
+        if is_earlier.any():
+            raise self._disordered(int(all_numbers[1:][is_earlier][0]))
         if self._last is not None and len(times) and times[0] < self._last:
             raise self._disordered(int(all_numbers[0]))
         return all_numbers, times
@@ -187,9 +187,9 @@ class NumberedArrivals(Arrivals):
         numbers, times = self._numbers, self._times
         n_final = 0 if certain is None else int(np.count_nonzero(times < certain))
         if n_final:
-            missing = numbers[:n_final] != np.concatenate([[self._next], numbers[: n_final - 1] + 1])
-            if missing.any():
-                self._lost = int(numbers[:n_final][missing][-1]) - 1
+            follows_gap = numbers[:n_final] != np.concatenate([[self._next], numbers[: n_final - 1] + 1])
+            if follows_gap.any():
+                self._lost = int(numbers[:n_final][follows_gap][-1]) - 1
             self._next = int(numbers[n_final - 1]) + 1
         # A run without gaps goes on from there.
         steps = numbers[n_final:] - np.arange(len(numbers) - n_final) == self._next

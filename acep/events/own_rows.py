@@ -69,10 +69,10 @@ class OwnRows:
         return self.rows
 
 
-def changed(why: str) -> DataError:
+def changed(reason: str) -> DataError:
     """Return the error for events that are not those of the matches."""
     return DataError(
-        f"these are not the events that were matched: {why}",
+        f"these are not the events that were matched: {reason}",
         hint=f"match them again; {GIVE}, for a Matcher all of its batches in one",
     )
 
@@ -188,9 +188,9 @@ def places_of(rows: Any, ids: Sequence[Any] | npt.NDArray[Any], column: str | No
     row_numbers = _numbered(narrow(rows, column), numbers)
     matching_rows = np.flatnonzero(row_numbers >= 0)
     counts = np.bincount(row_numbers[matching_rows], minlength=len(numbers))
-    for is_bad, why in ((counts == 0, "is not there"), ((counts > 1) & (not first), "is there more than once")):
+    for is_bad, reason in ((counts == 0, "is not there"), ((counts > 1) & (not first), "is there more than once")):
         if is_bad.any():
-            raise changed(f"event {[*numbers][int(np.argmax(is_bad))]!r} of column `{column}` {why}")
+            raise changed(f"event {[*numbers][int(np.argmax(is_bad))]!r} of column `{column}` {reason}")
     row_of_number = np.zeros(len(numbers), np.int64)
     row_of_number[row_numbers[matching_rows[::-1]]] = matching_rows[::-1]
     return row_of_number[wanted]
@@ -219,22 +219,22 @@ def _numbered(id_column: pa.ChunkedArray, numbers: dict[Any, int]) -> Ints:
     return row_numbers if values.valid is None else np.where(values.valid != 0, row_numbers, -1)
 
 
-def taken(rows: Any, places: Ints, more: Mapping[str, Any]) -> Any:
-    """Return some rows in the form in which they are, pandas frames with their index, with ``more`` columns: Arrow
-    arrays by name.
+def taken(rows: Any, places: Ints, extra_columns: Mapping[str, Any]) -> Any:
+    """Return some rows in the form in which they are, pandas frames with their index, with ``extra_columns``:
+    Arrow arrays by name.
 
     >>> taken(pa.table({"x": [7, 8]}), np.array([1, 1]), {"variable": pa.array(["a", "b"])}).to_pylist()
     [{'x': 8, 'variable': 'a'}, {'x': 8, 'variable': 'b'}]
     """
     form = _form(rows)
     if form == "pandas":
-        return rows.iloc[places].assign(**{name: array.to_pandas().to_numpy() for name, array in more.items()})
+        return rows.iloc[places].assign(**{name: array.to_pandas().to_numpy() for name, array in extra_columns.items()})
     if form == "polars":
         import polars as pl
 
-        added = [pl.Series(name, pl.from_arrow(array)) for name, array in more.items()]
+        added = [pl.Series(name, pl.from_arrow(array)) for name, array in extra_columns.items()]
         return rows[places].with_columns(added)
     table = selectable(rows).take(pa.array(places))
-    for name, array in more.items():
+    for name, array in extra_columns.items():
         table = table.append_column(name, array)
     return table

@@ -71,13 +71,13 @@ class Retractions:
         """
         events, waiting, gone, keys_by_id = dict(self._events), dict(self._waiting), set(self._gone), dict(self._keys)
         taken_back: set[int] = set()
-        stay, repeats = signs > 0, np.zeros(len(signs), bool)
+        stays, repeats = signs > 0, np.zeros(len(signs), bool)
         for row in np.flatnonzero(fresh).tolist():
             name, tick, sign = names[row], int(ticks[row]), signs[row]
             if sign > 0 and name in waiting:
                 _same_time(name, tick, waiting.pop(name))
                 keys_by_id.pop(name, None)
-                stay[row] = False
+                stays[row] = False
             elif sign > 0:
                 if name in events:
                     if not self.drop:
@@ -86,7 +86,7 @@ class Retractions:
                             hint='retract it first, with op -1; or where the source repeats events: duplicates="drop"',
                             code="data_order",
                         )
-                    stay[row], repeats[row] = False, True
+                    stays[row], repeats[row] = False, True
                     continue
                 events[name] = (first + row, tick)
                 if row_keys is not None:
@@ -111,9 +111,9 @@ class Retractions:
                 if row_keys is not None:
                     keys_by_id[name] = row_keys[row]
         inside = {number for number in gone if number >= first}
-        stay[[number - first for number in inside]] = False
+        stays[[number - first for number in inside]] = False
         self._events, self._waiting, self._gone, self._keys = events, waiting, gone - inside - taken_back, keys_by_id
-        return stay, repeats, sorted(taken_back)
+        return stays, repeats, sorted(taken_back)
 
     def left(self, rows: pa.Table, number: str) -> pa.Table | None:
         """Return the rows that were not retracted, of held ones that are given now; ``None``: there are none.
@@ -121,9 +121,9 @@ class Retractions:
         if not self._gone:
             return rows
         numbers = rows.column(number).to_numpy()
-        gone = np.isin(numbers, np.fromiter(self._gone, np.int64, len(self._gone)))
-        self._gone = self._gone.difference(numbers[gone].tolist())
-        return rows.filter(pa.array(~gone)) if not gone.all() else None
+        is_gone = np.isin(numbers, np.fromiter(self._gone, np.int64, len(self._gone)))
+        self._gone = self._gone.difference(numbers[is_gone].tolist())
+        return rows.filter(pa.array(~is_gone)) if not is_gone.all() else None
 
     def forget(self, final: int | None) -> None:
         """Forget the ids of events before a time (``None``: of all), which nothing takes back any more, and warn of
@@ -155,13 +155,15 @@ class Retractions:
     def _time(self, name: Any) -> int:
         return self._events[name][1] if name in self._events else self._waiting[name]
 
-    def _forget(self, over: Collection[Any]) -> None:
-        self._events = {event_id: arrival for event_id, arrival in self._events.items() if event_id not in over}
-        self._keys = {event_id: key for event_id, key in self._keys.items() if event_id not in over}
-        if unmatched := [event_id for event_id in self._waiting if event_id in over]:
-            self._waiting = {event_id: tick for event_id, tick in self._waiting.items() if event_id not in over}
-            said = f"{len(unmatched)} retractions name events that never came or were final, first id {unmatched[0]!r}"
-            warn_caller(said, DataWarning)
+    def _forget(self, final_ids: Collection[Any]) -> None:
+        self._events = {event_id: arrival for event_id, arrival in self._events.items() if event_id not in final_ids}
+        self._keys = {event_id: key for event_id, key in self._keys.items() if event_id not in final_ids}
+        if unmatched := [event_id for event_id in self._waiting if event_id in final_ids]:
+            self._waiting = {event_id: tick for event_id, tick in self._waiting.items() if event_id not in final_ids}
+            message = (
+                f"{len(unmatched)} retractions name events that never came or were final, first id {unmatched[0]!r}"
+            )
+            warn_caller(message, DataWarning)
 
 
 def signs_of(op: str, rows: pa.Table) -> npt.NDArray[np.int64]:

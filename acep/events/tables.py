@@ -127,8 +127,8 @@ def schema_of(
     """
     check_names(ts=ts, type=type, seq=seq, id=id, unit=unit)
     names = table_schema.names
-    if two := [name for name, count in Counter(names).items() if count > 1]:
-        raise DataError(f"two columns are called `{two[0]}`", hint="rename one of them", code="data_column")
+    if doubled := [name for name, count in Counter(names).items() if count > 1]:
+        raise DataError(f"two columns are called `{doubled[0]}`", hint="rename one of them", code="data_column")
     value_types, ambiguous, unread = fields_of(table_schema), twice(table_schema), unread_columns(table_schema)
     value_types = {name: value_type for name, value_type in value_types.items() if name not in ambiguous}
     for name in (ts, type, seq, id):  # an element of a list may have a role
@@ -143,8 +143,8 @@ def schema_of(
         if name is not None and name not in names:
             if name in unread:
                 raise unread_error(name, unread[name])
-            near = suggest(name, names) or "the events have no columns"
-            hint = near if name != role else f"name the column with {role}=; {near}"
+            suggestion = suggest(name, names) or "the events have no columns"
+            hint = suggestion if name != role else f"name the column with {role}=; {suggestion}"
             raise DataError(f"there is no column `{name}`", hint=hint, code="data_column")
     kinds = tuple((name, kind) for name, value_type in value_types.items() if (kind := kind_of(value_type)) is not None)
     times = tuple(
@@ -153,7 +153,9 @@ def schema_of(
     decimals = [
         (name, plain_type(value_type)) for name, value_type in value_types.items() if scale_of(value_type) is not None
     ]
-    unusable = [(name, why) for name, value_type in value_types.items() if (why := refusal(value_type)) is not None]
+    unusable = [
+        (name, reason) for name, value_type in value_types.items() if (reason := refusal(value_type)) is not None
+    ]
     unusable += [(name, "is the name of two fields; rename one of them") for name in ambiguous]
     unusable += unread.items()
     instants = _check_ts(ts, value_types[ts])
@@ -203,8 +205,8 @@ def _check_ts(name: str, data_type: pa.DataType) -> bool:
     kind = kind_of(data_type)
     if kind is Kind.TIMESTAMP:
         return True
-    plain = plain_type(data_type)
-    if (kind is Kind.INT and pa.types.is_integer(plain)) or pa.types.is_null(data_type):
+    unwrapped_type = plain_type(data_type)
+    if (kind is Kind.INT and pa.types.is_integer(unwrapped_type)) or pa.types.is_null(data_type):
         return False
     hint = role_hint("ts", name, data_type, (Kind.TIMESTAMP, Kind.INT))
     raise DataError(
@@ -411,13 +413,15 @@ def _same_zone(name: str, data_type: pa.DataType, schema: Schema) -> None:
     data_type = plain_type(data_type)
     if not pa.types.is_timestamp(data_type):
         return
-    before = time_types(schema).get(name)
-    if before is None or not pa.types.is_timestamp(before):
+    expected_type = time_types(schema).get(name)
+    if expected_type is None or not pa.types.is_timestamp(expected_type):
         return
-    if (data_type.tz is None) is not (before.tz is None):
-        seen = f"times with{'out' if before.tz is None else ''} a zone were seen before"
+    if (data_type.tz is None) is not (expected_type.tz is None):
+        expectation = f"times with{'out' if expected_type.tz is None else ''} a zone were seen before"
         raise DataError(
-            f"column `{name}` is {data_type}, where {seen}", hint="give every batch the same types", code="data_type"
+            f"column `{name}` is {data_type}, where {expectation}",
+            hint="give every batch the same types",
+            code="data_type",
         )
 
 
@@ -443,8 +447,8 @@ def _ids(name: str, id_column: pa.ChunkedArray, base: int, *, unique: bool) -> A
         raise null_error(name, int(np.argmin(column.valid)) + base)
     values: Any = column.to_list() if kind is Kind.STRING else column.values
     if unique and not (len(set(values)) == len(values) if kind is Kind.STRING else _distinct(values)):
-        seen: set[Id] = set()
-        row, value = next((row, v) for row, v in enumerate(values) if v in seen or seen.add(v))  # type: ignore[func-returns-value]
+        seen_ids: set[Id] = set()
+        row, value = next((row, v) for row, v in enumerate(values) if v in seen_ids or seen_ids.add(v))  # type: ignore[func-returns-value]
         raise again_error(name, value if isinstance(value, str) else int(value), base + row)
     return values
 

@@ -290,8 +290,8 @@ def _as_decimals(units: pa.Array, data_type: pa.DataType) -> pa.Array:
 def _nearest(ticks: pa.Array, value_type: pa.DataType, tick: Fraction | None) -> pa.Array:
     """Return ticks, or fractions of them, as durations or times, rounded; those beyond 64 bits are null."""
     null = ticks.is_null().to_numpy(zero_copy_only=False)
-    numbers, beyond = in_unit(ticks.fill_null(0).to_numpy(zero_copy_only=False), tick or Fraction(1), value_type)
-    return pa.array(numbers, pa.int64(), mask=null | beyond).cast(value_type)
+    numbers, is_beyond = in_unit(ticks.fill_null(0).to_numpy(zero_copy_only=False), tick or Fraction(1), value_type)
+    return pa.array(numbers, pa.int64(), mask=null | is_beyond).cast(value_type)
 
 
 def _as_times(ticks: pa.Array, data_type: pa.DataType, tick: Fraction | None) -> pa.Array:
@@ -335,10 +335,10 @@ def _bindings_of_columns(matches: FoundColumns, kind: pa.DataType) -> pa.Array:
     # Runs of events of one match and variable: their first rows, and the number of runs before each event.
     begins[1:-1] |= codes[1:] != codes[:-1]
     runs = np.flatnonzero(begins[:-1])
-    before = np.concatenate([[0], np.cumsum(begins[:-1])])
+    n_runs_before = np.concatenate([[0], np.cumsum(begins[:-1])])
     names = pa.array(matches.variables, pa.string()).take(pa.array(codes[runs]))
     lists = pa.ListArray.from_arrays(_int32(np.append(runs, len(codes))), items)
-    return pa.MapArray.from_arrays(_int32(before[matches.offsets]), names, lists)
+    return pa.MapArray.from_arrays(_int32(n_runs_before[matches.offsets]), names, lists)
 
 
 def _uniform(variables: tuple[str, ...], shape: tuple[int, ...], rows: int) -> tuple[pa.Array, pa.Array, pa.Array]:

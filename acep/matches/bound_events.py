@@ -193,7 +193,7 @@ def _check_times(
     else:
         start, end = (np.array([getattr(record, name) for record in records], np.int64) for name in ("start", "end"))
     owners = bound.owners[begins]
-    good = np.minimum.reduceat(ticks, begins) == start[owners]
-    good &= np.maximum.reduceat(ticks, begins) == end[owners]
-    if (null is not None and null.any()) or not good.all():
+    is_right = np.minimum.reduceat(ticks, begins) == start[owners]
+    is_right &= np.maximum.reduceat(ticks, begins) == end[owners]
+    if (null is not None and null.any()) or not is_right.all():
         raise changed(f"the times in `{schema.ts}` are others")

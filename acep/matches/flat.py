@@ -124,8 +124,8 @@ def flat_columns(
         if part in names:
             add(part, word, [(field, {part: ""}) for field in fields.get(part, ())])
     if BINDINGS in names:
-        both = {FIRST: "_first", LAST: "_last"}
-        add(BINDINGS, "variable", [(v, both if v in layout.repeated else {ONLY: ""}) for v in layout.variables])
+        suffixes = {FIRST: "_first", LAST: "_last"}
+        add(BINDINGS, "variable", [(v, suffixes if v in layout.repeated else {ONLY: ""}) for v in layout.variables])
     return [column for name in names for column in columns_of_part[name]]
 
 

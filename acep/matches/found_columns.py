@@ -320,10 +320,10 @@ def _has_ties(matches: FoundColumns, places: Ints | None) -> bool:
         column = column if places is None else column[places]
         return column[1:] == column[:-1]
 
-    same = alike(matches.end)
-    if same.any():
-        same &= alike(matches.offsets[1:] - matches.offsets[:-1])
-    return bool(same.any() and (same & alike(matches.ids[matches.offsets[:-1]])).any())
+    is_same = alike(matches.end)
+    if is_same.any():
+        is_same &= alike(matches.offsets[1:] - matches.offsets[:-1])
+    return bool(is_same.any() and (is_same & alike(matches.ids[matches.offsets[:-1]])).any())
 
 
 def _ranked(column: Column) -> list[npt.NDArray[Any]]:

@@ -32,9 +32,9 @@ def found_of(data: Any, variables: tuple[str, ...]) -> FoundColumns:
     size, offsets, codes = len(words["start"]), words["offsets"], data["vars"]
     if isinstance(ids, list):
         ids = np.array([str(event_id) for event_id in ids], dtype=object)
-    good = all(array.dtype == np.int64 and array.ndim == 1 for array in (*words.values(), codes)) and scale > 0
-    good &= all(len(words[name]) == size for name in ("end", "bundle", "error")) and len(offsets) == size + 1
-    if not good or offsets[0] != 0 or (np.diff(offsets) <= 0).any() or not offsets[-1] == len(ids) == len(codes):
+    is_valid = all(array.dtype == np.int64 and array.ndim == 1 for array in (*words.values(), codes)) and scale > 0
+    is_valid &= all(len(words[name]) == size for name in ("end", "bundle", "error")) and len(offsets) == size + 1
+    if not is_valid or offsets[0] != 0 or (np.diff(offsets) <= 0).any() or not offsets[-1] == len(ids) == len(codes):
         raise ValueError("matches")
     if (codes < 0).any() or (codes >= len(variables)).any():
         raise ValueError("variables")

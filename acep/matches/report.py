@@ -198,8 +198,8 @@ class Report:
             rate = rate_text(self.events, self.seconds)
             first += f" in {self.seconds:.2f} s" + (f" ({rate} events/s)" if rate else "")
         if self.threads > 1 or self.fewer_threads:
-            why = f" and not more: {self.fewer_threads}" if self.fewer_threads else ""
-            first += f", by {_count(self.threads, 'thread')}{why}"
+            reason = f" and not more: {self.fewer_threads}" if self.fewer_threads else ""
+            first += f", by {_count(self.threads, 'thread')}{reason}"
         if self.refused:
             first += f"; {self.refused}"
         if self.duplicates:

@@ -53,12 +53,12 @@ def told(value: Any, name: str = "", zoned: Collection[str] = ()) -> str:
     return repr(value) if len(value) <= 80 else f"{value[:80]!r}... ({len(value):,} characters)"
 
 
-def named_texts(values: dict[str, Any], of: str, zoned: Collection[str]) -> list[str]:
-    """Return names with their values, at most some of them. ``of``: whether they are those of a ``key``, or the
+def named_texts(values: dict[str, Any], part: str, zoned: Collection[str]) -> list[str]:
+    """Return names with their values, at most some of them. ``part``: whether they are those of a ``key``, or the
     ``values`` of RETURN."""
     first = islice(values.items(), PARTS)
-    shown = [f"{clipped(name)}={told(value, f'{of}.{name}', zoned)}" for name, value in first]
-    return shown + ([f"... {len(values):,} in all"] if len(values) > PARTS else [])
+    texts = [f"{clipped(name)}={told(value, f'{part}.{name}', zoned)}" for name, value in first]
+    return texts + ([f"... {len(values):,} in all"] if len(values) > PARTS else [])
 
 
 def _ids(ids: Sequence[Any]) -> str:
@@ -69,8 +69,8 @@ def _ids(ids: Sequence[Any]) -> str:
 
 def bound_text(match: Match | PartialMatch) -> str:
     """Return the variables with the ids of their events, at most some of them."""
-    shown = [f"{clipped(var)}={_ids(ids)}" for var, ids in islice(match.bindings.items(), PARTS)]
-    return " ".join(shown + ([f"... {len(match.bindings):,} variables"] if len(match.bindings) > PARTS else []))
+    texts = [f"{clipped(var)}={_ids(ids)}" for var, ids in islice(match.bindings.items(), PARTS)]
+    return " ".join(texts + ([f"... {len(match.bindings):,} variables"] if len(match.bindings) > PARTS else []))
 
 
 # Matches ----------------------------------------------------------------------------------------
@@ -103,14 +103,17 @@ def match_page(match: Match) -> str:
 
 def _title(matches: Matches) -> str:
     number = len(matches)
-    missing = "" if matches.exact else f"; not exact: {matches.report.missing()}"
+    missing_text = "" if matches.exact else f"; not exact: {matches.report.missing()}"
     if not number:
-        return f"no matches{missing}"
+        return f"no matches{missing_text}"
     if matches.revised:
-        taken = taken_back(matches.found)
-        return f"{number - taken:,} match{'es' if number - taken != 1 else ''}, {taken:,} taken back{missing}"
+        n_taken_back = taken_back(matches.found)
+        n_given = number - n_taken_back
+        return f"{n_given:,} match{'es' if n_given != 1 else ''}, {n_taken_back:,} taken back{missing_text}"
     bundles = group_number(matches.found)
-    return f"{number:,} match{'es' if number > 1 else ''} in {bundles:,} bundle{'s' if bundles > 1 else ''}{missing}"
+    return (
+        f"{number:,} match{'es' if number > 1 else ''} in {bundles:,} bundle{'s' if bundles > 1 else ''}{missing_text}"
+    )
 
 
 def matches_text(matches: Matches) -> str:

@@ -77,12 +77,12 @@ def unseal(data: bytes, fingerprint: str, difference: Callable[[Any], SnapshotEr
         raise SnapshotError(
             "the snapshot is damaged: its checksum does not fit", hint="use an older copy", code="state_damaged"
         )
-    same = query == digest(fingerprint.encode(errors="surrogatepass"))
+    is_same_query = query == digest(fingerprint.encode(errors="surrogatepass"))
     mismatch = SnapshotError(
         "the snapshot belongs to another query, or to a stream with other columns",
         hint="restore it with the query that it was taken from, or start without it",
     )
-    if not same and difference is None:
+    if not is_same_query and difference is None:
         raise mismatch
     try:
         payload = _payload(_content_by_zlib(body) if version == 2 else _content(body))
@@ -90,7 +90,7 @@ def unseal(data: bytes, fingerprint: str, difference: Callable[[Any], SnapshotEr
         raise
     except (OSError, zlib.error, struct.error, ValueError, RecursionError):
         raise SnapshotError("the snapshot is damaged: its content cannot be read", code="state_damaged") from None
-    if not same:
+    if not is_same_query:
         raise (None if difference is None else difference(payload)) or mismatch
     return payload
 

@@ -68,10 +68,10 @@ def cast_of(name: str, text: str, unit: str | None = None) -> Cast:
     >>> cast_of("ts", "timestamp(ms)").counts, cast_of("x", "decimal(10, 2)").type
     ('ms', Decimal128Type(decimal128(10, 2)))
     """
-    plain = text.strip().lower() if isinstance(text, str) else ""
-    if plain in TYPES:
+    normalized = text.strip().lower() if isinstance(text, str) else ""
+    if normalized in TYPES:
         counts = None
-        if plain == "timestamp" and unit is not None:
+        if normalized == "timestamp" and unit is not None:
             if unit not in UNITS:
                 raise DataError(
                     f"numbers in `{name}` cannot count {unit!r}",
@@ -79,16 +79,16 @@ def cast_of(name: str, text: str, unit: str | None = None) -> Cast:
                     code="option_invalid",
                 )
             counts = unit
-        return Cast(TYPES[plain], plain, counts)
-    if match := re.fullmatch(r"timestamp\s*\(\s*(\w+)\s*\)", plain):
+        return Cast(TYPES[normalized], normalized, counts)
+    if match := re.fullmatch(r"timestamp\s*\(\s*(\w+)\s*\)", normalized):
         if match[1] in (*UNITS, FILETIME):
             return Cast(pa.timestamp("ns" if match[1] == "ns" else "us"), f"timestamp({match[1]})", match[1])
-    elif match := re.fullmatch(r"decimal\s*\(\s*(\d{1,2})\s*(?:,\s*(\d{1,2})\s*)?\)", plain):
+    elif match := re.fullmatch(r"decimal\s*\(\s*(\d{1,2})\s*(?:,\s*(\d{1,2})\s*)?\)", normalized):
         precision, scale = int(match[1]), int(match[2] or 0)
         if 1 <= precision <= 38 and scale <= precision:
             return Cast(pa.decimal128(precision, scale), f"decimal({precision},{scale})")
-    near = suggest(plain, TYPES) if plain else None
-    hint = near if near and near.startswith("did") else f"one of {SHOWN}"
+    suggestion = suggest(normalized, TYPES) if normalized else None
+    hint = suggestion if suggestion and suggestion.startswith("did") else f"one of {SHOWN}"
     raise DataError(f"`{name}` cannot be cast to {text!r}", hint=hint, code="option_invalid")
 
 
@@ -221,8 +221,8 @@ def _from_text(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     return in_reach(trimmed, trimmed.cast(wanted))
 
 
-def _refuse(what: str) -> Any:
-    raise ValueError(what)
+def _refuse(reason: str) -> Any:
+    raise ValueError(reason)
 
 
 # Times ------------------------------------------------------------------------------------------

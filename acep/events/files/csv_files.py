@@ -215,8 +215,8 @@ class CsvFile:
             for n_lines, row in self._cutter.rows(piece.data):
                 for column, cell in zip(self.names, self._cutter.cells(row), strict=False):
                     if column in self.wanted and not _is_utf8(cell.encode("latin-1")):
-                        where = f"`{name}`, line {piece.line + n_lines}: `{column}` is not UTF-8 text"
-                        return DataError(where, hint="save the file as UTF-8", code="data_value")
+                        message = f"`{name}`, line {piece.line + n_lines}: `{column}` is not UTF-8 text"
+                        return DataError(message, hint="save the file as UTF-8", code="data_value")
         place = re.search(r"CSV column #(\d+): Row #(\d+): CSV conversion error to (.*): invalid value (.*)", reason)
         lines = [n for n, _ in self._cutter.rows(piece.data)] if place else []
         if place and int(place[2]) <= len(lines):

@@ -70,19 +70,19 @@ def _merged(runs: Sequence[Path], keys: Sequence[str]) -> Iterator[pa.Table]:
     """Yield the rows of sorted runs in order, and remove the files afterwards."""
     with_files = [pa.OSFile(str(path), "rb") for path in runs]
     readers = [iter(pa.ipc.open_stream(file)) for file in with_files]
-    heads: list[pa.Table | None] = [_next(reader) for reader in readers]
+    first_batches: list[pa.Table | None] = [_next(reader) for reader in readers]
     try:
-        while any(head is not None for head in heads):
+        while any(head is not None for head in first_batches):
             # No later row can come before the rows up to the least last row of all heads.
-            bound = min(_key(head, head.num_rows - 1, keys) for head in heads if head is not None)
+            bound = min(_key(head, head.num_rows - 1, keys) for head in first_batches if head is not None)
             due = []
-            for i, head in enumerate(heads):
+            for i, head in enumerate(first_batches):
                 if head is None:
                     continue
                 n_due = _not_above(head, bound, keys)
                 if n_due:
                     due.append(head.slice(0, n_due))
-                heads[i] = head.slice(n_due) if n_due < head.num_rows else _next(readers[i])
+                first_batches[i] = head.slice(n_due) if n_due < head.num_rows else _next(readers[i])
             yield _sorted(due, keys)
     finally:
         for file in with_files:

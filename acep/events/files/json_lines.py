@@ -42,13 +42,13 @@ def columns_of(shapes: Shapes, options: Options) -> dict[str, pa.DataType]:
     if options.columns is None:
         return read
     schema, columns = pa.schema(list(read.items())), dict[str, pa.DataType]()
-    missing = False
+    has_missing = False
     for name in options.columns:
         if (path := way_to(schema, name)) is not None:
             columns[name] = path.type
         elif name not in options.casts and not (name == options.type == "type"):
-            missing = True
-    if missing:
+            has_missing = True
+    if has_missing:
         for root, shape in shapes.items():
             for name in shape.names(root):
                 columns.setdefault(name, read.get(name, pa.null()))

@@ -129,15 +129,15 @@ def _of_length(texts: pa.ChunkedArray, size: int) -> npt.NDArray[np.int64]:
 
 def _candidates(chunk: pa.StringArray) -> npt.NDArray[np.int64]:
     """Return the rows of texts that may be such numbers, by their lengths and first characters."""
-    none = np.empty(0, np.int64)
+    no_rows = np.empty(0, np.int64)
     _, places, data = chunk.buffers()
     if not len(chunk) or data is None or not data.size:
-        return none
+        return no_rows
     offsets = np.frombuffer(places, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
     lengths = np.diff(offsets)
     rows = np.flatnonzero(lengths > DIGITS)
     if not len(rows):
-        return none
+        return no_rows
     letters = np.frombuffer(data, np.uint8)
     starts = offsets[:-1][rows].astype(np.int64)
     negative = letters[starts] == ord("-")
@@ -146,15 +146,15 @@ def _candidates(chunk: pa.StringArray) -> npt.NDArray[np.int64]:
     below_one = 2 * ((letters[starts] == ord("0")) & (letters[starts + 1] == ord(".")))
     starts += below_one
     digits -= below_one
-    more = digits > DIGITS
-    rows, starts, digits, below_one = rows[more], starts[more], digits[more], below_one[more] > 0
+    is_longer = digits > DIGITS
+    rows, starts, digits, below_one = rows[is_longer], starts[is_longer], digits[is_longer], below_one[is_longer] > 0
     for _ in range(DIGITS):  # 0.01 has one digit
         below_one &= letters[starts] == ord("0")
         if not below_one.any():
             break
         starts, digits = starts + below_one, digits - below_one
-        more = digits > DIGITS
-        rows, starts, digits, below_one = rows[more], starts[more], digits[more], below_one[more]
+        is_longer = digits > DIGITS
+        rows, starts, digits, below_one = rows[is_longer], starts[is_longer], digits[is_longer], below_one[is_longer]
     # With a point these are only DIGITS digits, as in most printed doubles.
     borderline = np.flatnonzero(digits == DIGITS + 1)
     pointed = (letters[starts[borderline][:, None] + np.arange(DIGITS + 1)] == ord(".")).any(axis=1)

@@ -146,16 +146,16 @@ class _Looking:
             if finer_cast is not None and rows != bad_rows(column, lambda values: cast_column(values, cast)):
                 self.options.casts[name] = finer_cast
             elif pa.types.is_timestamp(cast.type):
-                good = np.delete(np.arange(len(column)), rows)
+                good_rows = np.delete(np.arange(len(column)), rows)
                 try:
-                    if len(good):
-                        self._zone(name, cast_column(column.take(pa.array(good)), self.options.casts[name]))
+                    if len(good_rows):
+                        self._zone(name, cast_column(column.take(pa.array(good_rows)), self.options.casts[name]))
                 except pa.ArrowException:  # each of them is a time
                     raise two_kinds_of_times(name, self.options) from None
-            why = reason_of_value if pa.types.is_floating(cast.type) else lambda _: ""
+            reason_of_row = reason_of_value if pa.types.is_floating(cast.type) else lambda _: ""
             values = {row: column[row] for row in rows}
             return {
-                row: f"`{name}` is no {cast.text}: {shown_value(value, file)}{why(value_of(value))}"
+                row: f"`{name}` is no {cast.text}: {shown_value(value, file)}{reason_of_row(value_of(value))}"
                 for row, value in values.items()
             }
         self._zone(name, values)
@@ -176,14 +176,14 @@ class _Looking:
         if len(columns) < len(keys):
             return
         ts, *orders = (values for values, _ in columns)
-        back = ts[1:] < ts[:-1]
+        goes_back = ts[1:] < ts[:-1]
         for order in orders:
-            back |= (ts[1:] == ts[:-1]) & (order[1:] < order[:-1])
+            goes_back |= (ts[1:] == ts[:-1]) & (order[1:] < order[:-1])
         first, last = (tuple(int(values[row]) * unit for values, unit in columns) for row in (0, -1))
         if self.last is not None and first < self.last:
             self.back = self.rows
-        elif back.any():
-            self.back = self.rows + int(np.argmax(back)) + 1
+        elif goes_back.any():
+            self.back = self.rows + int(np.argmax(goes_back)) + 1
         self.last = last
 
     def _check_ids(self, table: pa.Table, form: str) -> None:
