@@ -256,14 +256,13 @@ class SessionBudget:
             counts.match_memory = self._match_memory
             counts.unknown = no_recall(self.decoders[plan].plan)
             if not counts.unknown and not self.revisable:
-                unsampled_share = min(
-                    1.0, (int(shedding_counts["turned_away"]) + self.starved) / max(self.encoder.events + 1, 1)
-                )
-                counts.known = effort.recall(self.core, unsampled_share)
+                turned_away = int(shedding_counts["turned_away"]) + self.starved
+                unsampled_share = min(1.0, turned_away / max(self.encoder.events + 1, 1))
+                counts.tallies = effort.recall(self.core, unsampled_share)
                 counts.unknown = "too little was watched to say how many"
         if self.revisable and effort is not None:
             counts.shed, counts.skipped = counts.shed + self.left_out, counts.skipped + self.left_out
-            counts.known, counts.unknown = (None, None), NOT_ESTIMATED
+            counts.tallies, counts.unknown = (None, None), NOT_ESTIMATED
         if plan in self.recoveries:
             recovery = self.recoveries[plan]
             counts.matches, counts.touches = recovery.n_given, counts.touches + recovery.spent

@@ -98,7 +98,7 @@ class PartitionSampler(UnitSampler):
         counts.unknown = "too little was admitted to say how many"
         certain = float(sums["certain"])
         if n_lost == 0:  # other buckets of the stream may have lost some
-            counts.known = Tally(x=certain, y=certain, whole=certain), None
+            counts.tallies = Tally(x=certain, y=certain, whole=certain), None
             return
         if sums["e"] == 0:
             return
@@ -111,4 +111,4 @@ class PartitionSampler(UnitSampler):
             xx=per**2 * max(sums["xx"] - 2 * ratio * sums["xe"] + ratio**2 * sums["ee"], 0.0),
             whole=certain + per**2 * sums["squares"],
         )
-        counts.known = points, None
+        counts.tallies = points, None
