@@ -312,9 +312,9 @@ def _later(trajectories: Trajectories, time: int, number: int, span: int) -> Tra
     expiry = np.maximum(open_partials.start + span, open_partials.made)
     ended = ended.then(Ended(open_partials.trajectory, expiry, zeros + EXPIRED, zeros))
     parents = [np.where(table.parent >= 0, table.parent + number, table.parent) for table in (partials, runs)]
-    times = {"start": partials.start + time, "made": partials.made + time}
+    start, made_at = partials.start + time, partials.made + time
     return Trajectories(
-        replace(partials, trajectory=partials.trajectory + number, parent=parents[0], **times),
+        replace(partials, trajectory=partials.trajectory + number, parent=parents[0], start=start, made=made_at),
         replace(ended, trajectory=ended.trajectory + number, when=ended.when + time),
         replace(runs, parent=parents[1], when=runs.when + time),
     )

@@ -242,6 +242,6 @@ def _points(matches: Sequence[Found], partitions: Partitions) -> Ints:
     if isinstance(matches, FoundColumns):
         return points_of(matches, partitions)
     rows = {(match.key, match.end, match.bundle): None for match in matches}
-    numbers_of = partitions.known
+    numbers_of = partitions.numbers
     numbers = [(numbers_of.setdefault(key, len(numbers_of)) if key else 0, end, bundle) for key, end, bundle in rows]
     return np.array(numbers, np.int64).reshape(-1, 3)
