@@ -1,7 +1,7 @@
 """Prepare pages and docstrings for the documentation site: a hook of MkDocs, and an extension of Griffe.
 
-A link to a file of the repository that the site does not have becomes its text. ``CONTRIBUTING.md`` and
-``CHANGELOG.md`` of the repository are pages of the site too. ``docs/results/index.md`` is made from the headings of the
+A link to a file of the repository that the site does not have becomes its text. ``README.md`` of the repository is the
+front page of the site, and ``CONTRIBUTING.md`` and ``CHANGELOG.md`` are pages of it too. ``docs/results/index.md`` is made from the headings of the
 pages in docs/results.
 """
 
@@ -16,6 +16,7 @@ import griffe
 __all__ = [
     "PlainDocstrings",
     "as_markdown",
+    "from_root",
     "listing",
     "on_files",
     "on_page_markdown",
@@ -25,7 +26,8 @@ __all__ = [
 
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
 INDEX = "results/index.md"
-ROOT_PAGES = ("CONTRIBUTING.md", "CHANGELOG.md")  # beside docs/, on the site as contributing.md and changelog.md
+ROOT_PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+"""The pages beside docs/, with their names on the site."""
 ROLE = re.compile(r":(?:class|func|meth|mod|data|attr|exc):`~?([\w.]+)`")
 DOCTEST = re.compile(r"(?:^ *>>> .*\n?(?:^ *\S.*\n?)*)", re.MULTILINE)
 
@@ -56,12 +58,22 @@ def listing(results: Path) -> str:
 def to_root_pages(text: str) -> str:
     """Return the text of a page with links to the pages beside docs/ as the site has them.
 
-    >>> to_root_pages("[how to](../../CONTRIBUTING.md#style), [a](../README.md)")
-    '[how to](../contributing.md#style), [a](../README.md)'
+    >>> to_root_pages("[how to](../../CONTRIBUTING.md#style), [a](../acep/README.md)")
+    '[how to](../contributing.md#style), [a](../acep/README.md)'
     """
-    for name in ROOT_PAGES:
-        text = re.sub(rf"\]\(\.\./((?:\.\./)*){re.escape(name)}", rf"](\1{name.lower()}", text)
+    for name, name_on_site in ROOT_PAGES.items():
+        text = re.sub(rf"\]\(\.\./((?:\.\./)*){re.escape(name)}", rf"](\1{name_on_site}", text)
     return text
+
+
+def from_root(text: str) -> str:
+    """Return the text of a page beside docs/ with links and pictures as a page in docs/ has them.
+
+    >>> from_root('<img src="docs/logo.svg"> [a](docs/howto/a.md), [b](notebooks/README.md), [c](CHANGELOG.md)')
+    '<img src="logo.svg"> [a](howto/a.md), [b](../notebooks/README.md), [c](../CHANGELOG.md)'
+    """
+    text = re.sub(r"\]\((?!https?:|mailto:|#)", "](../", text)
+    return text.replace("](../docs/", "](").replace('src="docs/', 'src="')
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -70,11 +82,9 @@ def on_files(files: Any, config: Any) -> Any:
 
     docs = Path(config.docs_dir)
     files.append(File.generated(config, INDEX, content=listing(docs / "results")))
-    for name in ROOT_PAGES:
-        text = (docs.parent / name).read_text(encoding="utf-8").replace("](docs/", "](")
-        for other in ROOT_PAGES:
-            text = text.replace(f"]({other}", f"]({other.lower()}")
-        files.append(File.generated(config, name.lower(), content=text))
+    for name, name_on_site in ROOT_PAGES.items():
+        text = from_root((docs.parent / name).read_text(encoding="utf-8"))
+        files.append(File.generated(config, name_on_site, content=text))
     return files
 
 
