@@ -6,8 +6,8 @@ from types import ModuleType
 from typing import cast
 
 from acep import __version__, checkout, logs
+from acep.arrivals.ordered_rows import OrderedRows
 from acep.errors import EngineError, warn_caller
-from acep.events.ordered_rows import OrderedRows
 from acep.matches.found_columns import Sort
 from acep.plan.choice import EngineChoice, choose
 from acep.plan.compile import Plan
@@ -28,11 +28,11 @@ def _load() -> tuple[ModuleType | None, str | None]:
     except ImportError as error:
         return None, f"the native core cannot be loaded: {error}"
     if _native.version != __version__:
-        built = f"the native core was built for acep {_native.version}, this is {__version__}"
-        return None, f"{built}; {_again('install acep again')}"
+        mismatch = f"the native core was built for acep {_native.version}, this is {__version__}"
+        return None, f"{mismatch}; {_again('install acep again')}"
     if checkout.is_lent(_native) and getattr(_native, "sources", None) != checkout.digest():
-        other = "the native core of the acep that is installed was built from other sources than those that run"
-        return None, f"{other}; {_again('install acep again')}"
+        mismatch = "the native core of the acep that is installed was built from other sources than those that run"
+        return None, f"{mismatch}; {_again('install acep again')}"
     return _native, None
 
 

@@ -81,9 +81,9 @@ class Encoder:
         """Return a column of a batch, or one that is computed from its columns."""
         schema = self.schema
         if name in self.computed and name not in batch.columns:
-            one = self.computed[name]
-            values = computed_values(one, lambda source: self._held(batch, source).to_list(), len(batch))
-            return column_of_values(values, one.kind)
+            computed = self.computed[name]
+            values = computed_values(computed, lambda source: self._held(batch, source).to_list(), len(batch))
+            return column_of_values(values, computed.kind)
         if name == schema.ts and name not in batch.columns:
             return Column(Kind.INT, batch.ts)
         if name == schema.type and name not in batch.columns:

@@ -129,11 +129,11 @@ class Lanes:
 
     def set_kept(self, numbers: Sequence[int]) -> None:
         """Set these numbers after loading."""
-        each, surplus = divmod(len(numbers), len(self.cores))
+        numbers_per_lane, surplus = divmod(len(numbers), len(self.cores))
         if surplus:
             raise ValueError("kept: as many numbers for each lane")
         for lane, core in enumerate(self.cores):
-            core.set_kept([*numbers[lane * each : (lane + 1) * each]])
+            core.set_kept([*numbers[lane * numbers_per_lane : (lane + 1) * numbers_per_lane]])
 
     def dump(self) -> list[State]:
         """Return the state of each lane."""
@@ -177,11 +177,11 @@ def _counts_together(parts: Sequence[Rows]) -> Rows:
     begins = np.cumsum([0, *(len(part["first"]) for part in parts)])
     counts: Rows = {name: np.concatenate([part[name] for part in parts]) for name in (*COUNTS, "keys", "at")}
     order = np.argsort(counts["at"], kind="stable")
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
+    new_rows = np.empty(len(order), np.int64)
+    new_rows[order] = np.arange(len(order))
     counts |= {name: _rows(counts[name], order) for name in (*COUNTS, "keys")}
     counts["large"] = [
-        (int(place[begin + row]), number)
+        (int(new_rows[begin + row]), number)
         for begin, part in zip(begins[:-1].tolist(), parts, strict=True)
         for row, number in part.get("large", ())
     ]

@@ -91,7 +91,7 @@ def _identity(runtime: ReferenceRuntime, value: Any) -> int | str:
     return _text(value) if texts else _int(value)
 
 
-HELD: dict[Kind, tuple[type, ...]] = {
+PYTHON_TYPES: dict[Kind, tuple[type, ...]] = {
     Kind.BOOL: (bool,),
     Kind.INT: (int,),
     Kind.FLOAT: (int, float),
@@ -103,8 +103,8 @@ HELD: dict[Kind, tuple[type, ...]] = {
 
 def _check_value(runtime: ReferenceRuntime, column: str, value: Any) -> None:
     """Raise :class:`ValueError` for a value that is neither null nor of its column's kind."""
-    held = HELD[runtime.plan.schema.held(column)]
-    if value is not None and (not isinstance(value, held) or isinstance(value, bool) > (bool in held)):
+    types = PYTHON_TYPES[runtime.plan.schema.held(column)]
+    if value is not None and (not isinstance(value, types) or isinstance(value, bool) > (bool in types)):
         raise ValueError("value")
 
 
@@ -169,35 +169,37 @@ def _dump_partition(partition: Partition) -> dict[str, Any]:
     }
 
 
-def _number(link: Link, numbers: dict[int, int], rows: list[Any], described: Callable[[Any], list[Any]]) -> int:
+def _number(link: Link, numbers: dict[int, int], rows: list[Any], describe: Callable[[Any], list[Any]]) -> int:
     """Return the number of a link of a chain. The link and those before it get numbers and rows, if they have none."""
     todo: list[Link] = []
-    at: Link | None = link
-    while at is not None and id(at) not in numbers:
-        todo.append(at)
-        at = at.previous
-    number = -1 if at is None else numbers[id(at)]
-    for one in reversed(todo):
-        rows.append([number, *described(one)])
-        number = numbers[id(one)] = len(rows) - 1
+    current: Link | None = link
+    while current is not None and id(current) not in numbers:
+        todo.append(current)
+        current = current.previous
+    number = -1 if current is None else numbers[id(current)]
+    for new_link in reversed(todo):
+        rows.append([number, *describe(new_link)])
+        number = numbers[id(new_link)] = len(rows) - 1
     return number
 
 
 def _load_partition(runtime: ReferenceRuntime, key: tuple[Any, ...], data: Any) -> Partition:
     plan = runtime.plan
-    known = set(plan.variables)
+    variables = set(plan.variables)
     trails: list[Trail] = []
-    for before, var, event in data["trails"]:
-        if not -1 <= _int(before) < len(trails) or var not in known:
+    for previous_number, var, event in data["trails"]:
+        if not -1 <= _int(previous_number) < len(trails) or var not in variables:
             raise ValueError("trail")
-        trails.append(Trail(_load_event(runtime, event), var, trails[before] if before >= 0 else None))
+        trails.append(
+            Trail(_load_event(runtime, event), var, trails[previous_number] if previous_number >= 0 else None)
+        )
     histories: list[CrossingHistory] = []
-    for before, crossings, resets in data["histories"]:
-        if not -1 <= _int(before) < len(histories):
+    for previous_number, crossings, resets in data["histories"]:
+        if not -1 <= _int(previous_number) < len(histories):
             raise ValueError("history")
         if any(not 0 <= _int(g) < len(plan.automaton.groups) for g in resets):
             raise ValueError("group")
-        previous = histories[before] if before >= 0 else None
+        previous = histories[previous_number] if previous_number >= 0 else None
         histories.append(CrossingHistory(_load_crossings(runtime, crossings), tuple(resets), previous))
 
     def trail_at(i: Any) -> Trail:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from acep.streaming.load import MIN_SHARE, Load, Measured
+from acep.overload.load import MIN_SHARE, Load, Measured
 
 
 def run(load: Load, share: float, batches: list[tuple[int, float]], target: float) -> tuple[Load, list[float]]:
