@@ -76,14 +76,14 @@ def shim() -> Path:
     text = SCRIPT.format(java=shlex.quote(str(java)))
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "acep"
     try:
-        return _written(cache, text)
+        return _write_shim(cache, text)
     except OSError:
         folder = Path(tempfile.mkdtemp(prefix="acep-java-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        return _written(folder, text)
+        return _write_shim(folder, text)
 
 
-def _written(folder: Path, text: str) -> Path:
+def _write_shim(folder: Path, text: str) -> Path:
     """Write ``folder/java/bin/java`` with this text, atomically, because another process may write the same file."""
     home = folder / "java"
     script = home / "bin" / "java"

@@ -13,7 +13,7 @@ from acep.native.compiled import warn_if_missing
 from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
 from acep.spark.chunks import for_spark
 from acep.spark.fields import path_of
-from acep.spark.flat_results import flattened
+from acep.spark.flat_results import flatten_result
 from acep.spark.interpreter import check_workers
 from acep.spark.job import job_of
 from acep.spark.job_run import over_batch, over_files, over_stream
@@ -165,7 +165,7 @@ def match(
         raise QueryError("state= is of a stream, and this is no stream", hint="leave it out", code="option_invalid")
     else:
         matches = over_batch(frame, job, result, observation)
-    return flattened(matches, job) if flat else matches
+    return flatten_result(matches, job) if flat else matches
 
 
 def punctuation(df: Any, *, ts: str = "ts") -> DataFrame:

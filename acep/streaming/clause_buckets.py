@@ -84,7 +84,7 @@ class ClauseBucket(Bucket):
         """Return the rows of the result that are certain once no row with ``ts < before`` (ticks) can come."""
         if self.ended:
             return []
-        self._once()
+        self._leave_out_repeats()
         self._checked = len(self.hold_back)
         if before is None or (self.hold_back.released is not None and before <= self.hold_back.released):
             return []
@@ -96,7 +96,7 @@ class ClauseBucket(Bucket):
         """Return the rows of the result that come and go with the rows that were added, of a ``revised`` job."""
         if self.ended:
             return []
-        self._once()
+        self._leave_out_repeats()
         rows = self.hold_back.drain()
         self._checked = 0
         return self._search(rows, before, at_once=at_once)
@@ -129,7 +129,7 @@ class ClauseBucket(Bucket):
         """End the stream and return the remaining rows of the result."""
         if self.ended:
             return []
-        self._once()
+        self._leave_out_repeats()
         rows, self._checked = self.hold_back.drain(), 0
         out = self._search(rows, None, at_once=True) if rows is not None else []
         if self.rows_of_clause.revised is not None:

@@ -15,12 +15,12 @@ from acep.events.columns import column_of
 from acep.events.tables import InputSchema, attribute_tick
 from acep.plan.schema import Kind
 
-__all__ = ["rows_again"]
+__all__ = ["find_repeats"]
 
 Bools = npt.NDArray[np.bool_]
 
 
-def rows_again(
+def find_repeats(
     rows: pa.Table,
     sequence: npt.NDArray[np.intp],
     schema: InputSchema,
@@ -32,7 +32,7 @@ def rows_again(
 
     >>> from acep.events.tables import schema_of
     >>> rows = pa.table({"ts": [1, 2, 1, 1], "id": [7, 8, 7, 7], "k": [1, 1, 1, 2]})
-    >>> rows_again(rows, np.arange(4), schema_of(rows.schema, id="id"), ["k"]).tolist()
+    >>> find_repeats(rows, np.arange(4), schema_of(rows.schema, id="id"), ["k"]).tolist()
     [False, False, True, False]
     """
     import pyarrow.compute as pc  # here, since its import is slow

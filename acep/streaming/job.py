@@ -159,16 +159,16 @@ class Job:
         """Whether buckets need the time at which a micro-batch began, for a budget or for ``latest``."""
         return self.timed or (self.latest is not None and self.latest.ahead is not None)
 
-    def bound(self, now: int | None) -> int | None:
+    def greatest_tick(self, now: int | None) -> int | None:
         """Return the greatest time of an event, in ticks, in a micro-batch that began at ``now``, in milliseconds;
         ``None`` without a bound. With one it is before the time that ends a stream."""
-        return None if self.latest is None else min(self.latest.bound(now, self.tick_ms), self.end - 1)
+        return None if self.latest is None else min(self.latest.greatest_tick(now, self.tick_ms), self.end - 1)
 
     def pass_of(self, bucket: int) -> Pass:
         """Return the pass that a bucket belongs to."""
         return next(part for part in self.passes if part.first <= bucket < part.first + part.size)
 
-    def sealed(self) -> Self:
+    def with_fingerprint(self) -> Self:
         """Return the job with its fingerprint, which the state of its buckets must match."""
         plans = self.plans
         roles = (self.schema.ts, self.schema.type, self.schema.seq, self.schema.id, self.schema.tick_ns)
@@ -228,7 +228,7 @@ def _check_revised(options: StreamOptions, schema: InputSchema, output: str, bud
         )
 
 
-def _shared(budget: Budget, buckets: int) -> Budget:
+def _share_budget(budget: Budget, buckets: int) -> Budget:
     """Return the budget of each bucket: memory is divided, as all buckets may run at the same time."""
     if budget.memory is None:
         return budget
@@ -389,9 +389,9 @@ def job_of(
             hint="leave versions= out",
             code="option_invalid",
         )
-    bound = None if bound is None else _shared(bound, sum(each.size for each in passes))
+    bound = None if bound is None else _share_budget(bound, sum(each.size for each in passes))
     limits = None if bound is None else _limits(bound, policy, options.seed, histories)
-    BatchPace.of(bound, 1, schema.tick_ns)  # raises for a bound of time that cannot be enforced
+    BatchPace.from_budget(bound, 1, schema.tick_ns)  # raises for a bound of time that cannot be enforced
     if revised:
         _check_revised(options, schema, output, bound)
         RevisedStream(plans, engine, limits)  # raises for a query whose matches cannot be revised
@@ -426,4 +426,4 @@ def job_of(
         late=late,
         duplicates=None if options.id is None else options.duplicates,
     )
-    return job.sealed()
+    return job.with_fingerprint()

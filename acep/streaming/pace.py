@@ -191,12 +191,12 @@ class BatchPace:
         self.sums = numbers[-5:]
 
     @classmethod
-    def of(cls, budget: Budget | None, buckets: int, tick_ns: Fraction | int | None) -> BatchPace | None:
+    def from_budget(cls, budget: Budget | None, buckets: int, tick_ns: Fraction | int | None) -> BatchPace | None:
         """Create the controller of one of ``buckets``; return ``None`` if the budget sets no bound of time.
 
         Raises :class:`QueryError` for a share of a core against a clock whose ticks have no known length.
 
-        >>> BatchPace.of(Budget(work=3), 8, 1) is None
+        >>> BatchPace.from_budget(Budget(work=3), 8, 1) is None
         True
         """
         pace = None if budget is None else pace_of(budget, tick_ns)

@@ -47,4 +47,4 @@ def test_the_fingerprint_of_a_job_stays(budget: acep.Budget | None, expected: st
     queries = dict(zip("abc", map(acep.parse, PLANS), strict=True))
     options = StreamOptions(budget=budget, seed=7)
     job = job_of(queries, schema_of(COLUMNS, id="n"), options, end=2**62, ties=(), buckets=4)
-    assert job.sealed().fingerprint == expected
+    assert job.with_fingerprint().fingerprint == expected

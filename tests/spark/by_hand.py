@@ -29,7 +29,7 @@ from acep.spark.spark_state_worker import VERSION, match_partition, pack, step, 
 from acep.streaming import live_buckets
 from acep.streaming.job import EXACT
 from acep.streaming.step import BUCKET
-from acep.streaming.times import passed
+from acep.streaming.times import watermark_of
 from acep.streaming.totals import METRICS_COLUMN
 from tests.complaints import difference
 
@@ -199,11 +199,11 @@ def stream(
         packed = list(pack(job, rows.to_batches(max_chunksize=5), announces=announces))
         run(pa.Table.from_batches(packed).combine_chunks().to_batches()[0])
         ticks, _ = ticks_of(job.schema.ts, table.column(job.schema.ts), job.schema.tick_ns or 1)
-        bound = job.bound(0)
+        bound = job.greatest_tick(0)
         ticks = ticks if bound is None else ticks[ticks <= bound]
         if len(ticks):
             highest = max(int(ticks.max()), highest if highest is not None else int(ticks.max()))
-            watermark = max(watermark, passed(highest, late_ms, job.tick_ms), 0)
+            watermark = max(watermark, watermark_of(highest, late_ms, job.tick_ms), 0)
         if rng is None or rng.random() < 0.5:
             run(None)
     for state in states.values():

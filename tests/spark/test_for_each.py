@@ -265,13 +265,13 @@ def test_a_micro_batch_is_done_however_much_of_it_a_sink_uses(spark: Any, monkey
 
 def pretend(monkeypatch: pytest.MonkeyPatch, fixed: float, carry: float) -> list[float]:
     """Let micro-batches seem to take ``fixed`` seconds and ``carry`` more by the share that travels."""
-    after, shares = foreach_batch_run.BatchCall.after, list[float]()
+    after, shares = foreach_batch_run.BatchCall.next_decision, list[float]()
 
     def pretended(call: Any, decision: Any, seen: Any, told: Any, _: float) -> Any:
         shares.append(seen["carried"] / (seen["needed"] or 1))
         return after(call, decision, seen, told, fixed + carry * shares[-1])
 
-    monkeypatch.setattr(foreach_batch_run.BatchCall, "after", pretended)
+    monkeypatch.setattr(foreach_batch_run.BatchCall, "next_decision", pretended)
     return shares
 
 
@@ -424,10 +424,12 @@ def test_spark_admits_the_rows_that_the_thresholds_admit(spark: Any, keys: tuple
     cells = [cell_of(key) for key in {tuple(row) for row in frame.select(*known).collect()}] if known else []
     favoured = (None, None, tuple(sorted(cells[::3])), None)
     for seen, share, some in zip((1_380, 1_400, 1_430, 1_460), (0.4, 0.5, 0.1, 0.3), favoured, strict=True):
-        admission = admission.after(seen, int(share * ALL), some if known else None)
+        admission = admission.with_threshold(seen, int(share * ALL), some if known else None)
     assert admission.changing == bool(known)
     columns = row_columns.row_columns(frame, job, None, 0)
-    rows = columns.made(frame, job, Decision(admission, carried=Carried(seen=1_460))).where("ts > 1458 AND ts < 1600")
+    rows = columns.compute_columns(frame, job, Decision(admission, carried=Carried(seen=1_460))).where(
+        "ts > 1458 AND ts < 1600"
+    )
     hashed = sf.pmod(sf.xxhash64(*sorted(keys), sf.col("__begin0"), sf.lit(3)), sf.lit(ALL)).alias("hashed")
     going, went = sf.col("__going0").isNotNull(), []
     for row in rows.select("*", hashed, going.alias("went")).collect():

@@ -62,11 +62,11 @@ def test_rows_as_they_come_give_the_counts_and_rows_of_computed_columns(spark: A
     assert (needed_events(frame.schema, uses, "type") is None) == (query == QUERIES["all events"])
     columns, decision = row_columns(frame, job, uses, 0), Decision()
     assert columns.all_go(decision)
-    made, unshed = columns.made(frame, job, decision), columns.unshed
+    made, unshed = columns.compute_columns(frame, job, decision), columns.unshed
     middle = frame.selectExpr("unix_micros(min(ts)) + 30000000 AS tick").first()["tick"]
     for before in (None, middle):
-        counted = made.agg(*columns.counted(before, None)).first().asDict()
-        given = frame.agg(*unshed.counted(before)).first().asDict()
+        counted = made.agg(*columns.counting_columns(before, None)).first().asDict()
+        given = frame.agg(*unshed.counting_columns(before)).first().asDict()
         assert {"late": 0, **all_counts(given)} == {"late": 0, **counted}
         assert counted["rows"] == 601
         assert columns.every or before is None or counted["late"] > 0

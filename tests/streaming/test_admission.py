@@ -56,7 +56,7 @@ def test_a_row_is_admitted_by_the_thresholds_of_event_time(batches: Batches, dat
     now, seen, steps = Admission(SPAN, delay=DELAY), None, [(-(2**62), (ALL, ()))]
     for batch in batches:
         threshold, favoured = data.draw(thresholds), None if now.changing or seen is None else data.draw(cells)
-        now = now.after(seen, threshold, favoured)
+        now = now.with_threshold(seen, threshold, favoured)
         new = threshold, steps[-1][1][1] if favoured is None else favoured
         steps = [(-(2**62), new)] if seen is None else [*(s for s in steps if s[0] < seen), (seen, new)]
         now = Admission.load(json.loads(json.dumps(now.dump())))
@@ -81,7 +81,7 @@ def test_the_chance_of_a_row_is_the_mean_over_where_its_unit_may_begin(batches: 
     now, seen = Admission(SPAN, delay=DELAY), None
     for batch in batches:
         favoured = None if now.changing or seen is None else data.draw(cells)
-        now = now.after(seen, data.draw(thresholds), favoured)
+        now = now.with_threshold(seen, data.draw(thresholds), favoured)
         seen = max([seen, *(tick for _, tick in batch)], key=lambda one: -1 if one is None else one)
     tick = data.draw(st.integers(seen - DELAY, seen + 2 * now.length)) if seen is not None else 0
     for cell in range(3):
@@ -118,7 +118,7 @@ def test_no_match_is_invented(query: str, errors: int, batches: Batches, data: s
     for batch in batches:
         # A budget may be taken away and given again between micro-batches.
         bounded, decision = data.draw(st.booleans()), replace(decision, carried=Carried(seen=seen))
-        chosen = CellUtility.none(), data.draw(cells)
+        chosen = CellUtility.empty(), data.draw(cells)
         with mock.patch.object(CellUtility, "choose", return_value=chosen):
             decision = decide(decision, own if bounded else None, data.draw(thresholds) / ALL, DELAY)
         now = decision.admission or own
@@ -165,7 +165,7 @@ def test_events_that_are_numbered_are_carried() -> None:
 def test_thresholds_that_fall_and_rise_for_long_stay_few() -> None:
     now = Admission(1000, delay=10)
     for i in range(5000):
-        now = now.after(10 * i, (i * 7919) % ALL)
+        now = now.with_threshold(10 * i, (i * 7919) % ALL)
         assert len(now.since) <= 60
 
 

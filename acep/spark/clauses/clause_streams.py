@@ -9,7 +9,7 @@ from acep.errors import QueryError
 from acep.row_patterns.revised_clause import OP
 from acep.row_patterns.stream_time import check_time_option
 from acep.runtime.options import StreamOptions
-from acep.spark.fields import all_columns, input_schema, quoted
+from acep.spark.fields import all_columns, input_schema, quote_name
 from acep.spark.interpreter import check_workers
 from acep.spark.job import SentJob
 from acep.spark.job_run import over_files, over_stream
@@ -71,4 +71,4 @@ def run_on_stream(
         rows = over_stream(frame, sent_job, StructType(fields), watermark)
     else:
         rows = over_files(frame, sent_job, StructType(fields), watermark, state_in(frame, state))
-    return rows.select(*(sf.col(quoted(name)).alias(shown_name) for name, shown_name in shown))
+    return rows.select(*(sf.col(quote_name(name)).alias(shown_name) for name, shown_name in shown))
