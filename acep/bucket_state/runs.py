@@ -49,11 +49,11 @@ class Runs:
         runs = self._list_runs()
         if not self.has_begun and all(run != self.run for _, run in runs):
             return None
-        return self._newest(runs)
+        return self._order_if_newest(runs)
 
     def newest(self) -> int:
         """Return the order of this run. Raises :class:`SnapshotError` if another run is the newest."""
-        return self._newest(self._list_runs())
+        return self._order_if_newest(self._list_runs())
 
     def begin(self) -> int:
         """Make this run the newest, unless it has an order already, and return its order.
@@ -81,7 +81,7 @@ class Runs:
         names = (_RUN.fullmatch(name) for name in self._folder.names(self._path))
         return sorted((int(each[1]), each[2]) for each in names if each)
 
-    def _newest(self, runs: list[tuple[int, str]]) -> int:
+    def _order_if_newest(self, runs: list[tuple[int, str]]) -> int:
         if not runs:
             raise SnapshotError(
                 f"the state in {self._shown} was removed while the stream ran",

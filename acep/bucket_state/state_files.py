@@ -75,19 +75,23 @@ class Versions:
         content = self._folder.read(path)
         if content is None:
             raise SnapshotError(
-                f"state is missing: {self._shown(path)}", hint=_hint_to_go_back(version.batch), code="state_damaged"
+                f"state is missing: {self._shown_path(path)}",
+                hint=_hint_to_go_back(version.batch),
+                code="state_damaged",
             )
         try:
             return unpack_version(path, content)
         except Damage as damage:
             if damage.form is not None:
                 raise SnapshotError(
-                    f"state has format version {damage.form}, which this acep does not read: {self._shown(path)}",
+                    f"state has format version {damage.form}, which this acep does not read: {self._shown_path(path)}",
                     hint="go on with the acep that wrote it, or begin a new checkpoint",
                     code="state_version",
                 ) from None
             raise SnapshotError(
-                f"state is damaged: {self._shown(path)}", hint=_hint_to_go_back(version.batch), code="state_damaged"
+                f"state is damaged: {self._shown_path(path)}",
+                hint=_hint_to_go_back(version.batch),
+                code="state_damaged",
             ) from None
 
     @property
@@ -151,7 +155,7 @@ class Versions:
     def _path(self, version: Version) -> str:
         return f"{self._call}/{version.batch}/{version.name}"
 
-    def _shown(self, path: str) -> str:
+    def _shown_path(self, path: str) -> str:
         return f"`{self._folder.shown}/{path}`"
 
     def _current_order(self, versions: tuple[Version, ...]) -> int:
@@ -167,8 +171,8 @@ class Versions:
                 return
             if self._list_versions(each):
                 raise SnapshotError(
-                    f"the stream goes on with micro-batch {batch}, but the state in {self._shown(self._call)} goes on"
-                    f" to micro-batch {each}: the checkpoint was rolled back or copied",
+                    f"the stream goes on with micro-batch {batch}, but the state in {self._shown_path(self._call)} goes"
+                    f" on to micro-batch {each}: the checkpoint was rolled back or copied",
                     hint=f"to go back, remove the folders {batch} and later from there; a copy of a checkpoint needs a"
                     " state= folder of its own",
                 )
@@ -180,7 +184,7 @@ class Versions:
             f"{batch - 1}" in self._folder.names(f"{query}/{other_call}") for other_call in other_calls
         )
         return SnapshotError(
-            f"the stream goes on with micro-batch {batch}, but {self._shown(self._call)} has not the state of all"
+            f"the stream goes on with micro-batch {batch}, but {self._shown_path(self._call)} has not the state of all"
             f" {self.buckets} buckets after micro-batch {batch - 1}"
             + ("; there is that of another query, or of other options" if changed else ""),
             hint="go on with the query and the options that the checkpoint was made with, or begin a new checkpoint"
@@ -190,7 +194,7 @@ class Versions:
 
     def _other_rows_error(self, batch: int) -> SnapshotError:
         return SnapshotError(
-            f"micro-batch {batch} has other rows than when its state in {self._shown(self._call)} was written: the"
+            f"micro-batch {batch} has other rows than when its state in {self._shown_path(self._call)} was written: the"
             " source does not repeat itself, or two calls use one folder",
             hint="give each call of match a state= folder of its own, and use a source that repeats itself; after a"
             f" rollback of the checkpoint remove the folders {batch} and later from there",

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
 
-__all__ = ["ALL", "CELLS", "SHIFT", "UNIT", "Admission", "Pieces", "chances_of", "span_of", "why_not_before"]
+__all__ = ["ALL", "CELLS", "SHIFT", "UNIT", "Admission", "Pieces", "chances_of", "span_of", "why_not_shed_early"]
 
 ALL = 1 << 32
 """The threshold above all hashes, which admits every row."""
@@ -211,7 +211,7 @@ def chances_of(threshold: int, favoured: Sequence[int]) -> NDArray[np.float64]:
     return chances.clip(max=1)
 
 
-def why_not_before(plans: Sequence[Plan], *, ids: bool) -> str:
+def why_not_shed_early(plans: Sequence[Plan], *, ids: bool) -> str:
     """Return why events of these plans cannot be shed before the shuffle, or "". ``ids``: there is a column of ids.
 
     Shedding must not change the matches among the remaining events, so that no false match arises.

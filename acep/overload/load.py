@@ -92,7 +92,7 @@ class Load:
         belief = np.sqrt(BELIEF) * seconds.mean() * np.diag(PRIOR)
         left = np.vstack([design, belief])
         right = np.concatenate([seconds * weights, belief.sum(axis=1)])
-        coefficients = _not_negative(left, right)
+        coefficients = _solve_non_negative(left, right)
         fixed, read, carry = (coefficients * scale).tolist()
         return fixed, read, carry
 
@@ -158,10 +158,10 @@ class Load:
         return cls(int(data["run"]), last, took)
 
 
-def _not_negative(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+def _solve_non_negative(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
     """Solve non-negative least squares: try every subset of unknowns as the non-zero ones, and return the best fit.
 
-    >>> _not_negative(np.array([[1.0, 1.0], [1.0, 2.0]]), np.array([2.0, 1.0])).round(2)
+    >>> _solve_non_negative(np.array([[1.0, 1.0], [1.0, 2.0]]), np.array([2.0, 1.0])).round(2)
     array([1.5, 0. ])
     """
     width = left.shape[1]

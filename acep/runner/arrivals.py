@@ -90,7 +90,7 @@ def find_new(
         if earlier is None:
             new.append(file)
         elif not file.may_be(earlier):
-            now = _as_taken(folder, file, earlier)
+            now = _recheck_taken(folder, file, earlier)
             if now is None:
                 new.append(file)
             else:
@@ -98,7 +98,7 @@ def find_new(
     return new, same
 
 
-def _as_taken(folder: Path, file: Arrival, taken: Arrival) -> Arrival | None:
+def _recheck_taken(folder: Path, file: Arrival, taken: Arrival) -> Arrival | None:
     """Return a file that was taken as it is now, if it has the same bytes; ``None`` if another file took its name.
 
     Raises :class:`DataError` if it is the taken one with other bytes, or more of them.

@@ -149,7 +149,7 @@ class Follower:
             logs.info(__name__, "micro-batch %d takes in version %d of the query", batch, version.number)
         now = pending.began if self._job.clocked else None
         micro_batch = replace(micro_batch, now=now)
-        part = replace(_part(self._job, rows, pending, now, ends=ends), duplicates=duplicates)
+        part = replace(_sort_rows(self._job, rows, pending, now, ends=ends), duplicates=duplicates)
         results, metrics = step_bucket(micro_batch, 0, part, Stopwatch())
         if results:
             self.outbox.write(batch, pa.concat_tables(results), is_retry=is_retry, exact=not self._job.measured)
@@ -274,7 +274,7 @@ def _error_for_files(bad: SnapshotError, batch: int) -> SnapshotError:
     )
 
 
-def _part(job: Job, rows: pa.Table, planned: Planned, now: int | None, *, ends: bool) -> BucketRows:
+def _sort_rows(job: Job, rows: pa.Table, planned: Planned, now: int | None, *, ends: bool) -> BucketRows:
     """Return the rows of a micro-batch in the order of time, for the only bucket. ``ends``: a row ends the stream."""
     ticks, _ = ticks_of(job.schema.ts, rows.column(job.schema.ts), job.schema.tick_ns or 1)
     if len(ticks) and (np.diff(ticks) < 0).any():

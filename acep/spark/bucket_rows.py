@@ -21,7 +21,7 @@ from acep.spark.spark_state_worker import NOW, VERSION, restore_names
 from acep.streaming.query_versions import NewVersion, versions_in_rows
 from acep.streaming.step import BUCKET, newest_tick, remove_metadata
 
-__all__ = ["PartitionRows", "SortedRows", "counted_rows", "rows_of_partition"]
+__all__ = ["PartitionRows", "SortedRows", "count_rows", "rows_of_partition"]
 
 MAX_HELD_BYTES = 128 << 20
 """Bytes of rows that a partition holds in memory; more rows go to temporary files, one for each bucket."""
@@ -134,7 +134,7 @@ def rows_of_partition(job: SentJob, batches: Iterable[pa.RecordBatch], *, marked
     return partition
 
 
-def counted_rows(job: SentJob, rows: pa.Table) -> dict[str, int | None]:
+def count_rows(job: SentJob, rows: pa.Table) -> dict[str, int | None]:
     """Count the rows of a micro-batch as Spark's observation does, if all of them travel, each event to one bucket.
 
     A row that ends the stream travels to all buckets. One whose key is null has no bucket: it is no event of any

@@ -97,7 +97,7 @@ def _step_buckets(
         # Each core has a number of its own, so that times of the same core add up.
         watch = Stopwatch(partition + core)
         watch.packed = rows.spans if number == partition else []
-        part = _part(job, rows.take_rows(number), newest)
+        part = _bucket_rows(job, rows.take_rows(number), newest)
         if newer:
             part = replace(part, versions=newer, digest=f"{part.digest} {newer}")
         step = take_step(micro_batch, number, part, watch, is_sure=is_sure)
@@ -174,7 +174,7 @@ def _moved_error(place: StatePlace) -> EngineError:
     )
 
 
-def _part(job: SentJob, received_rows: SortedRows | None, newest: int | None) -> BucketRows:
+def _bucket_rows(job: SentJob, received_rows: SortedRows | None, newest: int | None) -> BucketRows:
     """Return the rows of a bucket as a step takes them. Rows that only advance its time are no part of the digest, as
     which of them come depends on how Spark divides its work."""
     if received_rows is None:

@@ -43,13 +43,13 @@ __all__ = [
     "codes_of",
     "event_ticks",
     "has_bucket",
-    "in_files",
     "marks_of",
     "observed_columns",
-    "over_batch",
-    "over_files",
-    "over_stream",
     "place_of",
+    "process_in_files",
+    "run_batch",
+    "run_stream",
+    "run_stream_in_files",
     "sent_columns",
     "sent_rows",
     "with_versions",
@@ -164,7 +164,7 @@ def observed_columns(names: Sequence[str], metrics: Column | None = None) -> lis
 # Batch and stream -------------------------------------------------------------------------------
 
 
-def over_batch(frame: DataFrame, job: SentJob, result: StructType, observation: Observation | None) -> DataFrame:
+def run_batch(frame: DataFrame, job: SentJob, result: StructType, observation: Observation | None) -> DataFrame:
     """Return the result of a job over a batch DataFrame; an ``observation`` collects its metrics."""
     from pyspark.sql import functions as sf
 
@@ -183,7 +183,7 @@ def over_batch(frame: DataFrame, job: SentJob, result: StructType, observation: 
     if observation is None:
         matches = rows.mapInArrow(partial(match_partition, job), result)
     else:
-        both = rows.mapInArrow(partial(match_partition, job, tells=True), _telling(result))
+        both = rows.mapInArrow(partial(match_partition, job, tells=True), _with_metrics_column(result))
         observed = both.observe(observation, *observed_columns(job.names))
         matches = observed.where(sf.col(METRICS_COLUMN).isNull()).select(*result.names)
     if job.output != "count":
@@ -202,7 +202,7 @@ def _usable(frame: DataFrame, job: SentJob) -> Column | None:
     return needed_events(frame.schema, uses, job.schema.type)
 
 
-def over_stream(
+def run_stream(
     frame: DataFrame, job: SentJob, result: StructType, watermark: Any, newer: DataFrame | None = None
 ) -> DataFrame:
     """Return the result of a job over a streaming DataFrame. ``newer`` has versions of its queries
@@ -263,7 +263,7 @@ def _mark_columns(result: StructType) -> StructType:
     return StructType([StructField(f.name, f.dataType, f.nullable, {OF_CLAUSE: True}) for f in result.fields])
 
 
-def _telling(result: StructType) -> StructType:
+def _with_metrics_column(result: StructType) -> StructType:
     """Return the columns of the result and the column of metrics."""
     from pyspark.sql.types import StringType, StructField, StructType
 
@@ -302,7 +302,7 @@ def _set_watermark(frame: DataFrame, job: SentJob, watermark: Any) -> tuple[Data
     return frame, int(frame.schema[name].metadata[DELAY_KEY])
 
 
-def over_files(
+def run_stream_in_files(
     frame: DataFrame, job: SentJob, result: StructType, watermark: Any, folder: str, newer: DataFrame | None = None
 ) -> DataFrame:
     """Return the result of a job over a streaming DataFrame, with the state in files of ``folder``. ``newer`` has
@@ -321,7 +321,7 @@ def over_files(
     else:
         codes = with_announcements(codes_of(frame, job, numbers), place.partitions)
         frame = announce_newest(frame, event_ticks(frame, job))
-    both = in_files(frame, job, result, place, sent_columns(frame, job, codes), newer=newer)
+    both = process_in_files(frame, job, result, place, sent_columns(frame, job, codes), newer=newer)
     observed = both.observe(f"acep_{job.fingerprint[:8]}", *observed_columns(job.names))
     return observed.where(sf.col(METRICS_COLUMN).isNull()).select(*result.names)
 
@@ -410,7 +410,7 @@ def with_versions(rows: DataFrame, newer: DataFrame, values: Mapping[str, Column
     return rows.withColumn(VERSION, sf.lit(None).cast("string")).unionAll(newer.select(*columns, VERSION))
 
 
-def in_files(
+def process_in_files(
     frame: DataFrame,
     job: SentJob,
     result: StructType,
@@ -438,4 +438,4 @@ def in_files(
         every = sf.explode(sf.array(*map(sf.lit, range(place.partitions))))
         rows = with_versions(rows, newer, {BUCKET: every})
     rows = _spread(rows, place.partitions, sf.pmod(number, sf.lit(place.partitions)))
-    return rows.mapInArrow(partial(step_in_files, job, place), _telling(result))
+    return rows.mapInArrow(partial(step_in_files, job, place), _with_metrics_column(result))

@@ -58,7 +58,7 @@ def needed_events(columns: StructType, uses: Sequence[Use] | None, type: str | N
         conditions = []
         for condition in use.conditions:
             size = _comparisons(condition.expr, columns)
-            if size <= n_left and (column := _can_be(True, condition.expr, columns)) is not None:
+            if size <= n_left and (column := _translate_condition(True, condition.expr, columns)) is not None:
                 conditions.append(column)
                 n_left -= size
         if not use.types and not conditions:
@@ -70,9 +70,9 @@ def needed_events(columns: StructType, uses: Sequence[Use] | None, type: str | N
         other_types = sorted(set(types) - free)
         if conditions and (other_types or not types):
             alternatives.append(
-                _tree(operator.and_, [*([of_type.isin(other_types)] if other_types else []), *conditions])
+                _join_balanced(operator.and_, [*([of_type.isin(other_types)] if other_types else []), *conditions])
             )
-    return sf.coalesce(_tree(operator.or_, alternatives), sf.lit(False))
+    return sf.coalesce(_join_balanced(operator.or_, alternatives), sf.lit(False))
 
 
 def _comparisons(expr: Expr, columns: StructType) -> int:
@@ -88,13 +88,13 @@ def _comparisons(expr: Expr, columns: StructType) -> int:
     return 1
 
 
-def _tree(join: Callable[[Any, Any], Any], parts: Sequence[Column]) -> Column:
+def _join_balanced(join: Callable[[Any, Any], Any], parts: Sequence[Column]) -> Column:
     """Join columns as a balanced tree, because Spark traverses it by recursion."""
     half = len(parts) // 2
-    return join(_tree(join, parts[:half]), _tree(join, parts[half:])) if half else parts[0]
+    return join(_join_balanced(join, parts[:half]), _join_balanced(join, parts[half:])) if half else parts[0]
 
 
-def _can_be(wanted: bool, expr: Expr, columns: StructType) -> Column | None:
+def _translate_condition(wanted: bool, expr: Expr, columns: StructType) -> Column | None:
     """Build a column that is true for all events where the condition equals ``wanted``; ``None`` if that is unknown.
 
     A null in it counts as false. Since only AND and OR join such columns, this holds for all of them.
@@ -104,7 +104,7 @@ def _can_be(wanted: bool, expr: Expr, columns: StructType) -> Column | None:
     column: Column | None
     match expr:
         case Unary(op="not", operand=operand):
-            return _can_be(not wanted, operand, columns)
+            return _translate_condition(not wanted, operand, columns)
         case Binary(op="and" | "or" as op, left=left, right=right):
             return _join_parts(op, wanted, [left, right], columns)
         case In(operand=Attribute(name=name), negated=negated) if (
@@ -133,11 +133,11 @@ def _can_be(wanted: bool, expr: Expr, columns: StructType) -> Column | None:
 
 def _join_parts(op: str, wanted: bool, parts: Sequence[Expr], columns: StructType) -> Column | None:
     """Join the columns of ``parts`` by De Morgan's laws: NOT (x AND y) is NOT x OR NOT y."""
-    translated = [_can_be(wanted, part, columns) for part in parts]
+    translated = [_translate_condition(wanted, part, columns) for part in parts]
     translatable = [column for column in translated if column is not None]
     if (op == "and") == wanted:
-        return _tree(operator.and_, translatable) if translatable else None
-    return _tree(operator.or_, translatable) if len(translatable) == len(translated) else None
+        return _join_balanced(operator.and_, translatable) if translatable else None
+    return _join_balanced(operator.or_, translatable) if len(translatable) == len(translated) else None
 
 
 def _lookup_constants(expr: In, columns: StructType) -> list[Any] | None:

@@ -172,7 +172,7 @@ def replay(
     table = pa.table({name: column_at(table, name) for name in read})  # a field of a struct as a column of its own
     size = chunk or max(SMALLEST, -(-table.num_rows // CHUNKS))
     about = {
-        "events": f"{source} {_stamp(source, table)}",
+        "events": f"{source} {_identify_events(source, table)}",
         "query": canonical(query),
         "columns": repr([(name, str(table.schema.field(name).type)) for name in read]),
         "names": repr((schema.ts, schema.type, schema.seq, schema.id, stream_options.unit)),
@@ -254,7 +254,7 @@ def _table_of(path: Any, query: Query, options: StreamOptions, *, every: bool) -
     return choose_types(pa.schema(fields), [query], options.columns).empty_table()
 
 
-def _stamp(source: str, table: pa.Table) -> str:
+def _identify_events(source: str, table: pa.Table) -> str:
     """Identify events by the size and modification time of their file, or by a digest of the table."""
     if source:
         stat = Path(source).stat()

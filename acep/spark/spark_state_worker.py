@@ -143,13 +143,15 @@ def pack(job: SentJob, batches: Iterable[pa.RecordBatch], *, announces: bool) ->
         size += batch.nbytes
         packing += time.perf_counter() - began
         if size >= BLOB_BYTES:
-            yield _blobs(job, {bucket: tables for bucket, tables in waiting.items() if tables}, packing, ended=False)
+            yield _pack_blobs(
+                job, {bucket: tables for bucket, tables in waiting.items() if tables}, packing, ended=False
+            )
             waiting = {bucket: [] for bucket in waiting}
             size, packing = 0, 0.0
-    yield _blobs(job, waiting, packing, ended=ended, texts=texts, newest=newest)
+    yield _pack_blobs(job, waiting, packing, ended=ended, texts=texts, newest=newest)
 
 
-def _blobs(
+def _pack_blobs(
     job: SentJob,
     waiting: dict[int, list[pa.Table]],
     packing: float,

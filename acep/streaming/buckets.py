@@ -82,11 +82,11 @@ class Bucket:
         if self.queries is not None and versions is not None:
             self.queries.load(versions)
         self.columns = tuple(sorted({column for plan in self.plans for column in plan.columns}))
-        self.stream = self._stream(engine)
+        self.stream = self._make_stream(engine)
         order_by = [job.schema.seq] if job.schema.seq is not None else []
         self.hold_back = HoldBack(job.schema.ts, order_by, job.schema.tick_ns or 1)
         grouped = job.output in ("points", "bundles") and not job.revised
-        current_plans = map(self._plan_now, part.queries)
+        current_plans = map(self._current_plan, part.queries)
         self.groups = [WaitingGroups(plan, job.output == "bundles") for plan in current_plans] if grouped else []
         self.totals = Totals(queries=[Counts() for _ in job.names])
         self.refused: list[pa.Table] = []  # late rows that are yet to be given, if the job gives them
@@ -98,10 +98,10 @@ class Bucket:
         self.counts_before = (0, 0, 0.0, 0)  # touches, shed, seconds of learning and matches before this micro-batch
         self.epochs = 0  # that end in this micro-batch
 
-    def _stream(self, engine: bytes | None) -> Stream | RevisedRows:
+    def _make_stream(self, engine: bytes | None) -> Stream | RevisedRows:
         job, options = self.job, (self.job.engine, self.job.output, self.job.limits)
         first = None if self.queries is None else self.plans
-        plans = tuple(map(self._plan_now, self.part.queries))
+        plans = tuple(map(self._current_plan, self.part.queries))
         if engine is not None and job.revised:
             return RevisedRows(job, plans, self.part.keys, engine, first)
         if engine is not None:
@@ -116,7 +116,7 @@ class Bucket:
             stream.change(index, plan)
         return stream
 
-    def _plan_now(self, number: int) -> Plan:
+    def _current_plan(self, number: int) -> Plan:
         """Return the plan of a query with all versions so far."""
         return self.job_plans[number] if self.queries is None else self.queries.plan(number)
 
@@ -132,13 +132,13 @@ class Bucket:
         if self.queries is None:
             raise QueryError("the queries of this job do not change", hint="make the job dynamic", code="query_change")
         certain = self.stream.certain if isinstance(self.stream, RevisedRows) else self.hold_back.released
-        changed, went_on = self.queries.take(new_versions, since, certain, self.job.back_to(final)), 0
+        changed, went_on = self.queries.take(new_versions, since, certain, self.job.earliest_since(final)), 0
         matches_by_query = list[Sequence[Found]]()
         for index, number in enumerate(self.part.queries):
             matches_by_query.append([])
             if number not in changed:
                 continue
-            plan, earliest = self._plan_now(number), changed[number]
+            plan, earliest = self._current_plan(number), changed[number]
             if earliest is None:
                 self.stream.change(index, plan)
             else:
@@ -302,7 +302,7 @@ class Bucket:
         if self.waiting is not None:
             out = [self._mark_exact(number, table) for number, table in self.waiting]
             self.waiting = []
-        self.stream = self._stream(None)
+        self.stream = self._make_stream(None)
         self.ended = True
         return out
 
@@ -341,7 +341,7 @@ class Bucket:
         self, matches_by_query: list[Sequence[Found]], close: Callable[[WaitingGroups], list[WaitingGroup]]
     ) -> list[pa.Table]:
         out: list[tuple[int, pa.Table]] = []
-        exact_before = [self._exact(number) for number in self.part.queries]
+        exact_before = [self._is_exact(number) for number in self.part.queries]
         if self.job.budget is not None:
             self._count()
         for i, (number, matches) in enumerate(zip(self.part.queries, matches_by_query, strict=True)):
@@ -356,7 +356,7 @@ class Bucket:
                     out.append((number, group_rows(self.job, self.job_plans, number, groups)))
             elif self.job.output == "count":
                 # Count rows are summed later. A change of `exact` needs a row, even with a count of 0.
-                if (change := n_matches - 2 * n_retracted) or self._exact(number) != exact_before[i]:
+                if (change := n_matches - 2 * n_retracted) or self._is_exact(number) != exact_before[i]:
                     out.append((number, _count_row(self.job, number, change)))
             elif self.job.output == "points":
                 if (changes := change_rows(self.job, self.job_plans, number, matches)) is not None:
@@ -370,7 +370,7 @@ class Bucket:
             return []
         return [self._mark_exact(number, table) for number, table in out]
 
-    def _exact(self, number: int) -> bool:
+    def _is_exact(self, number: int) -> bool:
         """Return whether nothing was shed for a query, as of the last count."""
         return self.totals.queries[number].whole
 
@@ -378,7 +378,7 @@ class Bucket:
         """Return rows of the result with the column ``exact`` set if there is a budget."""
         if self.job.budget is None:
             return rows
-        exact = pa.array([self._exact(number)] * rows.num_rows, pa.bool_())
+        exact = pa.array([self._is_exact(number)] * rows.num_rows, pa.bool_())
         return rows.set_column(rows.schema.get_field_index(EXACT), self.job.result.field(EXACT), exact)
 
     def _count(self) -> None:

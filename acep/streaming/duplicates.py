@@ -42,7 +42,7 @@ def find_repeats(
         raise DataError(f"column `{name}` is null in some event", hint="fill it in, or leave id= out", code="data_null")
     ids = _ids_of_rows(rows, schema)
     waiting, batch = earlier
-    parts = _held_names(waiting, ids, schema, keys), _kept_names(batch, ids, schema, keys)
+    parts = _names_of_waiting(waiting, ids, schema, keys), _names_of_batch(batch, ids, schema, keys)
     before = [part for part in parts if part is not None]
     # Mostly no id is there twice, and this is known soon.
     if not before and pc.count_distinct(ids).as_py() == len(ids):
@@ -56,28 +56,30 @@ def find_repeats(
     return again
 
 
-def _held_names(rows: pa.Table | None, wanted: pa.Array, schema: InputSchema, keys: Sequence[str]) -> pa.Table | None:
+def _names_of_waiting(
+    rows: pa.Table | None, wanted: pa.Array, schema: InputSchema, keys: Sequence[str]
+) -> pa.Table | None:
     """Return what names the events among some rows whose ids are wanted; ``None``: there are none."""
     if rows is None:
         return None
     ids = _ids_of_rows(rows, schema)
-    places = _places(ids, wanted)
+    places = _rows_with_ids(ids, wanted)
     return _names_of_rows(rows.take(places), ids.take(places), schema, keys) if len(places) else None
 
 
-def _kept_names(batch: Batch | None, wanted: pa.Array, schema: InputSchema, keys: Sequence[str]) -> pa.Table | None:
+def _names_of_batch(batch: Batch | None, wanted: pa.Array, schema: InputSchema, keys: Sequence[str]) -> pa.Table | None:
     """Return the same of the events of a batch."""
     if batch is None:
         return None
     text = schema.kind(str(schema.id)) is Kind.STRING
     values: Any = batch.ids
     ids = pa.array(values, pa.large_string() if text else pa.int64())
-    places = _places(ids, wanted)
+    places = _rows_with_ids(ids, wanted)
     at = places.to_numpy()
     return _table(ids.take(places), [_column(batch, name, schema).at(at) for name in keys]) if len(places) else None
 
 
-def _places(ids: pa.Array, wanted: pa.Array) -> pa.Array:
+def _rows_with_ids(ids: pa.Array, wanted: pa.Array) -> pa.Array:
     import pyarrow.compute as pc
 
     return pc.indices_nonzero(pc.is_in(ids, value_set=wanted))

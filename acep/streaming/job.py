@@ -33,7 +33,7 @@ from acep.streaming.pace import BatchPace
 from acep.streaming.query_versions import with_columns
 from acep.streaming.times import tick_ms_of
 
-__all__ = ["BUCKETS", "EXACT", "OUTPUTS", "Job", "Pass", "all_columns", "columns_read", "job_of", "passes_of"]
+__all__ = ["BUCKETS", "EXACT", "OUTPUTS", "Job", "Pass", "all_columns", "columns_read", "make_job", "passes_of"]
 
 EXACT = "exact"  # column, under a budget: whether nothing had been shed up to this row
 
@@ -114,14 +114,14 @@ class Job:
         """Whether events are taken back, or matched before they are final; the result has the columns op and id."""
         return self.op is not None or self.ahead != 0
 
-    def back_to(self, final: int | None) -> int | None:
+    def earliest_since(self, final: int | None) -> int | None:
         """Return the earliest tick from which on a version of a query may hold that comes now (``None``: for no event
         that has come), if events before the tick ``final`` are final (``None``: none are)."""
         if self.ahead == 0:
             return None
         return -(2**63) if final is None else final
 
-    def at_once(self, delay_ms: int) -> bool:
+    def matches_at_once(self, delay_ms: int) -> bool:
         """Return whether each event is matched at once, if the watermark has this delay."""
         return self.ahead is None or (self.ahead > 0 and self.ahead * self.tick_ms[0] >= delay_ms * self.tick_ms[1])
 
@@ -330,7 +330,7 @@ def _check_output(output: Any) -> None:
         raise QueryError(f"unknown output {output!r}", hint=suggest(str(output), OUTPUTS), code="option_invalid")
 
 
-def job_of(
+def make_job(
     query: Any,
     schema: InputSchema,
     options: StreamOptions,

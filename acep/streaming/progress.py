@@ -172,7 +172,7 @@ def progress_in(
         lag=max((lag for lag in lags if lag is not None), default=None),
         age=began - min(watermarks_ms) / 1000 if has_instants and watermarks_ms and began is not None else None,
         spent=spent_of(buckets, seconds),
-        fullest=max(map(_fullest, metrics_by_call), default=0.0),
+        fullest=max(map(_greatest_share, metrics_by_call), default=0.0),
     )
 
 
@@ -191,7 +191,7 @@ def _lag(metrics: Sequence[Mapping[str, Any]]) -> float | None:
     return None if behind is None or newest is None else max(0, newest - behind) / 1000
 
 
-def _fullest(metrics: Sequence[Mapping[str, Any]]) -> float:
+def _greatest_share(metrics: Sequence[Mapping[str, Any]]) -> float:
     """Return the greatest share that one bucket has of the rows of its pass."""
     rows: dict[int, list[int]] = {}
     for bucket in metrics:

@@ -229,7 +229,7 @@ class RunningQueries:
             index = self._names.index(new.name)
             try:
                 query = _parse_version(new.text, versions[index][-1].query)
-                begin = _begin(new, since, versions[index][-1], self._schema, back)
+                begin = _first_tick(new, since, versions[index][-1], self._schema, back)
                 if begin is not None and since is not None and begin < since:
                     versions[index] = revised(versions[index], query, begin, self._schema, certain)
                     earliest = changed.get(index)
@@ -286,7 +286,7 @@ class RunningQueries:
         self.newest = int(newest)
 
 
-def _begin(new: NewVersion, since: int | None, last: QueryVersion, schema: Schema, back: int | None) -> int | None:
+def _first_tick(new: NewVersion, since: int | None, last: QueryVersion, schema: Schema, back: int | None) -> int | None:
     """Return the tick from which on a version holds. Raises :class:`QueryError` if that is too early."""
     moment = new.since
     begin = since if moment is None else tick_of(moment, schema)

@@ -22,7 +22,7 @@ from acep.runtime.stream import Stream, together
 from acep.storage.snapshot import seal, unseal
 from acep.streaming.job import Job
 
-__all__ = ["RevisedRows", "rows_as_they_came"]
+__all__ = ["RevisedRows", "sort_by_arrival"]
 
 BEGINNING = -(2**62)  # before all times
 
@@ -70,7 +70,7 @@ class RevisedRows:
         back where it is not certain which.
         """
         if self.job.op is not None:
-            rows, twice = rows_as_they_came(self.job, self.keys, rows)
+            rows, twice = sort_by_arrival(self.job, self.keys, rows)
             self._twice += twice
         if self._arrivals is None:
             self._begin(rows.schema)
@@ -232,7 +232,7 @@ class RevisedRows:
         return [[] for _ in self.plans]
 
 
-def rows_as_they_came(job: Job, keys: Sequence[str], rows: pa.Table) -> tuple[pa.Table, int]:
+def sort_by_arrival(job: Job, keys: Sequence[str], rows: pa.Table) -> tuple[pa.Table, int]:
     """Return rows of a job with ``op`` in the order in which they came; of equal ``seq`` those first that take an
     event back. Rows with the same id, ``seq`` and ``op`` are one, if events that come again are left out: they are
     counted. ``keys``: the columns that say in which bucket a row is.

@@ -111,7 +111,7 @@ def final_rows(bucket: Bucket, watermark: int, delay_ms: int, *, ended: bool) ->
     tick_ms = bucket.job.tick_ms
     bound = first_open_tick(max(watermark, watermark_of(bucket.hold_back.greatest, delay_ms, tick_ms)), tick_ms)
     if bucket.job.revised:
-        return late + bucket.revise(bound, at_once=bucket.job.at_once(delay_ms))
+        return late + bucket.revise(bound, at_once=bucket.job.matches_at_once(delay_ms))
     return late + bucket.advance(bound)
 
 

@@ -24,7 +24,7 @@ from acep.events.tables import schema_of
 from acep.matches.matches import Match
 from acep.spark import spark_state_worker
 from acep.spark.chunks import ORDER, ROW, for_spark, with_order
-from acep.spark.job import SentJob, job_of
+from acep.spark.job import SentJob, make_spark_job
 from acep.spark.spark_state_worker import VERSION, match_partition, pack, step, unpack
 from acep.streaming import live_buckets
 from acep.streaming.job import EXACT
@@ -95,7 +95,7 @@ def numbered(table: pa.Table, **names: Any) -> pa.Table:
 def the_job(table: pa.Table, query: Any, **options: Any) -> SentJob:
     """The job of a query over a numbered table, with ids by row unless an id is named."""
     options = {"seq": ORDER, "id": ROW} | options
-    return job_of(from_arrow_schema(table.schema, prefer_timestamp_ntz=True), query, **options)[0]
+    return make_spark_job(from_arrow_schema(table.schema, prefer_timestamp_ntz=True), query, **options)[0]
 
 
 def spread(job: SentJob, table: pa.Table) -> pa.Table:

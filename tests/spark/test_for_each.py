@@ -25,7 +25,7 @@ from acep.spark import error_in, for_each_batch
 from acep.spark.chunks import ORDER, ROW
 from acep.spark.foreach import foreach_batch_run, row_columns
 from acep.spark.foreach.foreach_batch import ForEachBatch
-from acep.spark.job import job_of
+from acep.spark.job import make_spark_job
 from acep.spark.metrics import Progress
 from acep.spark.session import SIZES, UNBOUNDED
 from tests.spark.by_hand import as_rows, rows_that_differ, same
@@ -418,7 +418,7 @@ def test_spark_admits_the_rows_that_the_thresholds_admit(spark: Any, keys: tuple
         "id", "id AS ts", "'a' AS type", "id % 37 - 5 AS k", "concat('\u00e9', id % 5) AS name", "id % 7 / 2.0D AS x"
     )
     query = f"PATTERN SEQ(a p, a q) WHERE skip_till_next_match(p, q) {{ [{', '.join(keys)}] }} WITHIN 9"
-    job, _ = job_of(frame.schema, query, seq="id", id="id", buckets=4)
+    job, _ = make_spark_job(frame.schema, query, seq="id", id="id", buckets=4)
     admission, known = Admission(9, seed=3, delay=2), row_columns.cell_keys(frame, job)
     assert known == (() if keys == ("x",) else tuple(sorted(keys)))
     cells = [cell_of(key) for key in {tuple(row) for row in frame.select(*known).collect()}] if known else []

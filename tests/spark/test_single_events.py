@@ -20,7 +20,7 @@ from acep.overload.event_choice import EventChoice, Exploring
 from acep.shedding.event_utility import EventUtility
 from acep.spark.chunks import ORDER, ROW
 from acep.spark.foreach import foreach_batch_run, row_columns
-from acep.spark.job import job_of
+from acep.spark.job import make_spark_job
 from acep.spark.metrics import Progress
 from tests.spark.streams import Folder, as_dicts
 from tests.spark.test_for_each import OPTIONS, exact, pretend, quiet, run, same_bindings
@@ -61,7 +61,7 @@ def test_spark_keeps_the_events_that_the_history_keeps(spark: Any, kind: str) ->
     rng.shuffle(order)
     utility = EventUtility("", ("b", "a"), (("x", EDGES),), tuple(order), (1 / 15,) * 15, (), ())
     query = "PATTERN SEQ(a p, b q) WHERE skip_till_any_match(p, q) { [k] AND q.x > p.x } WITHIN 9"
-    job, _ = job_of(frame.schema, query, seq="id", id="id", buckets=4)
+    job, _ = make_spark_job(frame.schema, query, seq="id", id="id", buckets=4)
     exploring = Exploring.from_admission(utility, ("k",), Admission(9, seed=3))
     columns_of = row_columns.row_columns(frame, job, None, 0, exploring)
     table = frame.toArrow()

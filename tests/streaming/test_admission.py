@@ -17,7 +17,7 @@ import acep
 from acep.errors import SnapshotError
 from acep.events.tables import schema_of
 from acep.matches.matches import Match
-from acep.overload.admission import ALL, CELLS, SHIFT, Admission, why_not_before
+from acep.overload.admission import ALL, CELLS, SHIFT, Admission, why_not_shed_early
 from acep.overload.batch_log import Carried, Decision, decide
 from acep.overload.key_utility import CellUtility
 from acep.plan.compile import compile_query
@@ -137,7 +137,7 @@ def test_no_match_is_invented(query: str, errors: int, batches: Batches, data: s
     found = [plain(match) for match in acep.match(some, query, seq="n", id="n", budget=budget)] if kept else []
     exact = {plain(match) for match in acep.match(every, query, seq="n", id="n", budget=budget)}
     assert set(found) <= exact
-    assert not why_not_before([compile_query(acep.parse(query), schema_of(schema, seq="n", id="n"))], ids=True)
+    assert not why_not_shed_early([compile_query(acep.parse(query), schema_of(schema, seq="n", id="n"))], ids=True)
 
 
 @pytest.mark.parametrize(
@@ -153,13 +153,13 @@ def test_no_match_is_invented(query: str, errors: int, batches: Batches, data: s
 )
 def test_what_must_be_carried_whole(query: str, reason: str) -> None:
     schema = schema_of(pa.schema({"ts": pa.int64(), "type": pa.string(), "k": pa.int64(), "n": pa.int64()}), id="n")
-    assert reason in why_not_before([compile_query(acep.parse(query), schema)], ids=True)
+    assert reason in why_not_shed_early([compile_query(acep.parse(query), schema)], ids=True)
 
 
 def test_events_that_are_numbered_are_carried() -> None:
     schema = schema_of(pa.schema({"ts": pa.int64(), "type": pa.string(), "k": pa.int64()}))
     plan = compile_query(acep.parse(QUERIES[0]), schema)
-    assert "numbered" in why_not_before([plan], ids=False)
+    assert "numbered" in why_not_shed_early([plan], ids=False)
 
 
 def test_thresholds_that_fall_and_rise_for_long_stay_few() -> None:

@@ -19,7 +19,7 @@ from acep.budget import Budget
 from acep.budget.pace import pace_of
 from acep.errors import DataError, EngineError, warn_caller
 from acep.learning.estimation.recall import Tally
-from acep.overload.admission import CELLS, Admission, span_of, why_not_before
+from acep.overload.admission import CELLS, Admission, span_of, why_not_shed_early
 from acep.overload.batch_log import BatchLog, Carried, Decision, decide
 from acep.overload.event_choice import Explored, Exploring
 from acep.overload.key_utility import share_of
@@ -30,14 +30,14 @@ from acep.overload.time_bound import TimeBound
 from acep.pattern.tree import Strategy
 from acep.plan.compile import Plan
 from acep.shedding.event_utility import EventUtility, is_sheddable
-from acep.spark.bucket_rows import counted_rows
+from acep.spark.bucket_rows import count_rows
 from acep.spark.fields import with_fields
 from acep.spark.file_state_worker import StatePlace, call_name, step_in_files, versions_of
 from acep.spark.foreach.observed_batches import PATIENCE, Observed, run_whole
 from acep.spark.foreach.row_columns import TICKS, RowColumns, cell_keys, row_columns
 from acep.spark.interpreter import check_workers
-from acep.spark.job import SentJob, job_of
-from acep.spark.job_run import in_files, marks_of, place_of
+from acep.spark.job import SentJob, make_spark_job
+from acep.spark.job_run import marks_of, place_of, process_in_files
 from acep.spark.matching import state_in, warn_of
 from acep.spark.metrics import Progress, progress_of
 from acep.spark.newest_time import ANNOUNCES, announce_newest
@@ -104,12 +104,12 @@ class BatchCall:
         micro_batch = MicroBatch(self.job, self.versions, batch, old_versions, self.place.delay_ms, None, seen)
         queries = bucket_of(micro_batch, 0).queries
         assert queries is not None
-        return queries, (micro_batch.since, None, self.job.back_to(micro_batch.final))
+        return queries, (micro_batch.since, None, self.job.earliest_since(micro_batch.final))
 
     def times(self, seen: int | None) -> Times:
         """Return the times of versions that come with a micro-batch, if ``seen`` is the greatest tick before it."""
         final = first_open_tick(watermark_of(seen, self.place.delay_ms, self.job.tick_ms), self.job.tick_ms)
-        return begin_after(seen, self.job.tick_ms), None, self.job.back_to(final)
+        return begin_after(seen, self.job.tick_ms), None, self.job.earliest_since(final)
 
     @property
     def _matches_once(self) -> bool:
@@ -141,7 +141,7 @@ class BatchCall:
         rows, sent, observed = self._travelling_rows(frame, decision)
         came = rows.select(*sent).toArrow()
         events = came.filter(came.column(BUCKET).is_valid()) if came.column(BUCKET).null_count else came
-        seen = counted_rows(self.job, came) if observed is None else observed.read_counts(PATIENCE)
+        seen = count_rows(self.job, came) if observed is None else observed.read_counts(PATIENCE)
         if seen is None:
             raise _metrics_error(batch)
         place = dataclasses.replace(self._place(batch, decision), newest=seen["seen"])
@@ -182,7 +182,7 @@ class BatchCall:
             watermark_of(decision.carried.seen, self.place.delay_ms, self.job.tick_ms), self.job.tick_ms
         )
         frame = with_fields(frame, self.job.columns)
-        if columns.all_go(decision):
+        if columns.all_travel(decision):
             unshed = columns.unshed
             if self._counts_itself(decision):
                 return frame, unshed.sent, None
@@ -208,7 +208,7 @@ class BatchCall:
         """Return the result of a micro-batch together with the metrics of buckets, and the observations of both."""
         rows, sent, observed = self._travelling_rows(frame, decision)
         assert observed is not None
-        both = in_files(rows, self.job, self.result, self._place(batch, decision), sent, self.marks)
+        both = process_in_files(rows, self.job, self.result, self._place(batch, decision), sent, self.marks)
         both = both.observe(observed.buckets, *self.columns.metrics)
         return both.observe(observed.points, *self.columns.points), observed
 
@@ -260,7 +260,7 @@ class BatchCall:
             every = (float(seen["needed"]), float(points.sum()), *explored[-4:].tolist())
             tally, inside = Tally(), Explored(*every)
         else:
-            tally = tally_of(counts, chances, int(seen["needed"]), self._crossing(int(points.sum()), length))
+            tally = tally_of(counts, chances, int(seen["needed"]), self._crossing_share(int(points.sum()), length))
             inside = Explored()
         carried = Carried(
             rows=so_far.rows + int(seen["rows"]),
@@ -292,7 +292,7 @@ class BatchCall:
             decision.admission, load, carried, utility, core_time=core_time, events=events, version=decision.version
         )
 
-    def _crossing(self, points: int, length: int) -> float:
+    def _crossing_share(self, points: int, length: int) -> float:
         """Estimate the chance that a match crosses into the next sampling unit, from the sum of match lengths."""
         if self.admission is None or not points:
             return 0.0
@@ -359,13 +359,13 @@ def call_of(
     """
     from pyspark.sql import functions as sf
 
-    job, result = job_of(frame.schema, query, budget=budget, **options)
+    job, result = make_spark_job(frame.schema, query, budget=budget, **options)
     plans, histories = job.plans, job.histories
     admission, bound, paced = None, None, False
     if budget is not None and (pace := pace_of(budget, job.schema.tick_ns)) is not None:
         cores = frame.sparkSession.sparkContext.defaultParallelism
         bound = TimeBound(pace.latency, pace.cpu, cores, pace.tick)
-        if why := why_not_before(plans, ids=job.schema.id is not None):
+        if why := why_not_shed_early(plans, ids=job.schema.id is not None):
             warn_caller(f"events are shed behind the shuffle, which saves less time: {why}")
         else:
             admission = Admission(span_of(plans), seed=job.seed)
@@ -374,7 +374,7 @@ def call_of(
             if not paced:  # admission keeps the bound of time; the workers have only the other bounds
                 other_bounds = dataclasses.replace(budget, latency=None, cpu=None)
                 option_names = {name for name in options if other_bounds.limited or name not in ("policy", "history")}
-                job, result = job_of(
+                job, result = make_spark_job(
                     frame.schema, query, budget=other_bounds, **{name: options[name] for name in option_names}
                 )
     warn_of(job)
@@ -389,7 +389,7 @@ def call_of(
     folder = state_in(frame, state)
     wide = with_fields(frame, job.columns)
     cells = cell_keys(wide, job)
-    exploring = None if admission is None or not cells else _exploring(job, histories, plans[0], cells, admission)
+    exploring = None if admission is None or not cells else _make_exploring(job, histories, plans[0], cells, admission)
     place = dataclasses.replace(place_of(spark, job, folder, delay), cells=cells, exploring=exploring)
     if on_driver:
         place = dataclasses.replace(place, partitions=1)
@@ -407,7 +407,7 @@ def call_of(
     return BatchCall(ids, job, result, place, versions, log, admission, bound, paced, columns, marks, latest, on_driver)
 
 
-def _exploring(
+def _make_exploring(
     job: SentJob, histories: Sequence[bytes], plan: Plan, keys: tuple[str, ...], admission: Admission
 ) -> Exploring | None:
     """Return how single events may be shed by the history of the query; ``None`` if its history does not say."""

@@ -77,7 +77,7 @@ class RowColumns:
 
         return sf.expr(" + ".join(f"count(CASE WHEN {condition} THEN {NUMBER}{i} END)" for i in range(self.passes)))
 
-    def all_go(self, decision: Decision) -> bool:
+    def all_travel(self, decision: Decision) -> bool:
         """Return whether all needed events travel, and none is too far ahead."""
         sheds = decision.admission is not None and not decision.admission.admits_all
         return not sheds and decision.latest is None and (self.exploring is None or decision.events.n_cells is None)
@@ -167,7 +167,7 @@ def _selecting_columns(
     admitted: list[Column] = []
     no_time = sf.col(quote_name(job.schema.ts)).isNull()
     if admission is not None:
-        first = [_begin(admission, part.keys).alias(f"{BEGIN}{i}") for i, part in enumerate(job.passes)]
+        first = [_unit_begin(admission, part.keys).alias(f"{BEGIN}{i}") for i, part in enumerate(job.passes)]
         first += [_cell(job.passes[0].keys).alias(CELL)] if any(admission.favoured) else []
         admitted = [_is_admitted(admission, pieces, part.keys, i) | no_time for i, part in enumerate(job.passes)]
     going = []
@@ -178,7 +178,7 @@ def _selecting_columns(
     return first, going
 
 
-def _begin(admission: Admission, keys: Sequence[str]) -> Column:
+def _unit_begin(admission: Admission, keys: Sequence[str]) -> Column:
     """Return the beginning of an event's sampling unit, in ticks."""
     from pyspark.sql import functions as sf
 
