@@ -1,8 +1,8 @@
 """Prepare pages and docstrings for the documentation site: a hook of MkDocs, and an extension of Griffe.
 
 A link to a file of the repository that the site does not have becomes its text. ``README.md`` of the repository is the
-front page of the site, and ``CONTRIBUTING.md`` and ``CHANGELOG.md`` are pages of it too. ``docs/results/index.md`` is made from the headings of the
-pages in docs/results.
+front page of the site, and ``CONTRIBUTING.md`` and ``CHANGELOG.md`` are pages of it too. ``docs/results/index.md`` is
+made from the headings of the pages in docs/results.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from acep.runner.inbox import ROW, Inbox
 from acep.runner.later_columns import explain_unknown
 from acep.runner.outbox import Outbox
 from acep.runtime.options import RevisedKeywords, StreamOptions, lists_options
-from acep.streaming.job import Job, job_of
+from acep.streaming.job import Job, make_job
 from acep.streaming.latest_time import Latest
 from acep.streaming.progress import Progress
 from acep.streaming.results import result_schema
@@ -172,7 +172,7 @@ def follow(
         )
         last = first_end_tick(schema.field(stream_options.ts).type, input_schema)
         try:
-            new_job = job_of(
+            new_job = make_job(
                 query,
                 input_schema,
                 stream_options,
@@ -199,7 +199,7 @@ def follow(
         return replace(new_job, result=result, latest=bound, duplicates=duplicates), delay_ms
 
     warn_if_missing(stream_options.engine)
-    newer = None if versions is None else _existing("versions", versions)
+    newer = None if versions is None else _folder_path("versions", versions)
     inbox = Inbox(Path(folder).resolve(), reading, max_files, end_marker=end_marker)
     outbox = Outbox(Path(into).resolve(), into_format, quote_formulas=quote_formulas)
     follower = Follower(inbox, job, LocalFolder(Path(state_folder(state))), outbox, newer)
@@ -217,7 +217,7 @@ def follow(
             time.sleep(poll)
 
 
-def _existing(role: str, path: Any) -> Path:
+def _folder_path(role: str, path: Any) -> Path:
     """Return the path of a folder that is there. Raises :class:`DataError`."""
     if not isinstance(path, str | os.PathLike) or not Path(os.fspath(path)).is_dir():
         raise DataError(f"{role}= takes the path of a folder, and there is none at {path!r}", code="option_invalid")

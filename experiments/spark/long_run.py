@@ -161,7 +161,7 @@ def write_versions(versions: int, work: Path) -> list[Written]:
     points, wanted, clock = list[Written](), set(_choose_stops(versions)), _Clock()
     for batch in range(versions):
         task = Versions(str(work / "versions"), query=query, call="c0ffee", run=run, buckets=1, keep=RETAINED)
-        before = task.before(batch)
+        before = task.begin_batch(batch)
         if before:
             assert task.read(before[0]) == block + str(batch - 1).encode(), f"another state before {batch}"
         task.write(batch, 0, batch, f"{batch:032x}", block + str(batch).encode())

@@ -137,7 +137,7 @@ def _admit_by_units(stream: Keyed, share: float, seed: int, *, favours: bool) ->
         seen = int(stream.ticks[end - 1])
         chances = admission.chances(seen if before is None else (before + seen) // 2)
         counts = [stream.cell[stream.key[kept_rows]], stream.cell[[key for key, _ in points]]]
-        utility = decision.utility.after(
+        utility = decision.utility.add_batch(
             *(np.bincount(cell_numbers, minlength=CELLS) for cell_numbers in counts), chances
         )
         decision = Decision(admission, carried=Carried(seen=seen), utility=utility)

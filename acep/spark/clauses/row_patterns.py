@@ -16,7 +16,7 @@ from acep.row_patterns.match_rows import match_table, no_columns_error
 from acep.row_patterns.stream_time import time_column
 from acep.runtime.options import ClauseKeywords, StreamOptions
 from acep.spark.clauses.row_pattern_worker import SentClause, add_keys, match_sorted
-from acep.spark.fields import all_columns, input_schema, key_column, quoted, with_fields
+from acep.spark.fields import all_columns, input_schema, key_column, quote_name, with_fields
 from acep.spark.interpreter import check_workers
 from acep.spark.matching import frame_of
 from acep.spark.session import needs_pyspark, outside_pipelines
@@ -178,7 +178,7 @@ def run_clause(frame: DataFrame, planned: SparkClause, options: ClauseKeywords |
     check_workers(frame.sparkSession, "auto")
     sent = planned.sent
     rows = with_fields(frame, sent.columns)
-    rows = rows.select(*(sf.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(sent.columns)))
+    rows = rows.select(*(sf.col(quote_name(name)).alias(f"c{i}") for i, name in enumerate(sent.columns)))
     if max(sent.keys, default=-1) >= len(sent.columns):
         rows = rows.mapInArrow(partial(add_keys, sent), _with_keys(rows.schema, planned))
     keys = [key_column(rows, f"c{place}") for place in sent.keys]
