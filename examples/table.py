@@ -14,7 +14,7 @@ from typing import NamedTuple
 import acep
 from acep import read_events
 from examples import Example, examples
-from examples.data import whole
+from examples.data import whole_folder
 
 __all__ = ["PAGE", "Counts", "count", "render"]
 
@@ -40,9 +40,9 @@ class Counts(NamedTuple):
 def count(example: Example, data: Path) -> Counts:
     """Run an example on its whole stream, a Parquet file in the folder ``data``."""
     table = read_events(data / f"{example.stream}.parquet")
-    found = acep.match(table, example.query, seq="arrival_seq")
-    firsts = {min(ids[0] for _, ids in one.bindings) for one in found.found}
-    return Counts(len(found), len(firsts), len({one.key[0] for one in found.found}))
+    matches = acep.match(table, example.query, seq="arrival_seq")
+    firsts = {min(ids[0] for _, ids in record.bindings) for record in matches.found}
+    return Counts(len(matches), len(firsts), len({record.key[0] for record in matches.found}))
 
 
 def render(counts: Mapping[str, Counts]) -> str:
@@ -68,7 +68,7 @@ def main() -> None:
     counts = {}
     for example in examples():
         started = time.perf_counter()
-        counts[example.key] = count(example, whole())
+        counts[example.key] = count(example, whole_folder())
         sys.stderr.write(f"{example.key}: {counts[example.key]}, {time.perf_counter() - started:.1f} s\n")
     PAGE.write_text(render(counts), encoding="utf-8")
 

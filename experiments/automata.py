@@ -24,10 +24,10 @@ from acep.pattern.spelling import expression_text
 from acep.pattern.tree import GraphArc
 from experiments.charts import Panel, chart
 from experiments.joins import Joins
-from experiments.machine import described, pin
+from experiments.machine import describe_machine, pin
 from experiments.results import RESULTS, table, write_csv, write_page
 
-__all__ = ["Changing", "Ignoring", "Pushing", "Window", "body", "can", "events", "main", "query"]
+__all__ = ["Changing", "Ignoring", "Pushing", "Window", "body", "events", "main", "query", "two_state_automaton"]
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "automata"
 TICKS = "+--+-++-"
@@ -113,17 +113,19 @@ def query(name: str, window: int) -> acep.Automaton:
     return replace(acep.Automaton.from_toml(text), window=f"{window} events")
 
 
-def can(name: str, window: int) -> acep.Automaton:
+def two_state_automaton(name: str, window: int) -> acep.Automaton:
     """Return the same query as an automaton of two states and an end, whose registers hold the state (section 3)."""
     options: dict[str, Any] = {"final": "end", "keys": "symbol", "window": f"{window} events"}
     drop, up, down = f"e.change <= {DROP}", "e.change > 0", "e.change < 0"
     turned, rose = "floor((3 + sign(e.change)) / 2)", "floor((1 + sign(e.change)) / 2)"
     if name == "q3":
-        ways = " OR ".join(f"(r.q = {at} AND {up if one == '+' else down})" for at, one in enumerate(TICKS[1:-1], 1))
-        first, last = (up if one == "+" else down for one in (TICKS[0], TICKS[-1]))
+        fence = " OR ".join(
+            f"(r.q = {position} AND {up if tick == '+' else down})" for position, tick in enumerate(TICKS[1:-1], 1)
+        )
+        first, last = (up if tick == "+" else down for tick in (TICKS[0], TICKS[-1]))
         arcs = [
             acep.arc("begin", "loop", first, {"q": 1}),
-            acep.arc("loop", "loop", ways, {"q": "r.q + 1"}),
+            acep.arc("loop", "loop", fence, {"q": "r.q + 1"}),
             acep.arc("loop", "end", f"r.q = {len(TICKS) - 1} AND {last}"),
         ]
         return acep.Automaton(arcs, registers={"q": 0}, **options)
@@ -147,44 +149,46 @@ def can(name: str, window: int) -> acep.Automaton:
     return acep.Automaton(arcs, registers={"q": 0, "target": float, "shapes": 0}, **options)
 
 
-def windows(rows: int) -> list[Window]:
+def measure_windows(rows: int) -> list[Window]:
     """Measure each query with each window, all ways in alternation. A repetition takes all of them before the next one
     begins, so that a time in which the machine is slow does not fall on one figure."""
     streams = {name: events(rows, rises) for name, rises in RISES.items()}
-    asked = {(name, window): (query(name, window), can(name, window)) for name in RISES for window in WINDOWS}
+    automata_by_query = {
+        (name, window): (query(name, window), two_state_automaton(name, window)) for name in RISES for window in WINDOWS
+    }
     times: dict[tuple[str, int, str], list[float]] = {}
     matches: dict[tuple[str, int, str], int] = {}
     for _ in range(REPEATS):
-        for (name, window), automata in asked.items():
+        for (name, window), automata in automata_by_query.items():
             for way in WAYS:
                 if way == "ipm":
-                    spent, found = _joined(automata[0], streams[name])
+                    spent, n_matches = _run_joins(automata[0], streams[name])
                 else:
                     automaton = automata[0 if way == "afa" else 1]
-                    spent, found, _ = _timed(acep.Matcher(automaton, type=None), streams[name], PUSH)
+                    spent, n_matches, _ = _time_pushes(acep.Matcher(automaton, type=None), streams[name], PUSH)
                 times.setdefault((name, window, way), []).append(spent)
-                matches[name, window, way] = found
-    for name, window in asked:
-        if len(found_by := {matches[name, window, way] for way in WAYS}) > 1:
-            raise AssertionError(f"{name}, {window}: {found_by}")
-    return [Window(*which, rows / median(spent), matches[which]) for which, spent in times.items()]
+                matches[name, window, way] = n_matches
+    for name, window in automata_by_query:
+        if len(match_counts := {matches[name, window, way] for way in WAYS}) > 1:
+            raise AssertionError(f"{name}, {window}: {match_counts}")
+    return [Window(*case, rows / median(spent), matches[case]) for case, spent in times.items()]
 
 
-def pushes(rows: int) -> list[Pushing]:
+def measure_pushes(rows: int) -> list[Pushing]:
     """Measure each query with a window of 1,000 events, in pushes of several sizes in alternation."""
     streams = {name: events(rows, rises) for name, rises in RISES.items()}
     times: dict[tuple[str, int], list[float]] = {}
     for _ in range(REPEATS):
         for name, stream in streams.items():
             for push in PUSHES:
-                spent, *_ = _timed(acep.Matcher(query(name, 1_000), type=None), stream, push)
+                spent, *_ = _time_pushes(acep.Matcher(query(name, 1_000), type=None), stream, push)
                 times.setdefault((name, push), []).append(spent)
-    return [Pushing(*which, rows / median(spent)) for which, spent in times.items()]
+    return [Pushing(*case, rows / median(spent)) for case, spent in times.items()]
 
 
-def _timed(matcher: Any, stream: pa.Table, push: int) -> tuple[float, int, int]:
+def _time_pushes(matcher: Any, stream: pa.Table, push: int) -> tuple[float, int, int]:
     """Return the processor time of all pushes, and the matches and partial matches."""
-    parts = [stream.slice(at, push) for at in range(0, len(stream), push)]
+    parts = [stream.slice(start, push) for start in range(0, len(stream), push)]
     started = time.process_time()
     for part in parts:
         matcher.push(part)
@@ -193,75 +197,80 @@ def _timed(matcher: Any, stream: pa.Table, push: int) -> tuple[float, int, int]:
     return spent, matcher.report.matches or 0, matcher.report.made
 
 
-def _joined(automaton: acep.Automaton, stream: pa.Table) -> tuple[float, int]:
+def _run_joins(automaton: acep.Automaton, stream: pa.Table) -> tuple[float, int]:
     """Return the processor time of joins that feed back, and the matches."""
     joins, started = Joins(automaton), time.process_time()
-    for at in range(0, len(stream), PUSH):
-        joins.push(stream.slice(at, PUSH))
+    for start in range(0, len(stream), PUSH):
+        joins.push(stream.slice(start, PUSH))
     return time.process_time() - started, joins.matches
 
 
 def arcs_of(ticks: Sequence[str]) -> list[GraphArc]:
     """The arcs of Q3 for other rises and falls."""
-    return [arc_of(at, one) for at, one in enumerate(ticks)]
+    return [arc_of(position, tick) for position, tick in enumerate(ticks)]
 
 
-def arc_of(place: int, tick: str) -> GraphArc:
+def arc_of(position: int, tick: str) -> GraphArc:
     """The arc of Q3 at a place, for a rise or a fall."""
-    return acep.arc(str(place), str(place + 1), f"e.change {'>' if tick == '+' else '<'} 0")
+    return acep.arc(str(position), str(position + 1), f"e.change {'>' if tick == '+' else '<'} 0")
 
 
-def changing(rows: int) -> Iterator[Changing]:
+def measure_changes(rows: int) -> Iterator[Changing]:
     """Replace an arc of Q3 every so many events, in all ways, beside pushes of as many events without a change."""
     stream = events(rows, 0.5)
     for interval in INTERVALS:
-        some, found = stream.slice(0, min(rows, interval * 2_000)), dict[str, int]()
+        prefix, match_counts = stream.slice(0, min(rows, interval * 2_000)), dict[str, int]()
         large = CHANGED_PUSH, ("none", "ahead")
         for push, ways in ((interval, ("none", "change")), (interval, ("restart",)), large):
             times: dict[str, list[float]] = {way: [] for way in ways}
             for _ in range(REPEATS):
                 # Pushes in turn, so that what else the machine does slows all ways alike.
-                steps = [list(one) for one in zip(*(_changed(some, interval, push, way) for way in ways), strict=True)]
-                for way, mine in zip(ways, zip(*steps, strict=True), strict=True):
-                    times[way].append(sum(spent for spent, _ in mine))
-                    found[way] = sum(matches for _, matches in mine)
+                steps = [
+                    list(step)
+                    for step in zip(*(_run_with_changes(prefix, interval, push, way) for way in ways), strict=True)
+                ]
+                for way, measurements in zip(ways, zip(*steps, strict=True), strict=True):
+                    times[way].append(sum(spent for spent, _ in measurements))
+                    match_counts[way] = sum(matches for _, matches in measurements)
             for way in ways:
-                rate = len(some) / median(times[way])
-                yield Changing(0 if way == "none" else interval, push, way, rate, found[way])
-        if found["change"] != found["ahead"]:  # a restart takes the new arcs also for the events of the window
-            raise AssertionError(f"every {interval}: {found}")
+                rate = len(prefix) / median(times[way])
+                yield Changing(0 if way == "none" else interval, push, way, rate, match_counts[way])
+        if (
+            match_counts["change"] != match_counts["ahead"]
+        ):  # a restart takes the new arcs also for the events of the window
+            raise AssertionError(f"every {interval}: {match_counts}")
 
 
-def _changed(stream: pa.Table, interval: int, push: int, way: str) -> Iterator[tuple[float, int]]:
+def _run_with_changes(stream: pa.Table, interval: int, push: int, way: str) -> Iterator[tuple[float, int]]:
     """Yield for each push the processor time, with the changes before it, and the matches."""
     rng, ticks = np.random.default_rng(2), [*TICKS]
-    arcs = {(at, tick): arc_of(at, tick) for at in range(len(ticks)) for tick in "+-"}
+    arcs = {(position, tick): arc_of(position, tick) for position in range(len(ticks)) for tick in "+-"}
     options: dict[str, Any] = {"type": None, "dynamic": way != "restart"}
-    about: dict[str, Any] = {"final": str(len(ticks)), "keys": "symbol", "window": f"{ACTIVE} events"}
-    matcher = acep.Matcher(acep.Automaton(arcs_of(ticks), **about), **options)
-    for at in range(0, len(stream), push):
+    automaton_options: dict[str, Any] = {"final": str(len(ticks)), "keys": "symbol", "window": f"{ACTIVE} events"}
+    matcher = acep.Matcher(acep.Automaton(arcs_of(ticks), **automaton_options), **options)
+    for start in range(0, len(stream), push):
         started = time.process_time()
-        for since in range(at, min(at + push, len(stream)), interval):
-            place = int(rng.integers(len(ticks)))
+        for since in range(start, min(start + push, len(stream)), interval):
+            position = int(rng.integers(len(ticks)))
             if not since or way == "none":
                 continue
-            old = ticks[place]
-            ticks[place] = "-" if old == "+" else "+"
+            old = ticks[position]
+            ticks[position] = "-" if old == "+" else "+"
             if way == "restart":
                 # Matches of these events alone were given before, so they do not count.
-                matcher = acep.Matcher(acep.Automaton(arcs_of(ticks), **about), **options)
-                matcher.push(stream.slice(max(0, at - ACTIVE), min(at, ACTIVE)))
+                matcher = acep.Matcher(acep.Automaton(arcs_of(ticks), **automaton_options), **options)
+                matcher.push(stream.slice(max(0, start - ACTIVE), min(start, ACTIVE)))
             else:
                 ahead = since if way == "ahead" else None
-                matcher.change(add=[arcs[place, ticks[place]]], remove=[arcs[place, old]], since=ahead)
-        matches = len(matcher.push(stream.slice(at, push)))
+                matcher.change(add=[arcs[position, ticks[position]]], remove=[arcs[position, old]], since=ahead)
+        matches = len(matcher.push(stream.slice(start, push)))
         yield time.process_time() - started, matches
 
 
-def ignoring(rows: int) -> Iterator[Ignoring]:
+def measure_ignored(rows: int) -> Iterator[Ignoring]:
     """Measure Q1 for one V-shape with a share of irrelevant events, in both ways in alternation."""
-    one = query("q1", 500)
-    arcs = [acep.arc(a.source, a.target, _one_shape(a), dict(_told(a)), bind=a.var) for a in one.arcs]
+    automaton = query("q1", 500)
+    arcs = [acep.arc(a.source, a.target, _one_shape(a), dict(_transfers_of(a)), bind=a.var) for a in automaton.arcs]
     passing = {
         way: [acep.arc(state, state, "e.change = 0", ignorable=way == "ignorable") for state in ("falling", "rising")]
         for way in ("ignorable", "bound")
@@ -269,15 +278,15 @@ def ignoring(rows: int) -> Iterator[Ignoring]:
     for share in SHARES:
         stream = events(rows, 0.5, share)
         times: dict[str, list[float]] = {way: [] for way in passing}
-        done: dict[str, tuple[int, int]] = {}
+        counts_by_way: dict[str, tuple[int, int]] = {}
         for _ in range(REPEATS):
-            for way, more in passing.items():
-                matcher = acep.Matcher(replace(one, arcs=[*arcs, *more]), type=None)
-                spent, *counts = _timed(matcher, stream, PUSH)
+            for way, passing_arcs in passing.items():
+                matcher = acep.Matcher(replace(automaton, arcs=[*arcs, *passing_arcs]), type=None)
+                spent, *counts = _time_pushes(matcher, stream, PUSH)
                 times[way].append(spent)
-                done[way] = counts[0], counts[1]
-        for way, (matches, made) in done.items():
-            yield Ignoring(share, way, rows / median(times[way]), made / rows, matches)
+                counts_by_way[way] = counts[0], counts[1]
+        for way, (n_matches, n_partial_matches) in counts_by_way.items():
+            yield Ignoring(share, way, rows / median(times[way]), n_partial_matches / rows, n_matches)
 
 
 def _one_shape(arc: GraphArc) -> str | None:
@@ -285,7 +294,7 @@ def _one_shape(arc: GraphArc) -> str | None:
     return None if arc.fence is None else expression_text(arc.fence).replace("= 2", "= 1").replace("< 2", "< 1")
 
 
-def _told(arc: GraphArc) -> Iterator[tuple[str, str]]:
+def _transfers_of(arc: GraphArc) -> Iterator[tuple[str, str]]:
     return ((name, expression_text(value)) for name, value in arc.transfer)
 
 
@@ -316,23 +325,32 @@ rates, and the partial matches made for each event."""
 
 
 def body(
-    found: Sequence[Window], pushed: Sequence[Pushing], changed: Sequence[Changing], ignored: Sequence[Ignoring]
+    window_rows: Sequence[Window],
+    push_rows: Sequence[Pushing],
+    change_rows: Sequence[Changing],
+    ignore_rows: Sequence[Ignoring],
 ) -> str:
     """The tables of the page."""
-    by_way = [found[at : at + len(WAYS)] for at in range(0, len(found), len(WAYS))]
+    by_way = [window_rows[start : start + len(WAYS)] for start in range(0, len(window_rows), len(WAYS))]
     first = [
-        (one[0].query, f"{one[0].window:,}", *(f"{each.rate:,.0f}" for each in one), f"{one[0].matches:,}")
-        for one in by_way
+        (group[0].query, f"{group[0].window:,}", *(f"{window.rate:,.0f}" for window in group), f"{group[0].matches:,}")
+        for group in by_way
     ]
     sizes = [
-        (name, *(f"{one.rate:,.0f}" for one in sorted(pushed, key=lambda one: one.push) if one.query == name))
+        (name, *(f"{row.rate:,.0f}" for row in sorted(push_rows, key=lambda row: row.push) if row.query == name))
         for name in RISES
     ]
-    groups = [changed[at : at + 5] for at in range(0, len(changed), 5)]
-    second = [(f"{group[0].push:,}", *(f"{one.rate:,.0f}" for one in group)) for group in groups]
+    groups = [change_rows[start : start + 5] for start in range(0, len(change_rows), 5)]
+    second = [(f"{group[0].push:,}", *(f"{row.rate:,.0f}" for row in group)) for group in groups]
     third = [
-        (f"{one.share:g}", f"{one.rate:,.0f}", f"{two.rate:,.0f}", f"{one.made:.2f}", f"{two.made:.2f}")
-        for one, two in zip(ignored[::2], ignored[1::2], strict=True)
+        (
+            f"{ignorable.share:g}",
+            f"{ignorable.rate:,.0f}",
+            f"{bound.rate:,.0f}",
+            f"{ignorable.made:.2f}",
+            f"{bound.made:.2f}",
+        )
+        for ignorable, bound in zip(ignore_rows[::2], ignore_rows[1::2], strict=True)
     ]
     parts = (
         BY_WINDOW,
@@ -347,24 +365,24 @@ def body(
     return "\n\n".join(parts)
 
 
-def picture(found: Sequence[Window], changed: Sequence[Changing], ignored: Sequence[Ignoring]) -> str:
+def picture(window_rows: Sequence[Window], change_rows: Sequence[Changing], ignore_rows: Sequence[Ignoring]) -> str:
     """The same as charts, in millions of events a second."""
     by_window = {
-        f"{name}, {told}": [(one.window, one.rate / 1e6) for one in found if (one.query, one.way) == (name, way)]
+        f"{name}, {label}": [(row.window, row.rate / 1e6) for row in window_rows if (row.query, row.way) == (name, way)]
         for name in RISES
-        for way, told in WAYS.items()
+        for way, label in WAYS.items()
     }
     by_interval = {
         way: [
-            (np.log10(one.interval or one.push), one.rate / 1e6)
-            for one in changed
-            if one.way == way and one.push < CHANGED_PUSH
+            (np.log10(row.interval or row.push), row.rate / 1e6)
+            for row in change_rows
+            if row.way == way and row.push < CHANGED_PUSH
         ]
         for way in ("none", "change", "restart")
     }
-    by_interval["ahead"] = [(np.log10(one.interval), one.rate / 1e6) for one in changed if one.way == "ahead"]
+    by_interval["ahead"] = [(np.log10(row.interval), row.rate / 1e6) for row in change_rows if row.way == "ahead"]
     by_share = {
-        way: [(one.share, one.rate / 1e6) for one in ignored if one.way == way] for way in ("ignorable", "bound")
+        way: [(row.share, row.rate / 1e6) for row in ignore_rows if row.way == way] for way in ("ignorable", "bound")
     }
     panels = [
         Panel("million events a second", by_window, "window", high=None),
@@ -379,16 +397,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m experiments.automata", description=(__doc__ or "")[:23])
     parser.add_argument("--rows", type=int, default=400_000, help="events of a stream")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the page, its picture and its rows")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     pin()
-    found, pushed = windows(asked.rows), pushes(asked.rows)
-    changed, ignored = list(changing(asked.rows)), list(ignoring(asked.rows))
-    asked.output.mkdir(parents=True, exist_ok=True)
-    rows: dict[str, Sequence[Any]] = {"window": found, "pushes": pushed, "changes": changed, "ignored": ignored}
-    write_csv(asked.output / "automata.csv", {name: [asdict(one) for one in some] for name, some in rows.items()})
-    (asked.output / "automata.svg").write_text(picture(found, changed, ignored), encoding="utf-8")
-    told: dict[str, Any] = {"words": WORDS, "machine": described(), "body": body(found, pushed, changed, ignored)}
-    print(write_page(asked.output, "automata", title="Hand-written automata", **told))
+    window_rows, push_rows = measure_windows(options.rows), measure_pushes(options.rows)
+    change_rows, ignore_rows = list(measure_changes(options.rows)), list(measure_ignored(options.rows))
+    options.output.mkdir(parents=True, exist_ok=True)
+    rows: dict[str, Sequence[Any]] = {
+        "window": window_rows,
+        "pushes": push_rows,
+        "changes": change_rows,
+        "ignored": ignore_rows,
+    }
+    write_csv(
+        options.output / "automata.csv",
+        {name: [asdict(row) for row in table_rows] for name, table_rows in rows.items()},
+    )
+    (options.output / "automata.svg").write_text(picture(window_rows, change_rows, ignore_rows), encoding="utf-8")
+    contents: dict[str, Any] = {
+        "words": WORDS,
+        "machine": describe_machine(),
+        "body": body(window_rows, push_rows, change_rows, ignore_rows),
+    }
+    print(write_page(options.output, "automata", title="Hand-written automata", **contents))
     return 0
 
 

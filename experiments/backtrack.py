@@ -17,7 +17,7 @@ from experiments.stock import LOW, ROUND, StockQuery
 
 __all__ = ["Backtrack", "backtrack"]
 
-Trail = tuple["Trail | None", int]  # the events bound, the last one first
+Chain = tuple["Chain | None", int]  # the events bound, the last one first
 
 
 @dataclass
@@ -32,13 +32,13 @@ class Backtrack:
 
 @dataclass(frozen=True)
 class _Run:
-    """A postponed run: the place of its next event, the events bound, the price of the last a and the least one;
+    """A postponed run: the place of its next event, the events bound, the price of the last a and the lowest one;
     ``closed``: b is bound."""
 
-    at: int
-    trail: Trail
+    position: int
+    chain: Chain
     last: int
-    least: int
+    lowest: int
     closed: bool = False
 
 
@@ -47,35 +47,43 @@ def backtrack(table: pa.Table, query: StockQuery) -> Backtrack:
 
     With ``query.non_overlap`` those that :func:`acep.match` chooses: again and again the one that ends first.
     """
-    done = Backtrack()
+    outcome = Backtrack()
     symbols = np.asarray(table["symbol"])
     for symbol in np.unique(symbols):
         rows = np.flatnonzero(symbols == symbol)
         prices, volumes = np.asarray(table["price"])[rows].tolist(), np.asarray(table["volume"])[rows].tolist()
-        places = _apart(prices, volumes, query, done) if query.non_overlap else _all(prices, volumes, query, done)
-        done.matches += [tuple(rows[list(match)].tolist()) for match in places]
-    return done
+        positions = (
+            _find_non_overlapping(prices, volumes, query, outcome)
+            if query.non_overlap
+            else _find_all(prices, volumes, query, outcome)
+        )
+        outcome.matches += [tuple(rows[list(match)].tolist()) for match in positions]
+    return outcome
 
 
-def _all(prices: list[int], volumes: list[int], query: StockQuery, done: Backtrack) -> Iterator[tuple[int, ...]]:
+def _find_all(
+    prices: list[int], volumes: list[int], query: StockQuery, outcome: Backtrack
+) -> Iterator[tuple[int, ...]]:
     for start, price in enumerate(prices):
-        done.touches += 1
+        outcome.touches += 1
         if price % ROUND == 0:
-            yield from _from(start, [min(len(prices), start + query.window)], prices, volumes, query, done)
+            yield from _find_from(start, [min(len(prices), start + query.window)], prices, volumes, query, outcome)
 
 
-def _apart(prices: list[int], volumes: list[int], query: StockQuery, done: Backtrack) -> Iterator[tuple[int, ...]]:
+def _find_non_overlapping(
+    prices: list[int], volumes: list[int], query: StockQuery, outcome: Backtrack
+) -> Iterator[tuple[int, ...]]:
     """Yield the match that ends first, of those the one that begins first, then the one whose events come first."""
     free = 0
     while free < len(prices):
         best: tuple[int, ...] | None = None
         start = free
         while start < (len(prices) if best is None else best[-1]):
-            done.touches += 1
+            outcome.touches += 1
             if prices[start] % ROUND == 0:
                 # What ends later than the best one need not be looked for: its runs fail there.
                 end = [min(len(prices), start + query.window, len(prices) if best is None else best[-1] + 1)]
-                for match in _from(start, end, prices, volumes, query, done):
+                for match in _find_from(start, end, prices, volumes, query, outcome):
                     if best is None or (match[-1], match) < (best[-1], best):
                         best = match
                         end[0] = best[-1] + 1
@@ -86,8 +94,8 @@ def _apart(prices: list[int], volumes: list[int], query: StockQuery, done: Backt
         free = best[-1] + 1
 
 
-def _from(
-    start: int, end: list[int], prices: list[int], volumes: list[int], query: StockQuery, done: Backtrack
+def _find_from(
+    start: int, end: list[int], prices: list[int], volumes: list[int], query: StockQuery, outcome: Backtrack
 ) -> Iterator[tuple[int, ...]]:
     """Yield all matches that begin at a place and end before the place ``end[0]``, which the caller may lower
     meanwhile."""
@@ -95,44 +103,44 @@ def _from(
     stack = [_Run(start + 1, (None, start), first, first)]
     while stack:
         run = stack.pop()
-        at, trail, last, least, closed = run.at, run.trail, run.last, run.least, run.closed
-        while at < end[0]:
-            price = prices[at]
-            done.touches += 1
+        position, chain, last, lowest, closed = run.position, run.chain, run.last, run.lowest, run.closed
+        while position < end[0]:
+            price = prices[position]
+            outcome.touches += 1
             if closed:  # only c is missing
                 if first < price < last:
-                    yield _places((trail, at))
+                    yield _list_positions((chain, position))
                     break
                 if contiguous:
                     break
-                at += 1
+                position += 1
                 continue
             takes = (
                 query.iterator == "p1"
                 or (query.iterator == "p2" and price > last)
-                or (query.iterator == "p3" and price > least)
+                or (query.iterator == "p3" and price > lowest)
             )
             stays = takes or not contiguous
-            if volumes[at] < LOW:  # b: the run proceeds, and what else it could do is postponed
+            if volumes[position] < LOW:  # b: the run proceeds, and what else it could do is postponed
                 if stays:
-                    done.postponed += 1
-                    later = _Run(at + 1, (trail, at), price, min(least, price)) if takes else None
-                    stack.append(later or _Run(at + 1, trail, last, least))
+                    outcome.postponed += 1
+                    later = _Run(position + 1, (chain, position), price, min(lowest, price)) if takes else None
+                    stack.append(later or _Run(position + 1, chain, last, lowest))
                 if not query.third:
-                    yield _places((trail, at))
+                    yield _list_positions((chain, position))
                     break
-                trail, closed = (trail, at), True
+                chain, closed = (chain, position), True
             elif takes:
-                trail, last, least = (trail, at), price, min(least, price)
+                chain, last, lowest = (chain, position), price, min(lowest, price)
             elif not stays:
                 break
-            at += 1
+            position += 1
 
 
-def _places(trail: Trail) -> tuple[int, ...]:
-    places: list[int] = []
-    step: Trail | None = trail
+def _list_positions(chain: Chain) -> tuple[int, ...]:
+    positions: list[int] = []
+    step: Chain | None = chain
     while step is not None:
-        step, place = step
-        places.append(place)
-    return tuple(reversed(places))
+        step, position = step
+        positions.append(position)
+    return tuple(reversed(positions))

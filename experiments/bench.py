@@ -16,13 +16,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from experiments.machine import described
+from experiments.machine import describe_machine
 from experiments.measure import Measured
 from experiments.results import RESULTS, raw, short, table, write
 from experiments.workload import Workload
-from experiments.workloads import WORKLOADS, chosen
+from experiments.workloads import WORKLOADS, choose_workloads
 
-__all__ = ["GROUPS", "body", "curves_table", "main", "measured"]
+__all__ = ["GROUPS", "body", "curves_table", "main", "measure_workload"]
 
 # What the groups of workloads are about, in the order of the page.
 GROUPS = {
@@ -64,40 +64,46 @@ HEAD = (
 )
 
 
-def measured(workload: Workload, engine: str, limit: float, scale: float) -> Measured:
+def measure_workload(workload: Workload, engine: str, limit: float, scale: float) -> Measured:
     """Measure in a process of its own, which is given up after a while."""
     command = [sys.executable, "-m", "experiments.measure", workload.name, engine, str(limit), str(scale)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=12 * limit + 60, check=False)  # noqa: S603
+        completed = subprocess.run(command, capture_output=True, text=True, timeout=12 * limit + 60, check=False)  # noqa: S603
     except subprocess.TimeoutExpired:
         return Measured(workload.name, engine, error="did not finish")
-    if done.returncode < 0:
-        return Measured(workload.name, engine, error=f"killed by signal {-done.returncode}")
-    if done.returncode:
-        return Measured(workload.name, engine, error=(done.stderr.strip().splitlines() or ["no word why"])[-1])
+    if completed.returncode < 0:
+        return Measured(workload.name, engine, error=f"killed by signal {-completed.returncode}")
+    if completed.returncode:
+        return Measured(workload.name, engine, error=(completed.stderr.strip().splitlines() or ["no word why"])[-1])
     try:
-        return Measured(**json.loads(done.stdout))
+        return Measured(**json.loads(completed.stdout))
     except (ValueError, TypeError):
         return Measured(workload.name, engine, error="said nothing that can be read")
 
 
-def row(one: Measured) -> Sequence[str]:
+def row(measurement: Measured) -> Sequence[str]:
     """Return a line of the table of results."""
-    if one.error:
-        return (one.name, one.engine, *[""] * (len(HEAD) - 3), one.error)
-    checked = "" if one.expected is None else "checked" if one.expected == one.matches else f"not {one.expected:,}"
+    if measurement.error:
+        return (measurement.name, measurement.engine, *[""] * (len(HEAD) - 3), measurement.error)
+    checked = (
+        ""
+        if measurement.expected is None
+        else "checked"
+        if measurement.expected == measurement.matches
+        else f"not {measurement.expected:,}"
+    )
     return (
-        one.name,
-        one.engine,
-        f"{one.rows:,}" + (f" of {one.of:,}" if one.rows < one.of else ""),
-        short(one.queries * one.rows / one.cpu),
-        f"{one.matches:,}",
-        short(one.matches / one.cpu),
-        short(one.touches),
-        short(one.nodes),
-        short(one.cpu / one.touches * 1e9) if one.touches else "",
-        f"{one.peak / 2**20:,.0f} MB" if one.peak is not None else "",
-        f"{one.spread:.0%}" if one.runs > 1 else "one run",
+        measurement.name,
+        measurement.engine,
+        f"{measurement.rows:,}" + (f" of {measurement.of:,}" if measurement.rows < measurement.of else ""),
+        short(measurement.queries * measurement.rows / measurement.cpu),
+        f"{measurement.matches:,}",
+        short(measurement.matches / measurement.cpu),
+        short(measurement.touches),
+        short(measurement.nodes),
+        short(measurement.cpu / measurement.touches * 1e9) if measurement.touches else "",
+        f"{measurement.peak / 2**20:,.0f} MB" if measurement.peak is not None else "",
+        f"{measurement.spread:.0%}" if measurement.runs > 1 else "one run",
         checked,
     )
 
@@ -106,37 +112,42 @@ def body(results: Iterable[Measured]) -> str:
     """Return the tables of the page, one for each group of workloads."""
     parts = []
     order = list(GROUPS)
-    ranked = sorted(results, key=lambda one: order.index(WORKLOADS[one.name].group))
-    for group, members in groupby(ranked, key=lambda one: WORKLOADS[one.name].group):
-        ones = list(members)
-        about = "\n".join(f"* {name}: {WORKLOADS[name].about}" for name in dict.fromkeys(one.name for one in ones))
-        curves = f"\n\n{curves_table(ones)}" if group == "growth" else ""
-        parts.append(f"## {GROUPS[group]}\n\n{about}\n\n{table(HEAD, map(row, ones))}{curves}")
+    ranked = sorted(results, key=lambda measurement: order.index(WORKLOADS[measurement.name].group))
+    for group, members in groupby(ranked, key=lambda measurement: WORKLOADS[measurement.name].group):
+        measurements = list(members)
+        descriptions = "\n".join(
+            f"* {name}: {WORKLOADS[name].about}"
+            for name in dict.fromkeys(measurement.name for measurement in measurements)
+        )
+        curves = f"\n\n{curves_table(measurements)}" if group == "growth" else ""
+        parts.append(f"## {GROUPS[group]}\n\n{descriptions}\n\n{table(HEAD, map(row, measurements))}{curves}")
     return "\n\n".join(parts)
 
 
 def curves_table(results: Iterable[Measured]) -> str:
     """Return a table of how much longer an event takes at the worst point of each growth curve than at its best one."""
     rows = []
-    for (name, engine), points in groupby(results, key=lambda one: (one.name.rpartition("-")[0], one.engine)):
-        costs = {int(one.name.rpartition("-")[2]): one.cpu / one.rows for one in points if not one.error}
+    for (name, engine), points in groupby(results, key=lambda point: (point.name.rpartition("-")[0], point.engine)):
+        costs = {int(point.name.rpartition("-")[2]): point.cpu / point.rows for point in points if not point.error}
         if costs:
-            best, worst = min(costs, key=lambda at: costs[at]), max(costs, key=lambda at: costs[at])
+            best, worst = min(costs, key=lambda size: costs[size]), max(costs, key=lambda size: costs[size])
             span = f"{min(costs):,} to {max(costs):,}"
             rows.append((name, engine, span, f"{best:,}", f"{worst:,}", f"{costs[worst] / costs[best]:.2f}"))
     return table(("curve", "engine", "from", "least cost at", "greatest at", "times as much an event"), rows)
 
 
-def _beside(folder: Path, machine: dict[str, Any], results: Sequence[Measured]) -> list[Measured]:
+def _merge_stored(folder: Path, machine: dict[str, Any], results: Sequence[Measured]) -> list[Measured]:
     """Return the results, with those of other workloads that the folder has from the same machine, versions and day."""
-    path, held = raw(folder, "bench"), []
+    path, stored_results = raw(folder, "bench"), []
     if path.is_file():
         before = json.loads(path.read_text(encoding="utf-8"))
         if before["machine"] == machine:
-            new = {(one.name, one.engine) for one in results}
-            held = [one for row in before["results"] if ((one := Measured(**row)).name, one.engine) not in new]
+            new_keys = {(result.name, result.engine) for result in results}
+            stored_results = [
+                stored for row in before["results"] if ((stored := Measured(**row)).name, stored.engine) not in new_keys
+            ]
     order = list(WORKLOADS)
-    return sorted([*held, *results], key=lambda one: order.index(one.name))
+    return sorted([*stored_results, *results], key=lambda result: order.index(result.name))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -158,31 +169,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="folder for bench.md and bench.csv; results of other workloads from the same day stay",
     )
     parser.add_argument("--list", action="store_true", help="list the workloads")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        workloads = chosen(given.names)
+        workloads = choose_workloads(options.names)
     except ValueError as error:
         parser.error(str(error))
-    if given.list:
-        print("\n".join(f"{one.name:24s}{one.about}" for one in workloads))
+    if options.list:
+        print("\n".join(f"{workload.name:24s}{workload.about}" for workload in workloads))
         return 0
     results: list[Measured] = []
-    folder = given.output or (None if given.names else RESULTS)
-    machine = described()
+    folder = options.output or (None if options.names else RESULTS)
+    machine = describe_machine()
     for workload in workloads:
         compared = ["backtrack"] if workload.group in ("expt3", "expt4") else []
-        for engine in given.engine or ["auto", *compared]:
+        for engine in options.engine or ["auto", *compared]:
             if engine == "backtrack" and workload.stock is None:
                 continue
-            results.append(measured(workload, engine, given.limit, given.scale))
+            results.append(measure_workload(workload, engine, options.limit, options.scale))
             print("  ".join(filter(None, row(results[-1]))), flush=True)
         if folder and results:  # again after each workload: what was measured outlives a run that is stopped
-            told = _beside(folder, machine, results)
-            rows = [asdict(one) for one in told]
-            write(folder, "bench", title="Benchmarks", words=WORDS, machine=machine, body=body(told), rows=rows)
+            all_results = _merge_stored(folder, machine, results)
+            rows = [asdict(result) for result in all_results]
+            write(folder, "bench", title="Benchmarks", words=WORDS, machine=machine, body=body(all_results), rows=rows)
     if folder:
         print(f"written to {folder}")
-    return int(any(one.expected not in (None, one.matches) for one in results))
+    return int(any(result.expected not in (None, result.matches) for result in results))
 
 
 if __name__ == "__main__":

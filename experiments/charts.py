@@ -63,9 +63,9 @@ def chart(panels: Sequence[Panel], columns: int = 3) -> str:
     height = y + LINE
     drawn = []
     for number, panel in enumerate(panels):
-        across, down = number % columns, number // columns
-        at = f"translate({across * (WIDTH + LEFT + 14) + LEFT:.0f} {down * (HEIGHT + TOP + GAP) + TOP:.0f})"
-        drawn.append(f'<g transform="{at}">\n' + "\n".join(_panel(panel, names)) + "\n</g>")
+        column, row = number % columns, number // columns
+        translation = f"translate({column * (WIDTH + LEFT + 14) + LEFT:.0f} {row * (HEIGHT + TOP + GAP) + TOP:.0f})"
+        drawn.append(f'<g transform="{translation}">\n' + "\n".join(_panel(panel, names)) + "\n</g>")
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}"'
     head += f' viewBox="0 0 {width:.0f} {height:.0f}"><style>{STYLE}</style>'
     paper = f'<rect class="paper" width="{width:.0f}" height="{height:.0f}"/>'
@@ -76,36 +76,38 @@ def _panel(panel: Panel, names: Sequence[str]) -> list[str]:
     xs = [x for points in panel.series.values() for x, _ in points]
     ys = [y for points in panel.series.values() for _, y in points]
     high = panel.high if panel.high is not None else max([*ys, panel.low + 1e-9])
-    across = _scale(min(xs, default=0.0), max(xs, default=1.0), WIDTH, log=panel.log)
+    x_of = _scale(min(xs, default=0.0), max(xs, default=1.0), WIDTH, log=panel.log)
 
-    def down(y: float) -> float:
+    def y_of(y: float) -> float:
         return HEIGHT * (1 - (min(max(y, panel.low), high) - panel.low) / ((high - panel.low) or 1))
 
     out = [f'<text x="0" y="-12" font-weight="bold">{escape(panel.title)}</text>']
     for step in range(6):
         y = panel.low + (high - panel.low) * step / 5
-        out.append(f'<path class="grid" d="M0 {down(y):.1f}h{WIDTH:.0f}"/>')
-        out.append(f'<text x="-6" y="{down(y) + 4:.1f}" text-anchor="end">{y:.3g}</text>')
+        out.append(f'<path class="grid" d="M0 {y_of(y):.1f}h{WIDTH:.0f}"/>')
+        out.append(f'<text x="-6" y="{y_of(y) + 4:.1f}" text-anchor="end">{y:.3g}</text>')
     for x in _ticks(xs):
-        out.append(f'<path class="grid" d="M{across(x):.1f} 0v{HEIGHT:.0f}"/>')
-        out.append(f'<text x="{across(x):.1f}" y="{HEIGHT + 15:.0f}" text-anchor="middle">{x:.3g}</text>')
+        out.append(f'<path class="grid" d="M{x_of(x):.1f} 0v{HEIGHT:.0f}"/>')
+        out.append(f'<text x="{x_of(x):.1f}" y="{HEIGHT + 15:.0f}" text-anchor="middle">{x:.3g}</text>')
     out.append(f'<rect class="frame" width="{WIDTH:.0f}" height="{HEIGHT:.0f}"/>')
     out.append(f'<text x="{WIDTH / 2:.0f}" y="{HEIGHT + 31:.0f}" text-anchor="middle">{escape(panel.x)}</text>')
     for name, points in panel.series.items():
-        places = [(across(x), down(y)) for x, y in sorted(points)]
-        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        pixels = [(x_of(x), y_of(y)) for x, y in sorted(points)]
+        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in pixels)
         colour = _colour(names, name)
         out.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.8"/>')
-        out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{colour}"/>' for x, y in places]
+        out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{colour}"/>' for x, y in pixels]
     return out
 
 
-def _scale(least: float, most: float, size: float, *, log: bool) -> Callable[[float], float]:
-    def place(x: float) -> float:
+def _scale(x_min: float, x_max: float, size: float, *, log: bool) -> Callable[[float], float]:
+    def transform(x: float) -> float:
         return math.log(x) if log else x
 
-    low, high = (place(least), place(most)) if most > least else (place(least) - 0.5, place(least) + 0.5)
-    return lambda x: size * (place(x) - low) / (high - low)
+    low, high = (
+        (transform(x_min), transform(x_max)) if x_max > x_min else (transform(x_min) - 0.5, transform(x_min) + 0.5)
+    )
+    return lambda x: size * (transform(x) - low) / (high - low)
 
 
 def _ticks(xs: Sequence[float]) -> list[float]:

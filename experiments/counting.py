@@ -29,26 +29,26 @@ def any_sequences(table: pa.Table, word: Sequence[str], within: int, key: str | 
     2
     """
     total = np.uint64(0)
-    rest = tuple(word[1:])
+    later_types = tuple(word[1:])
     for ts, kinds in _parts(table, key):
         prefix: dict[Sequence[str], npt.NDArray[np.uint64]] = {}
-        for start in range(len(rest)):
-            for stop in range(start + 1, len(rest) + 1):
-                before = prefix.get(rest[start : stop - 1])
-                hits = (kinds == rest[stop - 1]).astype(np.uint64)
-                prefix[rest[start:stop]] = np.r_[
+        for start in range(len(later_types)):
+            for stop in range(start + 1, len(later_types) + 1):
+                before = prefix.get(later_types[start : stop - 1])
+                hits = (kinds == later_types[stop - 1]).astype(np.uint64)
+                prefix[later_types[start:stop]] = np.r_[
                     np.uint64(0), np.cumsum(hits if before is None else hits * before[:-1], dtype=np.uint64)
                 ]
         first = np.flatnonzero(kinds == word[0])
         low, high = first + 1, np.searchsorted(ts, ts[first] + within, side="right")
         ways: dict[Sequence[str], npt.NDArray[np.uint64]] = {(): np.ones(len(first), np.uint64)}
-        for start in range(len(rest) - 1, -1, -1):
-            whole = rest[start:]
-            count = prefix[whole][high] - prefix[whole][low]
-            for cut in range(start + 1, len(rest)):
-                count = count - prefix[rest[start:cut]][low] * ways[rest[cut:]]
-            ways[whole] = count
-        total = total + ways[rest].sum(dtype=np.uint64)
+        for start in range(len(later_types) - 1, -1, -1):
+            suffix = later_types[start:]
+            count = prefix[suffix][high] - prefix[suffix][low]
+            for cut in range(start + 1, len(later_types)):
+                count = count - prefix[later_types[start:cut]][low] * ways[later_types[cut:]]
+            ways[suffix] = count
+        total = total + ways[later_types].sum(dtype=np.uint64)
     return int(total)
 
 
@@ -62,13 +62,13 @@ def next_sequences(table: pa.Table, word: Sequence[str], within: int, key: str |
     total = 0
     for ts, kinds in _parts(table, key):
         first = np.flatnonzero(kinds == word[0])
-        at = first
+        last = first
         for letter in word[1:]:
             places = np.flatnonzero(kinds == letter)
-            found = np.searchsorted(places, at, side="right")
-            there = found < len(places)
-            at, first = places[found[there]], first[there]
-        total += int(np.count_nonzero(ts[at] - ts[first] <= within))
+            next_index = np.searchsorted(places, last, side="right")
+            has_next = next_index < len(places)
+            last, first = places[next_index[has_next]], first[has_next]
+        total += int(np.count_nonzero(ts[last] - ts[first] <= within))
     return total
 
 
@@ -81,15 +81,15 @@ def any_sets(table: pa.Table, types: Sequence[str], within: int, key: str | None
     """
     total = 0
     for ts, kinds in _parts(table, key):
-        before = {one: np.r_[0, np.cumsum(kinds == one)] for one in types}
+        before = {kind: np.r_[0, np.cumsum(kinds == kind)] for kind in types}
         if any(counts[-1] == 0 for counts in before.values()):
             continue
         end = np.searchsorted(ts, ts + within, side="right")
-        for one in types:
-            first = np.flatnonzero(kinds == one)
+        for first_type in types:
+            first = np.flatnonzero(kinds == first_type)
             ways = np.ones(len(first), object)  # integers of any size
             for other in types:
-                if other != one:
+                if other != first_type:
                     ways = ways * (before[other][end[first]] - before[other][first])
             total += int(ways.sum())
     return total
@@ -141,8 +141,8 @@ def stock_runs(table: pa.Table, query: StockQuery) -> int:
     total = 0
     symbols = np.asarray(table["symbol"])
     for symbol in np.unique(symbols):
-        own = symbols == symbol
-        price, volume = np.asarray(table["price"])[own], np.asarray(table["volume"])[own]
+        is_of_symbol = symbols == symbol
+        price, volume = np.asarray(table["price"])[is_of_symbol], np.asarray(table["volume"])[is_of_symbol]
         size = len(price)
         low = np.r_[0, np.cumsum(volume < LOW)]
         for first in np.flatnonzero(price % ROUND == 0).tolist():
@@ -161,8 +161,8 @@ def valleys(table: pa.Table, key: str = "symbol", value: str = "price") -> int:
     event before the fall that was not above its first."""
     total = 0
     keys = np.asarray(table[key])
-    for one in np.unique(keys):
-        steps = np.sign(np.diff(np.asarray(table[value])[keys == one]))
+    for key_value in np.unique(keys):
+        steps = np.sign(np.diff(np.asarray(table[value])[keys == key_value]))
         edges = np.flatnonzero(np.r_[True, steps[1:] != steps[:-1]]) if len(steps) else np.zeros(0, np.int64)
         runs = steps[edges]
         # A fall has a step before it, at once a rise after it, and any step after that.
@@ -178,4 +178,4 @@ def _parts(table: pa.Table, key: str | None) -> Sequence[tuple[Ints, npt.NDArray
     _, keys = np.unique(np.asarray(table[key].to_pylist()), return_inverse=True)
     order = np.lexsort((positions(keys), keys))
     cuts = np.flatnonzero(np.diff(keys[order])) + 1
-    return [(ts[one], kinds[one]) for one in np.split(order, cuts)]
+    return [(ts[rows], kinds[rows]) for rows in np.split(order, cuts)]

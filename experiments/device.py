@@ -18,13 +18,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from experiments.machine import described
+from experiments.machine import describe_machine
 from experiments.results import RESULTS, short, table, write
 
-__all__ = ["NEEDED", "Run", "body", "disk", "followed", "main"]
+__all__ = ["NEEDED", "Run", "body", "follow_events", "main", "measure_disk"]
 
 NEEDED = ("acep", "numpy", "pyarrow", "bitarray", "mmh3")
-WHOLE = 500_000
+FULL_RUN = 500_000
 FILE = 10_000  # events
 BOUND = "16M"
 QUERY = "PATTERN SEQ(A a, B b, C c) WHERE [key] AND b.value > a.value AND c.value > b.value WITHIN 20000"
@@ -41,7 +41,7 @@ class Run:
     memory: int
 
 
-def disk(package: str) -> int:
+def measure_disk(package: str) -> int:
     """Return the bytes of an installed package, with the libraries beside it."""
     spec = importlib.util.find_spec(package)
     assert spec is not None
@@ -55,11 +55,11 @@ def disk(package: str) -> int:
     return sum(path.stat().st_size for path in files if not {"__pycache__", "src"} & {*path.parts})
 
 
-def followed(name: str, events: int, *options: str) -> Run:
+def follow_events(name: str, events: int, *options: str) -> Run:
     """Follow a folder of generated events to its end in another process, and return what that took."""
     rng = random.Random(1)  # noqa: S311 - events, no secrets
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory() as path:
+        folder = Path(path)
         (folder / "in").mkdir()
         for begin in range(0, events, FILE):
             rows = range(begin, min(begin + FILE, events))
@@ -72,17 +72,17 @@ def followed(name: str, events: int, *options: str) -> Run:
             sys.executable, command, os.environ, file_actions=[(os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)]
         )
         _, status, used = os.wait4(process, 0)
-        took = time.perf_counter() - began
+        seconds = time.perf_counter() - began
     if status:
         raise RuntimeError(f"{' '.join(command)} ended with status {os.waitstatus_to_exitcode(status)}")
-    return Run(name, events, took, used.ru_maxrss * 1024)
+    return Run(name, events, seconds, used.ru_maxrss * 1024)
 
 
 def body(runs: Sequence[Run]) -> str:
     """Return the tables of the page."""
-    sizes = {name: disk(name) for name in NEEDED}
+    sizes = {name: measure_disk(name) for name in NEEDED}
     sizes["together"] = sum(sizes.values())
-    kept = table(("package", "disk"), [(name, f"{size / CHUNK:,.1f} MB") for name, size in sizes.items()])
+    disk_table = table(("package", "disk"), [(name, f"{size / CHUNK:,.1f} MB") for name, size in sizes.items()])
     rows = [
         (
             run.name,
@@ -94,7 +94,7 @@ def body(runs: Sequence[Run]) -> str:
         for run in runs
     ]
     head = ("`acep follow`", "events", "time", "events a second", "memory of the process, at most")
-    return f"{kept}\n\n{table(head, rows)}\n\nThe query:\n\n```\n{QUERY}\n```"
+    return f"{disk_table}\n\n{table(head, rows)}\n\nThe query:\n\n```\n{QUERY}\n```"
 
 
 WORDS = f"""Written by `python -m experiments.device` ([deploying on a device](../howto/deploying_on_a_device.md)).
@@ -107,20 +107,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m experiments.device", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("--events", type=int, default=WHOLE, help=f"how many ({WHOLE:,})")
+    parser.add_argument("--events", type=int, default=FULL_RUN, help=f"how many ({FULL_RUN:,})")
     parser.add_argument("--output", type=Path, help="folder for device.md, device.csv and raw/device.json")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     runs = [
-        followed("one event", 1),
-        followed("no bound", given.events),
-        followed(f"`--memory {BOUND}`", given.events, "--memory", BOUND),
+        follow_events("one event", 1),
+        follow_events("no bound", options.events),
+        follow_events(f"`--memory {BOUND}`", options.events, "--memory", BOUND),
     ]
     page = body(runs)
     print(page)
-    folder = given.output or (RESULTS if given.events == WHOLE else None)
+    folder = options.output or (RESULTS if options.events == FULL_RUN else None)
     if folder:
         rows = [asdict(run) for run in runs]
-        print(write(folder, "device", title="A small device", words=WORDS, machine=described(), body=page, rows=rows))
+        print(
+            write(
+                folder, "device", title="A small device", words=WORDS, machine=describe_machine(), body=page, rows=rows
+            )
+        )
     return 0
 
 

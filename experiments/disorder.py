@@ -20,10 +20,10 @@ import pyarrow as pa
 
 import acep
 from experiments.charts import Panel, chart
-from experiments.machine import described, pin
+from experiments.machine import describe_machine, pin
 from experiments.results import RESULTS, table, write_csv, write_page
 
-__all__ = ["Given", "Rate", "body", "events", "late", "main", "outputs", "rates"]
+__all__ = ["Output", "Rate", "body", "delay_events", "events", "main", "measure_outputs", "measure_rates"]
 
 SEQ = "PATTERN SEQ(A a, B b, C c) WHERE partition_contiguity(a, b, c) { [k] } WITHIN %d"
 RISE = (
@@ -55,7 +55,7 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Given:
+class Output:
     """The output with a ``speculation``: ``rows`` and retractions for each match of the result, and the mean time from
     the last event of a match to the greatest time seen when it was given, in events."""
 
@@ -73,66 +73,66 @@ def events(rows: int, keys: int, seed: int = 1) -> pa.Table:
     return pa.table(columns)
 
 
-def late(stream: pa.Table, share: float, seed: int = 2) -> pa.Table:
+def delay_events(stream: pa.Table, share: float, seed: int = 2) -> pa.Table:
     """Bring a share of the events late by 1 to :data:`BY` positions."""
     rng = np.random.default_rng(seed)
     moved = np.arange(len(stream)) + np.where(rng.random(len(stream)) < share, rng.integers(1, BY + 1, len(stream)), 0)
     return stream.take(pa.array(np.argsort(moved, kind="stable"))).combine_chunks()
 
 
-def pushes(stream: pa.Table) -> list[pa.Table]:
+def cut_pushes(stream: pa.Table) -> list[pa.Table]:
     """Cut a stream into pushes."""
-    return [stream.slice(at, PUSH) for at in range(0, len(stream), PUSH)]
+    return [stream.slice(start, PUSH) for start in range(0, len(stream), PUSH)]
 
 
-def rates(rows: int) -> Iterator[Rate]:
+def measure_rates(rows: int) -> Iterator[Rate]:
     """Measure each query with few and many keys; runs of one comparison alternate."""
     for keys, window in WINDOWS.items():
         stream = events(rows, keys)
         for name, text in QUERIES.items():
-            query, found = acep.parse(text % window), dict[float, acep.Matcher[Any]]()
+            query, matchers = acep.parse(text % window), dict[float, acep.Matcher[Any]]()
             times: dict[float | None, list[float]] = {}
             for _ in range(REPEATS):
-                times.setdefault(None, []).append(_timed(acep.Matcher(query), stream)[0])
+                times.setdefault(None, []).append(_time_pushes(acep.Matcher(query), stream)[0])
                 for share in SHARES:
                     matcher = acep.Matcher(query, lateness=2 * BY, speculation="inf")
-                    spent, kept = _timed(matcher, late(stream, share))
+                    spent, peak_kept = _time_pushes(matcher, delay_events(stream, share))
                     times.setdefault(share, []).append(spent)
-                    found[share] = matcher
+                    matchers[share] = matcher
             for share in SHARES:
                 ratio = median(plain / spent for plain, spent in zip(times[None], times[share], strict=True))
-                report = found[share].report
+                report = matchers[share].report
                 taken_back = report.retracted / max(report.matches or 0, 1)
-                yield Rate(name, keys, share, ratio, kept, taken_back)
+                yield Rate(name, keys, share, ratio, peak_kept, taken_back)
 
 
-def _timed(matcher: Any, stream: pa.Table) -> tuple[float, int]:
+def _time_pushes(matcher: Any, stream: pa.Table) -> tuple[float, int]:
     """Return the processor time of all pushes but the first tenth, and the most events kept."""
-    kept, parts = 0, pushes(stream)
+    peak_kept, parts = 0, cut_pushes(stream)
     started = time.process_time()
     for number, part in enumerate(parts):
         if number == len(parts) // 10:
             started = time.process_time()
         matcher.push(part)
-        kept = max(kept, matcher.held or 0)
-    return time.process_time() - started, kept
+        peak_kept = max(peak_kept, matcher.held or 0)
+    return time.process_time() - started, peak_kept
 
 
-def outputs(rows: int) -> Iterator[Given]:
+def measure_outputs(rows: int) -> Iterator[Output]:
     """Push one event of twenty late, with each speculation."""
     query = acep.parse(f"PATTERN {BLOCKS} WITHIN 2000")
-    stream = late(events(rows, 50), 0.05)
+    stream = delay_events(events(rows, 50), 0.05)
     for speculation in SPECULATIONS:
         matcher = acep.Matcher(query, lateness=BY, speculation=speculation)
-        given = taken_back = waited = greatest = 0
-        for at in range(0, len(stream), 50):
-            part = stream.slice(at, 50)
+        n_rows = taken_back = waited = greatest = 0
+        for start in range(0, len(stream), 50):
+            part = stream.slice(start, 50)
             greatest = max(greatest, int(part["ts"].to_numpy().max()))
             for match in matcher.push(part):
-                given, taken_back = given + 1, taken_back + (match.op < 0)
+                n_rows, taken_back = n_rows + 1, taken_back + (match.op < 0)
                 waited += greatest - match.end if match.op > 0 else 0
-        kept = given - 2 * taken_back
-        yield Given(str(speculation), given / kept, taken_back / kept, waited / (given - taken_back))
+        n_final = n_rows - 2 * taken_back
+        yield Output(str(speculation), n_rows / n_final, taken_back / n_final, waited / (n_rows - taken_back))
 
 
 WORDS = f"""Written by `python -m experiments.disorder`; [how it works](../internals/disorder.md). One event comes for
@@ -143,13 +143,15 @@ alternation.
 ![Late events](disorder.svg)"""
 
 
-def body(found: Sequence[Rate], given: Sequence[Given]) -> str:
+def body(rate_rows: Sequence[Rate], output_rows: Sequence[Output]) -> str:
     """The tables of the page."""
     first = [
-        (f"{one.query}, {one.keys:,}", f"{one.share:g}", f"{one.ratio:.2f}", f"{one.kept:,}", f"{one.taken_back:.3f}")
-        for one in found
+        (f"{row.query}, {row.keys:,}", f"{row.share:g}", f"{row.ratio:.2f}", f"{row.kept:,}", f"{row.taken_back:.3f}")
+        for row in rate_rows
     ]
-    second = [(one.speculation, f"{one.rows:.3f}", f"{one.taken_back:.3f}", f"{one.latency:,.0f}") for one in given]
+    second = [
+        (row.speculation, f"{row.rows:.3f}", f"{row.taken_back:.3f}", f"{row.latency:,.0f}") for row in output_rows
+    ]
     rate = (
         'The rate with `speculation="inf"` against that of a `Matcher` without `lateness` on the stream in order; the '
         "most events kept; retractions for each match."
@@ -167,18 +169,18 @@ def body(found: Sequence[Rate], given: Sequence[Given]) -> str:
     return "\n\n".join(parts)
 
 
-def picture(found: Sequence[Rate], given: Sequence[Given]) -> str:
+def picture(rate_rows: Sequence[Rate], output_rows: Sequence[Output]) -> str:
     """The same as charts."""
-    names = dict.fromkeys((one.query, one.keys) for one in found)
+    names = dict.fromkeys((row.query, row.keys) for row in rate_rows)
     series = {
-        f"{query}, {keys:,}": [(one.share, one.ratio) for one in found if (one.query, one.keys) == (query, keys)]
+        f"{query}, {keys:,}": [(row.share, row.ratio) for row in rate_rows if (row.query, row.keys) == (query, keys)]
         for query, keys in names
     }
-    longest = max(one.latency for one in given) or 1.0
-    places = [(BY if one.speculation == "inf" else int(one.speculation), one) for one in given]
+    longest = max(row.latency for row in output_rows) or 1.0
+    places = [(BY if row.speculation == "inf" else int(row.speculation), row) for row in output_rows]
     output = {
-        "taken back for each match": [(x, one.taken_back) for x, one in places],
-        "delay, of the longest": [(x, one.latency / longest) for x, one in places],
+        "taken back for each match": [(x, row.taken_back) for x, row in places],
+        "delay, of the longest": [(x, row.latency / longest) for x, row in places],
     }
     return chart([Panel("rate", series, "late", high=None), Panel("output", output, "speculation", high=None)], 2)
 
@@ -188,16 +190,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m experiments.disorder", description=(__doc__ or "")[:12])
     parser.add_argument("--rows", type=int, default=300_000, help="events of a stream")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the page, its picture and its rows")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     pin()
-    found = list(rates(asked.rows))
-    given = list(outputs(min(asked.rows, 100_000)))
-    asked.output.mkdir(parents=True, exist_ok=True)
-    rows = {"late": [asdict(one) for one in found], "speculation": [asdict(one) for one in given]}
-    write_csv(asked.output / "disorder.csv", rows)
-    (asked.output / "disorder.svg").write_text(picture(found, given), encoding="utf-8")
-    told: dict[str, Any] = {"words": WORDS, "machine": described(), "body": body(found, given)}
-    print(write_page(asked.output, "disorder", title="Late events and revisions", **told))
+    rate_rows = list(measure_rates(options.rows))
+    output_rows = list(measure_outputs(min(options.rows, 100_000)))
+    options.output.mkdir(parents=True, exist_ok=True)
+    rows = {"late": [asdict(row) for row in rate_rows], "speculation": [asdict(row) for row in output_rows]}
+    write_csv(options.output / "disorder.csv", rows)
+    (options.output / "disorder.svg").write_text(picture(rate_rows, output_rows), encoding="utf-8")
+    contents: dict[str, Any] = {"words": WORDS, "machine": describe_machine(), "body": body(rate_rows, output_rows)}
+    print(write_page(options.output, "disorder", title="Late events and revisions", **contents))
     return 0
 
 

@@ -48,9 +48,9 @@ WITHIN {WINDOW} ms"""
 class Lags:
     """Seconds by which each batch was late, and matches found."""
 
-    each: list[float]
-    found: int
-    took: float
+    lags: list[float]
+    n_matches: int
+    cpu_seconds: float
     died: bool = False  # for want of memory
 
 
@@ -68,31 +68,31 @@ def batch(number: int) -> pa.Table:
     )
 
 
-def served(matcher: acep.Matcher, batches: int, interval: float, stop: float | None = None) -> Lags:
+def push_batches(matcher: acep.Matcher, batches: int, interval: float, stop: float | None = None) -> Lags:
     """Push so many batches, one every ``interval`` seconds, for at most ``stop`` seconds."""
-    each: list[float] = []
-    found, now, took = 0, 0.0, 0.0
+    lags: list[float] = []
+    n_matches, clock, cpu_seconds = 0, 0.0, 0.0
     for number in range(batches):
         events, due = batch(number), (number + 1) * interval
         began = time.process_time()
         try:
-            found += len(matcher.push(events))
+            n_matches += len(matcher.push(events))
         except (MemoryError, acep.EngineError):  # the engine says itself that memory is too small
-            return Lags(each, found, took, died=True)
+            return Lags(lags, n_matches, cpu_seconds, died=True)
         spent = time.process_time() - began
-        took += spent
-        now = max(now, due) + spent
-        each.append(now - due)
-        if stop is not None and now > stop:
+        cpu_seconds += spent
+        clock = max(clock, due) + spent
+        lags.append(clock - due)
+        if stop is not None and clock > stop:
             break
-    return Lags(each, found, took)
+    return Lags(lags, n_matches, cpu_seconds)
 
 
-def cost() -> float:
+def measure_cost() -> float:
     """Return the processor time, in seconds, of an exact run for a batch, once its window is full."""
     matcher = acep.Matcher(acep.parse(QUERY), unit="ms")
     filled = WINDOW // BATCH
-    served(matcher, filled, 0.0)
+    push_batches(matcher, filled, 0.0)
     began = time.process_time()
     for number in range(filled, filled + 4):
         matcher.push(batch(number))
@@ -105,25 +105,25 @@ def bind() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (LIMIT, LIMIT))
 
 
-def exact(batches: int, interval: float) -> dict[str, Any]:
+def run_exact(batches: int, interval: float) -> dict[str, Any]:
     """Run without a budget, until the stream has ended or the process has died."""
-    run = served(acep.Matcher(acep.parse(QUERY), unit="ms"), batches, interval, batches * interval)
-    return {"batches": len(run.each), "lag": run.each[-1], "died": run.died}
+    run = push_batches(acep.Matcher(acep.parse(QUERY), unit="ms"), batches, interval, batches * interval)
+    return {"batches": len(run.lags), "lag": run.lags[-1], "died": run.died}
 
 
-def bounded(batches: int, interval: float, policy: str) -> dict[str, Any]:
+def run_bounded(batches: int, interval: float, policy: str) -> dict[str, Any]:
     """Run under a budget."""
     budget = acep.Budget(cpu=SHARE, memory=MEMORY, speed=BATCH / 1000 / interval)
     matcher = acep.Matcher(acep.parse(QUERY), budget=budget, policy=policy, unit="ms")
-    run, report = served(matcher, batches, interval), matcher.report
+    run, report = push_batches(matcher, batches, interval), matcher.report
     return {
-        "batches": len(run.each),
+        "batches": len(run.lags),
         "died": run.died,
-        "lag": {"last": run.each[-1], "most": max(run.each), "mean": float(np.mean(run.each))},
-        "busy": run.took / (batches * interval),
+        "lag": {"last": run.lags[-1], "most": max(run.lags), "mean": float(np.mean(run.lags))},
+        "busy": run.cpu_seconds / (batches * interval),
         "resident": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "memory": report.memory,
-        "found": run.found,
+        "found": run.n_matches,
         "shed": report.shed,
         "recall": report.recall,
         "interval": list(report.interval),
@@ -131,24 +131,24 @@ def bounded(batches: int, interval: float, policy: str) -> dict[str, Any]:
     }
 
 
-def main(given: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=6.0, help="of the stream, by the clock of its arrival")
     parser.add_argument("--policy", default="history")
-    args = parser.parse_args(given)
+    args = parser.parse_args(arguments)
     # A process for each run: what one has taken is not the other's.
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, initializer=bind, max_tasks_per_child=1) as pool:
-        interval = pool.submit(cost).result() / OVERLOAD
+        interval = pool.submit(measure_cost).result() / OVERLOAD
         batches = max(2 * WINDOW // BATCH, int(args.seconds / interval))
-        told = {
+        results = {
             "batches": batches,
             "interval": interval,
-            "exact": pool.submit(exact, batches, interval).result(),
-            "bounded": pool.submit(bounded, batches, interval, args.policy).result(),
+            "exact": pool.submit(run_exact, batches, interval).result(),
+            "bounded": pool.submit(run_bounded, batches, interval, args.policy).result(),
         }
-    sys.stdout.write(json.dumps(told) + "\n")
+    sys.stdout.write(json.dumps(results) + "\n")
 
 
 if __name__ == "__main__":

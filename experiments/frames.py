@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 import acep
-from experiments.machine import described
+from experiments.machine import describe_machine
 from experiments.results import RESULTS, short, table, write
 
-__all__ = ["CASES", "Timed", "body", "main", "measured"]
+__all__ = ["CASES", "Timed", "body", "main", "measure_case"]
 
 REPEATS = 3
 WORDS = """Written by `make bench-frames`. Events of random types with a key, in one Arrow table. DuckDB and polars get
@@ -135,7 +135,7 @@ ASOF JOIN (SELECT * FROM events WHERE type = 'B') b ON a.k = b.k AND a.ts < b.ts
 )
 
 
-def measured(case: Case, duckdb: Any, pl: Any, scale: float = 1.0, repeats: int = REPEATS) -> list[Timed]:
+def measure_case(case: Case, duckdb: Any, pl: Any, scale: float = 1.0, repeats: int = REPEATS) -> list[Timed]:
     """Measure a case. Raises :class:`AssertionError` where the systems give other numbers of rows."""
     events, threads = case.events(scale), len(os.sched_getaffinity(0))
     connection = duckdb.connect()
@@ -185,10 +185,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import polars as pl
     except ImportError as error:
         parser.error(f"{error.name} is not installed; `make bench-frames` installs it")
-    rows = [row for case in CASES for row in measured(case, duckdb, pl, options.scale, options.repeats)]
+    rows = [row for case in CASES for row in measure_case(case, duckdb, pl, options.scale, options.repeats)]
     text = body(rows)
     print(text)
-    machine = described() | {"duckdb": duckdb.__version__, "polars": pl.__version__}
+    machine = describe_machine() | {"duckdb": duckdb.__version__, "polars": pl.__version__}
     words = WORDS.format(options.repeats, len(os.sched_getaffinity(0)))
     title = "Sequences as joins of DuckDB and polars"
     each = [asdict(row) for row in rows]

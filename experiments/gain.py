@@ -20,17 +20,17 @@ import pyarrow as pa
 import acep
 from acep.events.tables import batch_of, schema_of
 from acep.plan.compile import compile_query
-from experiments.machine import described, pin
+from experiments.machine import describe_machine, pin
 from experiments.native import Run, runs_natively
 from experiments.results import RESULTS, short, table, write
 from experiments.two_phase import ALGORITHMS, two_phase
 from experiments.workload import Workload
-from experiments.workloads import WORKLOADS, chosen
+from experiments.workloads import WORKLOADS, choose_workloads
 from experiments.zstream import pattern_of
 
 __all__ = ["Gain", "Phases", "gain", "main", "phases"]
 
-MOST = 2_000_000  # matches: more of them would hide the cost of finding them
+MAX_MATCHES = 2_000_000  # matches: more of them would hide the cost of finding them
 WORDS = """In the first table each row is a workload's queries, each on a prefix of its stream, by the node engine
 alone and behind match windows. *wanted*: the share of the events that pass the filter; *handed*: the share of those
 that the engine got from the match windows; *faster*, *touches* and *nodes*: how many times as long it takes, or as much
@@ -69,15 +69,15 @@ def _sum(runs: Sequence[Run]) -> Run:
 
 
 def gain(workload: Workload, limit: float = 20.0) -> Gain:
-    """Measure both on the events that the engine alone handles within ``limit`` seconds, with no more than ``MOST``
-    matches.
+    """Measure both on the events that the engine alone handles within ``limit`` seconds, with no more than
+    ``MAX_MATCHES`` matches.
 
     Raises :class:`RuntimeError` where they do not find the same number of matches.
     """
     alone, windowed = [], []
     for number, text in enumerate(workload.queries):
         events = workload.events()
-        while workload.counted is not None and workload.counted(events, number) > MOST:
+        while workload.counted is not None and workload.counted(events, number) > MAX_MATCHES:
             events = events.slice(0, events.num_rows // 2)
         alone.append(runs_natively(text, events, "nodes", limit / len(workload.queries)))
         windowed.append(runs_natively(text, events.slice(0, alone[-1].rows), "windows+nodes"))
@@ -109,20 +109,24 @@ def phases(workload: Workload, algorithm: str, seconds: float = 4.0, queries: in
 
     Raises :class:`RuntimeError` where the kinds of pruning do not find the same number of matches.
     """
-    texts, whole = workload.queries[:queries], workload.events()
+    texts, stream = workload.queries[:queries], workload.events()
     rows, growth = FEW, GROWTH
-    plain = _phases(texts, whole.slice(0, rows), algorithm, "")
+    plain = _phases(texts, stream.slice(0, rows), algorithm, "")
     # Partial matches grow with a high power of the events.
-    while rows < whole.num_rows and growth > 1.1 and plain[0] < seconds:
-        before, more = plain[0], min(whole.num_rows, round(rows * growth))
-        plain = _phases(texts, whole.slice(0, more), algorithm, "")
-        power = max(1.0, math.log(plain[0] / before) / math.log(more / rows))
-        rows, growth = more, min(2.0, (seconds / plain[0]) ** (1 / power)) if plain[0] > seconds / 100 else GROWTH
-    told = [plain, *(_phases(texts, whole.slice(0, rows), algorithm, name) for name in list(PRUNINGS)[1:])]
-    if len({matches for _, matches, _ in told}) > 1:
-        raise RuntimeError(f"{workload.name}: {[matches for _, matches, _ in told]} matches by kind of pruning")
-    cpu, touches = ({name: one[i] for name, one in zip(PRUNINGS, told, strict=True)} for i in (0, 2))
-    return Phases(workload.name, algorithm, rows, told[0][1], cpu, {name: int(n) for name, n in touches.items()})
+    while rows < stream.num_rows and growth > 1.1 and plain[0] < seconds:
+        before, more_rows = plain[0], min(stream.num_rows, round(rows * growth))
+        plain = _phases(texts, stream.slice(0, more_rows), algorithm, "")
+        power = max(1.0, math.log(plain[0] / before) / math.log(more_rows / rows))
+        rows, growth = more_rows, min(2.0, (seconds / plain[0]) ** (1 / power)) if plain[0] > seconds / 100 else GROWTH
+    runs_by_pruning = [plain, *(_phases(texts, stream.slice(0, rows), algorithm, name) for name in list(PRUNINGS)[1:])]
+    if len({matches for _, matches, _ in runs_by_pruning}) > 1:
+        raise RuntimeError(
+            f"{workload.name}: {[matches for _, matches, _ in runs_by_pruning]} matches by kind of pruning"
+        )
+    cpu, touches = ({name: run[i] for name, run in zip(PRUNINGS, runs_by_pruning, strict=True)} for i in (0, 2))
+    return Phases(
+        workload.name, algorithm, rows, runs_by_pruning[0][1], cpu, {name: int(n) for name, n in touches.items()}
+    )
 
 
 def _phases(queries: Sequence[str], events: pa.Table, algorithm: str, pruning: str) -> tuple[float, int, int]:
@@ -133,14 +137,14 @@ def _phases(queries: Sequence[str], events: pa.Table, algorithm: str, pruning: s
         plan = compile_query(acep.parse(text), schema_of(events.schema))
         pattern, rows = pattern_of(plan), batch_of(events, plan.schema, plan.columns).events
         start = time.process_time()
-        found = two_phase(pattern, rows, ALGORITHMS[algorithm], f=f, p=p, c=c)
+        result = two_phase(pattern, rows, ALGORITHMS[algorithm], f=f, p=p, c=c)
         cpu += time.process_time() - start
-        matches, touches = matches + len(found.matches), touches + found.touches
+        matches, touches = matches + len(result.matches), touches + result.touches
     return cpu, matches, touches
 
 
-def _ratio(more: float, less: float) -> str:
-    return short(more / less) if less else ("all" if more else "")
+def _ratio(numerator: float, denominator: float) -> str:
+    return short(numerator / denominator) if denominator else ("all" if numerator else "")
 
 
 def gains_table(gains: Sequence[Gain]) -> str:
@@ -185,22 +189,22 @@ factor, with the words of its section 6.2; Figures 6 and 7 have no numbers besid
 def paper_table(gains: Sequence[Gain], runs: Sequence[Phases]) -> str:
     """Return the paper's figures of Pset and those measured here as a Markdown table."""
     rows = []
-    for (stream, algorithm), (theirs, factor, words) in PAPER.items():
-        ours = [r for r in runs if r.name.startswith(f"{stream}-") and r.algorithm == algorithm]
-        if ours:
-            best = max(ours, key=lambda r: r.cpu[""] / r.cpu["fpc"])
+    for (stream, algorithm), (paper_stream, factor, words) in PAPER.items():
+        our_runs = [r for r in runs if r.name.startswith(f"{stream}-") and r.algorithm == algorithm]
+        if our_runs:
+            best = max(our_runs, key=lambda r: r.cpu[""] / r.cpu["fpc"])
             gained = best.cpu[""] / best.cpu["fpc"]
             native = [g for g in gains if g.name.startswith(f"{stream}-")]
-            most = max(native, key=lambda g: g.faster, default=None)
-            wanted = [g.alone.rows and g.windowed.came / g.alone.rows for g in native if g.name == best.name]
+            best_native = max(native, key=lambda g: g.faster, default=None)
+            shares_wanted = [g.alone.rows and g.windowed.came / g.alone.rows for g in native if g.name == best.name]
             rows.append(
                 (
-                    f"{theirs}: {words}",
+                    f"{paper_stream}: {words}",
                     algorithm,
                     f"{short(gained)} ({best.name})",
                     "yes" if gained >= factor else f"no, {short(gained / factor)} of it",
-                    f"{wanted[0]:.1%}" if wanted else "",
-                    f"{short(most.faster)} ({most.name})" if most else "",
+                    f"{shares_wanted[0]:.1%}" if shares_wanted else "",
+                    f"{short(best_native.faster)} ({best_native.name})" if best_native else "",
                 )
             )
     return table(["paper, Pset", "algorithm", "ours", "as much", "pass the filter", "native nodes"], rows)
@@ -212,25 +216,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", help="workloads or groups; without any: all of the paper's")
     parser.add_argument("--limit", type=float, default=20.0, help="seconds of processor time a run may take")
     parser.add_argument("--output", type=Path, help="folder for the results")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     pin()
-    names = given.names or sorted({w.group for w in WORKLOADS.values()} & {"pseq", "pset", "ponco", "pnyse"})
+    names = options.names or sorted({w.group for w in WORKLOADS.values()} & {"pseq", "pset", "ponco", "pnyse"})
     gains: list[Gain] = []
     runs: list[Phases] = []
-    for workload in chosen(names):
-        gains.append(gain(workload, given.limit))
+    for workload in choose_workloads(names):
+        gains.append(gain(workload, options.limit))
         print(gains_table(gains[-1:]).splitlines()[-1], flush=True)
         if workload.group in ("pseq", "pset") and workload.name.endswith(EVEN):
             for algorithm in ("automaton", "left-deep"):
-                runs.append(phases(workload, algorithm, given.limit / 5))
+                runs.append(phases(workload, algorithm, options.limit / 5))
                 print(phases_table(runs[-1:]).splitlines()[-1], flush=True)
-    folder = given.output or (None if given.names else RESULTS)
+    folder = options.output or (None if options.names else RESULTS)
     if folder:
         rows = {"gains": [asdict(g) for g in gains], "phases": [asdict(r) for r in runs]}
         body = f"## Beside the paper\n\n{PAPER_WORDS}\n\n{paper_table(gains, runs)}\n\n"
         body += f"## The native engine\n\n{gains_table(gains)}\n\n## Algorithm 1\n\n{phases_table(runs)}"
         page = write(
-            folder, "match_windows", title="Match windows", words=WORDS, machine=described(), body=body, rows=rows
+            folder,
+            "match_windows",
+            title="Match windows",
+            words=WORDS,
+            machine=describe_machine(),
+            body=body,
+            rows=rows,
         )
         print(f"written to {page}")
     return 0

@@ -43,7 +43,7 @@ class Joins:
         assert graph is not None
         assert within is not None
         self._graph, self._window = graph, int(within.amount)
-        self._initial = {one.name: _constant(one.initial) for one in graph.registers}
+        self._initial = {register.name: _constant(register.initial) for register in graph.registers}
         self._waiting: dict[str, Columns] = {}  # by state, partial matches whose next event is in the next push
         self._came = 0
         self.matches = 0
@@ -52,62 +52,68 @@ class Joins:
         """Feed events."""
         columns = {name: events.column(name).to_numpy() for name in events.column_names if _numeric(events, name)}
         begin, end = self._came, self._came + len(events)
-        places = np.arange(begin, end)
-        registers = {name: np.full(len(places), value, np.float64) for name, value in self._initial.items()}
-        rows = {state: some for state, some in self._waiting.items() if state != self._graph.start}
-        rows[self._graph.start] = {FIRST: places, NEXT: places} | registers
+        numbers = np.arange(begin, end)
+        registers = {name: np.full(len(numbers), value, np.float64) for name, value in self._initial.items()}
+        rows = {state: waiting for state, waiting in self._waiting.items() if state != self._graph.start}
+        rows[self._graph.start] = {FIRST: numbers, NEXT: numbers} | registers
         self._waiting, self._came = {}, end
         while rows:
-            rows = self._joined(rows, columns, begin, end)
+            rows = self._join(rows, columns, begin, end)
 
-    def _joined(self, rows: Mapping[str, Columns], events: Columns, begin: int, end: int) -> dict[str, Columns]:
+    def _join(self, rows: Mapping[str, Columns], events: Columns, begin: int, end: int) -> dict[str, Columns]:
         """Join partial matches with arcs and events; return those that are fed back, by state."""
-        made: dict[str, list[Columns]] = {}
+        parts_by_target: dict[str, list[Columns]] = {}
         for arc in self._graph.arcs:
-            some = rows.get(arc.source)
-            if some is None:
+            partials = rows.get(arc.source)
+            if partials is None:
                 continue
-            event = {f"e.{name}": values[some[NEXT] - begin] for name, values in events.items()}
-            seen = event | {f"r.{name}": some[name] for name in self._initial}
-            keep = np.ones(len(some[NEXT]), np.bool_) if arc.fence is None else _value(arc.fence, seen)
-            to = {name: np.broadcast_to(_value(expr, seen), keep.shape) for name, expr in arc.transfer}
-            after = some | {NEXT: some[NEXT] + 1} | to
-            made.setdefault(arc.target, []).append({name: values[keep] for name, values in after.items()})
+            event = {f"e.{name}": values[partials[NEXT] - begin] for name, values in events.items()}
+            operands = event | {f"r.{name}": partials[name] for name in self._initial}
+            keep = np.ones(len(partials[NEXT]), np.bool_) if arc.fence is None else _evaluate(arc.fence, operands)
+            new_registers = {
+                name: np.broadcast_to(_evaluate(expr, operands), keep.shape) for name, expr in arc.transfer
+            }
+            advanced = partials | {NEXT: partials[NEXT] + 1} | new_registers
+            parts_by_target.setdefault(arc.target, []).append({name: values[keep] for name, values in advanced.items()})
         fed: dict[str, Columns] = {}
-        for state, parts in made.items():
-            found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        for state, parts in parts_by_target.items():
+            joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
             if state in self._graph.final:
-                every = np.stack([values.astype(np.float64) for values in found.values()])
-                self.matches += np.unique(every, axis=1).shape[1]
-            found = _where(found, found[NEXT] - found[FIRST] < self._window)
-            late = found[NEXT] == end
+                stacked = np.stack([values.astype(np.float64) for values in joined.values()])
+                self.matches += np.unique(stacked, axis=1).shape[1]
+            joined = _keep_rows(joined, joined[NEXT] - joined[FIRST] < self._window)
+            late = joined[NEXT] == end
             if late.any():
-                self._put_aside(state, _where(found, late))
+                self._put_aside(state, _keep_rows(joined, late))
             if not late.all():
-                fed[state] = _where(found, ~late)
+                fed[state] = _keep_rows(joined, ~late)
         return fed
 
-    def _put_aside(self, state: str, some: Columns) -> None:
-        there = self._waiting.get(state)
-        self._waiting[state] = some if there is None else {n: np.concatenate([there[n], some[n]]) for n in some}
+    def _put_aside(self, state: str, rows: Columns) -> None:
+        waiting = self._waiting.get(state)
+        self._waiting[state] = rows if waiting is None else {n: np.concatenate([waiting[n], rows[n]]) for n in rows}
 
 
-def _where(rows: Columns, keep: npt.NDArray[np.bool_]) -> Columns:
+def _keep_rows(rows: Columns, keep: npt.NDArray[np.bool_]) -> Columns:
     return {name: values[keep] for name, values in rows.items()}
 
 
-def _value(expr: ex.Expr, seen: Columns) -> Any:
+def _evaluate(expr: ex.Expr, operands: Columns) -> Any:
     """Return the value of an expression for each row."""
     if isinstance(expr, ex.Literal):
         return expr.value
     if isinstance(expr, ex.Attribute):
-        return seen[f"{expr.var}.{expr.name}"]
+        return operands[f"{expr.var}.{expr.name}"]
     if isinstance(expr, ex.Unary):
-        return np.logical_not(_value(expr.operand, seen)) if expr.op == "not" else -_value(expr.operand, seen)
+        return (
+            np.logical_not(_evaluate(expr.operand, operands))
+            if expr.op == "not"
+            else -_evaluate(expr.operand, operands)
+        )
     if isinstance(expr, ex.Binary):
-        return OPERATIONS[expr.op](_value(expr.left, seen), _value(expr.right, seen))
+        return OPERATIONS[expr.op](_evaluate(expr.left, operands), _evaluate(expr.right, operands))
     assert isinstance(expr, ex.Call)
-    return CALLS[expr.name](*(_value(one, seen) for one in expr.args))
+    return CALLS[expr.name](*(_evaluate(argument, operands) for argument in expr.args))
 
 
 def _constant(value: Any) -> float:
@@ -115,5 +121,5 @@ def _constant(value: Any) -> float:
 
 
 def _numeric(events: pa.Table, name: str) -> bool:
-    held = events.schema.field(name).type
-    return pa.types.is_integer(held) or pa.types.is_floating(held)
+    column_type = events.schema.field(name).type
+    return pa.types.is_integer(column_type) or pa.types.is_floating(column_type)

@@ -12,13 +12,13 @@ from typing import Any
 
 from experiments.ages import SOURCES
 
-__all__ = ["described", "limit_memory", "memory", "peak_memory", "pin", "reset_peak", "started"]
+__all__ = ["describe_machine", "find_started", "limit_memory", "memory", "peak_memory", "pin", "reset_peak"]
 
 LIBRARIES = ("acep", "numpy", "pyarrow")
-OWN = Path("/proc/self")
+THIS_PROCESS = Path("/proc/self")
 
 
-def described() -> dict[str, Any]:
+def describe_machine() -> dict[str, Any]:
     """Return the processor, cores, memory, system, versions, the date and a digest of all sources, as they are written
     beside results. On a page the digest is that of what it measures (:func:`experiments.results.write_page`)."""
     return {
@@ -41,10 +41,12 @@ def pin() -> int:
     return core
 
 
-def limit_memory(most: int) -> None:
-    """Limit this process, from now on, to ``most`` bytes mapped; beyond them it gets a :class:`MemoryError`."""
+def limit_memory(max_bytes: int) -> None:
+    """Limit this process, from now on, to ``max_bytes`` bytes mapped; beyond them it gets a :class:`MemoryError`."""
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    resource.setrlimit(resource.RLIMIT_AS, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+    resource.setrlimit(
+        resource.RLIMIT_AS, (max_bytes if hard == resource.RLIM_INFINITY else min(max_bytes, hard), hard)
+    )
 
 
 def reset_peak() -> int | None:
@@ -57,7 +59,7 @@ def reset_peak() -> int | None:
     return memory()
 
 
-def memory(process: Path = OWN) -> int | None:
+def memory(process: Path = THIS_PROCESS) -> int | None:
     """Return the resident memory of a process, a folder of ``/proc``, in bytes (``None``: the system does not say)."""
     return _kilobytes("VmRSS", process)
 
@@ -67,27 +69,29 @@ def peak_memory() -> int | None:
     return _kilobytes("VmHWM")
 
 
-def started(part: bytes) -> list[Path]:
+def find_started(part: bytes) -> list[Path]:
     """Return the processes, as folders of ``/proc``, that this one has started, itself or by others, and whose command
     has this part."""
     parents, commands = dict[int, int](), dict[int, bytes]()
-    for process in OWN.parent.glob("[0-9]*"):
+    for process in THIS_PROCESS.parent.glob("[0-9]*"):
         try:
-            own = (process / "stat").read_text().rpartition(")")[2].split()
+            fields = (process / "stat").read_text().rpartition(")")[2].split()
             commands[int(process.name)] = (process / "cmdline").read_bytes()
         except OSError:  # it has ended
             continue
-        parents[int(process.name)] = int(own[1])
+        parents[int(process.name)] = int(fields[1])
 
-    def of_this_one(number: int) -> bool:
-        return (above := parents.get(number)) is not None and (above == os.getpid() or of_this_one(above))
+    def is_descendant(number: int) -> bool:
+        return (above := parents.get(number)) is not None and (above == os.getpid() or is_descendant(above))
 
-    return [OWN.parent / str(n) for n, command in sorted(commands.items()) if part in command and of_this_one(n)]
+    return [
+        THIS_PROCESS.parent / str(n) for n, command in sorted(commands.items()) if part in command and is_descendant(n)
+    ]
 
 
-def _kilobytes(name: str, process: Path = OWN) -> int | None:
-    told = _field(process / "status", name)
-    return int(told.split()[0]) * 1024 if told else None
+def _kilobytes(name: str, process: Path = THIS_PROCESS) -> int | None:
+    text = _field(process / "status", name)
+    return int(text.split()[0]) * 1024 if text else None
 
 
 def _field(file: Path, name: str) -> str | None:

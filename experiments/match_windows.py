@@ -50,7 +50,7 @@ def match_windows() -> Iterable[Workload]:
                     f" within {window}" + (f", by {key}" if key else ""),
                     events,
                     tuple(_pattern(shape, names, window, key) for names in drawn),
-                    counted=partial(_counted, shape, drawn, within, key),
+                    counted=partial(_count_matches, shape, drawn, within, key),
                     small=2_000 if k < 6 else 500 if k < 8 else 0,
                     file="hospital_bpic11" if which == "hospital" else "stock_min_bars",
                 )
@@ -84,11 +84,11 @@ def match_windows() -> Iterable[Workload]:
 
 
 def _hospital() -> pa.Table:
-    return streams.real("hospital_bpic11", "patient")
+    return streams.read_real("hospital_bpic11", "patient")
 
 
 def _stock() -> pa.Table:
-    return streams.real("stock_min_bars", "close", type_of="symbol")
+    return streams.read_real("stock_min_bars", "close", type_of="symbol")
 
 
 def _first(rows: int) -> pa.Table:
@@ -101,7 +101,7 @@ def _pattern(shape: str, types: Sequence[str], window: str, key: str | None) -> 
     return f"PATTERN {pattern}" + (f" WHERE [{key}]" if key else "") + f" WITHIN {window}"
 
 
-def _counted(
+def _count_matches(
     shape: str, drawn: Sequence[Sequence[str]], within: int, key: str | None, table: pa.Table, number: int
 ) -> int:
     if shape == "pset":

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from acep import AcepError
 from experiments.machine import peak_memory, pin, reset_peak
-from experiments.workload import Done, Workload, run
+from experiments.workload import RunResult, Workload, run
 from experiments.workloads import WORKLOADS
 
 __all__ = ["Measured", "measure"]
@@ -24,7 +24,7 @@ __all__ = ["Measured", "measure"]
 FIRST = 2_000  # events of the first, short run
 GROWTH = 4
 REPEATS = 3
-MOST = 20_000_000  # matches of a table that is made whole
+MAX_MATCHES = 20_000_000  # matches of a table that is made whole
 
 
 @dataclass(frozen=True)
@@ -53,34 +53,34 @@ class Measured:
 
 def measure(workload: Workload, engine: str, *, limit: float = 60.0, scale: float = 1.0) -> Measured:
     """Time an engine on the longest prefix of a stream for which a run may be hoped to take no more than ``limit``
-    seconds of processor time, and that has no more than ``MOST`` matches if all are made: runs on 2,000 events, four
-    times as many, and so on, warm up and say how long the next will take. ``scale``: the share of the stream that is
-    used at most. What one event takes, planning above all, does not grow with the stream."""
+    seconds of processor time, and that has no more than ``MAX_MATCHES`` matches if all are made: runs on 2,000 events,
+    four times as many, and so on, warm up and say how long the next will take. ``scale``: the share of the stream that
+    is used at most. What one event takes, planning above all, does not grow with the stream."""
     try:
         stream = workload.events()
     except FileNotFoundError as error:
         return Measured(workload.name, engine, error=f"no stream: {error}")
-    whole = max(1, round(stream.num_rows * scale))
-    rows = min(whole, FIRST)
+    n_events = max(1, round(stream.num_rows * scale))
+    rows = min(n_events, FIRST)
     try:
-        _, start, _, _ = _timed(lambda table: run(workload, table, engine), stream.slice(0, 1))
-        seconds, cpu, peak, done = _timed(lambda table: run(workload, table, engine), stream.slice(0, rows))
-        while rows < whole:
-            wanted = min(whole, rows * GROWTH)
-            more = _bearable(workload, stream, rows, wanted)
-            if more == rows or start + (cpu - start) * more / rows > limit:
+        _, start, _, _ = _time_run(lambda table: run(workload, table, engine), stream.slice(0, 1))
+        seconds, cpu, peak, done = _time_run(lambda table: run(workload, table, engine), stream.slice(0, rows))
+        while rows < n_events:
+            wanted = min(n_events, rows * GROWTH)
+            next_rows = _choose_rows(workload, stream, rows, wanted)
+            if next_rows == rows or start + (cpu - start) * next_rows / rows > limit:
                 break
-            rows = more
-            seconds, cpu, peak, done = _timed(lambda table: run(workload, table, engine), stream.slice(0, rows))
-            if more < wanted:
+            rows = next_rows
+            seconds, cpu, peak, done = _time_run(lambda table: run(workload, table, engine), stream.slice(0, rows))
+            if next_rows < wanted:
                 break
     except (AcepError, ValueError) as error:
         return Measured(workload.name, engine, of=stream.num_rows, error=str(error).splitlines()[0])
     table = stream.slice(0, rows)
     walls, cpus = [seconds], [cpu]
     while len(walls) < REPEATS and sum(cpus) + cpus[0] < limit:
-        again, cpu, _, done = _timed(lambda table: run(workload, table, engine), table)
-        walls.append(again)
+        wall, cpu, _, done = _time_run(lambda table: run(workload, table, engine), table)
+        walls.append(wall)
         cpus.append(cpu)
     return Measured(
         workload.name,
@@ -93,21 +93,26 @@ def measure(workload: Workload, engine: str, *, limit: float = 60.0, scale: floa
         cpu=min(cpus),
         spread=max(cpus) / min(cpus) - 1,
         matches=done.matches,
-        expected=workload.expected(table),
+        expected=workload.count_expected(table),
         touches=done.touches,
         nodes=done.nodes,
         peak=peak,
     )
 
 
-def _bearable(workload: Workload, stream: pa.Table, rows: int, more: int) -> int:
-    """Return so many of ``more`` events, at least ``rows``, that a table of all their matches has room in memory."""
-    while workload.output == "matches" and more > rows and (workload.expected(stream.slice(0, more)) or 0) > MOST:
-        more = (rows + more) // 2
-    return more
+def _choose_rows(workload: Workload, stream: pa.Table, rows: int, n_wanted: int) -> int:
+    """Return so many of ``n_wanted`` events, at least ``rows``, that a table of all their matches has room in
+    memory."""
+    while (
+        workload.output == "matches"
+        and n_wanted > rows
+        and (workload.count_expected(stream.slice(0, n_wanted)) or 0) > MAX_MATCHES
+    ):
+        n_wanted = (rows + n_wanted) // 2
+    return n_wanted
 
 
-def _timed(work: Callable[[pa.Table], Done], table: pa.Table) -> tuple[float, float, int | None, Done]:
+def _time_run(work: Callable[[pa.Table], RunResult], table: pa.Table) -> tuple[float, float, int | None, RunResult]:
     before = reset_peak()
     wall, cpu = time.perf_counter(), time.process_time()
     done = work(table)

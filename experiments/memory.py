@@ -21,21 +21,21 @@ import acep
 from acep.events.tables import batch_of, schema_of
 from acep.plan.compile import compile_query
 from acep.runtime.stream import Stream
-from experiments.machine import described, memory
+from experiments.machine import describe_machine, memory
 from experiments.results import RESULTS, short, table, write
 from experiments.stock import StockQuery
 from experiments.streams import letters, ticker
 from experiments.workloads import sequence
 
-__all__ = ["COUNTED", "MATCHED", "Point", "batches", "grown", "main", "measure"]
+__all__ = ["COUNTED", "MATCHED", "Point", "batches", "main", "measure", "measure_growth"]
 
 MILLION = 1_000_000
-WHOLE = 50 * MILLION
+FULL_RUN = 50 * MILLION
 BATCH = 50_000
 VISIT = 5_000  # ticks after which all visits are over and others begin
 VISITS = 50  # at a time
-MOST = 1.05  # memory of the process at the end by that after a million events; allocators keep a little
-MOST_NATIVE = 1.5  # of the engines, which reserve more by doubling
+MAX_GROWTH = 1.05  # memory of the process at the end by that after a million events; allocators keep a little
+MAX_NATIVE_GROWTH = 1.5  # of the engines, which reserve more by doubling
 
 MATCHED = {
     "w1-contiguity": StockQuery(strategy="s2").text(),
@@ -82,20 +82,22 @@ def batches(rows: int) -> Iterator[pa.Table]:
     order = np.empty(MILLION, np.int64)  # each half in its own order
     order[np.sort(chosen[:half])], order[np.sort(chosen[half:])] = np.arange(half), np.arange(half, MILLION)
     million = pa.table(
-        {name: pa.concat_arrays([_whole(part) for part in parts]).take(order) for name, parts in columns.items()}
+        {name: pa.concat_arrays([_as_array(part) for part in parts]).take(order) for name, parts in columns.items()}
     )
-    for at in range(0, rows, BATCH):
-        size = min(BATCH, rows - at)
-        ts = np.arange(at, at + size)
+    for start in range(0, rows, BATCH):
+        size = min(BATCH, rows - start)
+        ts = np.arange(start, start + size)
         visit = ts // VISIT * VISITS + ts % VISITS
-        one = million.slice(at % MILLION, size)
-        one = one.append_column("ts", pa.array(ts)).append_column("visit", pa.array(visit))
-        yield one.append_column("name", pa.array([f"visit {number}" for number in visit.tolist()]).dictionary_encode())
+        batch = million.slice(start % MILLION, size)
+        batch = batch.append_column("ts", pa.array(ts)).append_column("visit", pa.array(visit))
+        yield batch.append_column(
+            "name", pa.array([f"visit {number}" for number in visit.tolist()]).dictionary_encode()
+        )
 
 
-def _whole(part: pa.Array | pa.ChunkedArray) -> pa.Array:
-    whole = part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part
-    return whole.dictionary_decode() if pa.types.is_dictionary(whole.type) else whole
+def _as_array(part: pa.Array | pa.ChunkedArray) -> pa.Array:
+    array = part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
 def measure(rows: int, names: Sequence[str] = (*MATCHED, *COUNTED)) -> Iterator[Point]:
@@ -105,26 +107,26 @@ def measure(rows: int, names: Sequence[str] = (*MATCHED, *COUNTED)) -> Iterator[
         output: [compile_query(acep.parse(text), schema) for name, text in queries.items() if name in names]
         for output, queries in (("matches", MATCHED), ("count", COUNTED))
     }
-    columns = tuple(dict.fromkeys(name for of in plans.values() for plan in of for name in plan.columns))
-    streams = {output: Stream(of, output=output) for output, of in plans.items()}
-    seen = matches = 0
+    columns = tuple(dict.fromkeys(name for group in plans.values() for plan in group for name in plan.columns))
+    streams = {output: Stream(group, output=output) for output, group in plans.items()}
+    n_events = matches = 0
     start = time.process_time()
     for events in batches(rows):
-        batch = batch_of(events, schema, columns, base=seen)
+        batch = batch_of(events, schema, columns, base=n_events)
         matches += sum(map(len, streams["matches"].push(batch)))
         streams["count"].push(batch)
         for number in range(len(plans["count"])):
             counted = streams["count"].counted(number)
             matches += counted if isinstance(counted, int) else 0
-        seen += len(batch)
-        if seen % MILLION == 0 or seen == rows:
+        n_events += len(batch)
+        if n_events % MILLION == 0 or n_events == rows:
             gc.collect()
             pa.default_memory_pool().release_unused()
             native = sum(s._natives.session.bytes for s in streams.values() if s._natives.session is not None)
-            yield Point(seen, memory() or 0, native, matches, time.process_time() - start)
+            yield Point(n_events, memory() or 0, native, matches, time.process_time() - start)
 
 
-def grown(points: Sequence[Point]) -> tuple[float, float]:
+def measure_growth(points: Sequence[Point]) -> tuple[float, float]:
     """Return the memory of the process and of the native engines at the end, divided by that at the first point."""
     return points[-1].resident / points[0].resident, points[-1].native / points[0].native
 
@@ -138,19 +140,19 @@ they have reserved."""
 
 def body(points: Sequence[Point]) -> str:
     """Return the growth, a table of some of the points, and the queries."""
-    resident, native = grown(points)
+    resident, native = measure_growth(points)
     steps = [p for i, p in enumerate(points) if i in (0, 1, 4, 9, 19, 29, 39) or p is points[-1]]
     rows = [
         (f"{p.events:,}", *(f"{size / 2**20:,.1f} MB" for size in (p.resident, p.native)), short(p.matches))
         for p in steps
     ]
-    told = f"After {points[-1].events:,} events the process has {resident:.3f} times the memory of after "
-    told += f"{points[0].events:,}, and the native engines {native:.3f} times theirs; "
-    told += (
+    summary = f"After {points[-1].events:,} events the process has {resident:.3f} times the memory of after "
+    summary += f"{points[0].events:,}, and the native engines {native:.3f} times theirs; "
+    summary += (
         f"{short(points[-1].events / points[-1].cpu)} events a second, all queries and the making of events together."
     )
     queries = "\n\n".join(f"{name}:\n\n```\n{text}\n```" for name, text in (MATCHED | COUNTED).items())
-    return f"{told}\n\n{table(('events', 'process', 'native', 'matches'), rows)}\n\n## Queries\n\n{queries}"
+    return f"{summary}\n\n{table(('events', 'process', 'native', 'matches'), rows)}\n\n## Queries\n\n{queries}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -158,29 +160,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m experiments.memory", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("--events", type=int, default=WHOLE, help=f"how many ({WHOLE:,})")
+    parser.add_argument("--events", type=int, default=FULL_RUN, help=f"how many ({FULL_RUN:,})")
     parser.add_argument("--output", type=Path, help="folder for memory.md, memory.csv and raw/memory.json")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     points = []
-    for point in measure(given.events):
+    for point in measure(options.events):
         points.append(point)
         print(
             f"{point.events:>12,}  {point.resident / 2**20:8.1f} MB  {point.native / 2**20:8.1f} MB native", flush=True
         )
-    folder = given.output or (RESULTS if given.events == WHOLE else None)
+    folder = options.output or (RESULTS if options.events == FULL_RUN else None)
     if folder:
         page = write(
             folder,
             "memory",
             title="Memory",
             words=WORDS,
-            machine=described(),
+            machine=describe_machine(),
             body=body(points),
             rows=[asdict(p) for p in points],
         )
         print(f"written to {page}")
-    resident, native = grown(points)
-    return int(resident > MOST or native > MOST_NATIVE)
+    resident, native = measure_growth(points)
+    return int(resident > MAX_GROWTH or native > MAX_NATIVE_GROWTH)
 
 
 if __name__ == "__main__":

@@ -67,8 +67,8 @@ def main(argv: list[str] | None = None) -> None:
         target = args.png.resolve()
         acep.plots.save = lambda plot, path: save(plot, target / Path(path).with_suffix(".png").name)
     with tempfile.TemporaryDirectory(prefix="acep-plots-") as name:
-        made = run_page(PAGE, Path(name))
-        for picture in made if args.png is None else ():
+        pictures = run_page(PAGE, Path(name))
+        for picture in pictures if args.png is None else ():
             size = picture.stat().st_size
             if size > MOST_BYTES:
                 raise SystemExit(f"{picture.name} has {size:,} bytes, of at most {MOST_BYTES:,}")

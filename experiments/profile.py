@@ -23,14 +23,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from experiments.machine import described, pin
+from experiments.machine import describe_machine, pin
 from experiments.measure import FIRST
 from experiments.results import RESULTS, short, table, write
-from experiments.sampling import INSIDE, sampled, why_not_sampled
+from experiments.sampling import INSIDE, take_samples, why_not_sampled
 from experiments.workload import Workload, run
-from experiments.workloads import chosen
+from experiments.workloads import choose_workloads
 
-__all__ = ["LAYERS", "Profile", "main", "profiled"]
+__all__ = ["LAYERS", "Profile", "main", "profile_workload"]
 
 USUAL = (
     *(
@@ -53,14 +53,14 @@ AGAIN = 40
 LAYERS = {
     "loading": ("tables.py", "columns.py", "batch.py", "times.py"),
     "codes": ("session.py:_codes",),
-    "core": tuple(f"session.py:{one}" for one in ("push", "advance", "finish")),
-    "taking": tuple(f"session.py:{one}" for one in ("take", "blocks", "take_counts", "total", "take_compressed")),
+    "core": tuple(f"session.py:{method}" for method in ("push", "advance", "finish")),
+    "taking": tuple(f"session.py:{method}" for method in ("take", "blocks", "take_counts", "total", "take_compressed")),
     "order": ("records.py", "found_columns.py"),
     "output": ("matches.py", "batches.py", "arrow.py", "bindings.py", "writing.py", "workload.py"),
     "query": ("pattern", "automaton", "plan", "lark"),
 }
 """Layers by the file, the folder or the function that calls the core; ``rest``: others."""
-SHOWN = (*(of for of in LAYERS if of != "query"), "rest")
+SHOWN = (*(name for name in LAYERS if name != "query"), "rest")
 WORDS = """Written by `make profile`; what follows from it is in [profiles](../internals/profiles.md). Shares of
 processor time on one core."""
 OUTSIDE_WORDS = """*start*: a run on one event, mostly text to plan, as a share of the whole run. The shares after
@@ -112,47 +112,47 @@ def layer(file: str, function: str) -> str | None:
     """
     path = Path(file)
     names = {f"{path.name}:{function}", *path.parts[-2:]} if {"acep", "experiments"} & set(path.parts) else set()
-    return next((of for of, known in LAYERS.items() if names.intersection(known)), None)
+    return next((layer_name for layer_name, members in LAYERS.items() if names.intersection(members)), None)
 
 
-def profiled(name: str, engine: str = "auto", scale: float = 1.0) -> Profile:
+def profile_workload(name: str, engine: str = "auto", scale: float = 1.0) -> Profile:
     """Profile a workload on the first share of its stream, after a short run that warms up."""
-    (workload,) = chosen([name])
+    (workload,) = choose_workloads([name])
     stream = workload.events()
     events = stream.slice(0, max(1, round(stream.num_rows * scale)))
     run(workload, events.slice(0, FIRST), engine)
-    sizes = {rows: _timed(workload, events.slice(0, rows), engine) for rows in SIZES if rows < events.num_rows}
+    sizes = {rows: _time_run(workload, events.slice(0, rows), engine) for rows in SIZES if rows < events.num_rows}
     faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    done = run(workload, events, engine)
+    outcome = run(workload, events, engine)
     faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
-    cpu = _timed(workload, events, engine)
+    cpu = _time_run(workload, events, engine)
     sizes[events.num_rows] = cpu
-    start = _timed(workload, events.slice(0, 1), engine)
+    start = _time_run(workload, events.slice(0, 1), engine)
     calls = _by_calls(workload, events, engine)
     taken_by_calls = sum(calls.values())
     inside: Counter[str] = Counter()
     if why_not_sampled() is None:
         times = min(AGAIN, math.ceil(SAMPLED / cpu))
-        inside = sampled(lambda: [run(workload, events, engine) for _ in range(times)])
-    taken = sum(inside.values())
+        inside = take_samples(lambda: [run(workload, events, engine) for _ in range(times)])
+    n_samples = sum(inside.values())
     return Profile(
         name,
         events.num_rows,
         len(workload.queries),
-        done.matches,
-        done.touches,
+        outcome.matches,
+        outcome.touches,
         cpu,
         start,
         taken_by_calls / (cpu - start),
         faults,
-        {of: calls[of] / taken_by_calls for of in SHOWN},
-        {of: inside[of] / taken for of in INSIDE} if taken else None,
-        taken,
+        {layer_name: calls[layer_name] / taken_by_calls for layer_name in SHOWN},
+        {layer_name: inside[layer_name] / n_samples for layer_name in INSIDE} if n_samples else None,
+        n_samples,
         {rows: seconds / rows / len(workload.queries) * 1e9 for rows, seconds in sizes.items()},
     )
 
 
-def _timed(workload: Workload, events: pa.Table, engine: str) -> float:
+def _time_run(workload: Workload, events: pa.Table, engine: str) -> float:
     """Return seconds of processor time: the best of up to nine runs within a second, of one at least."""
     spent: list[float] = []
     while len(spent) < 9 and sum(spent) < 1:
@@ -169,65 +169,82 @@ def _by_calls(workload: Workload, events: pa.Table, engine: str) -> dict[str, fl
     run(workload, events, engine)
     profile.disable()
     spent: Counter[str] = Counter()
-    for (file, _, function), (_, _, own, _, callers) in pstats.Stats(profile).stats.items():  # type: ignore[attr-defined]
-        if found := layer(file, function):
-            spent[found] += own
+    for (file, _, function), (_, _, own_seconds, _, callers) in pstats.Stats(profile).stats.items():  # type: ignore[attr-defined]
+        if layer_name := layer(file, function):
+            spent[layer_name] += own_seconds
             continue
-        told = 0.0
+        from_callers = 0.0
         for (caller, _, called), (_, _, part, _) in callers.items():
             spent[layer(caller, called) or "rest"] += part
-            told += part
-        spent["rest"] += max(0.0, own - told)
-    return {of: float(spent[of]) for of in SHOWN}
+            from_callers += part
+        spent["rest"] += max(0.0, own_seconds - from_callers)
+    return {layer_name: float(spent[layer_name]) for layer_name in SHOWN}
 
 
 def body(profiles: Sequence[Profile]) -> str:
     """Return the tables of the page."""
     rows = []
-    for one in profiles:
-        passed = one.rows * one.queries
+    for profile in profiles:
+        passed = profile.rows * profile.queries
         rows.append(
             [
-                *(one.name, f"{one.rows:,}", f"{one.queries}", short(one.matches), short(passed / one.cpu)),
-                *(short(one.cpu / passed * 1e9), short(one.cpu / one.touches * 1e9 if one.touches else None)),
-                *(short(one.faults / passed * 1000), f"{one.start / one.cpu:.0%}", f"{one.slower:.2f}"),
-                *(f"{share:.0%}" for share in one.shares.values()),
+                *(
+                    profile.name,
+                    f"{profile.rows:,}",
+                    f"{profile.queries}",
+                    short(profile.matches),
+                    short(passed / profile.cpu),
+                ),
+                *(
+                    short(profile.cpu / passed * 1e9),
+                    short(profile.cpu / profile.touches * 1e9 if profile.touches else None),
+                ),
+                *(short(profile.faults / passed * 1000), f"{profile.start / profile.cpu:.0%}", f"{profile.slower:.2f}"),
+                *(f"{share:.0%}" for share in profile.shares.values()),
             ]
         )
     head = ("", "events", "queries", "matches", "events/s", "ns/event", "ns/touch", "faults", "start", "slower", *SHOWN)
     outside = f"## By layer of Python\n\n{OUTSIDE_WORDS}\n\n{table(head, rows)}"
-    return "\n\n".join((outside, _inside(profiles), f"## By size\n\n{SIZE_WORDS}\n\n{_sizes(profiles)}"))
+    return "\n\n".join((outside, _inside_table(profiles), f"## By size\n\n{SIZE_WORDS}\n\n{_sizes_table(profiles)}"))
 
 
-def _inside(profiles: Sequence[Profile]) -> str:
+def _inside_table(profiles: Sequence[Profile]) -> str:
     """Return only layers that have a share somewhere."""
-    looked = [(one, one.inside) for one in profiles if one.inside is not None]
+    looked = [(profile, profile.inside) for profile in profiles if profile.inside is not None]
     if not looked:
         return f"## Inside the core\n\nNot measured: {why_not_sampled()}."
-    shown = [of for of in INSIDE if of == "other" or any(inside[of] >= 0.01 for _, inside in looked)]
+    shown = [
+        layer_name
+        for layer_name in INSIDE
+        if layer_name == "other" or any(inside[layer_name] >= 0.01 for _, inside in looked)
+    ]
     rows = [
-        [one.name, *(f"{inside[of]:.0%}" if inside[of] >= 0.01 else "" for of in shown), f"{one.samples:,}"]
-        for one, inside in looked
+        [
+            profile.name,
+            *(f"{inside[layer_name]:.0%}" if inside[layer_name] >= 0.01 else "" for layer_name in shown),
+            f"{profile.samples:,}",
+        ]
+        for profile, inside in looked
     ]
     return f"## Inside the core\n\n{INSIDE_WORDS}\n\n{table(('', *shown, 'samples'), rows)}"
 
 
-def _sizes(profiles: Sequence[Profile]) -> str:
+def _sizes_table(profiles: Sequence[Profile]) -> str:
     rows = [
         [
-            one.name,
-            *(short(one.sizes.get(size)) for size in SIZES),
-            f"{short(one.sizes[one.rows])} ({short(one.rows)})" if one.rows not in SIZES else "",
+            profile.name,
+            *(short(profile.sizes.get(size)) for size in SIZES),
+            f"{short(profile.sizes[profile.rows])} ({short(profile.rows)})" if profile.rows not in SIZES else "",
         ]
-        for one in profiles
+        for profile in profiles
     ]
     return table(("", *(f"{size:,}" for size in SIZES), "all"), rows)
 
 
-def _told(one: Profile) -> str:
-    shares = sorted((one.inside or one.shares).items(), key=lambda item: -item[1])
-    most = ", ".join(f"{of} {share:.0%}" for of, share in shares if share >= 0.03)
-    return f"{one.name}: {short(one.rows * one.queries / one.cpu)} events/s; {most}"
+def _summary_line(profile: Profile) -> str:
+    shares = sorted((profile.inside or profile.shares).items(), key=lambda item: -item[1])
+    main_layers = ", ".join(f"{layer_name} {share:.0%}" for layer_name, share in shares if share >= 0.03)
+    return f"{profile.name}: {short(profile.rows * profile.queries / profile.cpu)} events/s; {main_layers}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -239,16 +256,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--engine", default="auto")
     parser.add_argument("--scale", type=float, default=1.0, help="the share of each stream to use (1)")
     parser.add_argument("--output", type=Path, help="folder for profiles.md, profiles.csv and raw/profiles.json")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     pin()
     profiles = []
-    for workload in chosen(given.names or USUAL):
-        profiles.append(profiled(workload.name, given.engine, given.scale))
-        print(_told(profiles[-1]), flush=True)
-    if folder := given.output or (None if given.names else RESULTS):
-        rows = [asdict(one) for one in profiles]
+    for workload in choose_workloads(options.names or USUAL):
+        profiles.append(profile_workload(workload.name, options.engine, options.scale))
+        print(_summary_line(profiles[-1]), flush=True)
+    if folder := options.output or (None if options.names else RESULTS):
+        rows = [asdict(profile) for profile in profiles]
         page = write(
-            folder, "profiles", title="Profiles", words=WORDS, machine=described(), body=body(profiles), rows=rows
+            folder,
+            "profiles",
+            title="Profiles",
+            words=WORDS,
+            machine=describe_machine(),
+            body=body(profiles),
+            rows=rows,
         )
         print(f"written to {page}")
     return 0

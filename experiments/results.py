@@ -67,11 +67,13 @@ def write_csv(path: Path, rows: Iterable[Mapping[str, Any]] | Mapping[str, Itera
     """Write rows as a compact CSV (:func:`compact`); several tables by name have the name in the column ``table``."""
     if isinstance(rows, Mapping):
         rows = [{"table": name, **row} for name, part in rows.items() for row in part]
-    kept = compact(rows)
+    compact_rows = compact(rows)
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(dict.fromkeys(name for row in kept for name in row)), lineterminator="\n")
+        writer = csv.DictWriter(
+            file, list(dict.fromkeys(name for row in compact_rows for name in row)), lineterminator="\n"
+        )
         writer.writeheader()
-        writer.writerows(kept)
+        writer.writerows(compact_rows)
 
 
 def compact(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -87,7 +89,7 @@ def compact(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         flat = _flat(row)
         same = tuple((n, v) for n, v in flat.items() if n in ("x", "share") or isinstance(v, str | bool) or v is None)
         groups.setdefault(same if flat.pop("seed", None) is not None else (number,), []).append(flat)
-    return [{name: _mean([row[name] for row in own]) for name in own[0]} for own in groups.values()]
+    return [{name: _mean([row[name] for row in group]) for name in group[0]} for group in groups.values()]
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,9 +115,9 @@ def write_page(folder: Path, name: str, *, title: str, words: str, machine: dict
     folder.mkdir(parents=True, exist_ok=True)
     if machine.get("sources") == SOURCES:
         machine = machine | {"sources": digest_as_begun(name)}
-    told = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in machine.items() if value is not None)
+    machine_text = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in machine.items() if value is not None)
     page = folder / f"{name}.md"
-    text = f"# {title}\n\n{words}\n\nMachine: {told}.\n\n{body}\n"
+    text = f"# {title}\n\n{words}\n\nMachine: {machine_text}.\n\n{body}\n"
     page.write_text(note_age(text, digest_code(name, read_sources())), encoding="utf-8")
     return page
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from acep.native.compiled import native
 
-__all__ = ["INSIDE", "layer_of", "sampled", "why_not_sampled"]
+__all__ = ["INSIDE", "layer_of", "take_samples", "why_not_sampled"]
 
 FREQUENCY = 3_999  # samples a second; no multiple of what the system does by the clock
 FUNCTIONS = {
@@ -136,13 +136,15 @@ def layer_of(library: str, frames: Sequence[tuple[str, str]] = ()) -> str:
             continue
         if path.stem.startswith("nodes"):
             name = function.partition("(")[0].rpartition("::")[2]
-            return next((layer for layer, known in FUNCTIONS.items() if name in known), "nodes: look")
-        return next((layer for layer, known in FILES.items() if path.stem in known), "other")
+            return next((layer for layer, functions in FUNCTIONS.items() if name in functions), "nodes: look")
+        return next((layer for layer, files in FILES.items() if path.stem in files), "other")
     if frames or Path(library).name.startswith("_native"):
         return "other"
     path = Path(library)
     names = [library, path.name, *(part for part in path.parts if part in PACKAGES)]
-    return next((of for of, known in LIBRARIES.items() if any(name.startswith(known) for name in names)), "other")
+    return next(
+        (layer for layer, prefixes in LIBRARIES.items() if any(name.startswith(prefixes) for name in names)), "other"
+    )
 
 
 @cache
@@ -162,29 +164,29 @@ def why_not_sampled() -> str | None:
     return None
 
 
-def sampled(work: Callable[[], object]) -> Counter[str]:
+def take_samples(work: Callable[[], object]) -> Counter[str]:
     """Sample by layer while ``work`` runs in this process. Raises :class:`RuntimeError` if perf fails."""
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "perf.data"
         _record(work, data)
         command = ["perf", "script", "--force", "-i", str(data), "-F", "ip,dso"]
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
-    return counted(said, str(getattr(native(), "__file__", "")))
+        script = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
+    return count_samples(script, str(getattr(native(), "__file__", "")))
 
 
-def counted(script: str, core: str) -> Counter[str]:
+def count_samples(script: str, core: str) -> Counter[str]:
     """Count samples by layer from the output of ``perf script -F ip,dso``; ``core``: the file of the core in this
     process."""
     hits: Counter[tuple[str, int]] = Counter()
     for line in script.splitlines():
-        told, _, library = line.strip().partition(" ")
+        address_text, _, library = line.strip().partition(" ")
         name = library.strip().removeprefix("(").removesuffix(")")
-        hits[name, int(told, 16) if name == core else 0] += 1
+        hits[name, int(address_text, 16) if name == core else 0] += 1
     frames = _frames(core, {address for name, address in hits if name == core})
-    found: Counter[str] = Counter()
+    samples: Counter[str] = Counter()
     for (name, address), times in hits.items():
-        found[layer_of(name, frames.get(address, []))] += times
-    return found
+        samples[layer_of(name, frames.get(address, []))] += times
+    return samples
 
 
 def _record(work: Callable[[], object], data: Path) -> None:
@@ -199,19 +201,19 @@ def _record(work: Callable[[], object], data: Path) -> None:
         os.close(control)
         os.close(acknowledge)
         try:
-            _tell(to_perf, from_perf, b"enable\n")
+            _send_command(to_perf, from_perf, b"enable\n")
             work()
-            _tell(to_perf, from_perf, b"disable\n")
+            _send_command(to_perf, from_perf, b"disable\n")
         finally:
             perf.send_signal(signal.SIGINT)
-            said = perf.communicate()[1]
+            errors = perf.communicate()[1]
             os.close(to_perf)
             os.close(from_perf)
     if not data.exists():
-        raise RuntimeError(f"perf has recorded nothing: {said.strip()}")
+        raise RuntimeError(f"perf has recorded nothing: {errors.strip()}")
 
 
-def _tell(to_perf: int, from_perf: int, word: bytes) -> None:
+def _send_command(to_perf: int, from_perf: int, word: bytes) -> None:
     try:
         os.write(to_perf, word)
         answer = os.read(from_perf, 16)
@@ -229,13 +231,13 @@ def _frames(core: str, addresses: Iterable[int]) -> Mapping[int, list[tuple[str,
     maps = [line.split() for line in Path("/proc/self/maps").read_text().splitlines() if line.endswith(core)]
     base = min(int(fields[0].partition("-")[0], 16) - int(fields[2], 16) for fields in maps)
     command = ["addr2line", "-afiC", "-e", core]
-    told = "\n".join(f"{address - base:#x}" for address in wanted)
-    said = subprocess.run(command, input=told, capture_output=True, text=True, check=True).stdout  # noqa: S603
-    found: dict[int, list[tuple[str, str]]] = {}
-    lines = iter(said.splitlines())
+    offsets = "\n".join(f"{address - base:#x}" for address in wanted)
+    output = subprocess.run(command, input=offsets, capture_output=True, text=True, check=True).stdout  # noqa: S603
+    frames_by_address: dict[int, list[tuple[str, str]]] = {}
+    lines = iter(output.splitlines())
     for line in lines:
         if line.startswith("0x"):
-            frames = found.setdefault(int(line, 16) + base, [])
+            frames = frames_by_address.setdefault(int(line, 16) + base, [])
         else:
             frames.append((line, next(lines).rpartition(":")[0]))
-    return found
+    return frames_by_address

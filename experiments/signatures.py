@@ -20,13 +20,13 @@ class ListedOptions(griffe.Extension):
 
     def on_function(self, *, func: griffe.Function, **_: Any) -> None:
         """List the options of a function, if it has some."""
-        found = [UNPACKED.fullmatch(str(one.annotation)) for one in func.parameters]
-        if not found or found[-1] is None:
+        unpacked = [UNPACKED.fullmatch(str(parameter.annotation)) for parameter in func.parameters]
+        if not unpacked or unpacked[-1] is None:
             return
-        keywords = getattr(shared, found[-1][1]).__annotations__
-        kept = [one for one in func.parameters if not UNPACKED.fullmatch(str(one.annotation))]
+        keywords = getattr(shared, unpacked[-1][1]).__annotations__
+        parameters = [parameter for parameter in func.parameters if not UNPACKED.fullmatch(str(parameter.annotation))]
         for name, field in StreamOptions.__dataclass_fields__.items():
             if name in keywords:
                 kind, default = griffe.ParameterKind.keyword_only, repr(field.default)
-                kept.append(griffe.Parameter(name, kind=kind, annotation=str(field.type), default=default))
-        func.parameters = griffe.Parameters(*kept)
+                parameters.append(griffe.Parameter(name, kind=kind, annotation=str(field.type), default=default))
+        func.parameters = griffe.Parameters(*parameters)

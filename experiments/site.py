@@ -37,11 +37,11 @@ def without_links_outside(text: str, page: Path, docs: Path) -> str:
     'a, [b](x.md#y)'
     """
 
-    def kept(link: re.Match[str]) -> str:
+    def replace_link(link: re.Match[str]) -> str:
         target = (page.parent / link[2]).resolve()
         return link[0] if target.is_relative_to(docs) and target.suffix != "" else link[1]
 
-    return LINK.sub(kept, text)
+    return LINK.sub(replace_link, text)
 
 
 def listing(results: Path) -> str:
@@ -91,7 +91,7 @@ def as_markdown(docstring: str) -> str:
     >>> as_markdown("See :func:`acep.match`.\n\n>>> 1 + 1\n2").split("\n")
     ['See `acep.match`.', '', '```python', '>>> 1 + 1', '2', '```']
     """
-    text = DOCTEST.sub(lambda found: f"```python\n{found[0].rstrip()}\n```\n", docstring)
+    text = DOCTEST.sub(lambda doctest: f"```python\n{doctest[0].rstrip()}\n```\n", docstring)
     return ROLE.sub(r"`\1`", text).rstrip()
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from examples.data import stream, whole
+from examples.data import stream, whole_folder
 
 __all__ = [
     "GENERATED",
@@ -25,7 +25,7 @@ __all__ = [
     "letters",
     "network",
     "positions",
-    "real",
+    "read_real",
     "ticker",
     "walk",
 ]
@@ -55,8 +55,8 @@ def ticker(rising: float = 0.7, symbols: int = 2, rows: int = TICKER_ROWS, seed:
     step = np.where(chance < rising, 1, np.where(chance < (1 + rising) / 2, -1, 0))
     price = np.empty(rows, np.int64)
     for number in range(symbols):
-        own = symbol == number + 1
-        price[own] = (first[number] + np.cumsum(step[own])) % PRICES + 1
+        is_of_symbol = symbol == number + 1
+        price[is_of_symbol] = (first[number] + np.cumsum(step[is_of_symbol])) % PRICES + 1
     return pa.table(
         {
             "ts": pa.array(np.arange(rows)),
@@ -131,13 +131,13 @@ def _play(chances: Floats, steps: Floats) -> Iterator[tuple[str, int, int, int |
             near = (1, -1, 2, -2, 3, -3)[int(6 * partner * partner)]
             receiver = (player + near) % 11
             yield "PASS", team, player, 11 * team + receiver, x, y
-            player, x, y = receiver, _within(x + 9 * dx, 105), _within(y + 9 * dy, 68)
+            player, x, y = receiver, _clamp(x + 9 * dx, 105), _clamp(y + 9 * dy, 68)
         elif chance < 0.8:
-            x, y = _within(x + forwards * 2 + 4 * dx, 105), _within(y + 4 * dy, 68)
+            x, y = _clamp(x + forwards * 2 + 4 * dx, 105), _clamp(y + 4 * dy, 68)
             yield "TOUCH", team, player, None, x, y
         else:
             rival = (10 - player + int(3 * opponent)) % 11
-            place = _within(x + 3 * dx, 105), _within(y + 3 * dy, 68)
+            place = _clamp(x + 3 * dx, 105), _clamp(y + 3 * dy, 68)
             if win < 0.12:
                 yield "FOUL", 1 - team, rival, 11 * team + player, *place
             else:
@@ -146,8 +146,8 @@ def _play(chances: Floats, steps: Floats) -> Iterator[tuple[str, int, int, int |
                     team, player = 1 - team, rival
 
 
-def _within(place: float, most_metres: float) -> float:
-    return min(max(place, 0.0), most_metres)
+def _clamp(coordinate: float, most_metres: float) -> float:
+    return min(max(coordinate, 0.0), most_metres)
 
 
 @cache
@@ -164,10 +164,10 @@ def network(rows: int = 100_000, hosts: int = 25, names: int = 400, seed: int = 
     host = random.integers(0, hosts, rows)
     rank = np.minimum(random.zipf(1.4, rows), names) - 1
     name = (rank + 37 * (host // 5)) % names
-    again = random.random(rows) < 1 / 3
+    repeats = random.random(rows) < 1 / 3
     for number in range(hosts):
         places = np.flatnonzero((host == number) & (kind < 2))
-        name[places[2:]] = np.where(again[places[2:]], name[places[:-2]], name[places[2:]])
+        name[places[2:]] = np.where(repeats[places[2:]], name[places[:-2]], name[places[2:]])
     dest = (host + random.geometric(0.25, rows)) % hosts
     ports = random.choice((22, 80, 443, 445, 3389, 8080), rows, p=(0.3, 0.2, 0.2, 0.15, 0.1, 0.05))
     times = np.cumsum(random.exponential(50_000, rows)).astype(np.int64)
@@ -193,23 +193,23 @@ def file_of(name: str) -> Path:
     """Return the file of a real stream. Raises :class:`FileNotFoundError` if there is none."""
     file = stream(name)
     if file is None:
-        raise FileNotFoundError(f"there is no stream {name}.parquet in {whole()}")
+        raise FileNotFoundError(f"there is no stream {name}.parquet in {whole_folder()}")
     return file
 
 
 @cache
-def real(name: str, *columns: str, type_of: str = "type") -> pa.Table:
+def read_real(name: str, *columns: str, type_of: str = "type") -> pa.Table:
     """Read a real stream in order of time: ``ts``, ``type`` (the column ``type_of``) and the columns named.
 
     Raises :class:`FileNotFoundError` where the stream is not there.
     """
     table = pq.read_table(file_of(name), columns=["ts", type_of, "arrival_seq", *columns])
     table = table.sort_by([("ts", "ascending"), ("arrival_seq", "ascending")])
-    wanted = {"ts": table["ts"], "type": table[type_of].dictionary_encode()}
+    selected = {"ts": table["ts"], "type": table[type_of].dictionary_encode()}
     for column in columns:
-        held = table[column]
-        wanted[column] = held.dictionary_encode() if pa.types.is_large_string(held.type) else held
-    return pa.table(wanted)
+        values = table[column]
+        selected[column] = values.dictionary_encode() if pa.types.is_large_string(values.type) else values
+    return pa.table(selected)
 
 
 def positions(keys: Ints) -> Ints:
@@ -221,9 +221,9 @@ def positions(keys: Ints) -> Ints:
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     new = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(keys) else np.zeros(0, np.int64)
-    place = np.empty(len(keys), np.int64)
-    place[order] = np.arange(len(keys)) - np.repeat(new, np.diff(np.r_[new, len(keys)]))
-    return place
+    ranks = np.empty(len(keys), np.int64)
+    ranks[order] = np.arange(len(keys)) - np.repeat(new, np.diff(np.r_[new, len(keys)]))
+    return ranks
 
 
 def _texts(codes: Ints, names: list[str]) -> pa.DictionaryArray:

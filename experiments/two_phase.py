@@ -25,7 +25,7 @@ class TwoPhase:
 
     matches: list[Bindings]
     calls: int
-    given: int
+    n_events: int
     touches: int
 
 
@@ -74,7 +74,7 @@ class _Window:
         for later in range(stage, len(self.eras)):
             self.eras[later] += 1
 
-    def possible(self) -> bool:
+    def may_hold_match(self) -> bool:
         """Return whether the window may hold a match that begins with its first event (Theorem 2)."""
         variables = self.pattern.variables
         begins = self.rows[0][1] >> len(variables)
@@ -94,15 +94,15 @@ def two_phase(
     """
     windows: dict[Any, _Window] = {}
     matches: list[Bindings] = []
-    calls = given = touches = 0
+    calls = n_events = touches = 0
 
-    def first_leaves(window: _Window) -> None:
-        nonlocal calls, given, touches
-        if not c or window.possible():
+    def drop_first(window: _Window) -> None:
+        nonlocal calls, n_events, touches
+        if not c or window.may_hold_match():
             rows = [row for row, _, _ in window.rows]
-            found = algorithm(pattern, events, rows)
-            matches.extend(found.matches)
-            calls, given, touches = calls + 1, given + len(rows), touches + found.touches
+            joined = algorithm(pattern, events, rows)
+            matches.extend(joined.matches)
+            calls, n_events, touches = calls + 1, n_events + len(rows), touches + joined.touches
         window.leave()
 
     for row, ts in enumerate(events.ts):
@@ -119,12 +119,12 @@ def two_phase(
         if window is None:
             window = windows[key] = _Window(pattern)
         while window.rows and ts - events.ts[window.rows[0][0]] > pattern.span:
-            first_leaves(window)
+            drop_first(window)
         window.enter(row, fits)
     for window in windows.values():
         while window.rows:
-            first_leaves(window)
-    return TwoPhase(matches, calls, given, touches)
+            drop_first(window)
+    return TwoPhase(matches, calls, n_events, touches)
 
 
 def automaton(pattern: SetPattern, events: Events, window: Sequence[int]) -> Joined:
@@ -136,12 +136,12 @@ def automaton(pattern: SetPattern, events: Events, window: Sequence[int]) -> Joi
     last = {v.name for v in variables}
     key = pattern.key_of(events, window[0])
     instances: list[Bindings] = [{}]
-    found: list[Bindings] = []
+    matches: list[Bindings] = []
     touches = 0
     for row in window:
-        made: list[Bindings] = []
+        extended: list[Bindings] = []
         for bound in instances:
-            open_stages = _open(pattern, bound)
+            open_stages = _open_stages(pattern, bound)
             for v in variables:
                 if v.stage not in open_stages or (v.name in bound and not v.plus):
                     continue
@@ -151,27 +151,27 @@ def automaton(pattern: SetPattern, events: Events, window: Sequence[int]) -> Joi
                 rows = bound.get(v.name, ())
                 if rows and not pattern.follows(events, rows[-1], row, v):
                     continue
-                after = {**bound, v.name: (*rows, row)}
-                new = {**after, v.name: (row,)}
+                grown = {**bound, v.name: (*rows, row)}
+                new = {**grown, v.name: (row,)}
                 if all(
                     pattern.holds(check, events, new)
                     for names, check in pattern.ties
-                    if v.name in names and names <= after.keys()
+                    if v.name in names and names <= grown.keys()
                 ):
-                    made.append(after)
+                    extended.append(grown)
         if row == window[0]:
             instances = []  # what does not begin with it is another window's
-        instances += made
-        found += [bound for bound in made if bound.keys() == last]
-    return Joined(found if key is not None or not pattern.key else [], touches)
+        instances += extended
+        matches += [bound for bound in extended if bound.keys() == last]
+    return Joined(matches if key is not None or not pattern.key else [], touches)
 
 
-def _open(pattern: SetPattern, bound: Bindings) -> set[int]:
+def _open_stages(pattern: SetPattern, bound: Bindings) -> set[int]:
     """Return the stages of which a partial match may bind another event: the one it is in, and the next if that is
     whole."""
     reached = max((v.stage for v in pattern.variables if v.name in bound), default=0)
-    whole = all(v.name in bound for v in pattern.variables if v.stage == reached)
-    return {reached, reached + 1} if whole else {reached}
+    is_complete = all(v.name in bound for v in pattern.variables if v.stage == reached)
+    return {reached, reached + 1} if is_complete else {reached}
 
 
 ALGORITHMS: dict[str, Algorithm] = {

@@ -14,7 +14,7 @@ from experiments.backtrack import backtrack
 from experiments.native import ENGINES, runs_natively
 from experiments.stock import StockQuery
 
-__all__ = ["Count", "Done", "Workload", "run"]
+__all__ = ["Count", "RunResult", "Workload", "run"]
 
 Count = Callable[[pa.Table, int], int]  # of a table and the number of a query
 
@@ -41,7 +41,7 @@ class Workload:
         """Return the first word of the name: w1, w2, w3, v, expt1, ..., pseq, pset, growth."""
         return self.name.split("-")[0]
 
-    def expected(self, table: pa.Table) -> int | None:
+    def count_expected(self, table: pa.Table) -> int | None:
         """Return the number of matches of all queries on a table, if that can be counted."""
         if self.counted is None:
             return None
@@ -49,7 +49,7 @@ class Workload:
 
 
 @dataclass(frozen=True)
-class Done:
+class RunResult:
     """The result of a run: matches, and, if the engine reports them, touches and match nodes."""
 
     matches: int
@@ -57,7 +57,7 @@ class Done:
     nodes: int | None
 
 
-def run(workload: Workload, table: pa.Table, engine: str) -> Done:
+def run(workload: Workload, table: pa.Table, engine: str) -> RunResult:
     """Match all queries of a workload on a table; matches become an Arrow table, or record batches.
 
     ``engine``: one of acep's, one of the native core's by its name (:data:`experiments.native.ENGINES`; matches stay
@@ -67,13 +67,13 @@ def run(workload: Workload, table: pa.Table, engine: str) -> Done:
     if engine == "backtrack":
         if workload.stock is None:
             raise ValueError(f"the backtrack algorithm does not know the query of {workload.name}")
-        found = backtrack(table, workload.stock)
-        return Done(len(found.matches), found.touches, found.postponed)
+        backtracked = backtrack(table, workload.stock)
+        return RunResult(len(backtracked.matches), backtracked.touches, backtracked.postponed)
     if engine in ENGINES:
         runs = [runs_natively(text, table, engine) for text in workload.queries]
-        return Done(sum(r.matches for r in runs), sum(r.touches for r in runs), sum(r.nodes for r in runs))
+        return RunResult(sum(r.matches for r in runs), sum(r.touches for r in runs), sum(r.nodes for r in runs))
     matches, touches, nodes = 0, 0, 0
-    told = True
+    is_reported = True
     for text in workload.queries:
         result: Any = acep.match(table, acep.parse(text), output=workload.output, engine=engine)
         # Matches may be enumerated only when they are looked at: here they are all made, as a table or batch by batch.
@@ -82,7 +82,7 @@ def run(workload: Workload, table: pa.Table, engine: str) -> Done:
         else:
             matches += int(result) if isinstance(result, acep.Count) else result.to_arrow().num_rows
         report: acep.Report | None = getattr(result, "report", None)
-        told = told and report is not None
+        is_reported = is_reported and report is not None
         if report is not None:
             touches, nodes = touches + report.work, nodes + report.made
-    return Done(matches, touches if told else None, nodes if told else None)
+    return RunResult(matches, touches if is_reported else None, nodes if is_reported else None)

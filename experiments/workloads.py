@@ -15,7 +15,7 @@ from experiments.match_windows import match_windows
 from experiments.stock import StockQuery
 from experiments.workload import Count, Workload
 
-__all__ = ["V_SHAPE", "WORKLOADS", "chosen", "sequence"]
+__all__ = ["V_SHAPE", "WORKLOADS", "choose_workloads", "sequence"]
 
 V_SHAPE = """PATTERN SEQ(Stock p, Stock s, Stock+ d[], Stock+ u[], Stock e)
 WHERE partition_contiguity(p, s, d[], u[], e) {
@@ -35,7 +35,7 @@ def sequence(word: str, within: int, *, strategy: str = "skip_till_any_match", k
     WITHIN 9
     """
     variables = ", ".join(word.lower())
-    items = ", ".join(f"{one} {one.lower()}" for one in word)
+    items = ", ".join(f"{letter} {letter.lower()}" for letter in word)
     where = f" {{ [{key}] }}" if key else ""
     return f"PATTERN SEQ({items})\nWHERE {strategy}({variables}){where}\nWITHIN {within}"
 
@@ -56,15 +56,15 @@ def _stock(
     )
 
 
-def _any(word: str, within: int, key: str | None = None) -> Count:
+def _any_counter(word: str, within: int, key: str | None = None) -> Count:
     return lambda table, _: counting.any_sequences(table, word, within, key)
 
 
-def _next(word: str, within: int, key: str | None = None) -> Count:
+def _next_counter(word: str, within: int, key: str | None = None) -> Count:
     return lambda table, _: counting.next_sequences(table, word, within, key)
 
 
-def _close(within: int) -> Count:
+def _close_counter(within: int) -> Count:
     return lambda table, _: counting.close_pairs(table, "AB", within, 3)
 
 
@@ -82,7 +82,7 @@ def _main() -> Iterable[Workload]:
         f"{w2}, skip till next match",
         streams.letters,
         (sequence("ABC", 10_000, strategy="skip_till_next_match", key="key"),),
-        counted=_next("ABC", 10_000, "key"),
+        counted=_next_counter("ABC", 10_000, "key"),
         small=3_000,
     )
     for output in ("batches", "count"):
@@ -92,7 +92,7 @@ def _main() -> Iterable[Workload]:
             streams.letters,
             (sequence("ABC", 10_000, key="key"),),
             output=output,
-            counted=_any("ABC", 10_000, "key"),
+            counted=_any_counter("ABC", 10_000, "key"),
             small=3_000,
         )
     yield Workload(
@@ -111,7 +111,7 @@ def _main() -> Iterable[Workload]:
             streams.letters,
             (sequence("ABCD", within),),
             output=output,
-            counted=_any("ABCD", within),
+            counted=_any_counter("ABCD", within),
             small=120 if within < 10_000 else 0,
         )
     yield Workload(
@@ -131,9 +131,9 @@ def _sase() -> Iterable[Workload]:
     six = [StockQuery(p, s) for p in predicates for s in strategies]
     for query in six:
         yield _stock(f"expt1-{query.name}", "all results, window 500", query, rows=400 * query.window)
-    for one in six[1:]:
+    for base_query in six[1:]:
         for window in (1_000, 1_500, 2_000):
-            query = replace(one, window=window)
+            query = replace(base_query, window=window)
             yield _stock(f"expt2-{query.name}-{window}", f"all results, window {window:,}", query, rows=400 * window)
     for query in six:
         yield _stock(f"expt3-{query.name}", "all results, against backtrack", query, rows=400 * query.window)
@@ -165,7 +165,7 @@ def _growth() -> Iterable[Workload]:
             streams.letters,
             (sequence("ABCD", within),),
             output="count",
-            counted=_any("ABCD", within),
+            counted=_any_counter("ABCD", within),
             small=120,
         )
     for keys in (1, 10, 100, 1_000, 10_000):
@@ -174,7 +174,7 @@ def _growth() -> Iterable[Workload]:
             f"SEQ(A,B,C) by key, {keys:,} keys, 100 events of a key in a window, skip till next match",
             partial(streams.letters, keys=keys),
             (sequence("ABC", 100 * keys, strategy="skip_till_next_match", key="key"),),
-            counted=_next("ABC", 100 * keys, "key"),
+            counted=_next_counter("ABC", 100 * keys, "key"),
         )
     letters = "ABCDEFGHIJKLMNOP"
     for length in (2, 4, 8, 16):
@@ -183,7 +183,7 @@ def _growth() -> Iterable[Workload]:
             f"a sequence of {length} of 16 types, skip till next match, within 1,000 ticks",
             partial(streams.letters, types=16),
             (sequence(letters[:length], 1_000, strategy="skip_till_next_match"),),
-            counted=_next(letters[:length], 1_000),
+            counted=_next_counter(letters[:length], 1_000),
         )
     for live in (10, 100, 1_000, 10_000):
         yield Workload(
@@ -191,29 +191,29 @@ def _growth() -> Iterable[Workload]:
             f"SEQ(A,B) with close values: {live:,} live nodes, few matches, skip till any match",
             streams.letters,
             (f"PATTERN SEQ(A a, B b) WHERE b.value - a.value < 3 AND a.value - b.value < 3 WITHIN {5 * live}",),
-            counted=_close(5 * live),
+            counted=_close_counter(5 * live),
         )
 
 
 @cache
-def _all() -> dict[str, Workload]:
-    return {one.name: one for one in (*_main(), *_sase(), *match_windows(), *_growth())}
+def _all_workloads() -> dict[str, Workload]:
+    return {workload.name: workload for workload in (*_main(), *_sase(), *match_windows(), *_growth())}
 
 
-WORKLOADS = _all()
+WORKLOADS = _all_workloads()
 
 
-def chosen(names: Sequence[str]) -> list[Workload]:
+def choose_workloads(names: Sequence[str]) -> list[Workload]:
     """Return the workloads of some names, groups or patterns (``w1-next``, ``expt1``, ``growth-*``); all without any.
 
     Raises :class:`ValueError` for a name that is no workload's.
     """
     if not names:
         return list(WORKLOADS.values())
-    found: dict[str, Workload] = {}
+    workloads: dict[str, Workload] = {}
     for name in names:
         fit = {w.name: w for w in WORKLOADS.values() if name == w.group or fnmatchcase(w.name, name)}
         if not fit:
             raise ValueError(f"there is no workload {name!r}: {', '.join(WORKLOADS)}")
-        found |= fit
-    return list(found.values())
+        workloads |= fit
+    return list(workloads.values())

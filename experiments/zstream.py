@@ -40,13 +40,13 @@ class Variable:
 
 @dataclass(frozen=True)
 class SetPattern:
-    """A sequence of sets of variables (2012 paper, Definition 1). ``own``: predicates on one event of a variable;
+    """A sequence of sets of variables (2012 paper, Definition 1). ``filters``: predicates on one event of a variable;
     ``steps``: on an event of a Kleene variable and the one before it; ``ties``: on several variables."""
 
     variables: tuple[Variable, ...]
     span: int
     key: tuple[str, ...]
-    own: dict[str, tuple[Compiled, ...]]
+    filters: dict[str, tuple[Compiled, ...]]
     steps: dict[str, tuple[Compiled, ...]]
     ties: tuple[tuple[frozenset[str], Compiled], ...]
     ts: str
@@ -63,7 +63,7 @@ class SetPattern:
         properties)."""
         if variable.types and events.types[row] not in variable.types:
             return False
-        return all(self.holds(c, events, {variable.name: (row,)}) for c in self.own.get(variable.name, ()))
+        return all(self.holds(c, events, {variable.name: (row,)}) for c in self.filters.get(variable.name, ()))
 
     def follows(self, events: Events, before: int, row: int, variable: Variable) -> bool:
         """Return whether an event may be bound to a Kleene variable after another."""
@@ -84,15 +84,15 @@ class SetPattern:
         leaves = [leaf for leaf in check.leaves if isinstance(leaf, Attribute)]
         names = sorted({leaf.var for leaf in leaves})
         for rows in product(*(bound[name] for name in names)):
-            at = dict(zip(names, rows, strict=True))
-            if check.run([self.value(events, at[leaf.var], leaf.name) for leaf in leaves]) is not True:
+            row_of = dict(zip(names, rows, strict=True))
+            if check.run([self.value(events, row_of[leaf.var], leaf.name) for leaf in leaves]) is not True:
                 return False
         return True
 
     def key_of(self, events: Events, row: int) -> tuple[Any, ...] | None:
         """Return the values of the partition attributes; ``None`` if one is null."""
-        found = tuple(self.value(events, row, name) for name in self.key)
-        return None if None in found else found
+        values = tuple(self.value(events, row, name) for name in self.key)
+        return None if None in values else values
 
 
 def pattern_of(plan: Plan) -> SetPattern:
@@ -107,7 +107,7 @@ def pattern_of(plan: Plan) -> SetPattern:
     root = plan.query.pattern
     stages = root.items if isinstance(root, InOrder) else (root,)
     variables = tuple(v for stage, node in enumerate(stages) for v in _variables(node, stage))
-    own: dict[str, tuple[Compiled, ...]] = {}
+    filters: dict[str, tuple[Compiled, ...]] = {}
     steps: dict[str, tuple[Compiled, ...]] = {}
     ties: list[tuple[frozenset[str], Compiled]] = []
     for check in plan.predicates:
@@ -123,11 +123,11 @@ def pattern_of(plan: Plan) -> SetPattern:
             steps[name] = (*steps.get(name, ()), check)
         elif len(names) == 1:
             [name] = names
-            own[name] = (*own.get(name, ()), check)
+            filters[name] = (*filters.get(name, ()), check)
         else:
             ties.append((names, check))
     schema = plan.schema
-    return SetPattern(variables, plan.window.span, plan.keys, own, steps, tuple(ties), schema.ts, schema.type)
+    return SetPattern(variables, plan.window.span, plan.keys, filters, steps, tuple(ties), schema.ts, schema.type)
 
 
 def _variables(node: Node, stage: int) -> Iterator[Variable]:
@@ -167,14 +167,14 @@ def join_tree(pattern: SetPattern, events: Events, window: Sequence[int], shape:
     The first event is bound to each variable of the first stage that it fits, in turn; all else comes after it.
     """
     tree = _Tree(pattern, events)
-    first, rest = window[0], window[1:]
-    found: list[Bindings] = []
+    first, later_rows = window[0], window[1:]
+    matches: list[Bindings] = []
     for begins in pattern.variables:
         if begins.stage == 0 and pattern.fits(events, first, begins):
-            leaves = [tree.leaf(v, rest, first if v is begins else None) for v in pattern.variables]
+            leaves = [tree.leaf(v, later_rows, first if v is begins else None) for v in pattern.variables]
             if all(leaves):
-                found += [record.bound for record in tree.joined(leaves, shape)]
-    return Joined(found, tree.touches)
+                matches += [record.bound for record in tree.join_all(leaves, shape)]
+    return Joined(matches, tree.touches)
 
 
 class _Tree:
@@ -188,40 +188,40 @@ class _Tree:
         pattern, events = self.pattern, self.events
         fit = [row for row in rows if pattern.fits(events, row, variable)] if first is None or variable.plus else []
         grown: list[tuple[int, ...]] = [(row,) for row in fit] if first is None else [(first,)]
-        trails: list[tuple[int, ...]] = []
+        chains: list[tuple[int, ...]] = []
         while grown:
-            trails += grown
+            chains += grown
             if not variable.plus:
                 break
             longer = []
-            for trail in grown:
-                for row in fit[bisect_right(fit, trail[-1]) :]:
+            for chain in grown:
+                for row in fit[bisect_right(fit, chain[-1]) :]:
                     self.touches += 1
-                    if pattern.follows(events, trail[-1], row, variable) and self._key(trail[-1]) == self._key(row):
-                        longer.append((*trail, row))
+                    if pattern.follows(events, chain[-1], row, variable) and self._key(chain[-1]) == self._key(row):
+                        longer.append((*chain, row))
             grown = longer
         stage, name = variable.stage, variable.name
-        found = [
-            _Record(trail[0], trail[-1], stage, stage, self._key(trail[0]), {name: trail})
-            for trail in trails
-            if not pattern.key or self._key(trail[0]) is not None
+        records = [
+            _Record(chain[0], chain[-1], stage, stage, self._key(chain[0]), {name: chain})
+            for chain in chains
+            if not pattern.key or self._key(chain[0]) is not None
         ]
-        return sorted(found, key=lambda record: record.first)
+        return sorted(records, key=lambda record: record.first)
 
     def _key(self, row: int) -> tuple[Any, ...] | None:
         return self.pattern.key_of(self.events, row)
 
-    def joined(self, leaves: list[list[_Record]], shape: Shape) -> list[_Record]:
+    def join_all(self, leaves: list[list[_Record]], shape: Shape) -> list[_Record]:
         """Join all leaves, from the left or from the right."""
         if shape == "left":
-            found = leaves[0]
+            records = leaves[0]
             for leaf in leaves[1:]:
-                found = self.join(found, leaf)
-            return found
-        found = leaves[-1]
+                records = self.join(records, leaf)
+            return records
+        records = leaves[-1]
         for leaf in reversed(leaves[:-1]):
-            found = self.join(leaf, found)
-        return found
+            records = self.join(leaf, records)
+        return records
 
     def join(self, left: list[_Record], right: list[_Record]) -> list[_Record]:
         """Join the records of both subtrees, hashed by the key; the stages of the left are not after those of the
@@ -235,28 +235,28 @@ class _Tree:
             for mentioned, check in pattern.ties
             if mentioned <= names and not mentioned <= left[0].bound.keys() and not mentioned <= right[0].bound.keys()
         ]
-        after = left[0].high < right[0].low  # the whole left stands before the whole right
+        is_after = left[0].high < right[0].low  # the whole left stands before the whole right
         by_key: dict[tuple[Any, ...] | None, list[_Record]] = {}
         for record in right:
             by_key.setdefault(record.key, []).append(record)
         firsts = {key: [record.first for record in records] for key, records in by_key.items()}
-        found = []
+        records = []
         for a in left:
             partners = by_key.get(a.key, [])
-            start = bisect_right(firsts[a.key], a.last) if after and partners else 0
+            start = bisect_right(firsts[a.key], a.last) if is_after and partners else 0
             for b in partners[start:]:
                 self.touches += 1
                 bound = {**a.bound, **b.bound}
-                if (after or self._ordered(a, b)) and all(pattern.holds(check, events, bound) for check in ties):
+                if (is_after or self._is_ordered(a, b)) and all(pattern.holds(check, events, bound) for check in ties):
                     ends = min(a.first, b.first), max(a.last, b.last), a.low, b.high
-                    found.append(_Record(*ends, a.key, bound))
-        return sorted(found, key=lambda record: record.first)
+                    records.append(_Record(*ends, a.key, bound))
+        return sorted(records, key=lambda record: record.first)
 
-    def _ordered(self, a: _Record, b: _Record) -> bool:
+    def _is_ordered(self, a: _Record, b: _Record) -> bool:
         """Return whether events of earlier stages come first, and none is bound twice."""
         stage = {v.name: v.stage for v in self.pattern.variables}
         return all(
-            rows[-1] < others[0] if stage[name] < stage[other] else not set(rows) & set(others)
+            rows[-1] < other_rows[0] if stage[name] < stage[other] else not set(rows) & set(other_rows)
             for name, rows in a.bound.items()
-            for other, others in b.bound.items()
+            for other, other_rows in b.bound.items()
         )

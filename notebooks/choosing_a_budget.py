@@ -24,7 +24,7 @@ QUERY = acep.parse(
 
 # %% [markdown]
 # Two jobs of a user are killed, one after the other, and a third one finishes. The stream is cut into three: *past*, to
-# learn from; *known*, for the curve; and *new*, where the budget that was chosen is tried.
+# learn from; *measured*, for the curve; and *new*, where the budget that was chosen is tried.
 #
 # A run without a budget uses that all events of a table are there, and leaves out what none of them can complete. A run
 # under a budget does not, so its work is another one. The exact answer needs as much of a budget as it takes under one
@@ -33,17 +33,17 @@ QUERY = acep.parse(
 # %%
 stream = jobs(66_000)
 third = stream.num_rows // 3
-past, known, new = (stream.slice(n * third, third) for n in range(3))
+past, measured, new = (stream.slice(n * third, third) for n in range(3))
 
 
 def run(events, **options):
     """Return the match points (a user, and the time at which a match was complete), and the report."""
-    found = acep.match(events, QUERY, **options)
-    return {(one.key["user"], one.end) for one in found}, found.report
+    matches = acep.match(events, QUERY, **options)
+    return {(match.key["user"], match.end) for match in matches}, matches.report
 
 
 AMPLE = acep.Budget(work=1_000)
-exact, report = run(known, budget=AMPLE)
+exact, report = run(measured, budget=AMPLE)
 touches = report.work / report.events
 print(f"{len(exact):,} match points, {touches:.1f} touches an event")
 assert report.exact
@@ -70,10 +70,10 @@ recall = {}
 for name, options in POLICIES.items():
     for share in SHARES:
         budget = acep.Budget(work=share * touches)
-        found, report = run(known, budget=budget, **options)
-        assert found <= exact  # nothing is invented
+        points, report = run(measured, budget=budget, **options)
+        assert points <= exact  # nothing is invented
         assert report.work <= budget.work * report.events  # the budget is never exceeded
-        recall[name, share] = len(found) / len(exact)
+        recall[name, share] = len(points) / len(exact)
 
 print("work".ljust(18), *(f"{share:>6.0%}" for share in SHARES))
 for name in POLICIES:
@@ -109,7 +109,7 @@ assert share < 1
 # is time for a new curve.
 
 # %%
-found, report = run(new, budget=chosen, history=learned)
+points, report = run(new, budget=chosen, history=learned)
 given_up(report)
 
 # %% [markdown]
@@ -118,6 +118,6 @@ given_up(report)
 # %%
 truth, _ = run(new)
 low, high = report.interval
-print(f"recall on the new part: {len(found) / len(truth):.2f}; estimated interval: {low:.2f} to {high:.2f}")
-assert found <= truth
+print(f"recall on the new part: {len(points) / len(truth):.2f}; estimated interval: {low:.2f} to {high:.2f}")
+assert points <= truth
 assert report.work <= chosen.work * report.events

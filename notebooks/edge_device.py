@@ -64,8 +64,8 @@ acep.plots.history(learned)
 rows = []
 for memory in ("1 MB", "2 MB", "64 MB"):
     for name, history in (("without", None), ("with", learned)):
-        found = acep.match(now, query, budget=acep.Budget(memory=memory), history=history)
-        rows.append((memory, name, len(found.points()), found.report.exact))
+        matches = acep.match(now, query, budget=acep.Budget(memory=memory), history=history)
+        rows.append((memory, name, len(matches.points()), matches.report.exact))
 pd.DataFrame(rows, columns=["memory", "history", "match points", "exact"])
 
 # %% [markdown]
@@ -90,21 +90,21 @@ print("nothing is invented:", points <= {(point.key["user"], point.point) for po
 # another folder. `once=True` ends when there are no more files; without it, it waits for more.
 
 # %%
-place = Path(tempfile.mkdtemp())
-(place / "in").mkdir()
+folder = Path(tempfile.mkdtemp())
+(folder / "in").mkdir()
 
 
 def arrive(first, last):
     """Put files of 3,000 events into the folder."""
     for number in range(first, last):
-        pq.write_table(now[3_000 * number : 3_000 * (number + 1)], place / "in" / f"{number:02}.parquet")
+        pq.write_table(now[3_000 * number : 3_000 * (number + 1)], folder / "in" / f"{number:02}.parquet")
 
 
-options = {"state": place / "state", "into": place / "found", "max_files": 1, "history": learned}
+options = {"state": folder / "state", "into": folder / "found", "max_files": 1, "history": learned}
 options["budget"] = acep.Budget(work=2)
 seen = []
 arrive(0, 7)
-done = acep.follow(place / "in", query, once=True, tell=seen.append, **options)
+done = acep.follow(folder / "in", query, once=True, tell=seen.append, **options)
 print(done.report.events, "events,", done.report.matches, "matches")
 
 # %% [markdown]
@@ -113,9 +113,9 @@ print(done.report.events, "events,", done.report.matches, "matches")
 
 # %%
 arrive(7, 10)
-done = acep.follow(place / "in", query, end=True, tell=seen.append, **options)
+done = acep.follow(folder / "in", query, end=True, tell=seen.append, **options)
 print(
-    done.report.events, "events,", done.report.matches, "matches, in", len(list((place / "found").iterdir())), "files"
+    done.report.events, "events,", done.report.matches, "matches, in", len(list((folder / "found").iterdir())), "files"
 )
 given_up(done.report)
 
@@ -123,8 +123,8 @@ given_up(done.report)
 # The progress of each micro-batch shows what a budget does: the bursts are cut, and unused allowance is carried over.
 
 # %%
-work = pd.Series([one.work for one in seen]).diff()
-allowed = pd.Series([one.allowance for one in seen]).diff()
+work = pd.Series([progress.work for progress in seen]).diff()
+allowed = pd.Series([progress.allowance for progress in seen]).diff()
 pd.DataFrame({"work": work, "allowed": allowed}).iloc[1:].astype(int).T
 
 # %% [markdown]

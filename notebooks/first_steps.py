@@ -118,9 +118,9 @@ print(f"{int(all_steps):,} jobs did all steps; {int(all_steps - exact)} of them 
 
 # %%
 query = acep.parse(steps, errors=1, weights={"f": None})
-found = acep.match(recorded, query, seq="arrival_seq")
-incomplete = found.to_pandas(flat=True).query("error > 0")
-print(f"with one error {len(found):,} jobs are found")
+matches = acep.match(recorded, query, seq="arrival_seq")
+incomplete = matches.to_pandas(flat=True).query("error > 0")
+print(f"with one error {len(matches):,} jobs are found")
 incomplete[["job_id", "s", "c", "f", "error"]]
 
 # %% [markdown]
@@ -128,7 +128,7 @@ incomplete[["job_id", "s", "c", "f", "error"]]
 # these jobs and a few complete ones, with a row for each.
 
 # %%
-few = recorded[recorded.job_id.isin([*incomplete.job_id, *found.to_pandas(flat=True).job_id[::9000]])]
+few = recorded[recorded.job_id.isin([*incomplete.job_id, *matches.to_pandas(flat=True).job_id[::9000]])]
 acep.plots.timeline(acep.match(few, query, seq="arrival_seq"))
 
 # %% [markdown]

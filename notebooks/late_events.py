@@ -39,20 +39,20 @@ print(len(truth), "matches in the recorded order")
 random = np.random.default_rng(3)
 late = pd.to_timedelta(1200 * random.random(len(jobs)) * (random.random(len(jobs)) < 0.2), unit="s")
 stream = jobs.assign(arrives=jobs.ts + late).sort_values(["arrives", "arrival_seq"])
-batches = [stream.iloc[at : at + 300] for at in range(0, len(stream), 300)]
+batches = [stream.iloc[start : start + 300] for start in range(0, len(stream), 300)]
 print(f"{(stream.ts < stream.ts.cummax()).mean():.0%} of the rows are older than one before them")
 
 
-def run(**how):
+def run(**settings):
     """Push all batches; return a row for each match given or taken back, and the matcher."""
-    matcher = acep.Matcher(again, **options, **how)
-    seen, held = [], 0
+    matcher = acep.Matcher(again, **options, **settings)
+    seen, most_held = [], 0
     for batch in batches:
-        found, now = matcher.push(batch.drop(columns="arrives")), batch.arrives.iloc[-1]
-        seen += [(match.op, match.id, now - match.end) for match in found]
-        held = max(held, matcher.held)
+        changes, arrival = matcher.push(batch.drop(columns="arrives")), batch.arrives.iloc[-1]
+        seen += [(match.op, match.id, arrival - match.end) for match in changes]
+        most_held = max(most_held, matcher.held)
     seen += [(match.op, match.id, pd.Timedelta(0)) for match in matcher.finish()]
-    return pd.DataFrame(seen, columns=["op", "id", "delay"]), held, matcher
+    return pd.DataFrame(seen, columns=["op", "id", "delay"]), most_held, matcher
 
 
 # %% [markdown]
@@ -64,7 +64,7 @@ def run(**how):
 # %%
 waited = {}
 for lateness in ("20 min", "10 min"):
-    waited[lateness], held, matcher = run(lateness=lateness)
+    waited[lateness], most_held, matcher = run(lateness=lateness)
     report = matcher.report
     print(f"{lateness}: {len(waited[lateness])} matches, {report.late} events too late, exact: {report.exact}")
 
@@ -75,7 +75,7 @@ for lateness in ("20 min", "10 min"):
 # again with `op` -1 and the same `id`.
 
 # %%
-seen, held, matcher = run(lateness="20 min", speculation="inf")
+seen, most_held, matcher = run(lateness="20 min", speculation="inf")
 print(seen.op.value_counts().rename({1: "given", -1: "taken back"}).to_dict())
 
 # %% [markdown]
@@ -96,10 +96,15 @@ print("as many as in the recorded order:", standing.sum() == len(truth))
 # %%
 rows = {}
 for speculation in (0, "5 min", "10 min", "inf"):
-    seen, held, matcher = run(lateness="20 min", **({"speculation": speculation} if speculation else {}))
-    given, back = (seen.op == 1).sum(), (seen.op == -1).sum()
+    seen, most_held, matcher = run(lateness="20 min", **({"speculation": speculation} if speculation else {}))
+    n_given, n_taken_back = (seen.op == 1).sum(), (seen.op == -1).sum()
     minutes = seen.delay[seen.op == 1].mean() / pd.Timedelta("1 min")
-    rows[speculation] = {"given": given, "taken back": back, "mean delay (min)": round(minutes, 1), "held": held}
+    rows[speculation] = {
+        "given": n_given,
+        "taken back": n_taken_back,
+        "mean delay (min)": round(minutes, 1),
+        "held": most_held,
+    }
 pd.DataFrame.from_dict(rows, orient="index")
 
 # %% [markdown]
@@ -112,11 +117,11 @@ pd.DataFrame.from_dict(rows, orient="index")
 matcher = acep.Matcher(again, id="id", op="op", lateness="1 h", speculation="inf")
 
 
-def push(*given):
+def push(*rows):
     """Push rows of minute, type, id and op, all of one name; return the changes."""
     start = pd.Timestamp("2011-05-02")
     names = {"minute": 0, "type": 1, "id": 2, "op": 3}
-    frame = pd.DataFrame({name: [row[at] for row in given] for name, at in names.items()})
+    frame = pd.DataFrame({name: [row[index] for row in rows] for name, index in names.items()})
     frame["ts"], frame["logical_name"] = start + pd.to_timedelta(frame.pop("minute"), unit="min"), "x"
     return [(match.op, match.bindings) for match in matcher.push(frame)]
 

@@ -17,22 +17,22 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pair import HERE, cells
+from pair import FOLDER, cells
 
 __all__ = ["outputs_of", "run_cell"]
 
 REPRESENTATIONS = {"text/html": "_repr_html_", "image/svg+xml": "_repr_svg_", "image/png": "_repr_png_"}
 
 
-def shown(value: Any) -> dict[str, Any]:
+def represent(value: Any) -> dict[str, Any]:
     """Return the representations of a value by their type: its text, and those that it has methods for."""
     data: dict[str, Any] = {"text/plain": repr(value).splitlines(keepends=True)}
     for kind, method in REPRESENTATIONS.items():
-        found = getattr(value, method, lambda: None)()
-        if isinstance(found, bytes):
-            data[kind] = base64.b64encode(found).decode()
-        elif found is not None:
-            data[kind] = found.splitlines(keepends=True)
+        representation = getattr(value, method, lambda: None)()
+        if isinstance(representation, bytes):
+            data[kind] = base64.b64encode(representation).decode()
+        elif representation is not None:
+            data[kind] = representation.splitlines(keepends=True)
     return data
 
 
@@ -60,7 +60,7 @@ def run_cell(body: str, name: str, space: dict[str, Any], count: int) -> list[di
         text = printed.getvalue().splitlines(keepends=True)
         outputs.append({"name": "stdout", "output_type": "stream", "text": text})
     result = {"execution_count": count, "metadata": {}, "output_type": "execute_result"}
-    outputs += [{"data": shown(value)} | result for value in values if value is not None]
+    outputs += [{"data": represent(value)} | result for value in values if value is not None]
     return outputs
 
 
@@ -70,21 +70,21 @@ def outputs_of(path: Path) -> list[list[dict[str, Any]]]:
     Warnings are errors. Raises :class:`RuntimeError` with what the process wrote to stderr if it fails.
     """
     command = [sys.executable, "-W", "error", str(Path(__file__).resolve()), path.stem]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=HERE, timeout=600)  # noqa: S603
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=FOLDER, timeout=600)  # noqa: S603
     if done.returncode != 0:
         raise RuntimeError(f"{path.name} fails:\n{done.stderr}")
-    found: list[list[dict[str, Any]]] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    outputs: list[list[dict[str, Any]]] = json.loads(done.stdout.splitlines()[-1])
+    return outputs
 
 
 def main() -> None:
     """Run the notebook that is named, and print its outputs."""
-    path = HERE / f"{sys.argv[1]}.py"
-    os.chdir(HERE)
+    path = FOLDER / f"{sys.argv[1]}.py"
+    os.chdir(FOLDER)
     space: dict[str, Any] = {"__name__": "__main__"}
     bodies = [body for kind, body in cells(path.read_text(encoding="utf-8")) if kind == "code"]
-    found = [run_cell(body, f"{path.name}, code cell {n}", space, n) for n, body in enumerate(bodies, 1)]
-    print(json.dumps(found))
+    outputs = [run_cell(body, f"{path.name}, code cell {n}", space, n) for n, body in enumerate(bodies, 1)]
+    print(json.dumps(outputs))
 
 
 if __name__ == "__main__":

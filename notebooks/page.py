@@ -8,12 +8,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-from pair import HERE
+from pair import FOLDER
 
 __all__ = ["NAME", "PAGE", "PICTURES", "as_page", "write_page"]
 
 NAME = "first_steps"
-PAGE = HERE.parent / "docs" / "tutorial" / f"{NAME}.md"
+PAGE = FOLDER.parent / "docs" / "tutorial" / f"{NAME}.md"
 PICTURES = PAGE.with_suffix("")
 NOTE = (
     f"This page is made from [a notebook](../../notebooks/{NAME}.ipynb). Its code runs in the root of the repository."
@@ -32,7 +32,7 @@ def as_page(notebook: dict[str, Any]) -> tuple[str, dict[str, bytes]]:
         text = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
             heading = (re.findall(r"^#+ (.*)$", text, re.MULTILINE) or [heading])[-1]
-            parts.append(_linked(text))
+            parts.append(_relink(text))
             continue
         parts.append(f"```python\n{text.replace('../examples/', 'examples/')}\n```")
         for output in cell["outputs"]:
@@ -45,8 +45,8 @@ def as_page(notebook: dict[str, Any]) -> tuple[str, dict[str, bytes]]:
                 parts.append(f"![{heading}]({NAME}/{name})")
             else:
                 parts.append(f"```text\n{''.join(output.get('text') or data['text/plain']).rstrip()}\n```")
-    title, _, rest = parts[0].partition("\n")
-    parts[0] = f"{title}\n\n{NOTE}\n{rest}"
+    title, _, body = parts[0].partition("\n")
+    parts[0] = f"{title}\n\n{NOTE}\n{body}"
     return "\n\n".join(parts) + "\n", pictures
 
 
@@ -61,11 +61,11 @@ def write_page(notebook: dict[str, Any]) -> None:
         (PICTURES / name).write_bytes(data)
 
 
-def _linked(text: str) -> str:
+def _relink(text: str) -> str:
     """Return a text with its links from the folder of the page instead of the folder of the notebooks."""
 
-    def moved(link: re.Match[str]) -> str:
-        way = os.path.relpath((HERE / link[1]).resolve(), PAGE.parent)
-        return f"]({Path(way).as_posix()}{link[2] or ''})"
+    def relocate(link: re.Match[str]) -> str:
+        path = os.path.relpath((FOLDER / link[1]).resolve(), PAGE.parent)
+        return f"]({Path(path).as_posix()}{link[2] or ''})"
 
-    return re.sub(r"\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)", moved, text)
+    return re.sub(r"\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)", relocate, text)

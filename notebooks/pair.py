@@ -13,7 +13,7 @@ from typing import Any
 
 __all__ = ["as_notebook", "cells", "sources"]
 
-HERE = Path(__file__).resolve().parent
+FOLDER = Path(__file__).resolve().parent
 BORDER = re.compile(r"^# %%(?P<text> \[markdown\])?\n", re.MULTILINE)
 ABOUT = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -23,7 +23,7 @@ ABOUT = {
 
 def sources() -> list[Path]:
     """Return the ``.py`` files that are notebooks: those that begin with a cell."""
-    return [path for path in sorted(HERE.glob("*.py")) if BORDER.match(path.read_text(encoding="utf-8"))]
+    return [path for path in sorted(FOLDER.glob("*.py")) if BORDER.match(path.read_text(encoding="utf-8"))]
 
 
 def cells(text: str) -> Iterator[tuple[str, str]]:
@@ -44,12 +44,12 @@ def cells(text: str) -> Iterator[tuple[str, str]]:
 def as_notebook(text: str, outputs: Sequence[list[dict[str, Any]]]) -> dict[str, Any]:
     """Return the notebook of a ``.py`` file, with the outputs of each code cell, as the content of its ``.ipynb``
     (format 4.5)."""
-    found: list[dict[str, Any]] = []
-    rest = iter(enumerate(outputs, 1))
+    notebook_cells: list[dict[str, Any]] = []
+    numbered_outputs = iter(enumerate(outputs, 1))
     for number, (kind, body) in enumerate(cells(text), 1):
         cell = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}, "source": body.splitlines(keepends=True)}
         if kind == "code":
-            count, given = next(rest)
-            cell |= {"execution_count": count, "outputs": given}
-        found.append(cell)
-    return {"cells": found, "metadata": ABOUT, "nbformat": 4, "nbformat_minor": 5}
+            count, cell_outputs = next(numbered_outputs)
+            cell |= {"execution_count": count, "outputs": cell_outputs}
+        notebook_cells.append(cell)
+    return {"cells": notebook_cells, "metadata": ABOUT, "nbformat": 4, "nbformat_minor": 5}

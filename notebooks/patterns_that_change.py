@@ -63,9 +63,9 @@ sensors = sensors[sensors.key == "s07_sp"].iloc[:6_000]
 sensors["strength"] = np.sqrt(sensors.x_acc**2 + sensors.y_acc**2 + sensors.z_acc**2).astype(float)
 
 
-def fall(least):
+def fall(min_samples):
     """Return the arc that ends a fall of so many samples or more, with a rise."""
-    return acep.arc("falling", "end", f"e.strength > r.low AND r.downs >= {least}", bind="rise")
+    return acep.arc("falling", "end", f"e.strength > r.low AND r.downs >= {min_samples}", bind="rise")
 
 
 start = acep.arc("begin", "falling", "e.strength > 15", {"low": "e.strength"}, bind="top")
@@ -75,9 +75,9 @@ falls = acep.Automaton([start, on, fall(6)], final="end", registers=registers, k
 acep.plots.automaton(falls)
 
 # %%
-found = acep.match(sensors, falls, type=None, seq="arrival_seq")
-longest = max(found, key=lambda match: match.values["downs"])
-print(len(found), "falls of six samples or more; the longest has", longest.values["downs"])
+matches = acep.match(sensors, falls, type=None, seq="arrival_seq")
+longest = max(matches, key=lambda match: match.values["downs"])
+print(len(matches), "falls of six samples or more; the longest has", longest.values["downs"])
 acep.plots.match_over_series(sensors, longest, "strength")
 
 # %% [markdown]
@@ -117,16 +117,16 @@ print("the same falls:", [match.end for match in ahead] == [match.end for match 
 # %%
 options = {"seq": "arrival_seq", "lateness": "12 h", "speculation": "inf", "dynamic": True}
 matcher = acep.Matcher(text.format("KILL"), **options)
-given = matcher.push(jobs)
+killed = matcher.push(jobs)
 changes = matcher.revise(text.format("FAIL"), since=second.ts.iloc[0])
 ops = pd.Series([match.op for match in changes]).value_counts()
-print(f"{len(given)} given; then {ops[-1]} taken back, and {ops[1]} new")
+print(f"{len(killed)} given; then {ops[-1]} taken back, and {ops[1]} new")
 
 # %% [markdown]
 # Together they are what a replacement at that time would have given.
 
 # %%
-print("the same number:", len(given) - ops[-1] + ops[1] == len(before) + len(after))
+print("the same number:", len(killed) - ops[-1] + ops[1] == len(before) + len(after))
 
 # %% [markdown]
 # ## Next

@@ -84,14 +84,14 @@ sums = dict(zip(SUMS, history.sums(vectors).T, strict=True))
 
 def chance(chosen):
     """Return the share of the visits of some vectors from which something was found."""
-    known = sums["visits"][chosen].sum() - sums["unknown"][chosen].sum()
-    return sums["reached"][chosen].sum() / known
+    n_ended = sums["visits"][chosen].sum() - sums["unknown"][chosen].sum()
+    return sums["reached"][chosen].sum() / n_ended
 
 
 for state in np.unique(parts.state):
-    here = parts.state == state
-    touched = sums["own"][here].sum() / sums["own"].sum()
-    print(f"{history.names[state]}: chance {chance(here):6.1%}, {touched:6.1%} of the touches")
+    in_state = parts.state == state
+    touched = sums["own"][in_state].sum() / sums["own"].sum()
+    print(f"{history.names[state]}: chance {chance(in_state):6.1%}, {touched:6.1%} of the touches")
 
 # %% [markdown]
 # A partial match that waits for more has a better chance when it has seen the failure, and a better one with much of
@@ -131,8 +131,8 @@ enough = sums["visits"] >= 30
 order = np.argsort(-sums["reached"] / cost * enough)
 print("state  remaining  since   chance  touches")
 for row in order[:10]:
-    place = f"{state[row]:5}  {parts.remaining[row]:9}  {parts.since[row]:5}"
-    print(f"{place}  {chance([row]):7.1%}  {cost[row] / sums['visits'][row]:7.1f}")
+    vector = f"{state[row]:5}  {parts.remaining[row]:9}  {parts.since[row]:5}"
+    print(f"{vector}  {chance([row]):7.1%}  {cost[row] / sums['visits'][row]:7.1f}")
 assert not idle[order[:10]].any()
 
 # %% [markdown]
@@ -144,10 +144,10 @@ assert not idle[order[:10]].any()
 # %%
 both = acep.learn(later, QUERY, history=learned)
 assert History.from_bytes(both).epochs > history.epochs
-found = acep.match(later, QUERY, budget=acep.Budget(work=0.1), history=learned)
-given_up(found.report)
-assert not found.report.exact
-assert found.report.work <= 0.1 * later.num_rows
+matches = acep.match(later, QUERY, budget=acep.Budget(work=0.1), history=learned)
+given_up(matches.report)
+assert not matches.report.exact
+assert matches.report.work <= 0.1 * later.num_rows
 
 try:
     acep.match(later, acep.regex("SUBMIT FAIL", within="1 h"), budget=acep.Budget(work=2), history=learned)

@@ -38,9 +38,9 @@ def replay(**options):
     errors, points, seconds = {}, set(), 0.0
     for start in range(0, stream.num_rows, BATCH):
         began = time.thread_time()
-        found = matcher.push(stream.slice(start, BATCH))
+        matches = matcher.push(stream.slice(start, BATCH))
         seconds += time.thread_time() - began
-        table = found.to_arrow().flatten().group_by(["key.user", "end", "error"]).aggregate([([], "count_all")])
+        table = matches.to_arrow().flatten().group_by(["key.user", "end", "error"]).aggregate([([], "count_all")])
         for row in table.to_pylist():
             errors[row["error"]] = errors.get(row["error"], 0) + row["count_all"]
             points.add((row["key.user"], row["end"]))
@@ -83,8 +83,8 @@ CPU = 0.05
 speed = recorded * CPU / (needed / 2)
 budget = acep.Budget(**MISSING, cpu=CPU, speed=speed)
 
-fewer, found, less, used = replay(budget=budget)
-print("exact:", less.exact, "- fewer touches:", less.work < full.work, "- fewer match points:", len(found) < len(exact))
+fewer, points, less, used = replay(budget=budget)
+print(f"exact: {less.exact} - fewer touches: {less.work < full.work} - fewer match points: {len(points) < len(exact)}")
 assert less.work < full.work
 assert not less.exact
 
@@ -94,7 +94,7 @@ assert not less.exact
 # What is found is right: a budget loses matches, it invents none.
 
 # %%
-assert found < exact
+assert points < exact
 assert all(fewer.get(error, 0) <= count for error, count in more.items())
 
 # %% [markdown]

@@ -36,14 +36,14 @@ query = acep.parse("""
     RETURN f.ts - s.ts AS lasted
 """)
 columns = {"seq": "arrival_seq", "id": "arrival_seq"}
-found = acep.spark.match(jobs, query, buckets=2, **columns)
-found.printSchema()
+matches = acep.spark.match(jobs, query, buckets=2, **columns)
+matches.printSchema()
 
 # %% [markdown]
 # The matches are those of one process.
 
 # %%
-rows = sorted([row.bindings[name][0] for name in "ksf"] for row in found.collect())
+rows = sorted([row.bindings[name][0] for name in "ksf"] for row in matches.collect())
 local = acep.match(acep.read_events(FILE).slice(0, 20_000), query, **columns)
 same = rows == sorted([match.bindings[name][0] for name in "ksf"] for match in local)
 print(len(rows), "matches; the same as in one process:", same)
@@ -66,25 +66,25 @@ spark.sql("SELECT logical_name, count(*) AS restarts FROM restarts GROUP BY 1 OR
 # events may be.
 
 # %%
-place = Path(tempfile.mkdtemp())
-(place / "in").mkdir()
+folder = Path(tempfile.mkdtemp())
+(folder / "in").mkdir()
 
 
 def arrive(first, last):
     """Put some of the events into the folder of the stream, as one more file."""
-    some = pq.read_table(FILE, columns=jobs.columns).slice(first, last - first)
-    pq.write_table(some, place / f"{last}.tmp")
-    (place / f"{last}.tmp").rename(place / "in" / f"{last}.parquet")  # so that it appears whole
+    events = pq.read_table(FILE, columns=jobs.columns).slice(first, last - first)
+    pq.write_table(events, folder / f"{last}.tmp")
+    (folder / f"{last}.tmp").rename(folder / "in" / f"{last}.parquet")  # so that it appears whole
 
 
 def start():
     """Start the stream, or take it up again. It ends when there are no more files. Return the progress."""
-    stream = spark.readStream.schema(jobs.schema).option("maxFilesPerTrigger", 1).parquet(str(place / "in"))
+    stream = spark.readStream.schema(jobs.schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
     matches = acep.spark.match(stream, query, watermark="1 minute", flat=True, buckets=2, **columns)
-    writer = matches.writeStream.format("csv").option("header", True).option("path", str(place / "out"))
-    running = writer.option("checkpointLocation", str(place / "checkpoint")).trigger(availableNow=True).start()
+    writer = matches.writeStream.format("csv").option("header", True).option("path", str(folder / "out"))
+    running = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
     running.awaitTermination()
-    return [progress_of(one) for one in running.recentProgress]
+    return [progress_of(batch) for batch in running.recentProgress]
 
 
 arrive(0, 12_000)
@@ -99,7 +99,7 @@ print(progress.events, "events,", progress.matches, "matches,", progress.late, "
 
 # %%
 arrive(12_000, 20_000)
-acep.spark.punctuation(jobs).write.mode("append").parquet(str(place / "in"))
+acep.spark.punctuation(jobs).write.mode("append").parquet(str(folder / "in"))
 seen += start()
 progress = seen[-1]
 print(progress.events, "events,", progress.matches, "matches,", progress.late, "late,", progress.held, "held")
@@ -108,7 +108,7 @@ print(progress.events, "events,", progress.matches, "matches,", progress.late, "
 # The rows of the sink are those of the batch.
 
 # %%
-written = spark.read.option("header", True).csv(str(place / "out")).toPandas()
+written = spark.read.option("header", True).csv(str(folder / "out")).toPandas()
 print("as many as in the batch:", len(written) == len(rows))
 written[["logical_name", "k", "s", "f"]].astype({"f": int}).sort_values("f", ignore_index=True).head(3)
 
@@ -119,7 +119,9 @@ written[["logical_name", "k", "s", "f"]].astype({"f": int}).sort_values("f", ign
 # events.
 
 # %%
-totals = pd.DataFrame([(one.events, one.matches, one.held) for one in seen], columns=["events", "matches", "held"])
+totals = pd.DataFrame(
+    [(batch.events, batch.matches, batch.held) for batch in seen], columns=["events", "matches", "held"]
+)
 totals.drop_duplicates("events").reset_index(drop=True)
 
 # %% [markdown]

@@ -39,10 +39,10 @@ acep.lint(jobs, rising, seq="arrival_seq")
 # that came nearest.
 
 # %%
-found = acep.match(jobs, rising, seq="arrival_seq")
-matched = {match.key["logical_name"] for match in found}
+matches = acep.match(jobs, rising, seq="arrival_seq")
+matched = {match.key["logical_name"] for match in matches}
 failing = acep.match(jobs, "PATTERN FAIL f WHERE [logical_name] WITHIN 1 h", seq="arrival_seq")
-without = next(one.key for one in failing if one.key["logical_name"] not in matched)
+without = next(match.key for match in failing if match.key["logical_name"] not in matched)
 acep.why(jobs, rising, key=without, seq="arrival_seq")
 
 # %% [markdown]
@@ -97,12 +97,12 @@ acep.plots.recall_curve(tuned.to_pandas(), work=tuned.exact.work)
 
 # %%
 budget = acep.Budget(work=tuned.least.budget)
-rest = acep.read_events("../examples/data/cluster_jobs.parquet").slice(60_000, 60_000)
-some = acep.match(rest, later, seq="arrival_seq", budget=budget)
-exact = acep.match(rest, later, seq="arrival_seq", budget=acep.Budget(work=10_000))
+remaining = acep.read_events("../examples/data/cluster_jobs.parquet").slice(60_000, 60_000)
+within_budget = acep.match(remaining, later, seq="arrival_seq", budget=budget)
+exact = acep.match(remaining, later, seq="arrival_seq", budget=acep.Budget(work=10_000))
 assert exact.report.exact
-print(f"{len(some.points()) / len(exact.points()):.0%} of {len(exact.points())} match points, with")
-print(f"{some.report.work / exact.report.work:.0%} of the work of the exact run")
+print(f"{len(within_budget.points()) / len(exact.points()):.0%} of {len(exact.points())} match points, with")
+print(f"{within_budget.report.work / exact.report.work:.0%} of the work of the exact run")
 
 # %% [markdown]
 # ## Next

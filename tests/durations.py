@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from acep.native.compiled import why_not
-from examples.data import whole
+from examples.data import whole_folder
 
 __all__ = ["Duration", "DurationsWriter", "lines_by_file", "passed_tests", "read_durations", "settings_of_run"]
 
@@ -94,8 +94,8 @@ def settings_of_run() -> dict[str, str]:
     core that are there, whether Hypothesis draws the same cases in each run, and which Java runs Spark."""
     names = {name for name in os.environ if name.startswith("ACEP_")} - RECORDING | {"CI", "JAVA_HOME"}
     settings = {name: os.environ[name] for name in sorted(names) if os.environ.get(name)}
-    sizes = [file.stat().st_size for file in sorted(whole().glob("*.parquet"))]
-    settings["streams"] = f"{whole().resolve()} ({sum(sizes)} bytes)" if sizes else "those in the repository"
+    sizes = [file.stat().st_size for file in sorted(whole_folder().glob("*.parquet"))]
+    settings["streams"] = f"{whole_folder().resolve()} ({sum(sizes)} bytes)" if sizes else "those in the repository"
     settings["core"] = "reference" if why_not() else "native"
     return settings
 

@@ -99,19 +99,19 @@ def test_each_example_is_walked_and_is_a_pattern_of_the_catalogue(data: Callable
 @pytest.mark.parametrize("name", SLICES)
 def test_what_is_shipped_is_cut_from_the_whole(name: str) -> None:
     """And without the whole stream: it has the columns and the rows that its page tells of."""
-    shipped = pq.read_table(streams.HERE / f"{name}.parquet")
-    told = (streams.HERE / "README.md").read_text(encoding="utf-8").split(f"## `{name}.parquet`")[1].split("##")[0]
+    shipped = pq.read_table(streams.FOLDER / f"{name}.parquet")
+    told = (streams.FOLDER / "README.md").read_text(encoding="utf-8").split(f"## `{name}.parquet`")[1].split("##")[0]
     assert re.match(rf"\s*{shipped.num_rows:,} ", told)
     assert "**Credit**" in told
     assert "**Licence**" in told
     assert "**Changes**" in told
-    whole = streams.whole() / f"{name}.parquet"
-    if whole.is_file() and whole.parent != streams.HERE:
+    whole = streams.whole_folder() / f"{name}.parquet"
+    if whole.is_file() and whole.parent != streams.FOLDER:
         assert cut(pq.read_table(whole), SLICES[name]).equals(shipped)
 
 
 def test_little_is_shipped() -> None:
-    files = [*streams.HERE.glob("*.parquet")]
+    files = [*streams.FOLDER.glob("*.parquet")]
     assert {file.stem for file in files} == set(SLICES)
     assert sum(file.stat().st_size for file in files) < 5.5e6
 
@@ -144,7 +144,7 @@ def golden() -> dict[str, list[int]]:
 @pytest.mark.long
 def test_what_is_found_in_shipped_streams(data: Callable[[str], Path]) -> None:
     files = {
-        name: streams.HERE / f"{name}.parquet" if one.key is not None else data(name) for name, one in SLICES.items()
+        name: streams.FOLDER / f"{name}.parquet" if one.key is not None else data(name) for name, one in SLICES.items()
     }
     keys = [key for key, example in EXAMPLES.items() if example.stream in SLICES]
     found = {key: [*counted(files[EXAMPLES[key].stream], key)] for key in keys}
@@ -223,7 +223,7 @@ def test_the_page_is_up_to_date(data: Callable[[str], Path]) -> None:
 
 def whole(path: Path) -> bool:
     """Whether a stream is all that there is: of the shipped ones, those of which no rows are left out."""
-    return path.parent not in streams.MORE and (path.parent != streams.HERE or SLICES[path.stem].key is None)
+    return path.parent not in streams.MORE and (path.parent != streams.FOLDER or SLICES[path.stem].key is None)
 
 
 @each_example

@@ -112,11 +112,10 @@ class Tracing(ReferenceEngine):
             self.best[self.key] = NearMiss(rank, stage, node)
 
     def _try(self, node: MatchNode | None, feed: Any) -> bool:
-        n_made = len(feed.made)
+        n_made = len(feed.new_nodes)
         waits = super()._try(node, feed)
-        is_taken = (
-            self.graph is not None and len(feed.made) > n_made
-        )  # each event takes one of the arcs, or ends the run
+        # Of an automaton each event takes one of the arcs, or ends the run.
+        is_taken = self.graph is not None and len(feed.new_nodes) > n_made
         if self._is_near(node, feed.event) and not is_taken:
             is_unmatched = feed.event.id not in self.wanted.matched
             for attempt in attempts(self, node, feed.event, feed.kind):
@@ -137,7 +136,7 @@ class Tracing(ReferenceEngine):
         super()._make(arc, node, successors)
         if self.wanted.rows and self.wanted.rows.get(node.trail.event.id) != self._walk(node.trail)[0]:
             return  # not exactly the named rows
-        node = self._walked(arc, node)
+        node = self._with_history(arc, node)
         if self.need(node) or self.lacks_rows(node):
             self.consider(node, Stage.NOT_TRIED)
         elif failed := sum(not holds(node.registers, ()) for holds in self.ending[node.state]):
@@ -224,7 +223,7 @@ class Watching(ReferenceRuntime):
     def _consider_complete(self, key: Key, partition: Partition, node: MatchNode, accept: Accept) -> None:
         """Record a run with enough events that is no match, or may be none."""
         steps = node.trail.steps()
-        if node.error + accept.cost + self._broken(partition, node) > self.engine.budget:
+        if node.error + accept.cost + self._negation_cost(partition, node) > self.engine.budget:
             self.tracing.consider(node, Stage.NEGATION_BROKEN)
         elif not having_holds(self.plan, steps):
             results = [having_holds(self.plan, steps, part) for part in self._having]

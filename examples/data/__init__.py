@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["HERE", "MORE", "stream", "whole"]
+__all__ = ["FOLDER", "MORE", "stream", "whole_folder"]
 
-HERE = Path(__file__).resolve().parent
+FOLDER = Path(__file__).resolve().parent
 MORE: list[Path] = []
 """Folders in which streams are looked for last: those of tests have stand-ins."""
 
 
-def whole() -> Path:
+def whole_folder() -> Path:
     """Give the folder of the whole streams: ``ACEP_DATA``, or ``../shared/data`` beside the repository."""
-    return Path(os.environ.get("ACEP_DATA") or HERE.parents[2] / "shared" / "data")
+    return Path(os.environ.get("ACEP_DATA") or FOLDER.parents[2] / "shared" / "data")
 
 
 def stream(name: str) -> Path | None:
@@ -23,5 +23,5 @@ def stream(name: str) -> Path | None:
     >>> stream("cluster_jobs").is_file(), stream("no_such_stream")
     (True, None)
     """
-    folders = (whole(), HERE, *MORE)
+    folders = (whole_folder(), FOLDER, *MORE)
     return next((file for folder in folders if (file := folder / f"{name}.parquet").is_file()), None)

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 __all__ = ["SLICES", "Slice", "cut", "write"]
 
-HERE = Path(__file__).resolve().parent
+FOLDER = Path(__file__).resolve().parent
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,15 @@ SLICES = {
 """By the name of the stream."""
 
 
-def cut(table: pa.Table, one: Slice) -> pa.Table:
+def cut(table: pa.Table, selection: Slice) -> pa.Table:
     """Return the part of a whole stream that is kept.
 
     >>> cut(pa.table({"a": [1, 2], "k": ["x", "y"]}), Slice(("a",), "k", ("y",))).to_pylist()
     [{'k': 'y'}]
     """
-    if one.key is not None:
-        table = table.filter(pc.is_in(table[one.key], pa.array(one.values, table[one.key].type)))
-    return table.drop_columns([*one.without])
+    if selection.key is not None:
+        table = table.filter(pc.is_in(table[selection.key], pa.array(selection.values, table[selection.key].type)))
+    return table.drop_columns([*selection.without])
 
 
 def write(table: pa.Table, file: Path) -> None:
@@ -64,11 +64,11 @@ def _in_order(kind: pa.DataType) -> bool:
     return pa.types.is_timestamp(kind) or kind in (pa.int32(), pa.int64())
 
 
-def main(whole: str) -> None:
+def main(folder: str) -> None:
     """Write all of them from the streams in a folder."""
-    for name, one in SLICES.items():
-        file = HERE / f"{name}.parquet"
-        write(cut(pq.read_table(Path(whole) / f"{name}.parquet"), one), file)
+    for name, selection in SLICES.items():
+        file = FOLDER / f"{name}.parquet"
+        write(cut(pq.read_table(Path(folder) / f"{name}.parquet"), selection), file)
         sys.stderr.write(f"{file.name}: {pq.read_metadata(file).num_rows:,} events, {file.stat().st_size:,} bytes\n")
 
 

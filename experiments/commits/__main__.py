@@ -17,7 +17,7 @@ from typing import Any
 from experiments.commits.build import build_commit
 from experiments.commits.compare import OUTPUTS, Compared, choose_cases, compare_case
 from experiments.commits.page import draw_picture, failures, summarise, write_body, write_words
-from experiments.machine import described
+from experiments.machine import describe_machine
 from experiments.results import RESULTS, short, write
 
 __all__ = ["OTHER", "main", "write_results"]
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (RuntimeError, ValueError) as error:
         parser.error(str(error))
     folder = options.output or (None if options.names else RESULTS)
-    machine, rows = described(), list[Compared]()
+    machine, rows = describe_machine(), list[Compared]()
     for case in cases:
         for row in compare_case(
             case, python, options.outputs, repeats=options.repeats, scale=options.scale, limit=options.limit

@@ -13,18 +13,18 @@ from acep.learning.policy import Policy
 from acep.learning.policy_context import PolicyContext
 from acep.learning.shedding_table import SheddingTable
 from experiments.machine import limit_memory
-from experiments.overload.figure import MEMORY, Found, Spec, command
-from experiments.overload.generalise import frozen
+from experiments.overload.figure import MEMORY, FigurePoint, Spec, command
+from experiments.overload.generalise import freeze
 from experiments.overload.paired import gain
-from experiments.overload.trial import exact, stream, tried, warmed
+from experiments.overload.trial import make_warm, measure_exact, stream, try_policy
 from experiments.overload.workload import Overload
 from experiments.results import table
 
 __all__ = ["SPEC", "VARIANTS", "main"]
 
 SHARES = (0.25, 0.1, 0.05)
-HELD = 0.1
-WHOLE, UNWATCHED = "all parts", "nothing watched or learned in the test"
+SHARE = 0.1
+ALL_PARTS, UNWATCHED = "all parts", "nothing watched or learned in the test"
 USUAL = ScoringConfiguration()
 
 
@@ -43,7 +43,7 @@ class Binned(HistoryPolicy):
 
 
 VARIANTS: dict[str, Callable[[], Policy]] = {
-    WHOLE: HistoryPolicy,
+    ALL_PARTS: HistoryPolicy,
     "ways not tried": partial(HistoryPolicy, tries=False),
     "no registers": partial(HistoryPolicy, terms=False),
     "no bins of time": Binned,
@@ -66,37 +66,39 @@ VARIANTS: dict[str, Callable[[], Policy]] = {
 WORDS = f"""Written by `python -m experiments.overload.ablation`. The policy *history* without one of its parts, each
 variant with what it learned itself from an exact run over the first half of the stream; recall on the second half. Last
 stands what it has learned, kept as it is: nothing is explored.
-The difference at {HELD:.0%} of the work is that of the variant to all parts, with intervals of a paired bootstrap
+The difference at {SHARE:.0%} of the work is that of the variant to all parts, with intervals of a paired bootstrap
 over workloads and seeds."""
 
 
-def measured(workload: Overload, seed: int) -> Iterable[Found]:
+def measure_variants(workload: Overload, seed: int) -> Iterable[FigurePoint]:
     """Measure every variant on one workload."""
-    held = stream(workload, seed)
-    truth = exact(held, "points", repeats=1)
-    makers = {name: warmed(held, truth.engine, make, seed) for name, make in VARIANTS.items()}
-    makers[UNWATCHED] = frozen(makers[WHOLE])
+    halves = stream(workload, seed)
+    truth = measure_exact(halves, "points", repeats=1)
+    makers = {name: make_warm(halves, truth.engine, make, seed) for name, make in VARIANTS.items()}
+    makers[UNWATCHED] = freeze(makers[ALL_PARTS])
     for name, maker in makers.items():
         for share in SHARES:
-            yield Found(workload.name, seed, name, share, **tried(held, truth, maker, share, seed=seed, repeats=1))
+            yield FigurePoint(
+                workload.name, seed, name, share, **try_policy(halves, truth, maker, share, seed=seed, repeats=1)
+            )
 
 
-def differences(rows: Sequence[Found]) -> str:
+def differences(rows: Sequence[FigurePoint]) -> str:
     """Return the gain from each part, with its interval."""
     lines = []
-    for name in dict.fromkeys(row.series for row in rows if row.series != WHOLE):
+    for name in dict.fromkeys(row.series for row in rows if row.series != ALL_PARTS):
         cells = []
-        for what in ("points", "bundles"):
-            found: dict[str, dict[str, list[float]]] = {name: {}, WHOLE: {}}
+        for measure in ("points", "bundles"):
+            recalls: dict[str, dict[str, list[float]]] = {name: {}, ALL_PARTS: {}}
             for row in rows:
-                if row.series in found and row.share == HELD:
-                    found[row.series].setdefault(row.workload, []).append(float(getattr(row, what)))
-            told = gain(found, name)
-            low, high = told.interval95
-            cells += [f"{told.mean - told.other:+.3f}", f"{low:+.3f} to {high:+.3f}"]
+                if row.series in recalls and row.share == SHARE:
+                    recalls[row.series].setdefault(row.workload, []).append(float(getattr(row, measure)))
+            part_gain = gain(recalls, name)
+            low, high = part_gain.interval95
+            cells += [f"{part_gain.mean - part_gain.other:+.3f}", f"{low:+.3f} to {high:+.3f}"]
         lines.append((name, *cells))
     head = ("", "points", "95 %", "bundles", "95 %")
-    return f"## Difference to all parts at {HELD:.0%} of the work\n\n{table(head, lines)}"
+    return f"## Difference to all parts at {SHARE:.0%} of the work\n\n{table(head, lines)}"
 
 
 SPEC = Spec(
@@ -104,10 +106,10 @@ SPEC = Spec(
     "What each part of the history policy adds",
     WORDS,
     ("*",),
-    measured,
+    measure_variants,
     "share of the exact touches",
     log=True,
-    told="{:.0%}",
+    x_format="{:.0%}",
     body=differences,
 )
 

@@ -17,12 +17,12 @@ import acep
 from acep.pattern.tree import Query
 from experiments.charts import Panel, chart
 from experiments.machine import limit_memory
-from experiments.overload.figure import MEMORY, Figure, written
+from experiments.overload.figure import MEMORY, Figure, write_figure
 from experiments.overload.workload import Overload
-from experiments.overload.workloads import chosen
+from experiments.overload.workloads import choose_workloads
 from experiments.results import RESULTS, table
 
-__all__ = ["SEARCH", "WINDOW", "Point", "body", "find_best", "main", "measured", "picture"]
+__all__ = ["SEARCH", "WINDOW", "Point", "body", "find_best", "main", "measure_times", "picture"]
 
 SEARCH, HISTORY, WINDOW = "search", "history", "a shorter window"
 RULES = ("random", "newest-per-state", "oldest", "clear")
@@ -59,7 +59,7 @@ class Point:
     all_points: int
 
 
-def measured(workload: Overload, seed: int = 0, repeats: int = REPEATS) -> Iterator[Point]:
+def measure_times(workload: Overload, seed: int = 0, repeats: int = REPEATS) -> Iterator[Point]:
     """Measure all ways on one workload."""
     train, test = workload.halves()
     query, span = workload.query, workload.span
@@ -68,7 +68,7 @@ def measured(workload: Overload, seed: int = 0, repeats: int = REPEATS) -> Itera
         return acep.match(test, query, output="points", seed=seed, **options)
 
     match()  # what the first run imports and compiles is no part of the time
-    exact_time, exact = _timed(lambda: acep.match(test, query, output="points"), repeats)
+    exact_time, exact = _time_best(lambda: acep.match(test, query, output="points"), repeats)
     points = _points_of(exact)
     bundles = _bundles_of(exact, span)
 
@@ -93,13 +93,13 @@ def measured(workload: Overload, seed: int = 0, repeats: int = REPEATS) -> Itera
         need = match(budget=acep.Budget(work=1e9), **options).report.work / max(1, test.num_rows)
         for share in ALLOWED:
             budget = acep.Budget(work=max(share * need, 1e-9))
-            yield point(way, share, _timed(lambda b=budget, o=options: match(budget=b, **o), repeats))  # type: ignore[misc]
+            yield point(way, share, _time_best(lambda b=budget, o=options: match(budget=b, **o), repeats))  # type: ignore[misc]
     for part in WINDOWS:
         shorter = _with_window(query, part)
-        yield point(WINDOW, part, _timed(lambda q=shorter: acep.match(test, q, output="points"), repeats))  # type: ignore[misc]
+        yield point(WINDOW, part, _time_best(lambda q=shorter: acep.match(test, q, output="points"), repeats))  # type: ignore[misc]
 
 
-def _timed(run: Callable[[], acep.Points], repeats: int) -> tuple[float, acep.Points]:
+def _time_best(run: Callable[[], acep.Points], repeats: int) -> tuple[float, acep.Points]:
     """Return the least processor time of some runs, and what was found."""
     times, answer = [], None
     for _ in range(repeats):
@@ -141,19 +141,19 @@ def _bundles_of(points: acep.Points, span: int) -> list[Points]:
     return [frozenset(bundle) for bundle in bundles]
 
 
-def find_best(rows: Iterable[Point], limit: float, what: str) -> float | None:
+def find_best(rows: Iterable[Point], limit: float, measure: str) -> float | None:
     """Return the highest recall of the rows that took at most a share of the time, with 5 % for the clock.
 
     >>> rows = [Point("w", "x", 0, s, time=s, points=s / 2, bundles=1, exact=1, all_points=5) for s in (1, 0.5)]
     >>> find_best(rows, 0.5, "points"), find_best(rows, 0.1, "points")
     (0.25, None)
     """
-    return max((getattr(row, what) for row in rows if row.time <= 1.05 * limit), default=None)
+    return max((getattr(row, measure) for row in rows if row.time <= 1.05 * limit), default=None)
 
 
-def _by_seed(rows: Sequence[Point], limit: float, what: str) -> list[float | None]:
+def _by_seed(rows: Sequence[Point], limit: float, measure: str) -> list[float | None]:
     seeds = sorted({row.seed for row in rows})
-    return [find_best([row for row in rows if row.seed == seed], limit, what) for seed in seeds]
+    return [find_best([row for row in rows if row.seed == seed], limit, measure) for seed in seeds]
 
 
 def _cell(recalls: Sequence[float | None]) -> str:
@@ -169,7 +169,7 @@ def body(rows: Sequence[Point]) -> str:
     ways = list(dict.fromkeys(row.way for row in rows))
     workloads = list(dict.fromkeys(row.workload for row in rows))
     parts = []
-    for what in ("points", "bundles"):
+    for measure in ("points", "bundles"):
         lines = []
         for way in ways:
             means: list[str] = []
@@ -177,13 +177,13 @@ def body(rows: Sequence[Point]) -> str:
                 recalls = [
                     recall or 0.0
                     for name in workloads
-                    for recall in _by_seed([r for r in rows if (r.way, r.workload) == (way, name)], limit, what)
+                    for recall in _by_seed([r for r in rows if (r.way, r.workload) == (way, name)], limit, measure)
                 ]
                 means.append(f"{fmean(recalls):.3f}")
             lines.append((way, *means))
         head = ("", *(f"{limit:.0%} of the time" for limit in TIMES))
         words = "Means over workloads; where no run took so little, nothing counts as found."
-        parts.append(f"## Match {what}\n\n{words}\n\n{table(head, lines)}")
+        parts.append(f"## Match {measure}\n\n{words}\n\n{table(head, lines)}")
     for limit in TIMES[1:]:
         lines = []
         for name in workloads:
@@ -203,12 +203,14 @@ def picture(rows: Sequence[Point]) -> str:
     for row in rows:
         groups.setdefault((row.way, row.workload, row.seed), []).append(row)
 
-    def series(what: str) -> Mapping[str, Sequence[tuple[float, float]]]:
+    def series(measure: str) -> Mapping[str, Sequence[tuple[float, float]]]:
         return {
             way: [
                 (
                     limit,
-                    fmean(find_best(points, limit, what) or 0.0 for (its, *_), points in groups.items() if its == way),
+                    fmean(
+                        find_best(points, limit, measure) or 0.0 for (its, *_), points in groups.items() if its == way
+                    ),
                 )
                 for limit in times
             ]
@@ -216,7 +218,9 @@ def picture(rows: Sequence[Point]) -> str:
         }
 
     title = "recall of match {} by share of the exact run's time"
-    return chart([Panel(title.format(what), series(what), "time") for what in ("points", "bundles")], columns=2)
+    return chart(
+        [Panel(title.format(measure), series(measure), "time") for measure in ("points", "bundles")], columns=2
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -228,14 +232,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, help="folder for the results")
     options = parser.parse_args(arguments)
     try:
-        workloads = [workload for workload in chosen(options.names) if options.names or not workload.control]
+        workloads = [workload for workload in choose_workloads(options.names) if options.names or not workload.control]
     except ValueError as error:
         parser.error(str(error))
     folder = options.output or (None if options.names else RESULTS)
     rows: list[Point] = []
     for workload in workloads:
         for seed in range(options.seeds):
-            rows += measured(workload, seed, options.repeats)
+            rows += measure_times(workload, seed, options.repeats)
         points = [row for row in rows if row.workload == workload.name]
         cells = [
             f"{way} {_cell(_by_seed([row for row in points if row.way == way], 0.5, 'points'))}"
@@ -244,7 +248,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{workload.name:24s} in half of the time: {', '.join(cells)}", flush=True)
         if folder:
             words = WORDS.format(options.repeats)
-            written(folder, Figure("by_time", "Recall by processor time", words, rows, body(rows), picture(rows)))
+            write_figure(folder, Figure("by_time", "Recall by processor time", words, rows, body(rows), picture(rows)))
     return 0
 
 

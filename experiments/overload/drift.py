@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from acep.budget.policies import POLICIES
 from experiments.machine import limit_memory
-from experiments.overload.figure import MEMORY, Found, Spec, command
-from experiments.overload.generalise import frozen
-from experiments.overload.trial import Stream, Timed, exact, run, stream, tried, warmed
+from experiments.overload.figure import MEMORY, FigurePoint, Spec, command
+from experiments.overload.generalise import freeze
+from experiments.overload.trial import Stream, Timed, make_warm, measure_exact, run, stream, try_policy
 from experiments.overload.workload import Overload
 
 __all__ = ["SPEC", "Drifting", "main"]
@@ -27,7 +27,7 @@ ROWS = 800_000
 KEYS = 40
 TAGS = 64
 BLOCKS = 16
-HELD = 0.1
+SHARE = 0.1
 # A difference, since an index over partial matches finds equal tags, and would leave little work to choose in.
 QUERY = """PATTERN SEQ(A a, B b, C c)
 WHERE skip_till_any_match(a, b, c) { [key] AND b.value > a.value AND c.tag - a.tag = 0 AND c.value > b.value }
@@ -35,7 +35,7 @@ WITHIN 2000"""
 WORDS = f"""Written by `python -m experiments.overload.drift`. A generated stream of {ROWS:,} events and {KEYS} keys:
 an *A* bears one of {TAGS} tags and is of use only if a *C* of its tag comes. In the first half, from which policies
 learn exactly, and in the first half of the test nearly every *C* has one of the first {TAGS // 2} tags, then one of
-the others. Recall in {BLOCKS} parts of the test, at {HELD:.0%} of the exact touches."""
+the others. Recall in {BLOCKS} parts of the test, at {SHARE:.0%} of the exact touches."""
 
 
 @dataclass(frozen=True)
@@ -71,30 +71,30 @@ def drifting(rows: int = ROWS, seed: int = 16) -> pa.Table:
     )
 
 
-def measured(workload: Overload, seed: int) -> Iterable[Found]:
+def measure_blocks(workload: Overload, seed: int) -> Iterable[FigurePoint]:
     """Measure all policies in every part of the test."""
-    held: Stream = stream(workload, seed)
-    truth = exact(held, "points", repeats=1)
-    before = warmed(held, truth.engine, POLICIES["history"], seed)
+    halves: Stream = stream(workload, seed)
+    truth = measure_exact(halves, "points", repeats=1)
+    before = make_warm(halves, truth.engine, POLICIES["history"], seed)
     makers = {
         "history": before,
-        "history, frozen": frozen(before),
+        "history, frozen": freeze(before),
         "history, learned nothing before": POLICIES["history"],
-        "experts": warmed(held, truth.engine, POLICIES["experts"], seed),
-        "hybrid": warmed(held, truth.engine, POLICIES["hybrid"], seed),
+        "experts": make_warm(halves, truth.engine, POLICIES["experts"], seed),
+        "hybrid": make_warm(halves, truth.engine, POLICIES["hybrid"], seed),
         "newest-per-state": POLICIES["newest-per-state"],
         "random": POLICIES["random"],
     }
-    first, last = int(held.test[0].ts[0]), int(held.test[-1].ts[-1]) + 1
+    first, last = int(halves.test[0].ts[0]), int(halves.test[-1].ts[-1]) + 1
     edges = np.linspace(first, last, BLOCKS + 1).astype(np.int64)
     for name, maker in makers.items():
-        told = tried(held, truth, maker, HELD, seed=seed, repeats=1)
-        found = run(held, truth.engine, Timed(maker(), seed, truth.rate(HELD, held.events)))
+        outcome = try_policy(halves, truth, maker, SHARE, seed=seed, repeats=1)
+        policy_run = run(halves, truth.engine, Timed(maker(), seed, truth.rate(SHARE, halves.events)))
         for block in range(BLOCKS):
             start, end = int(edges[block]), int(edges[block + 1])
-            points, bundles, _ = truth.between(start, end).recall(found.between(start, end))
-            own = told | {"points": points, "bundles": bundles}
-            yield Found(workload.name, seed, name, (block + 1) / BLOCKS, **own)
+            points, bundles, _ = truth.restrict(start, end).recall(policy_run.restrict(start, end))
+            block_outcome = outcome | {"points": points, "bundles": bundles}
+            yield FigurePoint(workload.name, seed, name, (block + 1) / BLOCKS, **block_outcome)
 
 
 SPEC = Spec(
@@ -102,9 +102,9 @@ SPEC = Spec(
     "When the pattern of success changes",
     WORDS,
     (),
-    measured,
+    measure_blocks,
     "part of the test that has passed",
-    told="{:.0%}",
+    x_format="{:.0%}",
 )
 
 

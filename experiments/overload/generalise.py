@@ -12,8 +12,8 @@ from acep.learning.policy import Epoch, Policy
 from acep.learning.policy_context import PolicyContext
 from acep.learning.shedding_table import SheddingTable
 from experiments.machine import limit_memory
-from experiments.overload.figure import MEMORY, Found, Spec, command
-from experiments.overload.trial import Warm, exact, stream, tried, warmed
+from experiments.overload.figure import MEMORY, FigurePoint, Spec, command
+from experiments.overload.trial import Warm, make_warm, measure_exact, stream, try_policy
 from experiments.overload.workload import Overload
 
 __all__ = ["SPEC", "Frozen", "main"]
@@ -43,7 +43,7 @@ class Frozen(Warm):
         return dict(self.learned)
 
 
-def frozen(maker: Callable[[], Policy]) -> Callable[[], Policy]:
+def freeze(maker: Callable[[], Policy]) -> Callable[[], Policy]:
     """Return the function that makes the policies of ``maker``, which have learned before, without learning
     any more."""
 
@@ -55,22 +55,24 @@ def frozen(maker: Callable[[], Policy]) -> Callable[[], Policy]:
     return make
 
 
-def measured(workload: Overload, seed: int) -> Iterable[Found]:
+def measure_learning(workload: Overload, seed: int) -> Iterable[FigurePoint]:
     """Measure all ways to have learned on one workload."""
-    held = stream(workload, seed)
-    truth = exact(held, "points", repeats=1)
+    halves = stream(workload, seed)
+    truth = measure_exact(halves, "points", repeats=1)
     cold = POLICIES["history"]
-    before = warmed(held, truth.engine, cold, seed)
+    before = make_warm(halves, truth.engine, cold, seed)
     makers = {
         "learned before": before,
-        "frozen": frozen(before),
+        "frozen": freeze(before),
         "learned nothing": cold,
-        "has seen the future": warmed(replace(held, train=held.test), truth.engine, cold, seed),
+        "has seen the future": make_warm(replace(halves, train=halves.test), truth.engine, cold, seed),
         "newest-per-state": POLICIES["newest-per-state"],
     }
     for name, maker in makers.items():
         for share in SHARES:
-            yield Found(workload.name, seed, name, share, **tried(held, truth, maker, share, seed=seed, repeats=1))
+            yield FigurePoint(
+                workload.name, seed, name, share, **try_policy(halves, truth, maker, share, seed=seed, repeats=1)
+            )
 
 
 SPEC = Spec(
@@ -78,10 +80,10 @@ SPEC = Spec(
     "From one period to the next",
     WORDS,
     ("*",),
-    measured,
+    measure_learning,
     "share of the exact touches",
     log=True,
-    told="{:.0%}",
+    x_format="{:.0%}",
 )
 
 

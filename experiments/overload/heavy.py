@@ -17,7 +17,7 @@ def heavy() -> Iterable[Overload]:
     """Yield all heavy workloads."""
     yield from _football()
     yield from _network()
-    yield from _recorded()
+    yield from _recorded_streams()
 
 
 def _football() -> Iterable[Overload]:
@@ -98,7 +98,7 @@ WITHIN 12 min""",
     )
 
 
-def _recorded() -> Iterable[Overload]:
+def _recorded_streams() -> Iterable[Overload]:
     yield Overload(
         "heavy-echo-next-k0-16d",
         "a greater account writes after a smaller one, then one of about the size of that, then the greater one again",

@@ -19,21 +19,21 @@ from acep.learning.shedding_table import SheddingTable
 from acep.training.offline import Standing
 from experiments.charts import Panel, chart
 from experiments.machine import limit_memory
-from experiments.overload.figure import MEMORY, Figure, written
-from experiments.overload.trial import Run, Stream, Timed, exact, run, stream, warmed
+from experiments.overload.figure import MEMORY, Figure, write_figure
+from experiments.overload.trial import Run, Stream, Timed, make_warm, measure_exact, run, stream
 from experiments.overload.workload import Overload
-from experiments.overload.workloads import chosen
+from experiments.overload.workloads import choose_workloads
 from experiments.results import RESULTS, table
 
-__all__ = ["Cost", "body", "main", "measured"]
+__all__ = ["Cost", "body", "main", "measure_costs"]
 
 SUFFICIENT = 1e9
-HELD = 0.1
+SHARE = 0.1
 RUNS = 5
 COMPARED = ("random", "newest-per-state", "hybrid", "history")
 WORDS = f"""Written by `python -m experiments.overload.overhead`. Processor time on the second half of each stream, the
 best of {{}} runs by turns. *ample*: with a budget that is never reached, in parts of the time without a budget; the
-result must be the same. *at {HELD:.0%}*: with {HELD:.0%} of the exact touches. *learning*: of that time, the share of
+result must be the same. *at {SHARE:.0%}*: with {SHARE:.0%} of the exact touches. *learning*: of that time, the share of
 learning and of making orders. *bookkeeping*: how much more than the exact run's time it takes when all nodes have marks
 and as many as at first are logged, but none is dropped and nothing is learned. *ns*: a touch, exactly and under the
 budget, learning not counted."""
@@ -57,19 +57,23 @@ class Cost:
     watched: float
 
 
-def measured(workload: Overload, repeats: int = RUNS) -> Iterable[Cost]:
+def measure_costs(workload: Overload, repeats: int = RUNS) -> Iterable[Cost]:
     """Measure all policies on one workload. Runs of each kind alternate, so that a slower hour affects all of them."""
-    held = stream(workload)
-    truth = exact(held, "points", repeats=1)
-    rate = truth.rate(HELD, held.events)
+    halves = stream(workload)
+    truth = measure_exact(halves, "points", repeats=1)
+    rate = truth.rate(SHARE, halves.events)
     for name in COMPARED:
-        maker = warmed(held, truth.engine, POLICIES[name])
+        maker = make_warm(halves, truth.engine, POLICIES[name])
         runs: list[tuple[Run, Run, Run, Run]] = []
         for _ in range(repeats):
-            free = run(held, truth.engine)
-            sufficient, tight = (_under(held, truth.engine, maker, one) for one in (SUFFICIENT, rate))
-            runs.append((free, sufficient, tight, run(held, truth.engine, Timed(Watching(maker()), 0, None))))
-        free, sufficient, tight, watched = (min(kind, key=lambda one: one.cpu) for kind in zip(*runs, strict=True))
+            free = run(halves, truth.engine)
+            sufficient, tight = (
+                _run_limited(halves, truth.engine, maker, allowed_rate) for allowed_rate in (SUFFICIENT, rate)
+            )
+            runs.append((free, sufficient, tight, run(halves, truth.engine, Timed(Watching(maker()), 0, None))))
+        free, sufficient, tight, watched = (
+            min(kind, key=lambda candidate: candidate.cpu) for kind in zip(*runs, strict=True)
+        )
         yield Cost(
             workload.name,
             truth.engine,
@@ -98,8 +102,8 @@ class Watching(Standing):
         return self.shedding_table
 
 
-def _under(held: Stream, engine: str, maker: Callable[[], Policy], rate: float) -> Run:
-    return run(held, engine, Timed(maker(), 0, rate))
+def _run_limited(halves: Stream, engine: str, maker: Callable[[], Policy], rate: float) -> Run:
+    return run(halves, engine, Timed(maker(), 0, rate))
 
 
 def body(rows: Sequence[Cost]) -> str:
@@ -110,15 +114,15 @@ def body(rows: Sequence[Cost]) -> str:
         "ample",
         "learning",
         "same result",
-        f"at {HELD:.0%}",
+        f"at {SHARE:.0%}",
         "learning",
         "bookkeeping",
         "ns",
-        f"ns at {HELD:.0%}",
+        f"ns at {SHARE:.0%}",
     )
     parts = []
     for policy in dict.fromkeys(row.policy for row in rows):
-        own = [row for row in rows if row.policy == policy]
+        policy_rows = [row for row in rows if row.policy == policy]
         lines = [
             (
                 row.workload,
@@ -132,38 +136,38 @@ def body(rows: Sequence[Cost]) -> str:
                 f"{row.exact / max(row.touches, 1) * 1e9:.0f}",
                 f"{(row.held - row.held_learning) / max(row.held_touches, 1) * 1e9:.0f}",
             )
-            for row in own
+            for row in policy_rows
         ]
         ratios = [
-            [row.sufficient / row.exact for row in own],
-            [row.held / row.exact for row in own],
-            [row.watched / row.exact for row in own],
+            [row.sufficient / row.exact for row in policy_rows],
+            [row.held / row.exact for row in policy_rows],
+            [row.watched / row.exact for row in policy_rows],
         ]
-        for name, of in (("mean", fmean), ("median", median)):
-            lines.append((name, "", *_means([of(column) for column in ratios])))
-        whole = sum(row.exact for row in own)
+        for name, summarize in (("mean", fmean), ("median", median)):
+            lines.append((name, "", *_means([summarize(column) for column in ratios])))
+        exact_total = sum(row.exact for row in policy_rows)
         sums = [
-            sum(column) / whole
-            for column in zip(*((row.sufficient, row.held, row.watched) for row in own), strict=True)
+            sum(column) / exact_total
+            for column in zip(*((row.sufficient, row.held, row.watched) for row in policy_rows), strict=True)
         ]
-        lines.append(("all together", f"{whole:.3f}", *_means(sums)))
+        lines.append(("all together", f"{exact_total:.3f}", *_means(sums)))
         parts.append(f"## {policy}\n\n{table(head, lines)}")
     return "\n\n".join(parts)
 
 
 def _means(ratios: Sequence[float]) -> tuple[str, ...]:
-    sufficient, held, watched = ratios
-    return f"{sufficient:.2f}", "", "", f"{held:.2f}", "", f"{watched - 1:.0%}", "", ""
+    sufficient, tight, watched = ratios
+    return f"{sufficient:.2f}", "", "", f"{tight:.2f}", "", f"{watched - 1:.0%}", "", ""
 
 
 def picture(rows: Sequence[Cost]) -> str:
     """Draw the time as a multiple of the exact run's, by its parts."""
     panels = []
-    for title, of in (
+    for title, ratio in (
         ("an ample budget", lambda row: row.sufficient / row.exact),
-        (f"{HELD:.0%} of the work", lambda row: row.held / row.exact),
+        (f"{SHARE:.0%} of the work", lambda row: row.held / row.exact),
     ):
-        series = {name: [(row.exact, of(row)) for row in rows if row.policy == name] for name in COMPARED}
+        series = {name: [(row.exact, ratio(row)) for row in rows if row.policy == name] for name in COMPARED}
         panels.append(Panel(f"time with {title}", series, "seconds of the exact run", log=True, high=3.0))
     return chart(panels, columns=2)
 
@@ -174,22 +178,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="workloads, * and ? as in file names")
     parser.add_argument("--repeats", type=int, default=RUNS, help=f"runs of which the fastest counts ({RUNS})")
     parser.add_argument("--output", type=Path, help="folder for the results")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        workloads = [one for one in chosen(given.names) if given.names or not one.control]
+        workloads = [workload for workload in choose_workloads(options.names) if options.names or not workload.control]
     except ValueError as error:
         parser.error(str(error))
-    folder = given.output or (None if given.names else RESULTS)
+    folder = options.output or (None if options.names else RESULTS)
     rows: list[Cost] = []
     for workload in workloads:
-        for row in measured(workload, given.repeats):
+        for row in measure_costs(workload, options.repeats):
             rows.append(row)
             print(f"{row.workload:22s}{row.policy:18s}ample {row.sufficient / row.exact:.3f}", end="  ")
-            print(f"at {HELD:.0%} {row.held / row.exact:.3f}, learning {row.held_learning / row.held:.0%}", flush=True)
+            print(
+                f"at {SHARE:.0%} {row.held / row.exact:.3f}, learning {row.held_learning / row.held:.0%}",
+                flush=True,
+            )
         if folder:
-            words = WORDS.format(given.repeats)
-            told = Figure("overhead", "What best effort costs", words, rows, body(rows), picture(rows))
-            written(folder, told)
+            words = WORDS.format(options.repeats)
+            figure = Figure("overhead", "What best effort costs", words, rows, body(rows), picture(rows))
+            write_figure(folder, figure)
     return int(any(not row.same for row in rows))
 
 

@@ -36,8 +36,8 @@ def area(curve: Sequence[tuple[float, float]]) -> float:
     0.75
     """
     x, y = np.array(sorted(curve)).T
-    at = np.log(x)
-    return float(((y[1:] + y[:-1]) / 2 * np.diff(at)).sum() / (at[-1] - at[0]))
+    log_x = np.log(x)
+    return float(((y[1:] + y[:-1]) / 2 * np.diff(log_x)).sum() / (log_x[-1] - log_x[0]))
 
 
 def gain(figures: Mapping[str, Mapping[str, Sequence[float]]], policy: str, seed: int = 0) -> Gain:
@@ -51,34 +51,34 @@ def gain(figures: Mapping[str, Mapping[str, Sequence[float]]], policy: str, seed
     >>> told.best, round(told.worst, 2), told.where, told.interval95[0] > 0
     ('b', 0.2, 'y', True)
     """
-    others = [name for name in figures if name != policy]
+    rivals = [name for name in figures if name != policy]
     workloads = list(figures[policy])
     means = {name: np.array([np.mean(figures[name][w]) for w in workloads]) for name in figures}
-    best = max(others, key=lambda name: float(means[name].mean()))
-    apart = means[policy] - np.max([means[name] for name in others], axis=0)
+    best = max(rivals, key=lambda name: float(means[name].mean()))
+    apart = means[policy] - np.max([means[name] for name in rivals], axis=0)
     random = np.random.default_rng(seed)
-    held = {name: [np.asarray(figures[name][w], np.float64) for w in workloads] for name in figures}
+    replicates = {name: [np.asarray(figures[name][w], np.float64) for w in workloads] for name in figures}
     sums = {name: np.zeros(DRAWS) for name in figures}
     picks = random.integers(0, len(workloads), (DRAWS, len(workloads)))
     for number in range(len(workloads)):
-        size = len(held[policy][number])
+        size = len(replicates[policy][number])
         for column in range(len(workloads)):
-            here = np.flatnonzero(picks[:, column] == number)
-            rows = random.integers(0, size, (len(here), size))
+            draws = np.flatnonzero(picks[:, column] == number)
+            rows = random.integers(0, size, (len(draws), size))
             for name in figures:
-                sums[name][here] += held[name][number][rows].mean(axis=1)
-    drawn = (sums[policy] - np.max([sums[name] for name in others], axis=0)) / len(workloads)
+                sums[name][draws] += replicates[name][number][rows].mean(axis=1)
+    drawn = (sums[policy] - np.max([sums[name] for name in rivals], axis=0)) / len(workloads)
     return Gain(
         mean=float(means[policy].mean()),
         best=best,
         other=float(means[best].mean()),
-        interval90=_between(drawn, 0.9),
-        interval95=_between(drawn, 0.95),
+        interval90=_central_interval(drawn, 0.9),
+        interval95=_central_interval(drawn, 0.95),
         worst=float(apart.min()),
         where=workloads[int(apart.argmin())],
     )
 
 
-def _between(drawn: Figures, share: float) -> tuple[float, float]:
+def _central_interval(drawn: Figures, share: float) -> tuple[float, float]:
     low, high = np.quantile(drawn, [(1 - share) / 2, (1 + share) / 2])
     return float(low), float(high)

@@ -20,8 +20,8 @@ from acep.native.session import NativeSession
 from acep.shedding.limits import Limits
 from acep.shedding.recovery.bundles import Recovery
 from experiments.machine import limit_memory
-from experiments.overload.figure import MEMORY, Found, Spec, command
-from experiments.overload.trial import Maker, Partitions, Stream, Timed, stream, warmed
+from experiments.overload.figure import MEMORY, FigurePoint, Spec, command
+from experiments.overload.trial import Maker, Partitions, Stream, Timed, make_warm, stream
 from experiments.overload.workload import Overload
 
 __all__ = ["SPEC", "Recovered", "main"]
@@ -31,14 +31,15 @@ Ints = npt.NDArray[np.int64]
 SHARES = (0.1, 0.25)
 PARTS = (0.0, 0.1, 0.25, 0.5)
 WORKLOADS = ("bars-fall-*", "jobs-k1-*", "rise-*", "peak-*", "reach-*", "swap-*", "again-k0-4d", "labs-*")
+SHARES_TEXT = " and ".join(f"{share:.0%}" for share in SHARES)
 WORDS = f"""Written by `python -m experiments.overload.proxy`. The policy *history*, which learned ahead from the first
-half of each stream, on the second half, at {" and ".join(f"{one:.0%}" for one in SHARES)} of the touches in which all
+half of each stream, on the second half, at {SHARES_TEXT} of the touches in which all
 matches are found exactly. A part of these goes into recovering bundles of which a match was found (`Budget(recover=)`);
 what that takes is in the work of all. *whole*: the share of all bundles of which every match was given."""
 
 
 @dataclass(frozen=True)
-class Recovered(Found):
+class Recovered(FigurePoint):
     """With ``whole``: the share of all bundles of which every match was given; ``recovered`` bundles, and those that
     were not, ``unrecovered``; ``recovering``: of all touches the share that went into that."""
 
@@ -49,7 +50,7 @@ class Recovered(Found):
 
 
 @dataclass(frozen=True)
-class Given:
+class RecoveryRun:
     """Of a run the distinct match points (n, 2: partition and time), how many ``matches`` each has, and its bundle."""
 
     points: Ints
@@ -64,66 +65,73 @@ class Given:
         return self.session.counts(0).touches
 
 
-def given(
-    held: Stream, engine: str, maker: Maker | None = None, rate: float = 0.0, part: float = 0.0, seed: int = 0
-) -> Given:
+def run_recovery(
+    halves: Stream, engine: str, maker: Maker | None = None, rate: float = 0.0, part: float = 0.0, seed: int = 0
+) -> RecoveryRun:
     """Run over the test half: exactly without a policy, else at ``rate`` touches an event, a ``part`` of them for
     recovery."""
-    effort = None if maker is None else Timed(maker(), seed, rate * (1 - part))
+    controller = None if maker is None else Timed(maker(), seed, rate * (1 - part))
     recoveries = {0: Recovery(part, rate * part)} if part else {}
-    session = NativeSession([held.plan], [engine], {0: effort} if effort else {}, recoveries=recoveries)
+    session = NativeSession([halves.plan], [engine], {0: controller} if controller else {}, recoveries=recoveries)
     session.ignore_future()
     rows, cpu = [np.zeros((0, 4), np.int64)], 0.0
-    for batch in [*held.test, None]:
+    for batch in [*halves.test, None]:
         start = time.process_time()
         if batch is None:
             session.finish()
         else:
             session.push(batch)
-        found = session.take(0)
+        match_columns = session.take(0)
         cpu += time.process_time() - start
-        rows.append(_points(found, held.partitions))
-    every = np.concatenate(rows)
-    points, first, places = np.unique(every[:, :2], axis=0, return_index=True, return_inverse=True)
-    matches = np.bincount(places.ravel(), every[:, 3], len(points)).astype(np.int64)
-    return Given(points, matches, every[first, 2], cpu, session, effort.seconds if effort else 0.0)
+        rows.append(_points(match_columns, halves.partitions))
+    all_rows = np.concatenate(rows)
+    points, first, point_indices = np.unique(all_rows[:, :2], axis=0, return_index=True, return_inverse=True)
+    matches = np.bincount(point_indices.ravel(), all_rows[:, 3], len(points)).astype(np.int64)
+    return RecoveryRun(points, matches, all_rows[first, 2], cpu, session, controller.seconds if controller else 0.0)
 
 
-def _points(found: FoundColumns, partitions: Partitions) -> Ints:
+def _points(match_columns: FoundColumns, partitions: Partitions) -> Ints:
     """Return partition, time, bundle, and number of matches, of neighbours together."""
-    if not len(found):
+    if not len(match_columns):
         return np.zeros((0, 4), np.int64)
-    rows = np.stack([partitions.of(found.keys, len(found)), found.end, found.bundle], axis=1)
+    rows = np.stack(
+        [partitions.of(match_columns.keys, len(match_columns)), match_columns.end, match_columns.bundle], axis=1
+    )
     begins = np.flatnonzero(np.append(True, (rows[1:] != rows[:-1]).any(axis=1)))
     return np.column_stack([rows[begins], np.diff(np.append(begins, len(rows)))])
 
 
-def compared(run: Given, truth: Given) -> dict[str, float]:
+def compare_runs(run: RecoveryRun, truth: RecoveryRun) -> dict[str, float]:
     """Return the shares of matches, points and bundles that a run found, and of bundles that it found wholly."""
-    have = {tuple(point): many for point, many in zip(run.points.tolist(), run.matches.tolist(), strict=True)}
-    mine = np.array([have.get(tuple(point), 0) for point in truth.points.tolist()], np.int64)
-    _, places = np.unique(np.column_stack([truth.points[:, 0], truth.bundles]), axis=0, return_inverse=True)
-    places = places.ravel()
-    some, all_there = np.bincount(places, mine) > 0, np.bincount(places, mine < truth.matches) == 0
+    run_counts = {
+        tuple(point): n_matches for point, n_matches in zip(run.points.tolist(), run.matches.tolist(), strict=True)
+    }
+    n_found = np.array([run_counts.get(tuple(point), 0) for point in truth.points.tolist()], np.int64)
+    _, bundle_indices = np.unique(np.column_stack([truth.points[:, 0], truth.bundles]), axis=0, return_inverse=True)
+    bundle_indices = bundle_indices.ravel()
+    is_found, is_complete = (
+        np.bincount(bundle_indices, n_found) > 0,
+        np.bincount(bundle_indices, n_found < truth.matches) == 0,
+    )
     return {
-        "points": float(np.mean(mine > 0)),
-        "bundles": float(np.mean(some)),
-        "matches": float(mine.sum() / truth.matches.sum()),
-        "whole": float(np.mean(all_there)),
+        "points": float(np.mean(n_found > 0)),
+        "bundles": float(np.mean(is_found)),
+        "matches": float(n_found.sum() / truth.matches.sum()),
+        "whole": float(np.mean(is_complete)),
     }
 
 
-def measured(workload: Overload, seed: int) -> Iterable[Recovered]:
+def measure_recovery(workload: Overload, seed: int) -> Iterable[Recovered]:
     """Measure all parts of all shares on one workload."""
     Limits(POLICIES["history"], Budget(work=1, recover=True)).recovery(workload.plan)  # says where it cannot be
-    held = stream(workload, seed)
-    truth = given(held, held.engine)
-    maker = warmed(held, held.engine, POLICIES["history"], seed)
+    halves = stream(workload, seed)
+    truth = run_recovery(halves, halves.engine)
+    maker = make_warm(halves, halves.engine, POLICIES["history"], seed)
     for part in PARTS:
         for share in SHARES:
-            run = given(held, held.engine, maker, share * truth.touches / held.events, part, seed)
+            run = run_recovery(halves, halves.engine, maker, share * truth.touches / halves.events, part, seed)
             counts = run.session.counts(0)
-            told = compared(run, truth)
+            recalls = compare_runs(run, truth)
             yield Recovered(
                 workload.name,
                 seed,
@@ -142,7 +150,7 @@ def measured(workload: Overload, seed: int) -> Iterable[Recovered]:
                 recovered=counts.recovered,
                 unrecovered=counts.unrecovered,
                 recovering=counts.recovering / max(counts.touches, 1),
-                **told,
+                **recalls,
             )
 
 
@@ -151,9 +159,9 @@ SPEC = Spec(
     "What the recovery of match bundles adds",
     WORDS,
     WORKLOADS,
-    measured,
+    measure_recovery,
     "work, of the exact touches",
-    told="{:.0%}",
+    x_format="{:.0%}",
     shown=("whole", "matches", "points", "bundles"),
 )
 

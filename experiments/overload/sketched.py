@@ -19,14 +19,14 @@ from acep.sketches.neighbour_map import NeighbourMap
 from acep.sketches.protocol import Floats, Ints, VectorMemory
 from acep.training.offline import Student, learn_offline
 from experiments.machine import limit_memory
-from experiments.overload.figure import MEMORY, Found, Spec, command
-from experiments.overload.trial import Warm, exact, stream, tried
+from experiments.overload.figure import MEMORY, FigurePoint, Spec, command
+from experiments.overload.trial import Warm, measure_exact, stream, try_policy
 from experiments.overload.workload import Overload
 from experiments.results import table
 
 __all__ = ["SPEC", "Fine", "main"]
 
-HELD = 0.1
+SHARE = 0.1
 WINDOWS, WAITS = 64, 6
 EXACT, NEIGHBOURS, HASHED = "exact sums", "sketch of neighbours", "sketch by hashes"
 PARTS = {NEIGHBOURS: (0.2, 0.1, 0.05), HASHED: (0.5, 0.1)}
@@ -38,7 +38,7 @@ held exactly, or in a part of the memory that this takes: in a sketch where neig
 ([sketches](../explanation/sketches.md)), or where cells are given out by hashes. All else is the same for all: the
 trajectories that the
 registers' terms are fitted to, and the way to choose, which was tried out with the exact sums. Recall on the second
-half at {HELD:.0%} of the work, each the mean over {CHANCES} seeds of the policy."""
+half at {SHARE:.0%} of the work, each the mean over {CHANCES} seeds of the policy."""
 
 
 class Noted(DenseMemory):
@@ -64,7 +64,7 @@ class Fine(HistoryPolicy):
         self.sums: Noted | VectorMemory = Noted(self.sums.columns, self.sums.ring)
         return self._shedding_table()
 
-    def over(self, memory: VectorMemory) -> Fine:
+    def with_memory(self, memory: VectorMemory) -> Fine:
         """Return the same policy with another memory."""
         assert isinstance(self.sums, Noted)
         other = copy(self)
@@ -84,42 +84,47 @@ class Fine(HistoryPolicy):
 
 
 @dataclass(frozen=True)
-class Sized(Found):
+class Sized(FigurePoint):
     """With ``nbytes``: of the sums, when they had been learned."""
 
     nbytes: int
 
 
-def measured(workload: Overload, seed: int) -> Iterable[Sized]:
+def measure_sketches(workload: Overload, seed: int) -> Iterable[Sized]:
     """Measure the exact sums and sketches of all sizes on one workload."""
-    held = stream(workload, seed)
-    truth = exact(held, "points", repeats=1)
+    halves = stream(workload, seed)
+    truth = measure_exact(halves, "points", repeats=1)
     policy = Fine()
-    learn_offline(held.plan, truth.engine, held.train, Student(policy), seed=seed)
-    whole = policy.sums.nbytes
+    learn_offline(halves.plan, truth.engine, halves.train, Student(policy), seed=seed)
+    exact_nbytes = policy.sums.nbytes
     for series, part in ((EXACT, 1.0), *_sketches()):
-        own = policy.over(policy.memory(series, int(part * whole)))
-        learned = own.learned()
+        sized_policy = policy.with_memory(policy.memory(series, int(part * exact_nbytes)))
+        learned = sized_policy.learned()
         warm = partial(_warm, learned)
-        runs = [tried(held, truth, warm, HELD, seed=one, repeats=1) for one in range(seed, seed + CHANCES)]
-        found = runs[0] | {name: fmean(run[name] for run in runs) for name in ("work", "points", "bundles", "matches")}
-        yield Sized(workload.name, seed, series, part, **found, nbytes=own.sums.nbytes)
+        runs = [
+            try_policy(halves, truth, warm, SHARE, seed=policy_seed, repeats=1)
+            for policy_seed in range(seed, seed + CHANCES)
+        ]
+        outcome = runs[0] | {
+            name: fmean(run[name] for run in runs) for name in ("work", "points", "bundles", "matches")
+        }
+        yield Sized(workload.name, seed, series, part, **outcome, nbytes=sized_policy.sums.nbytes)
 
 
 def _warm(learned: Mapping[str, Any]) -> Warm:
     return Warm(Fine(), learned)
 
 
-def near(rows: Sequence[Found]) -> str:
+def count_near(rows: Sequence[FigurePoint]) -> str:
     """Count, by sketch and memory, the workloads whose recall is at most ``NEAR`` below that of the exact sums: of
     points, of bundles, of both; and of both on that half of the workloads whose exact sums take most memory."""
     exact = {(row.workload, row.seed): row for row in rows if isinstance(row, Sized) and row.series == EXACT}
     large = sorted(exact, key=lambda key: exact[key].nbytes, reverse=True)[: (len(exact) + 1) // 2]
     lines = []
     for series, part in _sketches():
-        own = {(row.workload, row.seed): row for row in rows if (row.series, row.x) == (series, part)}
-        points = {key for key, row in own.items() if row.points >= exact[key].points - NEAR}
-        bundles = {key for key, row in own.items() if row.bundles >= exact[key].bundles - NEAR}
+        series_rows = {(row.workload, row.seed): row for row in rows if (row.series, row.x) == (series, part)}
+        points = {key for key, row in series_rows.items() if row.points >= exact[key].points - NEAR}
+        bundles = {key for key, row in series_rows.items() if row.bundles >= exact[key].bundles - NEAR}
         both = points & bundles
         counts = (len(points), len(bundles), len(both), len(both.intersection(large)))
         lines.append((series, f"{part:.0%}", *map(str, counts)))
@@ -137,12 +142,12 @@ SPEC = Spec(
     "Recall by the memory of the history",
     WORDS,
     ("*",),
-    measured,
+    measure_sketches,
     "memory, in parts of the exact sums'",
     log=True,
-    told="{:.0%}",
+    x_format="{:.0%}",
     shown=("points", "bundles", "nbytes"),
-    body=near,
+    body=count_near,
 )
 
 

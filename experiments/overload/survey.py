@@ -20,10 +20,10 @@ from acep.events.tables import batch_of
 from acep.matches.found_columns import FoundColumns
 from acep.native.session import NativeSession
 from acep.plan.choice import WINDOWS
-from experiments.machine import described, pin
-from experiments.overload.survival import keep_share, surviving, touches_by_length, wanted
+from experiments.machine import describe_machine, pin
+from experiments.overload.survival import count_wanted, find_surviving, keep_share, touches_by_length
 from experiments.overload.workload import Overload
-from experiments.overload.workloads import chosen
+from experiments.overload.workloads import choose_workloads
 from experiments.results import RESULTS, short, table, write
 
 __all__ = ["Half", "Surveyed", "main", "survey", "survey_half"]
@@ -94,7 +94,7 @@ def survey(workload: Overload) -> Surveyed:
     """Run both halves of a workload exactly."""
     train, test = workload.halves()
     keep = keep_share(touches_by_length(workload.plan, test, SAMPLED), SHARE)
-    (first, _), (second, left) = survey_half(workload, train, 1.0), survey_half(workload, test, keep)
+    (first, _), (second, shares_left) = survey_half(workload, train, 1.0), survey_half(workload, test, keep)
     return Surveyed(
         workload.name,
         workload.file,
@@ -104,7 +104,7 @@ def survey(workload: Overload) -> Surveyed:
         first,
         second,
         keep,
-        *left,
+        *shares_left,
     )
 
 
@@ -114,21 +114,21 @@ def survey_half(workload: Overload, events: pa.Table, keep: float) -> tuple[Half
     session = NativeSession([plan], [engine])
     session.ignore_future()
     keys = _partitions(events, plan.keys)
-    kept: list[Ints] = []  # rows: partition, match point, bundle, seeds in which it is found as bits
+    point_parts: list[Ints] = []  # rows: partition, match point, bundle, seeds in which it is found as bits
     matches, cpu, reserved = 0, 0.0, 0
     for first in range(0, events.num_rows, BATCH):
         batch = batch_of(events.slice(first, BATCH), plan.schema, plan.columns, base=first)
         start = time.process_time()
         session.push(batch)
-        found = session.take(0)
+        match_columns = session.take(0)
         cpu += time.process_time() - start
-        matches += len(found)
+        matches += len(match_columns)
         reserved = max(reserved, session.bytes)
-        if len(found):
-            kept.append(_points(found, keys, keep))
+        if len(match_columns):
+            point_parts.append(_points(match_columns, keys, keep))
     counts = session.counts(0)
-    reached = session.windowed(0)[1] if engine.startswith(WINDOWS) else wanted(plan, events)
-    rows = np.concatenate(kept) if kept else np.zeros((0, 4), np.int64)
+    reached = session.windowed(0)[1] if engine.startswith(WINDOWS) else count_wanted(plan, events)
+    rows = np.concatenate(point_parts) if point_parts else np.zeros((0, 4), np.int64)
     points, bundles, spans = _summary(rows)
     half = Half(
         events=events.num_rows,
@@ -146,10 +146,12 @@ def survey_half(workload: Overload, events: pa.Table, keep: float) -> tuple[Half
     return half, (_recall(bundles), _recall(points))
 
 
-def _points(found: FoundColumns, keys: Ints, keep: float) -> Ints:
-    alive = surviving(found, keep, SEEDS)
+def _points(match_columns: FoundColumns, keys: Ints, keep: float) -> Ints:
+    alive = find_surviving(match_columns, keep, SEEDS)
     bits = (alive * (1 << np.arange(SEEDS))[:, None]).sum(axis=0)
-    rows = np.stack([keys[found.ids[found.offsets[:-1]]], found.end, found.bundle], axis=1)
+    rows = np.stack(
+        [keys[match_columns.ids[match_columns.offsets[:-1]]], match_columns.end, match_columns.bundle], axis=1
+    )
     distinct, places = np.unique(rows, axis=0, return_inverse=True)
     merged = np.zeros(len(distinct), np.int64)
     np.bitwise_or.at(merged, places.ravel(), bits)
@@ -158,8 +160,8 @@ def _points(found: FoundColumns, keys: Ints, keep: float) -> Ints:
 
 def _summary(rows: Ints) -> tuple[Ints, Ints, Ints]:
     """Return the bits of each match point, those of each bundle, and the spans of bundles."""
-    points = _merged(rows, 2)
-    bundles = _merged(rows[:, [0, 2, 1, 3]], 2)
+    points = _merge_bits(rows, 2)
+    bundles = _merge_bits(rows[:, [0, 2, 1, 3]], 2)
     order = np.lexsort((rows[:, 1], rows[:, 2], rows[:, 0]))
     ordered = rows[order]
     new = np.flatnonzero(np.r_[True, (ordered[1:, [0, 2]] != ordered[:-1, [0, 2]]).any(axis=1)][: len(rows)])
@@ -167,8 +169,8 @@ def _summary(rows: Ints) -> tuple[Ints, Ints, Ints]:
     return points, bundles, ordered[last[: len(new)], 1] - ordered[new, 1]
 
 
-def _merged(rows: Ints, by: int) -> Ints:
-    distinct, places = np.unique(rows[:, :by], axis=0, return_inverse=True)
+def _merge_bits(rows: Ints, n_columns: int) -> Ints:
+    distinct, places = np.unique(rows[:, :n_columns], axis=0, return_inverse=True)
     bits = np.zeros(len(distinct), np.int64)
     np.bitwise_or.at(bits, places.ravel(), rows[:, 3])
     return bits
@@ -185,28 +187,30 @@ def _partitions(events: pa.Table, keys: tuple[str, ...]) -> Ints:
     codes = np.zeros(events.num_rows, np.int64)
     for key in keys:
         column = events[key].combine_chunks()
-        own = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        own = own.unify_dictionaries() if isinstance(own, pa.ChunkedArray) else own
-        numbers = own.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        codes = codes * (len(own.dictionary) + 1) + numbers + 1
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        encoded = encoded.unify_dictionaries() if isinstance(encoded, pa.ChunkedArray) else encoded
+        numbers = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = codes * (len(encoded.dictionary) + 1) + numbers + 1
     return codes
 
 
-def surveyed_table(all_: Sequence[Surveyed]) -> str:
+def surveyed_table(surveys: Sequence[Surveyed]) -> str:
     """Return a Markdown table; a stroke divides the halves of the training and the test part."""
 
     def cells(s: Surveyed) -> list[str]:
-        def both(name: str) -> str:
+        def both_halves(name: str) -> str:
             return f"{short(getattr(s.train, name))} / {short(getattr(s.test, name))}"
 
-        told = [both(n) for n in ("events", "partitions", "reached", "points", "bundles", "matches", "each", "nodes")]
-        left = [f"{share:.2f}" for share in (s.keep, s.bundles, s.points)]
-        figures = [both(n) for n in ("seconds", "span", "megabytes")]
-        return [s.name, s.file, str(s.errors), s.window, s.engine, *told, *figures, *left]
+        counts = [
+            both_halves(n) for n in ("events", "partitions", "reached", "points", "bundles", "matches", "each", "nodes")
+        ]
+        shares_left = [f"{share:.2f}" for share in (s.keep, s.bundles, s.points)]
+        figures = [both_halves(n) for n in ("seconds", "span", "megabytes")]
+        return [s.name, s.file, str(s.errors), s.window, s.engine, *counts, *figures, *shares_left]
 
     head = ["workload", "stream", "k", "window", "engine", "events", "partitions", "reached", "points", "bundles"]
     head += ["matches", "touches", "nodes", "seconds", "span", "MB", "kept", "bundles left", "points left"]
-    return table(head, map(cells, all_))
+    return table(head, map(cells, surveys))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -214,22 +218,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m experiments.overload.survey", description=__doc__)
     parser.add_argument("names", nargs="*", help="workloads, * and ? as in file names; without any: all")
     parser.add_argument("--output", type=Path, help="folder for the results")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     pin()
-    done: list[Surveyed] = []
-    for workload in chosen(given.names):
-        done.append(survey(workload))
-        print(surveyed_table(done[-1:]).splitlines()[-1], flush=True)
-    folder = given.output or (None if given.names else RESULTS)
+    surveys: list[Surveyed] = []
+    for workload in choose_workloads(options.names):
+        surveys.append(survey(workload))
+        print(surveyed_table(surveys[-1:]).splitlines()[-1], flush=True)
+    folder = options.output or (None if options.names else RESULTS)
     if folder:
         page = write(
             folder,
             "workloads",
             title="Workloads of the best-effort experiments",
             words=WORDS,
-            machine=described(),
-            body=surveyed_table(done),
-            rows=[asdict(one) for one in done],
+            machine=describe_machine(),
+            body=surveyed_table(surveys),
+            rows=[asdict(surveyed) for surveyed in surveys],
         )
         print(f"written to {page}")
     return 0

@@ -25,16 +25,16 @@ from acep.reference.engine import Event, MatchNode, ReferenceEngine, Trail
 from acep.reference.program import Move, Row
 from acep.reference.runtime import ReferenceRuntime
 
-__all__ = ["keep_share", "mixed", "surviving", "touches_by_length", "wanted"]
+__all__ = ["count_wanted", "find_surviving", "keep_share", "mix_bits", "touches_by_length"]
 
 Words = npt.NDArray[np.uint64]
 Bools = npt.NDArray[np.bool_]
 
 
-def mixed(words: Words) -> Words:
+def mix_bits(words: Words) -> Words:
     """Turn each word into one that looks random (the finaliser of splitmix64).
 
-    >>> mixed(np.array([0, 1], np.uint64)).tolist()
+    >>> mix_bits(np.array([0, 1], np.uint64)).tolist()
     [16294208416658607535, 10451216379200822465]
     """
     with np.errstate(over="ignore"):
@@ -44,22 +44,22 @@ def mixed(words: Words) -> Words:
         return words ^ (words >> np.uint64(31))
 
 
-def surviving(found: FoundColumns, keep: float, seeds: int) -> Bools:
+def find_surviving(match_columns: FoundColumns, keep: float, seeds: int) -> Bools:
     """Return (seeds, n): whether each match survives if a partial match is kept with probability ``keep``.
 
-    The ids of ``found`` are integers.
+    The ids of the matches are integers.
     """
-    lengths = np.diff(found.offsets)
+    lengths = np.diff(match_columns.offsets)
     alive = np.ones((seeds, len(lengths)), np.bool_)
-    steps = mixed(found.ids.astype(np.uint64) * np.uint64(len(found.variables)) + found.vars)
+    steps = mix_bits(match_columns.ids.astype(np.uint64) * np.uint64(len(match_columns.variables)) + match_columns.vars)
     begun = np.zeros(len(lengths), np.uint64)
     limit = np.uint64(min(int(keep * 2.0**64), 2**64 - 1))
-    salts = mixed(np.arange(seeds, dtype=np.uint64))
+    salts = mix_bits(np.arange(seeds, dtype=np.uint64))
     for length in range(1, int(lengths.max(initial=0))):
         longer = np.flatnonzero(lengths > length)
-        begun[longer] = mixed(begun[longer] ^ steps[found.offsets[longer] + length - 1])
+        begun[longer] = mix_bits(begun[longer] ^ steps[match_columns.offsets[longer] + length - 1])
         for seed, salt in enumerate(salts):
-            alive[seed, longer] &= mixed(begun[longer] ^ salt) <= limit
+            alive[seed, longer] &= mix_bits(begun[longer] ^ salt) <= limit
     return alive
 
 
@@ -81,20 +81,20 @@ def keep_share(touches: npt.NDArray[np.int64], share: float) -> float:
     return low
 
 
-def touches_by_length(plan: Plan, events: pa.Table, most: int) -> npt.NDArray[np.int64]:
+def touches_by_length(plan: Plan, events: pa.Table, max_touches: int) -> npt.NDArray[np.int64]:
     """Return the touches of an exact run by the number of events that a partial match has bound, on as many of the
-    events as make about ``most`` touches. A touch is an arc tried with an event that meets the conditions of the arc on
-    that event alone."""
+    events as make about ``max_touches`` touches. A touch is an arc tried with an event that meets the conditions of
+    the arc on that event alone."""
     core = ReferenceRuntime(plan)
     engine = core.engine = _Counting(plan)
     for part in _parts(events, 1_000):
         core.push(events_of(part, plan.schema, plan.columns))
-        if sum(engine.touches) >= most:
+        if sum(engine.touches) >= max_touches:
             break
     return np.array(engine.touches, np.int64)
 
 
-def wanted(plan: Plan, events: pa.Table) -> int:
+def count_wanted(plan: Plan, events: pa.Table) -> int:
     """Count the events that some arc may bind, by its conditions on the event alone: those that pass an engine's
     filter."""
     core = ReferenceRuntime(plan)
@@ -114,20 +114,20 @@ class _Trying(ReferenceEngine):
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
-        self._alone = [[_alone(step) for step in here] for here in plan.program.steps]
+        self._alone = [[_alone(step) for step in steps] for steps in plan.program.steps]
 
-    def tried(self, row: Row, kind: str | None) -> list[int]:
+    def count_tried(self, row: Row, kind: str | None) -> list[int]:
         """Count the arcs that are tried with an event, by state."""
         pairs = (zip(moves, alone, strict=True) for moves, alone in zip(self.moves, self._alone, strict=True))
-        return [sum(self._passes(pair, row, kind) for pair in here) for here in pairs]
+        return [sum(self._passes(pair, row, kind) for pair in arc_pairs) for arc_pairs in pairs]
 
-    def _passes(self, move: tuple[Move, tuple[int, ...]], row: Row, kind: str | None) -> bool:
+    def _passes(self, pair: tuple[Move, tuple[int, ...]], row: Row, kind: str | None) -> bool:
         """Return whether an event meets the conditions of an arc on it alone: its type, and the checks at
         some places."""
-        held, alone = move
-        if held.arc.types and kind not in held.arc.types:
+        move, alone = pair
+        if move.arc.types and kind not in move.arc.types:
             return False
-        return all(held.binding[i][1]((), row) for i in alone)
+        return all(move.binding[i][1]((), row) for i in alone)
 
 
 class _Filtering(_Trying):
@@ -143,7 +143,7 @@ class _Filtering(_Trying):
         counts: Counts,  # noqa: ARG002
     ) -> tuple[list[MatchNode], list[tuple[MatchNode, Accept]]]:
         """Keep nothing alive."""
-        self.passed += any(self.tried(event.row, kind))
+        self.passed += any(self.count_tried(event.row, kind))
         return [], []
 
 
@@ -158,7 +158,7 @@ class _Counting(_Trying):
         self, nodes: list[MatchNode], event: Event, kind: str | None, counts: Counts
     ) -> tuple[list[MatchNode], list[tuple[MatchNode, Accept]]]:
         """Feed an event, as the engine does."""
-        arcs = self.tried(event.row, kind)
+        arcs = self.count_tried(event.row, kind)
         if not any(arcs):
             return nodes, []
         self.touches[0] += arcs[0]

@@ -12,14 +12,14 @@ from dataclasses import replace
 
 from acep.budget.policies import POLICIES
 from experiments.machine import limit_memory
-from experiments.overload.figure import MEMORY, Found, Spec, command
-from experiments.overload.trial import exact, stream, tried, warmed
+from experiments.overload.figure import MEMORY, FigurePoint, Spec, command
+from experiments.overload.trial import make_warm, measure_exact, stream, try_policy
 from experiments.overload.workload import Overload
 
 __all__ = ["SPECS", "main", "with_window"]
 
 COMPARED = ("random", "newest-per-state", "hybrid", "history")
-HELD = 0.1
+SHARE = 0.1
 ERRORS = (0, 1, 2)
 WINDOWS = (0.5, 1.0, 2.0)
 RATES = (1, 2, 4, 8, 16, 32)
@@ -35,38 +35,42 @@ def with_window(workload: Overload, factor: float) -> Overload:
     >>> with_window(OVERLOADS["har-k0-2s"], 0.5).window
     '1 s'
     """
-    found = WITHIN.search(workload.text)
-    assert found is not None
-    amount = int(found[1]) * factor
-    held = (int(amount), found[2]) if amount == int(amount) else (int(amount * 1000), {"s": "ms"}[found[2]])
-    return replace(workload, text=WITHIN.sub(f"WITHIN {held[0]} {held[1]}", workload.text))
+    clause = WITHIN.search(workload.text)
+    assert clause is not None
+    amount = int(clause[1]) * factor
+    amount_and_unit = (
+        (int(amount), clause[2]) if amount == int(amount) else (int(amount * 1000), {"s": "ms"}[clause[2]])
+    )
+    return replace(workload, text=WITHIN.sub(f"WITHIN {amount_and_unit[0]} {amount_and_unit[1]}", workload.text))
 
 
-def measured(workload: Overload, seed: int, shares: dict[float, float]) -> Iterable[Found]:
+def measure_policies(workload: Overload, seed: int, shares: dict[float, float]) -> Iterable[FigurePoint]:
     """Measure every policy on one workload, with a share of the work for each x."""
-    held = stream(workload, seed)
-    truth = exact(held, "points", repeats=1)
+    halves = stream(workload, seed)
+    truth = measure_exact(halves, "points", repeats=1)
     for name in COMPARED:
-        maker = warmed(held, truth.engine, POLICIES[name], seed)
-        for at, share in shares.items():
-            yield Found(workload.name, seed, name, at, **tried(held, truth, maker, share, seed=seed, repeats=1))
+        maker = make_warm(halves, truth.engine, POLICIES[name], seed)
+        for x, share in shares.items():
+            yield FigurePoint(
+                workload.name, seed, name, x, **try_policy(halves, truth, maker, share, seed=seed, repeats=1)
+            )
 
 
-def by_errors(workload: Overload, seed: int) -> Iterable[Found]:
+def by_errors(workload: Overload, seed: int) -> Iterable[FigurePoint]:
     """Yield the workload with each number of errors."""
     for errors in ERRORS:
-        yield from measured(replace(workload, errors=errors), seed, {errors: HELD})
+        yield from measure_policies(replace(workload, errors=errors), seed, {errors: SHARE})
 
 
-def by_window(workload: Overload, seed: int) -> Iterable[Found]:
+def by_window(workload: Overload, seed: int) -> Iterable[FigurePoint]:
     """Yield the workload with each length of the window."""
     for factor in WINDOWS:
-        yield from measured(with_window(workload, factor), seed, {factor: HELD})
+        yield from measure_policies(with_window(workload, factor), seed, {factor: SHARE})
 
 
-def by_rate(workload: Overload, seed: int) -> Iterable[Found]:
+def by_rate(workload: Overload, seed: int) -> Iterable[FigurePoint]:
     """Yield the workload with each rate of the stream."""
-    yield from measured(workload, seed, {rate: 1 / rate for rate in RATES})
+    yield from measure_policies(workload, seed, {rate: 1 / rate for rate in RATES})
 
 
 COMMON = """Written by `python -m experiments.overload.sweeps`. Each policy runs on the second half of each stream, with
@@ -75,7 +79,7 @@ SPECS = {
     "errors": Spec(
         "recall_by_errors",
         "Recall by error budget",
-        f"{COMMON} The allowance is {HELD:.0%} of the touches of the exact run with the same error budget.",
+        f"{COMMON} The allowance is {SHARE:.0%} of the touches of the exact run with the same error budget.",
         TIED,
         by_errors,
         "errors allowed",
@@ -83,7 +87,7 @@ SPECS = {
     "window": Spec(
         "recall_by_window",
         "Recall by window",
-        f"{COMMON} The allowance is {HELD:.0%} of the touches of the exact run with the same window; windows are\n"
+        f"{COMMON} The allowance is {SHARE:.0%} of the touches of the exact run with the same window; windows are\n"
         "told in parts of the workload's own.",
         TIMED,
         by_window,
@@ -105,11 +109,11 @@ SPECS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if not given or given[0] not in SPECS:
+    options = list(sys.argv[1:] if arguments is None else arguments)
+    if not options or options[0] not in SPECS:
         print(f"usage: python -m experiments.overload.sweeps {{{','.join(SPECS)}}} [NAME ...]", file=sys.stderr)
         return 2
-    return command(SPECS[given[0]], given[1:])
+    return command(SPECS[options[0]], options[1:])
 
 
 if __name__ == "__main__":

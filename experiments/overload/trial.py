@@ -39,12 +39,12 @@ __all__ = [
     "Timed",
     "Warm",
     "batches",
-    "exact",
+    "make_warm",
+    "measure_exact",
     "run",
     "stream",
-    "trained",
-    "tried",
-    "warmed",
+    "train_policy",
+    "try_policy",
 ]
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Run:
     learning: float = 0.0
     dropped: int = 0
 
-    def between(self, start: int, end: int) -> Run:
+    def restrict(self, start: int, end: int) -> Run:
         """Return the match points from a time to before another; matches are not distinguished."""
         when = self.points[:, 1]
         return replace(self, points=self.points[(when >= start) & (when < end)])
@@ -108,15 +108,15 @@ class Exact:
     engine: str
     run: Run
 
-    def recall(self, found: Run) -> tuple[float, float, float]:
+    def recall(self, other_run: Run) -> tuple[float, float, float]:
         """Return the shares of match points, of bundles, and of matches that another run found; a bundle is found with
         any of its points."""
-        matches = found.matches / self.run.matches if self.run.matches else 1.0
-        return (*recall_of(found.points, self.run.points), matches)
+        matches = other_run.matches / self.run.matches if self.run.matches else 1.0
+        return (*recall_of(other_run.points, self.run.points), matches)
 
-    def between(self, start: int, end: int) -> Exact:
+    def restrict(self, start: int, end: int) -> Exact:
         """Return the results from a time to before another."""
-        return replace(self, run=self.run.between(start, end))
+        return replace(self, run=self.run.restrict(start, end))
 
     @property
     def bundles(self) -> int:
@@ -130,20 +130,20 @@ class Exact:
 
 def stream(workload: Overload, replicate: int = 0) -> Stream:
     """Return a workload's stream: all of it, or, as another sample, the rest without a part of its partitions."""
-    train, test = (batches(workload.plan, _without(half, workload, replicate)) for half in workload.halves())
+    train, test = (batches(workload.plan, _leave_out_part(half, workload, replicate)) for half in workload.halves())
     return Stream(workload.plan, workload.choice.engine, train, test)
 
 
-def _without(events: pa.Table, workload: Overload, replicate: int) -> pa.Table:
+def _leave_out_part(events: pa.Table, workload: Overload, replicate: int) -> pa.Table:
     if replicate == 0:
         return events
     keys = [*workload.plan.keys, workload.sampled]
     column = events[keys[0]].combine_chunks()
-    held = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    held = held.unify_dictionaries() if isinstance(held, pa.ChunkedArray) else held
-    out = [crc32(str(text).encode()) % PARTS == replicate % PARTS for text in held.dictionary.to_pylist()]
-    left = np.append(~np.array(out, np.bool_), True)[held.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
-    return events.filter(pc.equal(pa.array(left), True))
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    encoded = encoded.unify_dictionaries() if isinstance(encoded, pa.ChunkedArray) else encoded
+    out = [crc32(str(text).encode()) % PARTS == replicate % PARTS for text in encoded.dictionary.to_pylist()]
+    is_left = np.append(~np.array(out, np.bool_), True)[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+    return events.filter(pc.equal(pa.array(is_left), True))
 
 
 def batches(plan: Plan, events: pa.Table, size: int = BATCH) -> list[Batch]:
@@ -152,82 +152,82 @@ def batches(plan: Plan, events: pa.Table, size: int = BATCH) -> list[Batch]:
     return [batch_of(events.slice(first, size), plan.schema, plan.columns, base=first) for first in starts]
 
 
-def run(held: Stream, engine: str, effort: SheddingController | None = None) -> Run:
-    """Run once over the test half; ``effort``: the policy and its allowance, none for an exact run."""
-    return _run(_session(held.plan, engine, effort), held, effort)
+def run(halves: Stream, engine: str, controller: SheddingController | None = None) -> Run:
+    """Run once over the test half; ``controller``: the policy and its allowance, none for an exact run."""
+    return _run(_session(halves.plan, engine, controller), halves, controller)
 
 
-def _session(plan: Plan, engine: str, effort: SheddingController | None) -> NativeSession:
-    session = NativeSession([plan], [engine], {} if effort is None else {0: effort})
+def _session(plan: Plan, engine: str, controller: SheddingController | None) -> NativeSession:
+    session = NativeSession([plan], [engine], {} if controller is None else {0: controller})
     session.ignore_future()  # figures that do not depend on batches
     return session
 
 
-def _run(session: NativeSession, held: Stream, effort: SheddingController | None) -> Run:
+def _run(session: NativeSession, halves: Stream, controller: SheddingController | None) -> Run:
     rows: list[Ints] = [np.zeros((0, 3), np.int64)]
     matches, cpu = 0, 0.0
-    for part in [*held.test, None]:
+    for part in [*halves.test, None]:
         start = time.process_time()
         if part is None:
             session.finish()
         else:
             session.push(part)
-        found = session.take(0)
+        match_columns = session.take(0)
         cpu += time.process_time() - start
-        matches += len(found)
-        if len(found):
-            rows.append(points_of(found, held.partitions))
+        matches += len(match_columns)
+        if len(match_columns):
+            rows.append(points_of(match_columns, halves.partitions))
     points = np.unique(np.concatenate(rows), axis=0)
     _, first = np.unique(points[:, :2], axis=0, return_index=True)
     counts = session.counts(0)
-    if effort is None:
+    if controller is None:
         return Run(points[first], matches, counts.touches, counts.nodes, cpu)
-    told = session._session.shedding_counts(0)
-    dropped = int(told["dropped"]) + int(told["refused"])
-    return Run(points[first], matches, int(told["spent"]), counts.nodes, cpu, effort.seconds, dropped)
+    shedding_counts = session._session.shedding_counts(0)
+    dropped = int(shedding_counts["dropped"]) + int(shedding_counts["refused"])
+    return Run(points[first], matches, int(shedding_counts["spent"]), counts.nodes, cpu, controller.seconds, dropped)
 
 
-def exact(held: Stream, question: str, repeats: int = 3) -> Exact:
+def measure_exact(halves: Stream, question: str, repeats: int = 3) -> Exact:
     """Measure the exact cost of a question (``"points"``, which includes bundles, or ``"matches"``) on the test half:
     by the engine that makes matches or, for points, by the one behind dominance if that makes fewer touches. Not by a
     search, as a budget decides about partial matches."""
-    engines = [held.engine]
-    by_points = with_partial_matches(held.plan, choose(held.plan, "points")).engine
+    engines = [halves.engine]
+    by_points = with_partial_matches(halves.plan, choose(halves.plan, "points")).engine
     if question == "points" and by_points.endswith("dominance"):
         engines.append(by_points)
     runs = []
     for engine in engines:
         try:
-            runs.append(Exact(engine, run(held, engine)))
+            runs.append(Exact(engine, run(halves, engine)))
         except MemoryError:  # an engine that needs more than there is does not answer
             continue
-    best = min(runs, key=lambda one: one.run.touches)
+    best = min(runs, key=lambda candidate: candidate.run.touches)
     for _ in range(repeats - 1):
-        best = Exact(best.engine, best.run.faster(run(held, best.engine)))
+        best = Exact(best.engine, best.run.faster(run(halves, best.engine)))
     return best
 
 
-def trained(held: Stream, engine: str, maker: Maker, seed: int = 0) -> Mapping[str, Any] | None:
+def train_policy(halves: Stream, engine: str, maker: Maker, seed: int = 0) -> Mapping[str, Any] | None:
     """Return the state that ``acep learn`` gives a policy on the training half, by this engine; ``None``: a policy that
     never learns. A policy that has seen the test data learns on the test half."""
     policy = maker()
     if policy.name in RULES:
         return None
-    known = held.test if learned_by(policy) != policy.name else held.train
-    learn_offline(held.plan, engine, known, Student(policy), seed=seed)
+    learning_batches = halves.test if learned_by(policy) != policy.name else halves.train
+    learn_offline(halves.plan, engine, learning_batches, Student(policy), seed=seed)
     state: Mapping[str, Any] = getattr(policy, "learned", policy.state)()
     return state
 
 
-def tried(
-    held: Stream, truth: Exact, maker: Callable[[], Policy], share: float, *, seed: int = 0, repeats: int = REPEATS
+def try_policy(
+    halves: Stream, truth: Exact, maker: Callable[[], Policy], share: float, *, seed: int = 0, repeats: int = REPEATS
 ) -> dict[str, Any]:
     """Run a policy under an allowance of a share of the exact touches; return what it found and spent, by name."""
     runs = []
     for _ in range(repeats):
-        effort = Timed(maker(), seed, truth.rate(share, held.events))
-        runs.append(run(held, truth.engine, effort))
-    best = min(runs, key=lambda one: one.cpu)
+        controller = Timed(maker(), seed, truth.rate(share, halves.events))
+        runs.append(run(halves, truth.engine, controller))
+    best = min(runs, key=lambda policy_run: policy_run.cpu)
     points, bundles, matches = truth.recall(best)
     return {
         "share": share,
@@ -246,9 +246,9 @@ def tried(
     }
 
 
-def warmed(held: Stream, engine: str, maker: Callable[[], Policy], seed: int = 0) -> Callable[[], Policy]:
+def make_warm(halves: Stream, engine: str, maker: Callable[[], Policy], seed: int = 0) -> Callable[[], Policy]:
     """Return the function that makes a policy that has learned from the training half."""
-    learned = trained(held, engine, maker, seed)
+    learned = train_policy(halves, engine, maker, seed)
     return maker if learned is None else (lambda: Warm(maker(), learned))
 
 

@@ -92,4 +92,4 @@ class Overload:
 @cache
 def _stream(file: str) -> pa.Table:
     names = pq.read_schema(streams.file_of(file)).names
-    return streams.real(file, *(n for n in names if n not in ("ts", "type", "arrival_seq")))
+    return streams.read_real(file, *(n for n in names if n not in ("ts", "type", "arrival_seq")))

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from experiments.overload.heavy import heavy
 from experiments.overload.workload import Overload
 
-__all__ = ["OVERLOADS", "chosen"]
+__all__ = ["OVERLOADS", "choose_workloads"]
 
 JOBS = """PATTERN SEQ(SUBMIT a, SCHEDULE b, FAIL c, SUBMIT d, SCHEDULE e, FINISH f)
 WHERE skip_till_any_match(a, b, c, d, e, f) {{
@@ -124,7 +124,7 @@ WITHIN 12 h""",
     )
 
 
-def _others() -> Iterable[Overload]:
+def _further_workloads() -> Iterable[Overload]:
     yield Overload(
         "swap-k1-2min",
         "a user's second job overtakes the first; one event may be missing",
@@ -214,19 +214,20 @@ def _controls() -> Iterable[Overload]:
 
 
 OVERLOADS: dict[str, Overload] = {
-    workload.name: workload for workload in (*_first(), *_bars(), *_tweets(), *_others(), *heavy(), *_controls())
+    workload.name: workload
+    for workload in (*_first(), *_bars(), *_tweets(), *_further_workloads(), *heavy(), *_controls())
 }
 """All workloads, by name."""
 
 
-def chosen(names: Sequence[str]) -> list[Overload]:
+def choose_workloads(names: Sequence[str]) -> list[Overload]:
     """Return the workloads whose names match one of the patterns, all without any. Raises :class:`ValueError` if a
     pattern matches none.
 
-    >>> [one.name for one in chosen(["bars-k0-?0min"])]
+    >>> [workload.name for workload in choose_workloads(["bars-k0-?0min"])]
     ['bars-k0-30min', 'bars-k0-60min']
     """
     for name in names:
-        if not any(fnmatchcase(one, name) for one in OVERLOADS):
+        if not any(fnmatchcase(workload_name, name) for workload_name in OVERLOADS):
             raise ValueError(f"there is no workload {name!r}")
-    return [one for name, one in OVERLOADS.items() if not names or any(fnmatchcase(name, n) for n in names)]
+    return [workload for name, workload in OVERLOADS.items() if not names or any(fnmatchcase(name, n) for n in names)]

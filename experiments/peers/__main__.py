@@ -16,12 +16,12 @@ from pathlib import Path
 import pyarrow as pa
 
 import acep
-from experiments.bench import measured
-from experiments.machine import described, pin
+from experiments.bench import measure_workload
+from experiments.machine import describe_machine, pin
 from experiments.measure import Measured
 from experiments.peers.cases import CASES, Case
 from experiments.peers.files import write_events
-from experiments.peers.java import ROOT, Outcome, compiled, run_java
+from experiments.peers.java import ROOT, Outcome, compile_program, run_java
 from experiments.results import RESULTS, short, table, write
 from experiments.workload import Workload
 from experiments.workloads import WORKLOADS
@@ -48,10 +48,10 @@ class Compared:
     bindings: bool | None
 
 
-def bound(line: str) -> frozenset[tuple[str, tuple[int, ...]]]:
+def parse_match(line: str) -> frozenset[tuple[str, tuple[int, ...]]]:
     """Read a match as a program writes it.
 
-    >>> sorted(bound("a=0,3 b=7"))
+    >>> sorted(parse_match("a=0,3 b=7"))
     [('a', (0, 3)), ('b', (7,))]
     """
     pairs = (pair.split("=") for pair in line.split())
@@ -61,9 +61,11 @@ def bound(line: str) -> frozenset[tuple[str, tuple[int, ...]]]:
 def same_bindings(lines: Sequence[str], stream: pa.Table, workload: Workload) -> bool:
     """Return whether the matches of a short stream, one a line, are those of the reference runtime."""
     (query,) = workload.queries
-    ours = [frozenset(match.bindings.items()) for match in acep.match(stream, acep.parse(query), engine="reference")]
-    theirs = [bound(line) for line in lines]
-    return len(theirs) == len(set(theirs)) and set(theirs) == set(ours)
+    our_matches = [
+        frozenset(match.bindings.items()) for match in acep.match(stream, acep.parse(query), engine="reference")
+    ]
+    peer_matches = [parse_match(line) for line in lines]
+    return len(peer_matches) == len(set(peer_matches)) and set(peer_matches) == set(our_matches)
 
 
 def compare(
@@ -87,54 +89,57 @@ def _compare(
     outcome = run_java(classpath, case.program, arguments, 12 * limit + 60)
     if outcome.error or not case.same:
         return Compared(case, outcome, None, None)
-    count = outcome.matches == workload.expected(stream.slice(0, outcome.rows))
+    count = outcome.matches == workload.count_expected(stream.slice(0, outcome.rows))
     lines = dump.read_text().splitlines() if case.binds else None
     bindings = None if lines is None else same_bindings(lines, stream.slice(0, workload.small), workload)
     return Compared(case, outcome, count, bindings)
 
 
-def _ours(one: Measured) -> Sequence[str]:
-    if one.error:
-        return (one.name, f"acep ({one.engine})", "", "", "", "", "", "", one.error)
+def _acep_line(measurement: Measured) -> Sequence[str]:
+    if measurement.error:
+        return (measurement.name, f"acep ({measurement.engine})", "", "", "", "", "", "", measurement.error)
     return (
-        one.name,
-        f"acep ({one.engine})",
-        f"{one.rows:,}" + (f" of {one.of:,}" if one.rows < one.of else ""),
-        f"{short(one.rows / one.cpu)} ({short(one.rows / one.seconds)})",
-        f"{one.matches:,}",
-        short(one.matches / one.cpu),
-        "count" if one.expected == one.matches else f"not {one.expected}",
+        measurement.name,
+        f"acep ({measurement.engine})",
+        f"{measurement.rows:,}" + (f" of {measurement.of:,}" if measurement.rows < measurement.of else ""),
+        f"{short(measurement.rows / measurement.cpu)} ({short(measurement.rows / measurement.seconds)})",
+        f"{measurement.matches:,}",
+        short(measurement.matches / measurement.cpu),
+        "count" if measurement.expected == measurement.matches else f"not {measurement.expected}",
         "",
         "",
     )
 
 
-def _theirs(one: Compared, ours: Measured) -> Sequence[str]:
-    outcome, case = one.outcome, one.case
+def _peer_line(peer: Compared, acep_result: Measured) -> Sequence[str]:
+    outcome, case = peer.outcome, peer.case
     if outcome.error:
         return (case.workload, case.peer, "", "", "", "", "", "", f"{case.meaning}; {outcome.error}")
-    checks = {"count": one.count, "bindings": one.bindings}
-    right = case.same and one.count and one.bindings is not False and not ours.error
+    checks = {"count": peer.count, "bindings": peer.bindings}
+    right = case.same and peer.count and peer.bindings is not False and not acep_result.error
     speed = outcome.rows / outcome.cpu
     return (
         case.workload,
         case.peer,
-        f"{outcome.rows:,}" + (f" of {ours.of:,}" if outcome.rows < ours.of else ""),
+        f"{outcome.rows:,}" + (f" of {acep_result.of:,}" if outcome.rows < acep_result.of else ""),
         f"{short(speed)} ({short(outcome.rows / outcome.seconds)})",
         f"{outcome.matches:,}",
         short(outcome.matches / outcome.cpu),
-        ", ".join(name if held else f"{name} differs" for name, held in checks.items() if held is not None),
-        f"{short(ours.rows / ours.cpu / speed)} times" if right else "",
+        ", ".join(name if is_right else f"{name} differs" for name, is_right in checks.items() if is_right is not None),
+        f"{short(acep_result.rows / acep_result.cpu / speed)} times" if right else "",
         case.meaning,
     )
 
 
-def body(ours: Sequence[Measured], peers: Sequence[Compared]) -> str:
+def body(acep_results: Sequence[Measured], peers: Sequence[Compared]) -> str:
     """Return the tables of the page, one for each workload."""
     parts = []
-    for name, ones in groupby(ours, key=lambda one: one.name):
-        mine = list(ones)
-        rows = [*map(_ours, mine), *(_theirs(one, mine[0]) for one in peers if one.case.workload == name)]
+    for name, measurements in groupby(acep_results, key=lambda measurement: measurement.name):
+        workload_results = list(measurements)
+        rows = [
+            *map(_acep_line, workload_results),
+            *(_peer_line(peer, workload_results[0]) for peer in peers if peer.case.workload == name),
+        ]
         parts.append(f"## {WORKLOADS[name].about}\n\n{table(HEAD, rows)}")
     return "\n\n".join(parts)
 
@@ -142,8 +147,8 @@ def body(ours: Sequence[Measured], peers: Sequence[Compared]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 1 where a peer that should mean the same found something else."""
     parser = argparse.ArgumentParser(prog="python -m experiments.peers", description=(__doc__ or "").partition("\n")[0])
-    known = tuple(dict.fromkeys(case.workload for case in CASES))
-    parser.add_argument("names", nargs="*", metavar="WORKLOAD", help=", ".join(known))
+    workload_names = tuple(dict.fromkeys(case.workload for case in CASES))
+    parser.add_argument("names", nargs="*", metavar="WORKLOAD", help=", ".join(workload_names))
     parser.add_argument("--environment", type=Path, default=ROOT / ".venv-peers", help="where the peers are installed")
     parser.add_argument(
         "--engine", action="append", help="acep's: auto (the default), native, reference; may be repeated"
@@ -152,19 +157,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--limit", type=float, default=5.0, help="seconds of a processor that a run may take: else on a prefix (5)"
     )
     parser.add_argument("--output", type=Path, help="folder for peers.md, peers.csv and raw/peers.json")
-    given = parser.parse_args(arguments)
-    names = given.names or list(known)
-    if strange := set(names) - set(known):
-        parser.error(f"no peer runs {', '.join(sorted(strange))}; there are {', '.join(known)}")
-    machine = described()
-    ours: list[Measured] = []
+    options = parser.parse_args(arguments)
+    names = options.names or list(workload_names)
+    if strange := set(names) - set(workload_names):
+        parser.error(f"no peer runs {', '.join(sorted(strange))}; there are {', '.join(workload_names)}")
+    machine = describe_machine()
+    acep_results: list[Measured] = []
     peers: list[Compared] = []
-    folder_of = given.output or (None if given.names else RESULTS)
+    results_folder = options.output or (None if options.names else RESULTS)
     with tempfile.TemporaryDirectory() as folder:
         classpaths: dict[str, str | None] = {}
         for jars in ("flink", "siddhi"):
             try:
-                classpaths[jars] = compiled(jars, given.environment)
+                classpaths[jars] = compile_program(jars, options.environment)
             except RuntimeError as error:
                 print(f"without {jars}: {error}", file=sys.stderr)
                 classpaths[jars] = None
@@ -176,19 +181,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream = workload.events()
             file = Path(folder) / f"{name}.events"
             write_events(stream, file)
-            ours += [measured(workload, engine, given.limit, 1.0) for engine in given.engine or ["auto"]]
-            print("  ".join(_ours(ours[-1])), flush=True)
+            acep_results += [
+                measure_workload(workload, engine, options.limit, 1.0) for engine in options.engine or ["auto"]
+            ]
+            print("  ".join(_acep_line(acep_results[-1])), flush=True)
             for case in CASES:
                 if case.workload == name:
-                    peers.append(compare(case, workload, stream, file, classpaths[case.jars], given.limit))
-                    print("  ".join(_theirs(peers[-1], ours[-1])), flush=True)
-            if folder_of:  # again after each workload: what was measured outlives a run that is stopped
-                rows = {"acep": [asdict(one) for one in ours], "peers": [asdict(one) for one in peers]}
-                text = body(ours, peers)
-                write(folder_of, "peers", title="Peers", words=WORDS, machine=machine, body=text, rows=rows)
-    if folder_of:
-        print(f"written to {folder_of}")
-    return int(any(one.count is False or one.bindings is False for one in peers))
+                    peers.append(compare(case, workload, stream, file, classpaths[case.jars], options.limit))
+                    print("  ".join(_peer_line(peers[-1], acep_results[-1])), flush=True)
+            if results_folder:  # again after each workload: what was measured outlives a run that is stopped
+                rows = {"acep": [asdict(result) for result in acep_results], "peers": [asdict(peer) for peer in peers]}
+                text = body(acep_results, peers)
+                write(results_folder, "peers", title="Peers", words=WORDS, machine=machine, body=text, rows=rows)
+    if results_folder:
+        print(f"written to {results_folder}")
+    return int(any(peer.count is False or peer.bindings is False for peer in peers))
 
 
 if __name__ == "__main__":

@@ -35,12 +35,12 @@ def _flink() -> list[Case]:
     nfa, stream = "Flink CEP, NFA alone", "Flink CEP, DataStream"
     series = f"{SAME}: the first event is a variable of its own"
     chosen = f"{SAME}: all events between are bound, and a function picks the series among them"
-    own = "differs: b is only the next low volume after each prefix of the series"
+    differs = "differs: b is only the next low volume after each prefix of the series"
     patterns = [
         ("w1-contiguity", "w1-contiguity", 500, series),
         ("w1-contiguity", "w1-contiguity-plain", 500, SAME),
         ("w1-next", "w1-next", 500, chosen),
-        ("w1-next", "w1-next-own", 500, own),
+        ("w1-next", "w1-next-own", 500, differs),
         ("w2-next", "w2-next", 10_001, SAME),
         ("w2-any", "w2-any", 10_001, SAME),
         ("w3-any", "w3-any", 101, SAME),

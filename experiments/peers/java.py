@@ -9,7 +9,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Outcome", "compiled", "run_java"]
+__all__ = ["Outcome", "compile_program", "run_java"]
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = Path(__file__).parent / "java"
@@ -33,7 +33,7 @@ class Outcome:
     error: str | None = None
 
 
-def compiled(peer: str, environment: Path) -> str:
+def compile_program(peer: str, environment: Path) -> str:
     """Compile the program of a peer (``flink``, ``siddhi``), and return its class path.
 
     Raises :class:`RuntimeError` where there is no Java compiler, no jars, or the program does not compile.
@@ -45,14 +45,14 @@ def compiled(peer: str, environment: Path) -> str:
     classes = BUILT / peer
     sources = sorted(path for name in ("common", peer) for path in (SOURCES / name).glob("*.java"))
     newest = max(path.stat().st_mtime for path in sources)
-    done = classes / ".compiled"
-    if not done.is_file() or done.stat().st_mtime < newest:
+    stamp = classes / ".compiled"
+    if not stamp.is_file() or stamp.stat().st_mtime < newest:
         classes.mkdir(parents=True, exist_ok=True)
         command = [_tool("javac"), "-nowarn", "-d", str(classes), "-cp", jars, *map(str, sources)]
-        told = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - the compiler found
-        if told.returncode:
-            raise RuntimeError(told.stderr)
-        done.touch()
+        completed = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - the compiler found
+        if completed.returncode:
+            raise RuntimeError(completed.stderr)
+        stamp.touch()
     return f"{classes}{os.pathsep}{jars}"
 
 
@@ -61,20 +61,22 @@ def run_java(classpath: str, program: str, arguments: list[str], seconds: float)
     opened = [f"--add-opens={module}=ALL-UNNAMED" for module in OPEN]
     command = [_tool("java"), "-Xmx6g", *opened, "-cp", classpath, program, *arguments]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)  # noqa: S603
+        completed = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)  # noqa: S603
     except subprocess.TimeoutExpired:
         return Outcome(error=f"did not finish in {seconds:.0f} s")
-    for line in reversed(told.stdout.splitlines()):
+    for line in reversed(completed.stdout.splitlines()):
         if line.startswith("{"):
             return Outcome(**json.loads(line))
-    causes = [line for line in (told.stderr + told.stdout).splitlines() if "Exception" in line or "Error" in line]
+    causes = [
+        line for line in (completed.stderr + completed.stdout).splitlines() if "Exception" in line or "Error" in line
+    ]
     return Outcome(error=causes[-1] if causes else "no result")
 
 
 def _tool(name: str) -> str:
     home = os.environ.get("JAVA_HOME")
-    own = Path(home) / "bin" / name if home else None
-    found = str(own) if own is not None and own.is_file() else shutil.which(name)
-    if found is None:
+    home_tool = Path(home) / "bin" / name if home else None
+    path = str(home_tool) if home_tool is not None and home_tool.is_file() else shutil.which(name)
+    if path is None:
         raise RuntimeError(f"the peers need a JDK, and there is no {name}")
-    return found
+    return path

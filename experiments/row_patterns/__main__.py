@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from experiments.machine import described, started
+from experiments.machine import describe_machine, find_started
 from experiments.peers.java import ROOT
 from experiments.results import RESULTS, write
 from experiments.row_patterns.measure import Measured, Systems, measure_shape
@@ -31,7 +31,7 @@ REPEATS = 3
 def _read_java_clock() -> float:
     """Return the processor seconds so far of the Java process of this one."""
     ticks = 0
-    for process in started(b"java"):
+    for process in find_started(b"java"):
         fields = (process / "stat").read_text().rpartition(")")[2].split()
         ticks += int(fields[11]) + int(fields[12])
     return ticks / os.sysconf("SC_CLK_TCK")
@@ -115,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for row_patterns.md, .csv and .svg")
     options = parser.parse_args(arguments)
     systems = _load_systems(spark=not options.without_spark)
-    machine = described() | _versions(systems)
+    machine = describe_machine() | _versions(systems)
     shapes = _measure_shapes(systems, options)
     _write_page(options, machine, shapes, [], [])  # after each part: what was measured outlives a run that is stopped
     flink = measure_flink(options.environment, options.scale, repeats=options.repeats)

@@ -50,19 +50,19 @@ def measure_shape(shape: Shape, systems: Systems, scale: float = 1.0, repeats: i
     for factor in (1, 2, 4):
         n = max(int(shape.rows * scale), 8) * factor
         rows = pa.table(shape.columns(n))
-        ours: dict[str, Run] = {"acep": lambda rows=rows: len(acep.match_recognize(rows, shape.clause))}  # type: ignore[misc]
+        acep_runs: dict[str, Run] = {"acep": lambda rows=rows: len(acep.match_recognize(rows, shape.clause))}  # type: ignore[misc]
         beside = systems if factor == 4 else Systems()
-        best = _run_beside(ours, shape, rows, beside, repeats)
+        best = _run_beside(acep_runs, shape, rows, beside, repeats)
         assert len({size for _, size in best.values()}) == 1, best
         measured += [Measured(shape.name, system, n, size, cpu) for system, (cpu, size) in best.items()]
     return measured
 
 
 def _run_beside(
-    ours: dict[str, Run], shape: Shape, rows: pa.Table, systems: Systems, repeats: int
+    acep_runs: dict[str, Run], shape: Shape, rows: pa.Table, systems: Systems, repeats: int
 ) -> dict[str, tuple[float, int]]:
     """Run acep and the other systems by turns, once these have loaded the rows."""
-    runs = dict(ours)
+    runs = dict(acep_runs)
     if systems.polars is not None and shape.expression is not None:
         frame = systems.polars.from_arrow(rows)
         runs["polars"] = lambda: len(shape.expression(systems.polars, frame))  # type: ignore[misc]

@@ -42,12 +42,12 @@ def _shapes(rows: Sequence[Measured]) -> str:
     lines, failures = [], []
     columns = [name for name in BESIDE_SHAPES if any(row.system == name for row in rows)]
     for name in dict.fromkeys(row.shape for row in rows):
-        ours = [row for row in rows if row.shape == name and row.system == "acep"]
-        last = ours[-1]
+        acep_rows = [row for row in rows if row.shape == name and row.system == "acep"]
+        last = acep_rows[-1]
         rate = short(last.rows / last.cpu / 1e6) if last.cpu else ""
         peers = {row.system: row for row in rows if row.shape == name}
         cells = [_ratio(peers[column], last) if column in peers else "" for column in columns]
-        line = (name, f"{last.rows:,}", f"{last.size:,}", short(1000 * last.cpu), rate, tell_growth(ours), *cells)
+        line = (name, f"{last.rows:,}", f"{last.size:,}", short(1000 * last.cpu), rate, tell_growth(acep_rows), *cells)
         lines.append(line)
         failures += [f"* {name}, {row.system}: {row.error[:200]}" for row in peers.values() if row.error]
     head = ("shape", "rows", "rows out", "processor, ms", "million rows a second", "growth", *columns)
@@ -57,11 +57,11 @@ def _shapes(rows: Sequence[Measured]) -> str:
     return "\n\n".join(parts)
 
 
-def _ratio(peer: Measured, ours: Measured) -> str:
-    if peer.error or not ours.cpu:
+def _ratio(peer: Measured, acep_row: Measured) -> str:
+    if peer.error or not acep_row.cpu:
         return ""
-    ratio = short(peer.cpu / peer.rows / (ours.cpu / ours.rows))
-    return ratio if peer.rows == ours.rows else f"{ratio} ({peer.rows:,} rows)"
+    ratio = short(peer.cpu / peer.rows / (acep_row.cpu / acep_row.rows))
+    return ratio if peer.rows == acep_row.rows else f"{ratio} ({peer.rows:,} rows)"
 
 
 def _flink(rows: Sequence[Measured]) -> str:

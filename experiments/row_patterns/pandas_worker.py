@@ -39,8 +39,8 @@ def main(file: str, clause: str, limit: float) -> None:
         best = _time(run, frame.head(rows), clause)
     spent, runs = best[0], 1
     while runs < REPEATS and spent + best[0] < limit:
-        again = _time(run, frame.head(rows), clause)
-        spent, runs, best = spent + again[0], runs + 1, min(best, again)
+        timing = _time(run, frame.head(rows), clause)
+        spent, runs, best = spent + timing[0], runs + 1, min(best, timing)
     print(json.dumps({"rows": rows, "size": best[1], "cpu": best[0]}))
 
 

@@ -13,7 +13,7 @@ import pyarrow.feather
 
 import acep
 from experiments.peers.files import write_events
-from experiments.peers.java import compiled, run_java
+from experiments.peers.java import compile_program, run_java
 from experiments.row_patterns.measure import Measured, Systems, measure_shape
 from experiments.row_patterns.shapes import FALL_AND_RISE, SHAPES, Shape
 
@@ -41,7 +41,7 @@ def measure_flink(environment: Path, scale: float = 1.0, limit: float = 90.0, re
     zeros = pa.array(np.zeros(n, np.int64))
     events = pa.table({"ts": pa.array(np.arange(n)), "type": zeros, "key": zeros, "price": rows["price"]})
     try:
-        classpath = compiled("flink", environment)
+        classpath = compile_program("flink", environment)
     except RuntimeError as error:
         return [*ours, Measured(V_SHAPE.name, FLINK, n, 0, 0.0, str(error))]
     with tempfile.TemporaryDirectory() as folder:
@@ -74,5 +74,5 @@ def measure_pandas(shape: Shape, environment: Path, scale: float = 1.0, limit: f
 
 def _difference(shape: Shape, rows: pa.Table, n: int, size: int) -> str:
     """Return what is wrong with the number of rows out for the first ``n`` rows; empty where nothing is."""
-    ours = len(acep.match_recognize(rows.slice(0, n), shape.clause))
-    return "" if ours == size else f"{size:,} rows out, not {ours:,}"
+    n_acep_matches = len(acep.match_recognize(rows.slice(0, n), shape.clause))
+    return "" if n_acep_matches == size else f"{size:,} rows out, not {n_acep_matches:,}"

@@ -31,7 +31,7 @@ class Shape:
     sql: str = ""
 
 
-def _scrambled(i: Any) -> Any:
+def _scramble(i: Any) -> Any:
     return i * 2654435761 % 1000003
 
 
@@ -151,12 +151,12 @@ SHAPES = (
           "DEFINE D AS price < PREV(price), U AS price > PREV(price)", _steps),
     Shape("above the mean so far", 250_000,
           "ORDER BY i MEASURES count(*) AS n PATTERN (A+) DEFINE A AS v >= avg(A.v)",
-          lambda n: {"i": np.arange(n), "v": _scrambled(np.arange(n)) % 100}),
+          lambda n: {"i": np.arange(n), "v": _scramble(np.arange(n)) % 100}),
     Shape("merged ranges", 250_000,
           "ORDER BY s, e MEASURES FIRST(s) AS a, max(e) AS b, count(*) AS n PATTERN (J* L) "
           "DEFINE J AS NEXT(s) <= max(e)",
-          lambda n: {"s": np.arange(n) * 2 + _scrambled(np.arange(n)) % 3,
-                     "e": np.arange(n) * 2 + _scrambled(np.arange(n)) % 3 + 1 + _scrambled(np.arange(n)) % 4},
+          lambda n: {"s": np.arange(n) * 2 + _scramble(np.arange(n)) % 3,
+                     "e": np.arange(n) * 2 + _scramble(np.arange(n)) % 3 + 1 + _scramble(np.arange(n)) % 4},
           _ranges_of_polars, RANGES_SQL),
     Shape("crime sequence", 50_000, "ORDER BY at MEASURES R.id AS r, B.id AS b, M.id AS m AFTER MATCH SKIP TO NEXT ROW "
           f"PATTERN (R Z* B Z* M) DEFINE R AS kind = 'ROBBERY', B AS kind = 'BATTERY' AND {NEAR}, "

@@ -60,41 +60,50 @@ class Cell:
 def cells(runs: Iterable[Run]) -> list[Cell]:
     """Return the figures of each route at each size, in the order of the routes; a run counts if its yardstick ran in
     the same repetition."""
-    by_place: dict[tuple[str, int], dict[int, Run]] = {}
+    runs_by_cell: dict[tuple[str, int], dict[int, Run]] = {}
     for run in runs:
-        by_place.setdefault((run.route, run.rows), {})[run.repetition] = run
+        runs_by_cell.setdefault((run.route, run.rows), {})[run.repetition] = run
     order = list(ROUTES)
     out = []
-    for (name, rows), own in sorted(by_place.items(), key=lambda item: (item[0][1], order.index(item[0][0]))):
-        base = by_place.get((ROUTES[name].against, rows), {})
-        both = sorted(own.keys() & base.keys())
+    for (name, rows), route_runs in sorted(
+        runs_by_cell.items(), key=lambda item: (item[0][1], order.index(item[0][0]))
+    ):
+        base = runs_by_cell.get((ROUTES[name].against, rows), {})
+        both = sorted(route_runs.keys() & base.keys())
         if both:
-            out.append(_cell(rows, [own[at] for at in both], [base[at] for at in both]))
+            out.append(
+                _cell(rows, [route_runs[repetition] for repetition in both], [base[repetition] for repetition in both])
+            )
     return out
 
 
-def _cell(rows: int, own: Sequence[Run], base: Sequence[Run]) -> Cell:
-    took = [one for run in own for one in run.took]
-    trigger = median(value for run in own for value in run.whole)
-    pairs = [(np.array(one.whole), np.array(other.whole)) for one, other in zip(own, base, strict=True)]
-    ratio, more = (1.0, 1.0, 1.0), (0.0, 0.0, 0.0)
-    if own[0].route != base[0].route:
-        ratio = interval(pairs, lambda mine, theirs: theirs / mine)
-        more = interval(pairs, lambda mine, theirs: mine - theirs)
-    parts = {name: median(sum(one.get(key, 0.0) for key in keys) for one in took) for name, keys in SPLIT.items()}
-    states = [run.state for run in own if run.state is not None]
+def _cell(rows: int, route_runs: Sequence[Run], base: Sequence[Run]) -> Cell:
+    durations = [batch for run in route_runs for batch in run.durations]
+    trigger = median(value for run in route_runs for value in run.trigger_times)
+    pairs = [
+        (np.array(run.trigger_times), np.array(base_run.trigger_times))
+        for run, base_run in zip(route_runs, base, strict=True)
+    ]
+    ratio, difference = (1.0, 1.0, 1.0), (0.0, 0.0, 0.0)
+    if route_runs[0].route != base[0].route:
+        ratio = interval(pairs, lambda route_times, base_times: base_times / route_times)
+        difference = interval(pairs, lambda route_times, base_times: route_times - base_times)
+    parts = {
+        name: median(sum(batch.get(key, 0.0) for key in keys) for batch in durations) for name, keys in SPLIT.items()
+    }
+    states = [run.state for run in route_runs if run.state is not None]
     return Cell(
-        route=own[0].route,
+        route=route_runs[0].route,
         rows=rows,
-        runs=len(own),
-        batches=len(own[0].took),
+        runs=len(route_runs),
+        batches=len(route_runs[0].durations),
         events_per_second=round(rows / trigger * 1000),
         trigger_ms=round(trigger, 1),
         **{name: round(value, 1) for name, value in parts.items()},
         **dict(zip(("ratio", "ratio_low", "ratio_high"), (round(value, 3) for value in ratio), strict=True)),
-        **dict(zip(("more_ms", "more_low", "more_high"), (round(value, 1) for value in more), strict=True)),
-        events=own[0].events,
-        matches=own[0].matches,
+        **dict(zip(("more_ms", "more_low", "more_high"), (round(value, 1) for value in difference), strict=True)),
+        events=route_runs[0].events,
+        matches=route_runs[0].matches,
         state_bytes=round(median(states)) if states else -1,
     )
 
@@ -108,30 +117,31 @@ def interval(
     Repetitions are drawn with replacement, the same for both, and of each its micro-batches.
 
     >>> times = [(np.array([2.0, 2.0, 2.0]), np.array([1.0, 1.0, 1.0]))] * 3
-    >>> interval(times, lambda mine, theirs: theirs / mine)
+    >>> interval(times, lambda route_times, base_times: base_times / route_times)
     (0.5, 0.5, 0.5)
     """
     random = np.random.default_rng(seed)
-    told = [float(compare(np.median(mine), np.median(theirs))) for mine, theirs in pairs]
+    by_repetition = [float(compare(np.median(route_times), np.median(base_times))) for route_times, base_times in pairs]
     picks = random.integers(0, len(pairs), (DRAWS, len(pairs)))
     drawn = np.empty(picks.shape)
-    for number, (mine, theirs) in enumerate(pairs):
+    for number, (route_times, base_times) in enumerate(pairs):
         for column in range(len(pairs)):
-            here = np.flatnonzero(picks[:, column] == number)
+            draws = np.flatnonzero(picks[:, column] == number)
             halves = (
-                np.median(one[random.integers(0, len(one), (len(here), len(one)))], axis=1) for one in (mine, theirs)
+                np.median(times[random.integers(0, len(times), (len(draws), len(times)))], axis=1)
+                for times in (route_times, base_times)
             )
-            drawn[here, column] = compare(*halves)
+            drawn[draws, column] = compare(*halves)
     low, high = np.quantile(np.median(drawn, axis=1), [(1 - SHARE) / 2, (1 + SHARE) / 2])
-    return median(told), float(low), float(high)
+    return median(by_repetition), float(low), float(high)
 
 
-def write_cells(path: Path, found: Sequence[Cell]) -> None:
+def write_cells(path: Path, figures: Sequence[Cell]) -> None:
     """Write one line a cell."""
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [one.name for one in fields(Cell)], lineterminator="\n")
+        writer = csv.DictWriter(file, [field.name for field in fields(Cell)], lineterminator="\n")
         writer.writeheader()
-        writer.writerows(asdict(cell) for cell in found)
+        writer.writerows(asdict(cell) for cell in figures)
 
 
 def read_cells(path: Path) -> list[Cell]:

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING
 import acep
 from acep.spark import get_session
 from acep.spark.metrics import progress_of
-from experiments.machine import described, started
+from experiments.machine import describe_machine, find_started
 from experiments.results import RESULTS, short, table, write_page
 from experiments.spark.routes import DELAY, QUERIES
-from experiments.spark.running import SCHEMA, events, expected, write_events
+from experiments.spark.running import SCHEMA, count_expected, events, write_events
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["First", "main", "measured"]
+__all__ = ["First", "main", "measure_first_batch"]
 
 ROWS = (1_000_000, 10_000_000, 50_000_000)
 BUCKETS = (64, 8)
@@ -51,7 +51,7 @@ class First:
     worker: int
 
 
-def measured(spark: SparkSession, source: Path, rows: int, size: int, buckets: int, work: Path) -> First:
+def measure_first_batch(spark: SparkSession, source: Path, rows: int, size: int, buckets: int, work: Path) -> First:
     """Match all rows of a folder of events, which take ``size`` bytes, in one micro-batch.
 
     Raises :class:`AssertionError` if it finds other matches than one process does, or if there were more micro-batches.
@@ -59,18 +59,20 @@ def measured(spark: SparkSession, source: Path, rows: int, size: int, buckets: i
     folder = Path(tempfile.mkdtemp(prefix="first-", dir=work))
     frame = spark.readStream.schema(SCHEMA).parquet(str(source))
     query = acep.parse(QUERIES["seq"])
-    found = acep.spark.match(frame, query, seq="n", id="n", watermark=DELAY, state=folder / "state", buckets=buckets)
-    writer = found.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))
-    for pid in started(WORKER):
+    matches = acep.spark.match(frame, query, seq="n", id="n", watermark=DELAY, state=folder / "state", buckets=buckets)
+    writer = matches.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))
+    for pid in find_started(WORKER):
         (pid / "clear_refs").write_text("5")  # its most memory so far is forgotten
     running = writer.trigger(availableNow=True).start()
     running.awaitTermination()
-    told = [one for progress in running.recentProgress if (one := progress_of(progress)) is not None]
+    batch_progress = [parsed for progress in running.recentProgress if (parsed := progress_of(progress)) is not None]
     shutil.rmtree(folder)
-    assert len(told) == 1, f"{len(told)} micro-batches"
-    assert told[0].matches == expected("seq", rows), f"{told[0].matches:,} matches"
-    most = max(int(re.findall(r"VmHWM:\s+(\d+)", (pid / "status").read_text())[0]) for pid in started(WORKER))
-    return First(rows, buckets, told[0].matches, size, most * 1024)
+    assert len(batch_progress) == 1, f"{len(batch_progress)} micro-batches"
+    assert batch_progress[0].matches == count_expected("seq", rows), f"{batch_progress[0].matches:,} matches"
+    peak_kilobytes = max(
+        int(re.findall(r"VmHWM:\s+(\d+)", (pid / "status").read_text())[0]) for pid in find_started(WORKER)
+    )
+    return First(rows, buckets, batch_progress[0].matches, size, peak_kilobytes * 1024)
 
 
 WORDS = """Written by `python -m experiments.spark.first_batch`. All rows come in one micro-batch, with the state in
@@ -80,18 +82,18 @@ writes them to temporary files where they are more than 128 MB; it then holds on
 many matches as one process."""
 
 
-def body(found: Sequence[First]) -> str:
+def body(runs: Sequence[First]) -> str:
     """Return the table of the page."""
     head = ("rows", "buckets", "matches", "events", "worker")
     lines = [
         (
-            f"{one.rows:,}",
-            str(one.buckets),
-            f"{one.matches:,}",
-            short(one.events, "B"),
-            short(one.worker, "B"),
+            f"{run.rows:,}",
+            str(run.buckets),
+            f"{run.matches:,}",
+            short(run.events, "B"),
+            short(run.worker, "B"),
         )
-        for one in found
+        for run in runs
     ]
     return table(head, lines)
 
@@ -101,31 +103,33 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
     parser = argparse.ArgumentParser(prog="python -m experiments.spark.first_batch", description=(__doc__ or "")[:42])
     parser.add_argument("--rows", default=",".join(map(str, ROWS)), help="numbers of rows, with commas")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for first_batch.csv and first_batch.md")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     spark = session or get_session(
         **{"spark.master": f"local[{CORES}]", "spark.sql.shuffle.partitions": str(CORES), "spark.driver.memory": "4g"}
     )
-    work, found = Path(tempfile.mkdtemp(prefix="acep-bench-")), list[First]()
+    work, runs = Path(tempfile.mkdtemp(prefix="acep-bench-")), list[First]()
     try:
-        for rows in map(int, given.rows.split(",")):
+        for rows in map(int, options.rows.split(",")):
             written = events(rows)
             size = written.nbytes
             write_events(written, work / str(rows), min(rows, FILE), end=True)
             del written
             for buckets in BUCKETS:
-                found.append(measured(spark, work / str(rows), rows, size, buckets, work))
-                print(found[-1], flush=True)
+                runs.append(measure_first_batch(spark, work / str(rows), rows, size, buckets, work))
+                print(runs[-1], flush=True)
     finally:
         shutil.rmtree(work, ignore_errors=True)
         if session is None:
             spark.stop()
-    given.output.mkdir(parents=True, exist_ok=True)
-    with (given.output / "first_batch.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [one.name for one in fields(First)], lineterminator="\n")
+    options.output.mkdir(parents=True, exist_ok=True)
+    with (options.output / "first_batch.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [field.name for field in fields(First)], lineterminator="\n")
         writer.writeheader()
-        writer.writerows(map(asdict, found))
+        writer.writerows(map(asdict, runs))
     title = "The memory of a large first micro-batch"
-    print(write_page(given.output, "first_batch", title=title, words=WORDS, machine=described(), body=body(found)))
+    print(
+        write_page(options.output, "first_batch", title=title, words=WORDS, machine=describe_machine(), body=body(runs))
+    )
     return 0
 
 

@@ -24,15 +24,15 @@ import pyarrow as pa
 import acep
 from acep.spark import get_session
 from acep.spark.metrics import Progress, progress_of
-from experiments.machine import described
+from experiments.machine import describe_machine
 from experiments.results import RESULTS, short, table, write_page
 from experiments.spark.routes import DELAY, QUERIES
-from experiments.spark.running import KEPT, SCHEMA, START, STEP, events, steady, write_events
+from experiments.spark.running import RETAINED_PROGRESS, SCHEMA, START, STEP, events, steady, write_events
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Growth", "main", "measured"]
+__all__ = ["Growth", "main", "measure_growth"]
 
 KEYS = (1, 100, 10_000, 1_000_000)
 FEWEST = {"seq": 1, "rise": 10_000}
@@ -59,7 +59,7 @@ class Growth:
     idle_state: int
 
 
-def measured(spark: SparkSession, name: str, keys: int, rows: int, batches: int, work: Path) -> Growth:
+def measure_growth(spark: SparkSession, name: str, keys: int, rows: int, batches: int, work: Path) -> Growth:
     """Run a query over so many keys, then over one other key alone.
 
     Raises :class:`AssertionError` if it finds other matches than one process does.
@@ -70,22 +70,24 @@ def measured(spark: SparkSession, name: str, keys: int, rows: int, batches: int,
     exact = int(acep.match(pa.concat_tables([table, later]), query, seq="n", id="n", output="count"))
     write_events(table, folder / "events", rows, end=False)
     write_events(later, folder / "later", later.num_rows // IDLE, end=True)
-    at = max(file.stat().st_mtime for file in (folder / "events").iterdir())
+    file_time = max(file.stat().st_mtime for file in (folder / "events").iterdir())
     for file in sorted((folder / "later").glob("*.parquet")):  # Spark takes files by their times
-        at += 1
-        os.utime(file, (at, at))
+        file_time += 1
+        os.utime(file, (file_time, file_time))
         file.rename(folder / "events" / f"later-{file.name}")
-    spark.conf.set(KEPT, str(batches + IDLE + 10))
+    spark.conf.set(RETAINED_PROGRESS, str(batches + IDLE + 10))
     frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "events"))
-    found = acep.spark.match(frame, query, seq="n", id="n", watermark=DELAY, state=folder / "state")
-    writer = found.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))
+    matches = acep.spark.match(frame, query, seq="n", id="n", watermark=DELAY, state=folder / "state")
+    writer = matches.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))
     running = writer.trigger(availableNow=True).start()
     running.awaitTermination()
-    told: list[Progress] = [one for p in running.recentProgress if (one := progress_of(p)) is not None]
+    batch_progress: list[Progress] = [parsed for p in running.recentProgress if (parsed := progress_of(p)) is not None]
     shutil.rmtree(folder)
-    last, idle = told[batches - 1], told[batches + IDLE - 1]
-    assert told[-1].matches == exact, f"{told[-1].matches:,} matches, but one process finds {exact:,}"
-    seconds = median(told[batch].seconds for batch in steady(batches))
+    last, idle = batch_progress[batches - 1], batch_progress[batches + IDLE - 1]
+    assert batch_progress[-1].matches == exact, (
+        f"{batch_progress[-1].matches:,} matches, but one process finds {exact:,}"
+    )
+    seconds = median(batch_progress[batch].seconds for batch in steady(batches))
     sizes = (last.matches, last.live, last.state, idle.live, idle.state)
     return Growth(name, keys, rows, round(seconds, 3), *sizes)
 
@@ -101,8 +103,8 @@ def _later(table: pa.Table, rows: int, key: int) -> pa.Table:
     rows = max(rows, IDLE) // IDLE * IDLE
     begins = START + STEP * table.num_rows + WINDOWS
     times = pa.array(begins + STEP * np.arange(rows)).cast(pa.timestamp("us", tz="UTC"))
-    own = {"ts": times, "k": pa.array(np.full(rows, key)), "n": pa.array(table.num_rows + np.arange(rows))}
-    return pa.table({name: own.get(name, table.column(name).slice(0, rows)) for name in table.column_names})
+    new_columns = {"ts": times, "k": pa.array(np.full(rows, key)), "n": pa.array(table.num_rows + np.arange(rows))}
+    return pa.table({name: new_columns.get(name, table.column(name).slice(0, rows)) for name in table.column_names})
 
 
 WORDS = """Written by `python -m experiments.spark.keys`. Micro-batches of a stream with its state in files
@@ -111,24 +113,26 @@ median of the micro-batches but for the first quarter. Then only one other key h
 what is left is in the last two columns. Each run found as many matches as one process."""
 
 
-def body(found: Sequence[Growth]) -> str:
+def body(runs: Sequence[Growth]) -> str:
     """Return the tables of the page."""
     head = ("keys", "seconds", "matches", "live partial matches", "state", "live when idle", "state when idle")
     parts = []
-    for name in dict.fromkeys(one.query for one in found):
-        own = [one for one in found if one.query == name]
+    for name in dict.fromkeys(run.query for run in runs):
+        query_runs = [run for run in runs if run.query == name]
         lines = [
             (
-                f"{one.keys:,}",
-                f"{one.seconds:.2f}",
-                *map(short, (one.matches, one.live)),
-                short(one.state, "B"),
-                short(one.idle_live),
-                short(one.idle_state, "B"),
+                f"{run.keys:,}",
+                f"{run.seconds:.2f}",
+                *map(short, (run.matches, run.live)),
+                short(run.state, "B"),
+                short(run.idle_live),
+                short(run.idle_state, "B"),
             )
-            for one in own
+            for run in query_runs
         ]
-        parts.append(f"## {name}\n\n`{QUERIES[name]}`, {own[0].rows:,} rows a micro-batch.\n\n{table(head, lines)}")
+        parts.append(
+            f"## {name}\n\n`{QUERIES[name]}`, {query_runs[0].rows:,} rows a micro-batch.\n\n{table(head, lines)}"
+        )
     return "\n\n".join(parts)
 
 
@@ -139,27 +143,27 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
     parser.add_argument("--batches", type=int, default=12, help="micro-batches (12)")
     parser.add_argument("--rows", type=int, default=200_000, help="rows of each (200000)")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for keys.csv and keys.md")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     spark = session or get_session(
         **{"spark.master": f"local[{CORES}]", "spark.sql.shuffle.partitions": str(CORES), "spark.driver.memory": "4g"}
     )
-    work, found = Path(tempfile.mkdtemp(prefix="acep-bench-")), list[Growth]()
+    work, runs = Path(tempfile.mkdtemp(prefix="acep-bench-")), list[Growth]()
     try:
-        for name, keys in ((name, int(keys)) for name in QUERIES for keys in given.keys.split(",")):
+        for name, keys in ((name, int(keys)) for name in QUERIES for keys in options.keys.split(",")):
             if keys >= FEWEST[name]:
-                found.append(measured(spark, name, keys, given.rows, given.batches, work))
-                print(found[-1], flush=True)
+                runs.append(measure_growth(spark, name, keys, options.rows, options.batches, work))
+                print(runs[-1], flush=True)
     finally:
         shutil.rmtree(work, ignore_errors=True)
         if session is None:
             spark.stop()
-    given.output.mkdir(parents=True, exist_ok=True)
-    with (given.output / "keys.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [one.name for one in fields(Growth)], lineterminator="\n")
+    options.output.mkdir(parents=True, exist_ok=True)
+    with (options.output / "keys.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [field.name for field in fields(Growth)], lineterminator="\n")
         writer.writeheader()
-        writer.writerows(map(asdict, found))
+        writer.writerows(map(asdict, runs))
     title = "Growth by keys on Spark"
-    print(write_page(given.output, "keys", title=title, words=WORDS, machine=described(), body=body(found)))
+    print(write_page(options.output, "keys", title=title, words=WORDS, machine=describe_machine(), body=body(runs)))
     return 0
 
 

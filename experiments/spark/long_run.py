@@ -23,9 +23,9 @@ from uuid import UUID
 import numpy as np
 
 import acep
+from acep.bucket_state.state_files import Versions
 from acep.spark import get_session
-from acep.streaming.versions import Versions
-from experiments.machine import described, memory, started
+from experiments.machine import describe_machine, find_started, memory
 from experiments.results import RESULTS, short, table, write_csv, write_page
 from experiments.spark.first_batch import WORKER
 from experiments.spark.routes import DELAY, QUERIES
@@ -37,22 +37,22 @@ if TYPE_CHECKING:
 __all__ = ["Growth", "Streamed", "Written", "growths", "main", "stream", "write_versions"]
 
 POINTS = 20
-MOST = 1.1
+FLAT = 1.1
 """The greatest ratio, of the last quarter to the second one, that counts as flat."""
 ROWS = 400
 """Rows of a micro-batch; 250 micro-batches are one window of the query."""
 CORES = 2
 STATE = 4_096
 """Bytes of the state of a bucket that is written without Spark."""
-KEPT = 100
+RETAINED = 100
 """The number of micro-batches that can be begun again, which is Spark's default."""
 SETTINGS = {
     "spark.master": f"local[{CORES}]",
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": str(CORES),
-    "spark.ui.retainedJobs": str(KEPT),
-    "spark.ui.retainedStages": str(KEPT),
-    "spark.sql.ui.retainedExecutions": str(KEPT),
+    "spark.ui.retainedJobs": str(RETAINED),
+    "spark.ui.retainedStages": str(RETAINED),
+    "spark.sql.ui.retainedExecutions": str(RETAINED),
 }
 """The settings of the session; the last three say how many jobs Spark remembers for its user interface."""
 GROWS = "grows"
@@ -108,13 +108,13 @@ class Growth:
     @property
     def verdict(self) -> str:
         """Return whether the column is flat; nothing if it is not judged."""
-        return "" if self.name in ALLOWED else "flat" if self.ratio <= MOST else GROWS
+        return "" if self.name in ALLOWED else "flat" if self.ratio <= FLAT else GROWS
 
 
 def growths(points: Sequence[Streamed] | Sequence[Written]) -> list[Growth]:
     """Return the growth of each column."""
-    rows = [asdict(one) for one in points]
-    second, last = (rows[len(rows) * at // 4 : len(rows) * (at + 1) // 4] or rows[-1:] for at in (1, 3))
+    rows = [asdict(point) for point in points]
+    second, last = (rows[len(rows) * quarter // 4 : len(rows) * (quarter + 1) // 4] or rows[-1:] for quarter in (1, 3))
     return [
         Growth(name, fmean(row[name] for row in second), fmean(row[name] for row in last))
         for name in rows[0]
@@ -128,39 +128,39 @@ def stream(spark: SparkSession, batches: int, work: Path) -> tuple[list[Streamed
 
     Raises :class:`WrongMatchesError` if it finds other matches than one process does.
     """
-    query, given = acep.parse(QUERIES["seq"]), events(ROWS * batches)
-    exact = sorted(_line(one.bindings) for one in acep.match(given, query, seq="n", id="n"))
-    write_events(given, work / "events", ROWS, end=True)
-    del given
-    points, wanted, clock = list[Streamed](), _wanted(batches), _Clock()
+    query, stream_events = acep.parse(QUERIES["seq"]), events(ROWS * batches)
+    exact = sorted(_line(match.bindings) for match in acep.match(stream_events, query, seq="n", id="n"))
+    write_events(stream_events, work / "events", ROWS, end=True)
+    del stream_events
+    points, wanted, clock = list[Streamed](), _choose_stops(batches), _Clock()
 
     def keep(rows: DataFrame, batch: int) -> None:
         with (work / "found").open("a", encoding="utf-8") as file:
             file.writelines(_line(row.bindings) for row in rows.collect())
         if batch + 1 in wanted:
             seconds = clock.mean(batch + 1)
-            points.append(_look(spark, work, batch + 1, seconds))
+            points.append(_take_point(spark, work, batch + 1, seconds))
             print(points[-1], flush=True)
             clock.go_on(batch + 1)
 
     frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(work / "events"))
-    found = acep.spark.match(frame, query, seq="n", id="n", watermark=DELAY, state=work / "state", buckets=CORES)
-    writer = found.writeStream.foreachBatch(keep).option("checkpointLocation", str(work / "checkpoint"))
+    matches = acep.spark.match(frame, query, seq="n", id="n", watermark=DELAY, state=work / "state", buckets=CORES)
+    writer = matches.writeStream.foreachBatch(keep).option("checkpointLocation", str(work / "checkpoint"))
     writer.trigger(availableNow=True).start().awaitTermination()
-    own = sorted((work / "found").read_text(encoding="utf-8").splitlines(keepends=True))
-    if own != exact:
-        raise WrongMatchesError(f"{len(own):,} matches, but one process finds {len(exact):,}; or they differ")
-    assert [one.done for one in points] == wanted, "a micro-batch has not one file"
-    return points, len(own)
+    lines = sorted((work / "found").read_text(encoding="utf-8").splitlines(keepends=True))
+    if lines != exact:
+        raise WrongMatchesError(f"{len(lines):,} matches, but one process finds {len(exact):,}; or they differ")
+    assert [point.done for point in points] == wanted, "a micro-batch has not one file"
+    return points, len(lines)
 
 
 def write_versions(versions: int, work: Path) -> list[Written]:
     """Write so many versions of one bucket as tasks do, each of which begins with the one before."""
     block = np.random.default_rng(13).bytes(STATE)
     query, run = str(UUID(int=7)), str(UUID(int=1))
-    points, wanted, clock = list[Written](), set(_wanted(versions)), _Clock()
+    points, wanted, clock = list[Written](), set(_choose_stops(versions)), _Clock()
     for batch in range(versions):
-        task = Versions(str(work / "versions"), query=query, call="c0ffee", run=run, buckets=1, keep=KEPT)
+        task = Versions(str(work / "versions"), query=query, call="c0ffee", run=run, buckets=1, keep=RETAINED)
         before = task.before(batch)
         if before:
             assert task.read(before[0]) == block + str(batch - 1).encode(), f"another state before {batch}"
@@ -188,21 +188,21 @@ class _Clock:
         return (time.perf_counter() - self.began) / (done - self.done)
 
 
-def _wanted(steps: int) -> list[int]:
+def _choose_stops(steps: int) -> list[int]:
     """Return after how many steps to look."""
-    return sorted({-(-steps * at // POINTS) for at in range(1, POINTS + 1)})
+    return sorted({-(-steps * number // POINTS) for number in range(1, POINTS + 1)})
 
 
 def _line(bindings: Mapping[str, Iterable[int | str]]) -> str:
     return f"{sorted((name, *ids) for name, ids in bindings.items())}\n"
 
 
-def _look(spark: SparkSession, work: Path, done: int, seconds: float) -> Streamed:
+def _take_point(spark: SparkSession, work: Path, done: int, seconds: float) -> Streamed:
     gc.collect()
     java: Any = spark._jvm
     java.System.gc()  # garbage would be counted, too
     runtime = java.Runtime.getRuntime()
-    jvm, workers = (sum(memory(one) or 0 for one in started(part)) for part in (b"java", WORKER))
+    jvm, workers = (sum(memory(process) or 0 for process in find_started(part)) for part in (b"java", WORKER))
     state, checkpoint, log = (_files(work / name) for name in ("state", "checkpoint", "checkpoint/sources"))
     return Streamed(
         done,
@@ -233,11 +233,11 @@ def _files(folder: Path) -> tuple[int, int]:
 WORDS = f"""Written by `python -m experiments.spark.long_run`. The first part is a stream on Spark with its state in
 files (`state=`): micro-batches of {ROWS} rows, one Parquet file each, in {CORES} buckets on {CORES} cores. The second
 part writes the versions of the state of one bucket, {STATE:,} bytes and more each, as tasks do, without Spark. Each of
-the last {KEPT} micro-batches can be begun again, which is Spark's default.
+the last {RETAINED} micro-batches can be begun again, which is Spark's default.
 
-Means of the last quarter of the points are compared with those of the second one; flat is a ratio of at most {MOST}.
+Means of the last quarter of the points are compared with those of the second one; flat is a ratio of at most {FLAT}.
 Memory is resident, after a garbage collection; *heap* is what the JVM uses of it, and *workers* is the sum over the
-Python workers and their daemon. Spark remembers its last {KEPT} jobs, stages and executions, fewer than by default.
+Python workers and their daemon. Spark remembers its last {RETAINED} jobs, stages and executions, fewer than by default.
 Files are counted with folders, and their bytes are those on disk. *log* is Spark's own record of the files that it has
 read. It grows with their number, so it is not judged, and it is not in *checkpoint*. Nor is the time judged, as other
 work on the machine changes it."""
@@ -246,20 +246,25 @@ work on the machine changes it."""
 def body(streamed: Sequence[Streamed], matches: int, written: Sequence[Written]) -> str:
     """Return the verdicts and the tables of the page."""
     parts = []
-    for title, points, told in (
+    for title, points, note in (
         ("Micro-batches on Spark", streamed, f" The matches, {matches:,}, are exactly those of one process."),
         ("Versions without Spark", written, ""),
     ):
-        found = growths(points)
-        grown = ", ".join(_words(one.name) for one in found if one.verdict == GROWS)
+        column_growths = growths(points)
+        grown = ", ".join(_words(growth.name) for growth in column_growths if growth.verdict == GROWS)
         verdict = f"These grow: {grown}." if grown else "Memory, state and files are flat."
         quarters = [
-            (_words(one.name), *(_shown(one.name, x) for x in (one.second, one.last)), f"{one.ratio:.3f}", one.verdict)
-            for one in found
+            (
+                _words(growth.name),
+                *(_format_value(growth.name, x) for x in (growth.second, growth.last)),
+                f"{growth.ratio:.3f}",
+                growth.verdict,
+            )
+            for growth in column_growths
         ]
-        rows = [[_shown(name, value) for name, value in asdict(one).items()] for one in points]
+        rows = [[_format_value(name, value) for name, value in asdict(point).items()] for point in points]
         parts.append(
-            f"## {title}\n\nAfter {points[-1].done:,}: {verdict}{told}\n\n"
+            f"## {title}\n\nAfter {points[-1].done:,}: {verdict}{note}\n\n"
             f"{table(('', 'second quarter', 'last quarter', 'ratio', ''), quarters)}\n\n"
             f"{table([_words(name) for name in asdict(points[0])], rows)}"
         )
@@ -270,7 +275,7 @@ def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _shown(name: str, value: float) -> str:
+def _format_value(name: str, value: float) -> str:
     if name == "seconds":
         return short(value * 1000, " ms")
     return f"{value:,.0f}" if name == "done" or name.endswith("files") else short(value, "B")
@@ -282,13 +287,13 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
     parser.add_argument("--batches", type=int, default=2_000, help="micro-batches on Spark (2000)")
     parser.add_argument("--versions", type=int, default=200_000, help="versions without Spark (200000)")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for long_run.csv and long_run.md")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     work = Path(tempfile.mkdtemp(prefix="acep-bench-"))
     try:
-        written = write_versions(given.versions, work)
+        written = write_versions(options.versions, work)
         spark = session or get_session(**SETTINGS)
         try:
-            streamed, matches = stream(spark, given.batches, work)
+            streamed, matches = stream(spark, options.batches, work)
         finally:
             if session is None:
                 spark.stop()
@@ -296,11 +301,11 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
         shutil.rmtree(work, ignore_errors=True)
     text = body(streamed, matches, written)
     page = write_page(
-        given.output, "long_run", title="A long stream on Spark", words=WORDS, machine=described(), body=text
+        options.output, "long_run", title="A long stream on Spark", words=WORDS, machine=describe_machine(), body=text
     )
-    write_csv(given.output / "long_run.csv", {"batches": map(asdict, streamed), "versions": map(asdict, written)})
+    write_csv(options.output / "long_run.csv", {"batches": map(asdict, streamed), "versions": map(asdict, written)})
     print(f"{text}\n\n{page}")
-    return int(any(one.verdict == GROWS for one in growths(streamed) + growths(written)))
+    return int(any(growth.verdict == GROWS for growth in growths(streamed) + growths(written)))
 
 
 if __name__ == "__main__":

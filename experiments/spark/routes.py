@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Tell = Callable[[Progress], None]
 Each = Callable[[Any, int], None]
 
-__all__ = ["QUERIES", "ROUTES", "Route", "Setting", "chosen", "missing"]
+__all__ = ["QUERIES", "ROUTES", "Route", "Setting", "choose_routes", "explain_missing"]
 
 SEQUENCE = "PATTERN SEQ(A a, B b, C c) WHERE partition_contiguity(a, b, c) { [k] } WITHIN 100 seconds"
 RISING = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match(a[], b) { [k] AND a[i].x > a[i-1].x } WITHIN 140 seconds"
@@ -56,36 +56,38 @@ class Route:
     keywords: frozenset[str] = field(default_factory=frozenset)
 
 
-def missing(route: Route) -> str:
+def explain_missing(route: Route) -> str:
     """Say why a route cannot run with this version of acep; "" if it can.
 
-    >>> missing(ROUTES["store-seq"]), missing(Route("x", "", build=lambda rows, _: rows, keywords=frozenset({"y"})))
-    ('', 'x: acep.spark.match has no keyword y= yet')
+    >>> explain_missing(ROUTES["store-seq"])
+    ''
+    >>> explain_missing(Route("x", "", build=lambda rows, _: rows, keywords=frozenset({"y"})))
+    'x: acep.spark.match has no keyword y= yet'
     """
-    known = inspect.signature(acep.spark.match).parameters
-    lacking = sorted(route.keywords - set(known))
+    parameters = inspect.signature(acep.spark.match).parameters
+    lacking = sorted(route.keywords - set(parameters))
     return f"{route.name}: acep.spark.match has no keyword {lacking[0]}= yet" if lacking else ""
 
 
-def chosen(names: Sequence[str]) -> list[Route]:
+def choose_routes(names: Sequence[str]) -> list[Route]:
     """Return the routes of these names or beginnings of names (all, if none is given), and those that they are compared
     with.
 
     Raises :class:`ValueError` for a name that is of no route.
 
-    >>> [route.name for route in chosen(["store"])]
+    >>> [route.name for route in choose_routes(["store"])]
     ['yardstick', 'store-seq', 'store-rise']
     """
-    wanted: set[str] = set()
+    wanted_names: set[str] = set()
     for name in names:
-        own = {one for one in ROUTES if one == name or one.startswith(f"{name}-")}
-        if not own:
+        matching = {route_name for route_name in ROUTES if route_name == name or route_name.startswith(f"{name}-")}
+        if not matching:
             raise ValueError(f"no route {name!r}: there are {', '.join(ROUTES)}")
-        wanted |= own
+        wanted_names |= matching
     if not names:
-        wanted = set(ROUTES)
-    wanted |= {ROUTES[name].against for name in wanted}
-    return [route for name, route in ROUTES.items() if name in wanted]
+        wanted_names = set(ROUTES)
+    wanted_names |= {ROUTES[name].against for name in wanted_names}
+    return [route for name, route in ROUTES.items() if name in wanted_names]
 
 
 def _identity(rows: DataFrame) -> DataFrame:
@@ -93,46 +95,46 @@ def _identity(rows: DataFrame) -> DataFrame:
     return rows.mapInArrow(lambda batches: batches, rows.schema)
 
 
-def _shuffled(rows: DataFrame, context: Setting) -> DataFrame:
+def _shuffle(rows: DataFrame, context: Setting) -> DataFrame:
     return rows.repartition(context.partitions, "k")
 
 
-def _carried(rows: DataFrame, context: Setting) -> DataFrame:
-    return _identity(_shuffled(rows, context))
+def _carry(rows: DataFrame, context: Setting) -> DataFrame:
+    return _identity(_shuffle(rows, context))
 
 
-def _sorted(rows: DataFrame, context: Setting) -> DataFrame:
-    return _identity(_shuffled(rows, context).sortWithinPartitions("ts"))
+def _sort(rows: DataFrame, context: Setting) -> DataFrame:
+    return _identity(_shuffle(rows, context).sortWithinPartitions("ts"))
 
 
-def _matched(query: str, **options: Any) -> Callable[[DataFrame, Setting], DataFrame]:
+def _match_with(query: str, **options: Any) -> Callable[[DataFrame, Setting], DataFrame]:
     def build(rows: DataFrame, context: Setting) -> DataFrame:
-        told: dict[str, Any] = {name: getattr(context, value) for name, value in options.items()}
+        arguments: dict[str, Any] = {name: getattr(context, value) for name, value in options.items()}
         if context.buckets is not None:
-            told["buckets"] = context.buckets
+            arguments["buckets"] = context.buckets
         if rows.isStreaming:
-            told["watermark"] = DELAY
-        return acep.spark.match(rows, acep.parse(QUERIES[query]), seq="n", id="n", **told)
+            arguments["watermark"] = DELAY
+        return acep.spark.match(rows, acep.parse(QUERIES[query]), seq="n", id="n", **arguments)
 
     return build
 
 
-def _each(query: str, *, on_driver: bool) -> Callable[[Setting, Tell], Each]:
+def _match_each(query: str, *, on_driver: bool) -> Callable[[Setting, Tell], Each]:
     def build(context: Setting, tell: Tell) -> Each:
-        told: dict[str, Any] = {} if context.buckets is None else {"buckets": context.buckets}
-        told |= {"seq": "n", "id": "n", "watermark": DELAY, "state": context.folder, "progress": tell}
-        sink = _nothing if on_driver else _noop
-        return acep.spark.for_each_batch(acep.parse(QUERIES[query]), sink, on_driver=on_driver, **told)
+        arguments: dict[str, Any] = {} if context.buckets is None else {"buckets": context.buckets}
+        arguments |= {"seq": "n", "id": "n", "watermark": DELAY, "state": context.folder, "progress": tell}
+        sink = _drop_table if on_driver else _write_noop
+        return acep.spark.for_each_batch(acep.parse(QUERIES[query]), sink, on_driver=on_driver, **arguments)
 
     return build
 
 
-def _nothing(_: Any, __: int) -> None:
+def _drop_table(_: Any, __: int) -> None:
     """Drop a table."""
 
 
-def _noop(found: Any, _: int) -> None:
-    found.write.format("noop").mode("overwrite").save()
+def _write_noop(matches: Any, _: int) -> None:
+    matches.write.format("noop").mode("overwrite").save()
 
 
 YARDSTICK, STATIC = "yardstick", "batch-yardstick"
@@ -140,18 +142,18 @@ UNBOUND = "no bound of bytes (`maxBytesPerBatch`)"
 LISTED = (
     Route("pass", "pass-through, no Python", lambda rows, _: rows, against=YARDSTICK, plain=True),
     Route("identity", "`mapInArrow` identity", lambda rows, _: _identity(rows), against=YARDSTICK, plain=True),
-    Route("shuffle", "shuffle by key, no Python", _shuffled, against=YARDSTICK, plain=True),
-    Route(YARDSTICK, "shuffle by key, then `mapInArrow` identity", _carried, against=YARDSTICK, plain=True),
-    Route(f"{YARDSTICK}-unbounded", f"the yardstick, {UNBOUND}", _carried, against=YARDSTICK),
+    Route("shuffle", "shuffle by key, no Python", _shuffle, against=YARDSTICK, plain=True),
+    Route(YARDSTICK, "shuffle by key, then `mapInArrow` identity", _carry, against=YARDSTICK, plain=True),
+    Route(f"{YARDSTICK}-unbounded", f"the yardstick, {UNBOUND}", _carry, against=YARDSTICK),
     *(
-        Route(f"store-{name}", "acep, state in Spark's state store", _matched(name), query=name, against=YARDSTICK)
+        Route(f"store-{name}", "acep, state in Spark's state store", _match_with(name), query=name, against=YARDSTICK)
         for name in QUERIES
     ),
     *(
         Route(
             f"state-{name}",
             "acep, state in files of a folder (`state=`)",
-            _matched(name, state="folder"),
+            _match_with(name, state="folder"),
             query=name,
             against=YARDSTICK,
             keywords=frozenset({"state"}),
@@ -160,22 +162,22 @@ LISTED = (
     ),
     *(
         Route(
-            f"{place}-{name}",
+            f"{side}-{name}",
             f"acep in foreachBatch, {about}",
             lambda rows, _: rows,
             query=name,
             against=YARDSTICK,
-            each=_each(name, on_driver=place == "driver"),
+            each=_match_each(name, on_driver=side == "driver"),
         )
-        for place, about in (("each", "on the workers"), ("driver", "on the driver (`on_driver=`)"))
+        for side, about in (("each", "on the workers"), ("driver", "on the driver (`on_driver=`)"))
         for name in QUERIES
     ),
     Route(
-        STATIC, "shuffle by key, sort by time, `mapInArrow` identity", _sorted, against=STATIC, static=True, plain=True
+        STATIC, "shuffle by key, sort by time, `mapInArrow` identity", _sort, against=STATIC, static=True, plain=True
     ),
-    Route(f"{STATIC}-unbounded", f"the yardstick, {UNBOUND}", _sorted, against=STATIC, static=True),
+    Route(f"{STATIC}-unbounded", f"the yardstick, {UNBOUND}", _sort, against=STATIC, static=True),
     *(
-        Route(f"batch-{name}", "acep over a DataFrame", _matched(name), query=name, against=STATIC, static=True)
+        Route(f"batch-{name}", "acep over a DataFrame", _match_with(name), query=name, against=STATIC, static=True)
         for name in QUERIES
     ),
 )

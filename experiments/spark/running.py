@@ -31,8 +31,8 @@ __all__ = [
     "STEP",
     "Run",
     "WrongMatchesError",
+    "count_expected",
     "events",
-    "expected",
     "run_static",
     "run_stream",
     "steady",
@@ -43,8 +43,8 @@ SCHEMA = "ts timestamp, type string, k long, x double, n long"
 KEYS, TYPES = 10_000, "ABCDE"
 STEP = 1_000  # microseconds from one event to the next
 START = 1_600_000_000_000_000
-WHOLE = "triggerExecution"
-KEPT = "spark.sql.streaming.numRecentProgressUpdates"
+TRIGGER_TIME = "triggerExecution"
+RETAINED_PROGRESS = "spark.sql.streaming.numRecentProgressUpdates"
 
 
 class WrongMatchesError(Exception):
@@ -54,21 +54,21 @@ class WrongMatchesError(Exception):
 @dataclass(frozen=True)
 class Run:
     """A ``route`` with micro-batches of ``rows`` rows (of a static DataFrame: all rows) in one ``repetition``.
-    ``took``: the ``durationMs`` of each micro-batch that counts. ``events`` and ``matches`` in all, ``state`` in bytes
-    after the last of those micro-batches (``None``: there is none)."""
+    ``durations``: the ``durationMs`` of each micro-batch that counts. ``events`` and ``matches`` in all, ``state`` in
+    bytes after the last of those micro-batches (``None``: there is none)."""
 
     route: str
     rows: int
     repetition: int
-    took: tuple[Mapping[str, float], ...]
+    durations: tuple[Mapping[str, float], ...]
     events: int
     matches: int
     state: int | None = None
 
     @property
-    def whole(self) -> tuple[float, ...]:
+    def trigger_times(self) -> tuple[float, ...]:
         """Return the time of each micro-batch, in milliseconds."""
-        return tuple(one[WHOLE] for one in self.took)
+        return tuple(batch[TRIGGER_TIME] for batch in self.durations)
 
 
 def events(rows: int, seed: int = 13) -> pa.Table:
@@ -92,7 +92,7 @@ def events(rows: int, seed: int = 13) -> pa.Table:
 
 
 @cache
-def expected(query: str, rows: int) -> int:
+def count_expected(query: str, rows: int) -> int:
     """Return the number of matches of a query in :func:`events`, found in this process."""
     return int(acep.match(events(rows), acep.parse(QUERIES[query]), seq="n", id="n", output="count"))
 
@@ -131,16 +131,16 @@ def run_stream(
     Raises :class:`WrongMatchesError` if the number of matches is not that of one process, by what acep tells or, but
     for foreachBatch, by the rows that reached the sink.
     """
-    work, done = Path(tempfile.mkdtemp(prefix="acep-bench-")), list[Progress]()
+    work, reported = Path(tempfile.mkdtemp(prefix="acep-bench-")), list[Progress]()
     context = Setting(partitions, buckets, str(work / "state"))
     try:
         frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(source))
-        found = route.build(frame, context)
-        writer = found.writeStream.format("noop")
+        result = route.build(frame, context)
+        writer = result.writeStream.format("noop")
         if route.each is not None:
-            writer = found.writeStream.foreachBatch(route.each(context, done.append))
+            writer = result.writeStream.foreachBatch(route.each(context, reported.append))
         writer = writer.option("checkpointLocation", str(work / "checkpoint"))
-        with _configured(spark, {KEPT: str(batches + 10), SIZES: None if route.plain else UNBOUNDED}):
+        with _configure(spark, {RETAINED_PROGRESS: str(batches + 10), SIZES: None if route.plain else UNBOUNDED}):
             running = writer.trigger(availableNow=True).start()
             try:
                 running.awaitTermination()
@@ -149,18 +149,20 @@ def run_stream(
                 running.stop()
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    by_number = {one["batchId"]: one for one in recent}
+    by_number = {progress["batchId"]: progress for progress in recent}
     counted = [by_number[number] for number in steady(batches)]
-    took = tuple({name: float(value) for name, value in one["durationMs"].items()} for one in counted)
+    durations = tuple({name: float(value) for name, value in progress["durationMs"].items()} for progress in counted)
     matches, state = 0, None
     if route.query:
-        told = done or [some for one in recent if (some := progress_of(one)) is not None]
-        last = next((one for one in told if one.batch == counted[-1]["batchId"]), None)
-        matches, state = told[-1].matches if told else 0, None if last is None else last.state
+        batch_progress = reported or [parsed for progress in recent if (parsed := progress_of(progress)) is not None]
+        last = next((progress for progress in batch_progress if progress.batch == counted[-1]["batchId"]), None)
+        matches, state = batch_progress[-1].matches if batch_progress else 0, None if last is None else last.state
         _check(route, rows * batches, matches, "told")
     if route.query and route.each is None:
-        _check(route, rows * batches, sum(max(one["sink"]["numOutputRows"], 0) for one in recent), "in the sink")
-    return Run(route.name, rows, repetition, took, rows * batches, matches, state)
+        _check(
+            route, rows * batches, sum(max(progress["sink"]["numOutputRows"], 0) for progress in recent), "in the sink"
+        )
+    return Run(route.name, rows, repetition, durations, rows * batches, matches, state)
 
 
 def run_static(
@@ -180,38 +182,40 @@ def run_static(
     """
     frame = spark.read.schema(SCHEMA).parquet(str(source))
     context = Setting(partitions, buckets, "")
-    with _configured(spark, {SIZES: None if route.plain else UNBOUNDED}):
+    with _configure(spark, {SIZES: None if route.plain else UNBOUNDED}):
         if repetition == 0:
             number = route.build(frame, context).count()
             if route.query:
                 _check(route, rows, number, "in the result")
         began = time.perf_counter()
         route.build(frame, context).write.format("noop").mode("overwrite").save()
-    took = {WHOLE: (time.perf_counter() - began) * 1000}
-    return Run(route.name, rows, repetition, (took,), rows, expected(route.query, rows) if route.query else 0)
+    durations = {TRIGGER_TIME: (time.perf_counter() - began) * 1000}
+    return Run(
+        route.name, rows, repetition, (durations,), rows, count_expected(route.query, rows) if route.query else 0
+    )
 
 
 @contextmanager
-def _configured(spark: SparkSession, wanted: Mapping[str, str | None]) -> Iterator[None]:
+def _configure(spark: SparkSession, settings: Mapping[str, str | None]) -> Iterator[None]:
     """Give settings to a session for a while; ``None`` is Spark's own value."""
 
-    def give(values: Mapping[str, str | None]) -> None:
+    def set_values(values: Mapping[str, str | None]) -> None:
         for name, value in values.items():
             if value is None:
                 spark.conf.unset(name)
             else:
                 spark.conf.set(name, value)
 
-    before = {name: spark.conf.getAll.get(name) for name in wanted}
-    give(wanted)
+    before = {name: spark.conf.getAll.get(name) for name in settings}
+    set_values(settings)
     try:
         yield
     finally:
-        give(before)
+        set_values(before)
 
 
-def _check(route: Route, rows: int, found: int, where: str) -> None:
-    if found != (wanted := expected(route.query, rows)):
+def _check(route: Route, rows: int, n_matches: int, where: str) -> None:
+    if n_matches != (n_expected := count_expected(route.query, rows)):
         raise WrongMatchesError(
-            f"{route.name}: {found:,} matches {where}, but one process finds {wanted:,} in {rows:,} events"
+            f"{route.name}: {n_matches:,} matches {where}, but one process finds {n_expected:,} in {rows:,} events"
         )

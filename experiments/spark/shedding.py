@@ -24,14 +24,14 @@ from unittest import mock
 import pyarrow as pa
 
 import acep
+from acep.overload.load import Load
 from acep.spark import for_each_batch, get_session
-from acep.streaming.load import Load
 from experiments.ages import read_origin
-from experiments.machine import described
+from experiments.machine import describe_machine
 from experiments.results import RESULTS, write_page
 from experiments.results import table as lined
 from experiments.spark.routes import DELAY, QUERIES
-from experiments.spark.running import KEPT, SCHEMA, WHOLE, events, write_events
+from experiments.spark.running import RETAINED_PROGRESS, SCHEMA, TRIGGER_TIME, events, write_events
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -89,45 +89,45 @@ def trials(spark: SparkSession, name: str, batches: int, work: Path, scale: floa
     trial("floor", share=0.05)  # Spark and its workers are just starting
     exact = trial("exact")
     floor = trial("floor", share=0.0)
-    yield _with(exact, exact)
-    yield _with(floor, exact)
+    yield _with_recall(exact, exact)
+    yield _with_recall(floor, exact)
     span = exact.seconds - floor.seconds
     targets = [floor.seconds + part * span for part in BETWEEN]
     targets += [part * exact.seconds for part in PARTS[name]]
     for target in targets:
-        kept = trial("budget", target)
-        yield _with(kept, exact)
+        budgeted = trial("budget", target)
+        yield _with_recall(budgeted, exact)
         if target == targets[len(BETWEEN) // 2]:
             for way, column in (("random events", "n"), ("random keys", "k")):
 
-                def dropping(share: float, way: str = way, column: str = column) -> Trial:
-                    return replace(trial(way, drop=_dropping(column, share)), carried=round(share, 4))
+                def drop_share(share: float, way: str = way, column: str = column) -> Trial:
+                    return replace(trial(way, drop=_drop_by_hash(column, share)), carried=round(share, 4))
 
-                yield _with(_as_long(dropping, kept, exact, floor), exact)
+                yield _with_recall(_match_time(drop_share, budgeted, exact, floor), exact)
 
 
-def _as_long(dropping: Callable[[float], Trial], kept: Trial, exact: Trial, floor: Trial) -> Trial:
+def _match_time(drop_share: Callable[[float], Trial], budgeted: Trial, exact: Trial, floor: Trial) -> Trial:
     """Drop events at random so that a micro-batch takes as long as under the budget."""
-    if kept.carried < WHOLE_SHARE or exact.seconds <= floor.seconds:
-        return dropping(kept.carried)
+    if budgeted.carried < WHOLE_SHARE or exact.seconds <= floor.seconds:
+        return drop_share(budgeted.carried)
     # The workers shed, too. The time is taken for a power of the share, which one run tells.
-    part = min(max((kept.seconds - floor.seconds) / (exact.seconds - floor.seconds), 0.01), 0.99)
-    first = dropping(part)
-    took = min(max((first.seconds - floor.seconds) / (exact.seconds - floor.seconds), 0.001), 0.99)
-    power = log(took) / log(part)
-    return first if 0.9 < power < 1.1 else dropping(part ** (1 / power))
+    part = min(max((budgeted.seconds - floor.seconds) / (exact.seconds - floor.seconds), 0.01), 0.99)
+    first = drop_share(part)
+    time_part = min(max((first.seconds - floor.seconds) / (exact.seconds - floor.seconds), 0.001), 0.99)
+    power = log(time_part) / log(part)
+    return first if 0.9 < power < 1.1 else drop_share(part ** (1 / power))
 
 
-def _dropping(column: str, share: float) -> Callable[[DataFrame], DataFrame]:
+def _drop_by_hash(column: str, share: float) -> Callable[[DataFrame], DataFrame]:
     from pyspark.sql import functions as sf
 
-    some = sf.pmod(sf.xxhash64(sf.col(column), sf.lit(7)), sf.lit(1 << 30)) < round(share * (1 << 30))
+    is_chosen = sf.pmod(sf.xxhash64(sf.col(column), sf.lit(7)), sf.lit(1 << 30)) < round(share * (1 << 30))
     # The row that ends the stream has neither a number nor a key.
-    return lambda frame: frame.where(some | sf.col(column).isNull())
+    return lambda frame: frame.where(is_chosen | sf.col(column).isNull())
 
 
-def _with(one: Trial, exact: Trial) -> Trial:
-    return replace(one, recall=round(one.points / exact.points, 4) if exact.points else 1.0)
+def _with_recall(trial: Trial, exact: Trial) -> Trial:
+    return replace(trial, recall=round(trial.points / exact.points, 4) if exact.points else 1.0)
 
 
 def _run(
@@ -142,8 +142,8 @@ def _run(
     folder = Path(tempfile.mkdtemp(prefix="run-", dir=work))
     points, done = dict[int, int](), list[Any]()
 
-    def sink(found: DataFrame, batch: int) -> None:
-        points[batch] = found.count()
+    def sink(matches: DataFrame, batch: int) -> None:
+        points[batch] = matches.count()
 
     latency = 3600.0 if share is not None else trial.target
     budget = acep.Budget(latency=latency) if latency else None
@@ -160,7 +160,7 @@ def _run(
     )
     frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(source))
     number = len(list(source.glob("*.parquet")))
-    spark.conf.set(KEPT, str(number + 10))
+    spark.conf.set(RETAINED_PROGRESS, str(number + 10))
     forced = mock.patch.object(Load, "share", return_value=share) if share is not None else mock.MagicMock()
     with forced, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -168,30 +168,32 @@ def _run(
         running = writer.option("checkpointLocation", str(folder / "checkpoint")).start()
         running.awaitTermination()
     counted = range(max(1, min(WARM, number - 3)), number - 1)  # the last one only ends the stream
-    took = {one["batchId"]: one["durationMs"][WHOLE] / 1000 for one in running.recentProgress}
-    before, after = (_carried(folder / "state", batch) for batch in (counted[0] - 1, counted[-1]))
+    seconds_by_batch = {
+        progress["batchId"]: progress["durationMs"][TRIGGER_TIME] / 1000 for progress in running.recentProgress
+    }
+    before, after = (_read_carried(folder / "state", batch) for batch in (counted[0] - 1, counted[-1]))
     events, idle, shed = (after[name] - before[name] for name in ("events", "idle", "shed"))
     shutil.rmtree(folder, ignore_errors=True)
-    told = done[-1].report.recall
+    recall = done[-1].report.recall
     return Trial(
         trial.query,
         trial.way,
         round(trial.target, 3),
-        round(median(took[number] for number in counted), 3),
+        round(median(seconds_by_batch[number] for number in counted), 3),
         round(1 - shed / max(events - idle, 1), 4),
         sum(points[number] for number in counted),
         0.0,
-        -1.0 if told is None else round(told, 4),
+        -1.0 if recall is None else round(recall, 4),
     )
 
 
-def _carried(state: Path, batch: int) -> dict[str, int]:
+def _read_carried(state: Path, batch: int) -> dict[str, int]:
     """Give what the driver has counted up to the end of a micro-batch."""
     (path,) = state.rglob(f"{batch}/done")
     return dict(json.loads(path.read_text())["carried"])
 
 
-def _others(path: Path, measured: Collection[str]) -> list[Trial]:
+def _read_other_trials(path: Path, measured: Collection[str]) -> list[Trial]:
     """Return the trials of queries that were measured before, and not now."""
     if not path.exists():
         return []
@@ -213,25 +215,25 @@ time ([why](../explanation/spark_overload.md#where-matching-is-the-cost)). The r
 `--queries` measures some queries again, and leaves the others."""
 
 
-def body(found: Sequence[Trial]) -> str:
+def body(results: Sequence[Trial]) -> str:
     """Return the tables of the page."""
     parts = []
-    for name in dict.fromkeys(one.query for one in found):
-        own = [one for one in found if one.query == name]
-        exact, floor = (next(one for one in own if one.way == way) for way in ("exact", "floor"))
+    for name in dict.fromkeys(trial.query for trial in results):
+        query_trials = [trial for trial in results if trial.query == name]
+        exact, floor = (next(trial for trial in query_trials if trial.way == way) for way in ("exact", "floor"))
         lines = []
-        for one in own:
-            part = (one.target - floor.seconds) / (exact.seconds - floor.seconds)
+        for trial in query_trials:
+            part = (trial.target - floor.seconds) / (exact.seconds - floor.seconds)
             lines.append(
                 (
-                    one.way,
-                    f"{one.target:.2f}" if one.target else "",
-                    f"{one.seconds:.2f}",
-                    f"{one.seconds / one.target:.2f}" if one.target else "",
-                    f"{one.carried:.2f}",
-                    f"{one.recall:.3f}",
-                    f"{one.told:.3f}" if one.told >= 0 else "",
-                    f"{0.8 * part:.3f}" if one.target and part > 0 else "",
+                    trial.way,
+                    f"{trial.target:.2f}" if trial.target else "",
+                    f"{trial.seconds:.2f}",
+                    f"{trial.seconds / trial.target:.2f}" if trial.target else "",
+                    f"{trial.carried:.2f}",
+                    f"{trial.recall:.3f}",
+                    f"{trial.told:.3f}" if trial.told >= 0 else "",
+                    f"{0.8 * part:.3f}" if trial.target and part > 0 else "",
                 )
             )
         head = ("", "target, s", "median, s", "of the target", "carried", "recall", "told", "at least")
@@ -247,34 +249,34 @@ def main(arguments: Sequence[str] | None = None, session: SparkSession | None = 
     parser.add_argument("--batches", type=int, default=60, help="micro-batches (60)")
     parser.add_argument("--scale", type=float, default=1.0, help="rows of a micro-batch, as a multiple (1)")
     parser.add_argument("--output", type=Path, help="folder for shedding.csv and shedding.md")
-    given = parser.parse_args(arguments)
-    usual = not given.output and given.batches == 60 and given.scale == 1
-    folder = given.output or (RESULTS if usual else None)
+    options = parser.parse_args(arguments)
+    usual = not options.output and options.batches == 60 and options.scale == 1
+    folder = options.output or (RESULTS if usual else None)
     spark = session or get_session(
         **{"spark.master": f"local[{CORES}]", "spark.sql.shuffle.partitions": str(CORES), "spark.driver.memory": "4g"}
     )
-    work, found = Path(tempfile.mkdtemp(prefix="acep-bench-")), []
+    work, results = Path(tempfile.mkdtemp(prefix="acep-bench-")), []
     try:
-        for name in given.queries.split(","):
-            for one in trials(spark, name, given.batches, work, given.scale):
-                print(one, flush=True)
-                found.append(one)
+        for name in options.queries.split(","):
+            for trial in trials(spark, name, options.batches, work, options.scale):
+                print(trial, flush=True)
+                results.append(trial)
     finally:
         shutil.rmtree(work, ignore_errors=True)
         if session is None:
             spark.stop()
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
-        earlier = _others(folder / "shedding.csv", {one.query for one in found})
-        machine = described() | (read_origin(folder / "shedding.md") if earlier else {})
-        found = [*found, *earlier]
-        found.sort(key=lambda one: [*LOADS].index(one.query))
+        earlier = _read_other_trials(folder / "shedding.csv", {trial.query for trial in results})
+        machine = describe_machine() | (read_origin(folder / "shedding.md") if earlier else {})
+        results = [*results, *earlier]
+        results.sort(key=lambda trial: [*LOADS].index(trial.query))
         with (folder / "shedding.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, [one.name for one in fields(Trial)], lineterminator="\n")
+            writer = csv.DictWriter(file, [field.name for field in fields(Trial)], lineterminator="\n")
             writer.writeheader()
-            writer.writerows(asdict(one) for one in found)
+            writer.writerows(asdict(trial) for trial in results)
         words, title = WORDS, "Overload on Spark"
-        print(write_page(folder, "shedding", title=title, words=words, machine=machine, body=body(found)))
+        print(write_page(folder, "shedding", title=title, words=words, machine=machine, body=body(results)))
     return 0
 
 

@@ -21,14 +21,14 @@ import acep
 from acep.native.compiled import chosen
 from acep.runtime.executors import bounded_engine
 from acep.training.events import bindable, learn_event_utility
-from experiments.machine import described
+from experiments.machine import describe_machine
 from experiments.overload.workload import Overload
 from experiments.overload.workloads import OVERLOADS
-from experiments.overload.workloads import chosen as workloads_of
+from experiments.overload.workloads import choose_workloads as workloads_of
 from experiments.results import RESULTS, table, write_page
 from experiments.spark.units import WORKLOADS, Keyed
 
-__all__ = ["Single", "main", "measured"]
+__all__ = ["Single", "main", "measure_shares"]
 
 SHARES = (0.125, 0.25, 0.5, 0.75)
 
@@ -46,24 +46,24 @@ class Single:
     recall: float
 
 
-def measured(workload: Overload) -> list[Single]:
+def measure_shares(workload: Overload) -> list[Single]:
     """Learn from the first half of a stream, and keep shares of the second half."""
-    plan, stream = workload.plan, Keyed.of(workload)
+    plan, stream = workload.plan, Keyed.from_workload(workload)
     half = len(stream.events) // 2
     utility = learn_event_utility(plan, bounded_engine(chosen(plan, "native")), stream.events.slice(0, half))
     if utility is None:
         return [Single(workload.name, workload.file, share, False, 0.0, 0.0) for share in SHARES]
     later, types = bindable(plan, stream.events.slice(half)), plan.schema.type
     assert types is not None
-    cells, every = utility.cells(later, later[types]), stream.points(acep.match(later, workload.query))
-    events, found = np.bincount(cells, minlength=len(utility.order)) + 1e-6, []
+    cells, all_points = utility.cells(later, later[types]), stream.points(acep.match(later, workload.query))
+    events, results = np.bincount(cells, minlength=len(utility.order)) + 1e-6, []
     for share in SHARES:
         first = utility.keep(share, events)
-        kept = np.isin(cells, utility.order[: first or 0])
-        points = stream.points(acep.match(later.filter(pa.array(kept)), workload.query)) if first else set()
-        recall = len(points & every) / max(len(every), 1)
-        found.append(Single(workload.name, workload.file, share, first is not None, float(kept.mean()), recall))
-    return found
+        is_kept = np.isin(cells, utility.order[: first or 0])
+        points = stream.points(acep.match(later.filter(pa.array(is_kept)), workload.query)) if first else set()
+        recall = len(points & all_points) / max(len(all_points), 1)
+        results.append(Single(workload.name, workload.file, share, first is not None, float(is_kept.mean()), recall))
+    return results
 
 
 WORDS = """Written by `python -m experiments.spark.single_events`; [what this
@@ -74,13 +74,19 @@ points. `-`: the history has no order that promises more than equal chances. The
 about as large a share of the match points as is carried."""
 
 
-def body(found: Sequence[Single]) -> str:
+def body(results: Sequence[Single]) -> str:
     """The table of the page."""
-    names = list(dict.fromkeys((one.workload, one.stream) for one in found))
+    names = list(dict.fromkeys((result.workload, result.stream) for result in results))
     lines = []
     for name, stream in names:
-        own = [one for one in found if one.workload == name]
-        lines.append((name, stream, *(f"{one.kept:.2f}: {one.recall:.3f}" if one.ordered else "-" for one in own)))
+        workload_results = [result for result in results if result.workload == name]
+        lines.append(
+            (
+                name,
+                stream,
+                *(f"{result.kept:.2f}: {result.recall:.3f}" if result.ordered else "-" for result in workload_results),
+            )
+        )
     return table(("", "stream", *(f"{share:g}" for share in SHARES)), lines)
 
 
@@ -89,20 +95,24 @@ def main(arguments: Sequence[str] | None = None, workloads: Mapping[str, Overloa
     parser = argparse.ArgumentParser(prog="python -m experiments.spark.single_events", description=(__doc__ or "")[:26])
     parser.add_argument("names", nargs="*", help="of workloads, or patterns of names (those of results/units.md)")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the page and its rows")
-    given = parser.parse_args(arguments)
-    names = given.names or WORKLOADS
-    asked = [one for name in names for one in workloads_of([name])] if workloads is OVERLOADS else [*workloads.values()]
-    found = []
-    for workload in asked:
-        found += measured(workload)
-        print(workload.name, *(f"{one.kept:.3f} {one.recall:.3f}" for one in found[-len(SHARES) :]))
-    given.output.mkdir(parents=True, exist_ok=True)
-    with (given.output / "single_events.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [one.name for one in fields(Single)], lineterminator="\n")
+    options = parser.parse_args(arguments)
+    names = options.names or WORKLOADS
+    chosen_workloads = (
+        [workload for name in names for workload in workloads_of([name])]
+        if workloads is OVERLOADS
+        else [*workloads.values()]
+    )
+    results = []
+    for workload in chosen_workloads:
+        results += measure_shares(workload)
+        print(workload.name, *(f"{result.kept:.3f} {result.recall:.3f}" for result in results[-len(SHARES) :]))
+    options.output.mkdir(parents=True, exist_ok=True)
+    with (options.output / "single_events.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [field.name for field in fields(Single)], lineterminator="\n")
         writer.writeheader()
-        writer.writerows({k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(o).items()} for o in found)
-    told: dict[str, Any] = {"words": WORDS, "machine": described(), "body": body(found)}
-    print(write_page(given.output, "single_events", title="Single events by a history", **told))
+        writer.writerows({k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(o).items()} for o in results)
+    contents: dict[str, Any] = {"words": WORDS, "machine": describe_machine(), "body": body(results)}
+    print(write_page(options.output, "single_events", title="Single events by a history", **contents))
     return 0
 
 

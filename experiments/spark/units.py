@@ -21,16 +21,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import acep
-from acep.streaming.admission import ALL, CELLS, SHIFT, Admission
-from acep.streaming.batch_log import Carried, Decision, decide
-from acep.streaming.utility import CellUtility, cell_of
-from experiments.machine import described
+from acep.overload.admission import ALL, CELLS, SHIFT, Admission
+from acep.overload.batch_log import Carried, Decision, decide
+from acep.overload.key_utility import CellUtility, cell_of
+from experiments.machine import describe_machine
 from experiments.overload.paired import gain
 from experiments.overload.workload import Overload
-from experiments.overload.workloads import OVERLOADS, chosen
+from experiments.overload.workloads import OVERLOADS, choose_workloads
 from experiments.results import RESULTS, table, write_page
 
-__all__ = ["Kept", "main", "measured"]
+__all__ = ["UnitTrial", "main", "measure_ways"]
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -44,7 +44,7 @@ WAYS = ("utility", "equal", "events", "keys")
 
 
 @dataclass(frozen=True)
-class Kept:
+class UnitTrial:
     """One run: the ``share`` that was asked for, the share of the events that was ``carried``, and the ``recall`` of
     match points of the whole stream."""
 
@@ -69,7 +69,7 @@ class Keyed:
     cell: Ints
 
     @classmethod
-    def of(cls, workload: Overload) -> Keyed:
+    def from_workload(cls, workload: Overload) -> Keyed:
         """Read the stream of a workload."""
         events = workload.events()
         keys = list(zip(*(events[name].to_pylist() for name in workload.plan.keys), strict=True))
@@ -78,9 +78,9 @@ class Keyed:
         ticks = events["ts"].cast(pa.int64()).to_numpy()
         return cls(workload, events, ticks, np.array([numbers[key] for key in keys]), numbers, cell)
 
-    def points(self, found: Any) -> set[tuple[int, int]]:
+    def points(self, matches: Any) -> set[tuple[int, int]]:
         """Give the match points of matches: keys and times."""
-        rows = found.to_arrow()
+        rows = matches.to_arrow()
         if not len(rows):
             return set()
         parts = [part.to_pylist() for part in rows["key"].combine_chunks().flatten()]
@@ -88,39 +88,39 @@ class Keyed:
         return {(self.numbers[key], end) for *key_, end in zip(*parts, ends, strict=True) for key in [tuple(key_)]}
 
 
-def measured(stream: Keyed, every: set[tuple[int, int]], share: float, seed: int) -> list[Kept]:
+def measure_ways(stream: Keyed, all_points: set[tuple[int, int]], share: float, seed: int) -> list[UnitTrial]:
     """Carry about a ``share`` of a stream in each way, the same number of events in all but the second.
 
-    ``every``: the match points of the whole stream.
+    ``all_points``: the match points of the whole stream.
     """
     workload = stream.workload
     rng = np.random.default_rng(seed)
-    utility, equal = (_by_units(stream, share, seed, favours=favours) for favours in (True, False))
-    many = int(utility.sum())
+    utility, equal = (_admit_by_units(stream, share, seed, favours=favours) for favours in (True, False))
+    n_events = int(utility.sum())
     events = np.zeros(len(stream.ticks), bool)
-    events[rng.choice(len(events), many, replace=False)] = True
+    events[rng.choice(len(events), n_events, replace=False)] = True
     sizes = np.bincount(stream.key)
     order = rng.permutation(len(sizes))
-    some = np.zeros(len(sizes), bool)
-    left = many
+    is_chosen = np.zeros(len(sizes), bool)
+    n_left = n_events
     for key in order:  # keys as long as they fit in
-        if sizes[key] <= left:
-            some[key], left = True, left - sizes[key]
-    found = []
-    for way, kept in zip(WAYS, (utility, equal, events, some[stream.key]), strict=True):
-        points = stream.points(acep.match(stream.events.filter(pa.array(kept)), workload.query))
-        recall = len(points & every) / len(every)
-        found.append(Kept(workload.name, workload.file, way, share, seed, float(kept.mean()), recall))
-    return found
+        if sizes[key] <= n_left:
+            is_chosen[key], n_left = True, n_left - sizes[key]
+    results = []
+    for way, is_kept in zip(WAYS, (utility, equal, events, is_chosen[stream.key]), strict=True):
+        points = stream.points(acep.match(stream.events.filter(pa.array(is_kept)), workload.query))
+        recall = len(points & all_points) / len(all_points)
+        results.append(UnitTrial(workload.name, workload.file, way, share, seed, float(is_kept.mean()), recall))
+    return results
 
 
-def _by_units(stream: Keyed, share: float, seed: int, *, favours: bool) -> Bools:
+def _admit_by_units(stream: Keyed, share: float, seed: int, *, favours: bool) -> Bools:
     """Admit events in micro-batches, each by what the ones before it found."""
     workload, size = stream.workload, len(stream.ticks)
-    own = Admission(workload.span, seed=seed)
-    hashes = _mixed(np.arange(len(stream.cell)) + (seed + 1) * 1_000_003)
-    begins = stream.ticks - (stream.ticks - hashes[stream.key] % own.length) % own.length
-    hashed = _mixed(hashes[stream.key] ^ _mixed(begins)) % ALL
+    first_admission = Admission(workload.span, seed=seed)
+    hashes = _hash_numbers(np.arange(len(stream.cell)) + (seed + 1) * 1_000_003)
+    begins = stream.ticks - (stream.ticks - hashes[stream.key] % first_admission.length) % first_admission.length
+    hashed = _hash_numbers(hashes[stream.key] ^ _hash_numbers(begins)) % ALL
     matcher, decision = acep.Matcher(workload.query), Decision()
     admitted = np.zeros(size, bool)
     for begin, end in pairwise(np.linspace(0, size, BATCHES + 1).astype(int).tolist()):
@@ -128,37 +128,39 @@ def _by_units(stream: Keyed, share: float, seed: int, *, favours: bool) -> Bools
         with mock.patch.object(
             CellUtility, "choose", CellUtility.choose if favours else lambda utility, *_: (utility, None)
         ):
-            decision = decide(decision, own, share, 0)
-        now = decision.admission or own
+            decision = decide(decision, first_admission, share, 0)
+        admission = decision.admission or first_admission
         cells = stream.cell[stream.key[rows]]
-        admitted[rows] = _admitted(now, before, begins[rows], stream.ticks[rows], hashed[rows], cells)
-        kept = np.flatnonzero(admitted[rows]) + begin
-        points = stream.points(matcher.push(stream.events.take(pa.array(kept)))) if len(kept) else set()
+        admitted[rows] = _admit_rows(admission, before, begins[rows], stream.ticks[rows], hashed[rows], cells)
+        kept_rows = np.flatnonzero(admitted[rows]) + begin
+        points = stream.points(matcher.push(stream.events.take(pa.array(kept_rows)))) if len(kept_rows) else set()
         seen = int(stream.ticks[end - 1])
-        chances = now.chances(seen if before is None else (before + seen) // 2)
-        counts = [stream.cell[stream.key[kept]], stream.cell[[key for key, _ in points]]]
-        utility = decision.utility.after(*(np.bincount(one, minlength=CELLS) for one in counts), chances)
-        decision = Decision(now, carried=Carried(seen=seen), utility=utility)
+        chances = admission.chances(seen if before is None else (before + seen) // 2)
+        counts = [stream.cell[stream.key[kept_rows]], stream.cell[[key for key, _ in points]]]
+        utility = decision.utility.after(
+            *(np.bincount(cell_numbers, minlength=CELLS) for cell_numbers in counts), chances
+        )
+        decision = Decision(admission, carried=Carried(seen=seen), utility=utility)
     return admitted
 
 
-def _admitted(now: Admission, seen: int | None, begins: Ints, ticks: Ints, hashed: Ints, cells: Ints) -> Bools:
+def _admit_rows(admission: Admission, seen: int | None, begins: Ints, ticks: Ints, hashed: Ints, cells: Ints) -> Bools:
     """Tell which rows are admitted: :meth:`Admission.admits` of many."""
-    last = np.minimum(ticks, begins + now.length - now.span - 1)
-    pieces = now.pieces(seen)
-    found = np.ones(len(ticks), bool)
-    for table_, favoured in enumerate(now.favoured):
+    last = np.minimum(ticks, begins + admission.length - admission.span - 1)
+    pieces = admission.pieces(seen)
+    is_admitted = np.ones(len(ticks), bool)
+    for table_, favoured in enumerate(admission.favoured):
         limits = np.empty(len(ticks), np.int64)
         for bound, steps in reversed(pieces):
             inner = np.full(len(ticks), steps[-1][1][table_])
             for since, values in reversed(steps[:-1]):
                 inner = np.where(begins > since, values[table_], inner)
             limits = inner if (bound, steps) == pieces[-1] else np.where(last > bound, inner, limits)
-        found &= hashed < np.where(np.isin(cells, favoured), limits << SHIFT, limits)
-    return found
+        is_admitted &= hashed < np.where(np.isin(cells, favoured), limits << SHIFT, limits)
+    return is_admitted
 
 
-def _mixed(numbers: Ints) -> Ints:
+def _hash_numbers(numbers: Ints) -> Ints:
     """Hash integers, to 62 bits."""
     mixed = numbers.astype(np.uint64)
     for shift, factor in ((33, 0xFF51AFD7ED558CCD), (33, 0xC4CEB9FE1A85EC53)):
@@ -173,29 +175,41 @@ their keys brought so far, from nothing known. `equal`: whole units, each with t
 random events and random keys, as many events as `utility` carried. The recall is that of match points."""
 
 
-def body(found: Sequence[Kept]) -> str:
+def body(results: Sequence[UnitTrial]) -> str:
     """Return the tables of the page."""
     parts = []
-    for share in sorted({one.share for one in found}):
-        own = [one for one in found if one.share == share]
-        names = list(dict.fromkeys(one.workload for one in own))
+    for share in sorted({result.share for result in results}):
+        share_results = [result for result in results if result.share == share]
+        names = list(dict.fromkeys(result.workload for result in share_results))
         lines = []
         figures: dict[str, dict[str, list[float]]] = {way: {} for way in WAYS}
         for name in names:
             for way in WAYS:
-                figures[way][name] = [one.recall for one in own if (one.workload, one.way) == (name, way)]
-            carried = np.mean([one.carried for one in own if (one.workload, one.way) == (name, "utility")])
-            stream = next(one.stream for one in own if one.workload == name)
+                figures[way][name] = [
+                    result.recall for result in share_results if (result.workload, result.way) == (name, way)
+                ]
+            carried = np.mean(
+                [result.carried for result in share_results if (result.workload, result.way) == (name, "utility")]
+            )
+            stream = next(result.stream for result in share_results if result.workload == name)
             lines.append((name, stream, f"{carried:.3f}", *(f"{np.mean(figures[way][name]):.3f}" for way in WAYS)))
-        told = []
+        comparisons = []
         for other in WAYS[1:]:
-            one = gain({way: figures[way] for way in ("utility", other)}, "utility")
-            low, high = one.interval95
+            comparison = gain({way: figures[way] for way in ("utility", other)}, "utility")
+            low, high = comparison.interval95
             interval = f"{low:+.3f} to {high:+.3f}"
-            told.append((other, f"{one.mean - one.other:+.3f}", interval, f"{one.worst:+.3f}", one.where))
+            comparisons.append(
+                (
+                    other,
+                    f"{comparison.mean - comparison.other:+.3f}",
+                    interval,
+                    f"{comparison.worst:+.3f}",
+                    comparison.where,
+                )
+            )
         parts.append(
             f"## A share of {share:g}\n\n{table(('', 'stream', 'carried', *WAYS), lines)}\n\n"
-            f"{table(('`utility` above', 'mean', '95 % interval', 'least', 'on'), told)}"
+            f"{table(('`utility` above', 'mean', '95 % interval', 'least', 'on'), comparisons)}"
         )
     return "\n\n".join(parts)
 
@@ -206,27 +220,36 @@ def main(arguments: Sequence[str] | None = None, workloads: Mapping[str, Overloa
     parser.add_argument("names", nargs="*", help="of workloads, or patterns of names (those of the page)")
     parser.add_argument("--seeds", type=int, default=8, help="runs of each (8)")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for units.csv and units.md")
-    given = parser.parse_args(arguments)
-    names = given.names or WORKLOADS
-    asked = [one for name in names for one in chosen([name])] if workloads is OVERLOADS else [*workloads.values()]
-    found = []
-    for workload in asked:
-        stream = Keyed.of(workload)
-        every = stream.points(acep.match(stream.events, workload.query))
+    options = parser.parse_args(arguments)
+    names = options.names or WORKLOADS
+    chosen_workloads = (
+        [workload for name in names for workload in choose_workloads([name])]
+        if workloads is OVERLOADS
+        else [*workloads.values()]
+    )
+    results = []
+    for workload in chosen_workloads:
+        stream = Keyed.from_workload(workload)
+        all_points = stream.points(acep.match(stream.events, workload.query))
         for share in SHARES:
-            for seed in range(given.seeds):
-                found += measured(stream, every, share, seed)
+            for seed in range(options.seeds):
+                results += measure_ways(stream, all_points, share, seed)
             print(
-                *(f"{one.way} {one.carried:.3f} {one.recall:.3f}" for one in found[-len(WAYS) :]),
+                *(f"{result.way} {result.carried:.3f} {result.recall:.3f}" for result in results[-len(WAYS) :]),
                 workload.name,
             )
-    given.output.mkdir(parents=True, exist_ok=True)
-    with (given.output / "units.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [one.name for one in fields(Kept)], lineterminator="\n")
+    options.output.mkdir(parents=True, exist_ok=True)
+    with (options.output / "units.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [field.name for field in fields(UnitTrial)], lineterminator="\n")
         writer.writeheader()
-        writer.writerows({k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(o).items()} for o in found)
-    told: dict[str, Any] = {"title": "Which events travel", "words": WORDS, "machine": described(), "body": body(found)}
-    print(write_page(given.output, "units", **told))
+        writer.writerows({k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(o).items()} for o in results)
+    contents: dict[str, Any] = {
+        "title": "Which events travel",
+        "words": WORDS,
+        "machine": describe_machine(),
+        "body": body(results),
+    }
+    print(write_page(options.output, "units", **contents))
     return 0
 
 

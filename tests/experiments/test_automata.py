@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import acep
-from experiments.automata import RISES, can, events, main, query
+from experiments.automata import RISES, events, main, query, two_state_automaton
 from experiments.joins import Joins
 
 pytestmark = pytest.mark.long
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.long
 @pytest.mark.parametrize("name", RISES)
 def test_an_automaton_of_two_states_finds_the_same(name: str) -> None:
     stream = events(4_000, RISES[name])
-    found = [acep.match(stream, one(name, 60), type=None) for one in (query, can)]
+    found = [acep.match(stream, one(name, 60), type=None) for one in (query, two_state_automaton)]
     ends = [[(m.start, m.end) for m in some] for some in found]
     assert ends[0] == ends[1] != []
     if name == "q2":

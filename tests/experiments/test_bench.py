@@ -18,7 +18,7 @@ from experiments.peers.cases import CASES
 from experiments.peers.files import write_events
 from experiments.peers.java import ROOT, Outcome
 from experiments.workload import run
-from experiments.workloads import WORKLOADS, chosen
+from experiments.workloads import WORKLOADS, choose_workloads
 
 pytestmark = pytest.mark.long
 
@@ -48,9 +48,9 @@ def test_a_benchmark_is_measured_and_written(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_what_is_measured_anew_replaces_what_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "measured", lambda workload, *_: replace(OURS, name=workload.name))
+    monkeypatch.setattr(bench, "measure_workload", lambda workload, *_: replace(OURS, name=workload.name))
     assert bench.main(["w2-next", "w1-next", "--output", str(tmp_path)]) == 0
-    monkeypatch.setattr(bench, "measured", lambda workload, *_: replace(OURS, name=workload.name, rows=99))
+    monkeypatch.setattr(bench, "measure_workload", lambda workload, *_: replace(OURS, name=workload.name, rows=99))
     assert bench.main(["w1-next", "--engine", "reference", "--output", str(tmp_path)]) == 0
 
     def rows() -> list[tuple[str, int]]:
@@ -63,7 +63,7 @@ def test_what_is_measured_anew_replaces_what_was(tmp_path: Path, monkeypatch: py
 
 
 def test_a_wrong_number_of_matches_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "measured", lambda *_: replace(OURS, expected=8))
+    monkeypatch.setattr(bench, "measure_workload", lambda *_: replace(OURS, expected=8))
     assert bench.main(["w2-next", "--output", str(tmp_path)]) == 1
     assert "not 8" in (tmp_path / "bench.md").read_text()
 
@@ -90,10 +90,10 @@ def test_limits_make_a_prefix() -> None:
 
 
 def test_names_and_groups() -> None:
-    assert [one.name for one in chosen(["w1-next"])] == ["w1-next"]
-    assert {one.group for one in chosen(["w2", "growth-*"])} == {"w2", "growth"}
+    assert [one.name for one in choose_workloads(["w1-next"])] == ["w1-next"]
+    assert {one.group for one in choose_workloads(["w2", "growth-*"])} == {"w2", "growth"}
     with pytest.raises(ValueError, match="no workload 'w9'"):
-        chosen(["w9"])
+        choose_workloads(["w9"])
 
 
 def test_peers_are_judged_by_what_they_found() -> None:
@@ -138,7 +138,7 @@ def test_profiles_tell_shares(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert profile.main(["w2-next", "--scale", "0.1", "--output", str(tmp_path)]) == 0
     (one,) = json.loads((tmp_path / "raw/profiles.json").read_text())["results"]
     assert sum(one["shares"].values()) == pytest.approx(1)
-    assert one["matches"] == WORKLOADS["w2-next"].expected(_first(20_000))
+    assert one["matches"] == WORKLOADS["w2-next"].count_expected(_first(20_000))
     assert 0 < one["shares"]["loading"] < 1
     assert "w2-next" in capsys.readouterr().out
 

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from experiments import disorder
-from experiments.disorder import events, late, main
+from experiments.disorder import delay_events, events, main
 
 
 def test_events_come_late_by_as_much_as_was_asked_and_none_is_lost() -> None:
     stream = events(5_000, 3)
-    moved = late(stream, 0.2)
+    moved = delay_events(stream, 0.2)
     ts = moved["ts"].to_numpy()
     behind = np.maximum.accumulate(ts) - ts
     assert sorted(ts) == list(range(5_000))
     assert 0 < behind.max() <= disorder.BY
     assert 0.1 < np.mean(behind > 0) < 0.3
-    assert late(stream, 0.0).equals(stream)
+    assert delay_events(stream, 0.0).equals(stream)
 
 
 @pytest.mark.long

@@ -44,7 +44,7 @@ def test_a_query_gives_what_its_join_means(case: frames.Case) -> None:
 @pytest.mark.parametrize("case", frames.CASES, ids=lambda case: case.name)
 def test_all_systems_give_as_many_rows(case: frames.Case) -> None:
     duckdb, polars = pytest.importorskip("duckdb"), pytest.importorskip("polars")
-    rows = frames.measured(case, duckdb, polars, scale=0.01, repeats=1)
+    rows = frames.measure_case(case, duckdb, polars, scale=0.01, repeats=1)
     assert [row.system for row in rows] == ["acep", "DuckDB", "polars"]
     assert f"{rows[0].size:,} rows." in frames.body(rows)
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.long
 @pytest.mark.whole
 def test_a_stream_and_versions_are_looked_at(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_run, "ROWS", 6_000)
-    monkeypatch.setattr(long_run, "KEPT", 10)
+    monkeypatch.setattr(long_run, "RETAINED", 10)
     main(["--batches", "6", "--versions", "50", "--output", str(tmp_path)], spark)
     with (tmp_path / "long_run.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))

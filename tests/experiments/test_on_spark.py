@@ -15,8 +15,8 @@ from experiments.results import RESULTS
 from experiments.spark import running
 from experiments.spark.__main__ import main
 from experiments.spark.figures import Cell, cells, interval, read_cells
-from experiments.spark.page import body, picture, written
-from experiments.spark.routes import ROUTES, Each, Route, chosen, missing
+from experiments.spark.page import body, picture, write_results
+from experiments.spark.routes import ROUTES, Each, Route, choose_routes, explain_missing
 from experiments.spark.running import Run, steady
 
 pytestmark = pytest.mark.long
@@ -42,25 +42,25 @@ def test_all_routes_run_and_find_what_one_process_finds(
     assert main([*SMALL, "--rows", "1_000", "--buckets", "2", "--routes", names, "--output", str(tmp_path)], spark) == 0
     said = capsys.readouterr().out
     found = {one.route: one for one in read_cells(tmp_path / "spark.csv")}
-    left_out = {one.name for one in ROUTES.values() if missing(one)}
-    assert list(found) == [one.name for one in chosen(names.split(",")) if one.name not in left_out]
+    left_out = {one.name for one in ROUTES.values() if explain_missing(one)}
+    assert list(found) == [one.name for one in choose_routes(names.split(",")) if one.name not in left_out]
     for name in left_out & set(names.split(",")):
         assert f"left out: {name}: acep.spark.match has no keyword" in said
         assert f"Not measured: {name}: " in (tmp_path / "spark.md").read_text(encoding="utf-8")
     for one in found.values():
         assert one.events == (3_000 if ROUTES[one.route].static else 2_000)
-        assert one.matches == (running.expected("rise", one.events) if one.route.endswith("-rise") else 0)
+        assert one.matches == (running.count_expected("rise", one.events) if one.route.endswith("-rise") else 0)
         assert 0 < one.ratio_low <= one.ratio <= one.ratio_high
         assert (one.runs, one.batches) == (1, 1)
         assert ROUTES[one.route].static or one.trigger_ms >= one.add_batch_ms > 0
-    assert running.expected("rise", 2_000) > 0
+    assert running.count_expected("rise", 2_000) > 0
     assert found["store-rise"].state_bytes > 0
 
 
 def test_a_wrong_number_of_matches_stops_the_run(
     spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "expected", lambda *_: 1)
+    monkeypatch.setattr(running, "count_expected", lambda *_: 1)
     assert main([*SMALL, "--rows", "10", "--routes", "batch-seq", "--output", str(tmp_path)], spark) == 1
     said = capsys.readouterr().err
     assert said.startswith("python -m experiments.spark: batch-seq: ")
@@ -91,9 +91,9 @@ def test_wrong_options_are_refused_in_one_line(
 
 
 def test_routes_are_named_by_their_beginnings(capsys: pytest.CaptureFixture[str]) -> None:
-    assert [one.name for one in chosen(["state"])] == ["yardstick", "state-seq", "state-rise"]
-    assert [one.name for one in chosen(["batch-seq"])] == ["batch-yardstick", "batch-seq"]
-    assert chosen([]) == list(ROUTES.values())
+    assert [one.name for one in choose_routes(["state"])] == ["yardstick", "state-seq", "state-rise"]
+    assert [one.name for one in choose_routes(["batch-seq"])] == ["batch-yardstick", "batch-seq"]
+    assert choose_routes([]) == list(ROUTES.values())
     assert main(["--list"]) == 0
     assert capsys.readouterr().out.count("\n") == len(ROUTES)
 
@@ -152,9 +152,9 @@ def test_the_first_micro_batches_do_not_count() -> None:
 def test_the_page_is_made_from_its_csv(tmp_path: Path) -> None:
     static = [
         run("batch-yardstick", 0, 500, rows=9_000),
-        replace(run("batch-rise", 0, 400, rows=9_000), took=({"triggerExecution": 400.0},)),
+        replace(run("batch-rise", 0, 400, rows=9_000), durations=({"triggerExecution": 400.0},)),
     ]
-    page = written(tmp_path, cells([*RUNS, *static]), {"cores": 2}, ["state-seq: no keyword"])
+    page = write_results(tmp_path, cells([*RUNS, *static]), {"cores": 2}, ["state-seq: no keyword"])
     text = page.read_text(encoding="utf-8")
     found = read_cells(tmp_path / "spark.csv")
     assert text.endswith(f"\n\n{body(found)}\n")
@@ -173,7 +173,7 @@ def test_the_page_is_made_from_its_csv(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("route", "lines"), [("yardstick", 1), ("batch-yardstick", 0)])
 def test_one_route_alone_makes_a_page(tmp_path: Path, route: str, lines: int) -> None:
-    text = written(tmp_path, cells([run(route, 0, 10.0)]), {}).read_text(encoding="utf-8")
+    text = write_results(tmp_path, cells([run(route, 0, 10.0)]), {}).read_text(encoding="utf-8")
     assert ("(spark.svg)" in text) == bool(lines)
     assert (tmp_path / "spark.svg").read_text(encoding="utf-8").count("<polyline") == lines
 

@@ -25,10 +25,10 @@ from examples.data import MORE
 from experiments import streams
 from experiments.overload.heavy import heavy
 from experiments.overload.survey import Half, Surveyed, survey_half, surveyed_table
-from experiments.overload.survival import keep_share, surviving, touches_by_length, wanted
+from experiments.overload.survival import count_wanted, find_surviving, keep_share, touches_by_length
 from experiments.overload.trial import stream
 from experiments.overload.workload import Overload
-from experiments.overload.workloads import OVERLOADS, chosen
+from experiments.overload.workloads import OVERLOADS, choose_workloads
 
 pytestmark = pytest.mark.long
 
@@ -172,10 +172,10 @@ def test_samples_of_a_query_without_a_partition_leave_out_some_values() -> None:
 
 
 def test_a_workload_is_known_by_its_name() -> None:
-    assert [one.name for one in chosen(["tweets-k0-3d"])] == ["tweets-k0-3d"]
-    assert chosen([]) == list(OVERLOADS.values())
+    assert [one.name for one in choose_workloads(["tweets-k0-3d"])] == ["tweets-k0-3d"]
+    assert choose_workloads([]) == list(OVERLOADS.values())
     with pytest.raises(ValueError, match="no workload 'nonsense'"):
-        chosen(["nonsense"])
+        choose_workloads(["nonsense"])
 
 
 class Dropping(ReferenceEngine):
@@ -198,7 +198,7 @@ class Dropping(ReferenceEngine):
         found = FoundColumns(
             zero, zero, zero, zero, 1, (), offsets, np.array(ids), numbers, variables=self.plan.variables
         )
-        return bool(surviving(found, self.keep, 1)[0, 0])
+        return bool(find_surviving(found, self.keep, 1)[0, 0])
 
 
 def test_what_survives_is_what_an_engine_finds_that_drops_at_random() -> None:
@@ -210,7 +210,7 @@ def test_what_survives_is_what_an_engine_finds_that_drops_at_random() -> None:
     session.push(batch_of(events, plan.schema, plan.columns))
     columns = session.take(0)
     assert sorted(one.bindings for one in columns) == sorted(one.bindings for one in exact)
-    left = sorted(one.bindings for one, alive in zip(columns, surviving(columns, 0.5, 1)[0], strict=True) if alive)
+    left = sorted(one.bindings for one, alive in zip(columns, find_surviving(columns, 0.5, 1)[0], strict=True) if alive)
     core = ReferenceRuntime(plan)
     engine = core.engine = Dropping(plan)
     engine.keep = 0.5
@@ -228,7 +228,7 @@ def test_touches_by_length_are_those_of_the_native_engine_where_nothing_is_merge
     assert touches.sum() == session.counts(0).touches
     types = events["type"].to_pylist()
     assert touches[0] == types.count("A")
-    assert wanted(plan, events) == sum(one in "ABCD" for one in types)
+    assert count_wanted(plan, events) == sum(one in "ABCD" for one in types)
     share = keep_share(touches, 0.1)
     assert sum(share**length * number for length, number in enumerate(touches)) == pytest.approx(touches.sum() / 10)
 

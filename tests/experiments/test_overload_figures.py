@@ -20,8 +20,8 @@ from acep.sketches.neighbour_map import NeighbourMap
 from acep.training.offline import Student, learn_offline
 from experiments import streams
 from experiments.overload import ablation, by_time, drift, generalise, overhead, proxy, sketched, sweeps
-from experiments.overload.figure import Found, Spec, command, estimating, figure_of
-from experiments.overload.trial import Timed, Warm, exact, run, stream, warmed
+from experiments.overload.figure import FigurePoint, Spec, command, describe_estimate, figure_of
+from experiments.overload.trial import Timed, Warm, make_warm, measure_exact, run, stream
 from experiments.overload.workload import Overload
 from experiments.overload.workloads import OVERLOADS
 from experiments.results import RESULTS
@@ -47,7 +47,7 @@ class Letters(Overload):
 LETTERS = Letters("letters", "a test", "none", TIED)
 
 
-def by_series(rows: list[Found], x: float) -> dict[str, Found]:
+def by_series(rows: list[FigurePoint], x: float) -> dict[str, FigurePoint]:
     return {row.series: row for row in rows if row.x == x}
 
 
@@ -73,10 +73,10 @@ def test_a_faster_stream_leaves_less_work_to_an_event() -> None:
 
 def test_each_variant_is_another_policy_and_all_parts_are_the_usual_ones() -> None:
     made = {name: vars(make()) for name, make in ablation.VARIANTS.items()}
-    assert made[ablation.WHOLE] == vars(HistoryPolicy())
+    assert made[ablation.ALL_PARTS] == vars(HistoryPolicy())
     assert len({str(sorted(one.items())) for one in made.values()}) == len(made)
     rows = [
-        Found("w", 0, name, 0.1, 0.1, *([0.0] * 3), points, points, *([0.0] * 2), 1, 1.0, 1, 1, 1)
+        FigurePoint("w", 0, name, 0.1, 0.1, *([0.0] * 3), points, points, *([0.0] * 2), 1, 1.0, 1, 1, 1)
         for name, points in zip(ablation.VARIANTS, (0.9, *[0.5] * 20), strict=False)
     ]
     assert "| no registers | -0.400 | -0.400 to -0.400 |" in ablation.differences(rows)
@@ -85,9 +85,9 @@ def test_each_variant_is_another_policy_and_all_parts_are_the_usual_ones() -> No
 def test_a_frozen_policy_keeps_its_orders_and_a_warm_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("acep.shedding.controller.LAST_EPOCH", 4_096)  # there are few events
     held = stream(Letters("letters", "a test", "none", TIED, rows=60_000))
-    truth = exact(held, "points", repeats=1)
-    before = warmed(held, truth.engine, POLICIES["history"])
-    for maker, still in ((before, False), (generalise.frozen(before), True)):
+    truth = measure_exact(held, "points", repeats=1)
+    before = make_warm(held, truth.engine, POLICIES["history"])
+    for maker, still in ((before, False), (generalise.freeze(before), True)):
         effort = Timed(maker(), 0, truth.rate(0.3, held.events))
         run(held, truth.engine, effort)
         shedding_table = [maker().begin(effort.context, 0), effort.shedding_table]
@@ -98,7 +98,7 @@ def test_the_sketch_has_the_bytes_that_it_is_given() -> None:
     held, policy = stream(LETTERS), sketched.Fine()
     learn_offline(held.plan, held.engine, held.train, Student(policy))
     for series, kind in ((sketched.NEIGHBOURS, NeighbourMap), (sketched.HASHED, MatchMap)):
-        own = policy.over(policy.memory(series, 2_000))
+        own = policy.with_memory(policy.memory(series, 2_000))
         warm = Warm(sketched.Fine(), own.learned())
         run(held, held.engine, Timed(warm, 0, 5.0))
         assert isinstance(warm.policy.sums, kind)
@@ -106,12 +106,12 @@ def test_the_sketch_has_the_bytes_that_it_is_given() -> None:
 
 
 def test_a_tenth_of_the_memory_finds_as_much_where_neighbours_share_a_cell() -> None:
-    rows = list(sketched.measured(LETTERS, 0))
+    rows = list(sketched.measure_sketches(LETTERS, 0))
     assert all(row.nbytes <= row.x * rows[0].nbytes for row in rows)
     small = by_series(rows, 0.1)
     assert small[sketched.NEIGHBOURS].points >= rows[0].points - sketched.NEAR
     assert small[sketched.NEIGHBOURS].bundles >= rows[0].bundles - sketched.NEAR
-    assert "| sketch of neighbours | 10% | 1 | 1 | 1 | 1 |" in sketched.near(rows)
+    assert "| sketch of neighbours | 10% | 1 | 1 | 1 | 1 |" in sketched.count_near(rows)
 
 
 def test_what_matters_changes_after_three_quarters_of_the_drifting_stream() -> None:
@@ -125,16 +125,16 @@ def test_what_matters_changes_after_three_quarters_of_the_drifting_stream() -> N
 
 def test_parts_of_the_test_add_up() -> None:
     held = stream(LETTERS)
-    truth = exact(held, "points", repeats=1)
+    truth = measure_exact(held, "points", repeats=1)
     middle = int(held.test[0].ts[len(held.test[0]) // 2])
-    halves = [truth.between(0, middle), truth.between(middle, 1 << 60)]
+    halves = [truth.restrict(0, middle), truth.restrict(middle, 1 << 60)]
     assert sum(len(half.run.points) for half in halves) == len(truth.run.points)
     assert all(half.recall(half.run)[:2] == (1, 1) for half in halves)
 
 
 def test_what_recovery_takes_is_in_the_work_and_what_it_adds_is_told() -> None:
     workload = Letters("letters", "a test", "none", TIED, rows=60_000)
-    rows = list(proxy.measured(workload, 0))
+    rows = list(proxy.measure_recovery(workload, 0))
     assert len(rows) == len(proxy.PARTS) * len(proxy.SHARES)
     assert all(row.work <= row.share for row in rows)
     assert all((row.recovered + row.unrecovered == 0) == (row.series == "no recovery") for row in rows)
@@ -144,23 +144,23 @@ def test_what_recovery_takes_is_in_the_work_and_what_it_adds_is_told() -> None:
     assert 0 < most.recovering <= 0.6
     assert most.whole * most.all_bundles >= most.recovered > 0 == none.recovering
     held = stream(workload)
-    truth = proxy.given(held, held.engine)
-    assert set(proxy.compared(truth, truth).values()) == {1.0}
+    truth = proxy.run_recovery(held, held.engine)
+    assert set(proxy.compare_runs(truth, truth).values()) == {1.0}
 
 
 def test_an_ample_budget_has_the_same_result() -> None:
-    rows = list(overhead.measured(LETTERS, repeats=1))
+    rows = list(overhead.measure_costs(LETTERS, repeats=1))
     assert [row.policy for row in rows] == list(overhead.COMPARED)
-    assert all(row.same and row.held_touches <= overhead.HELD * row.touches for row in rows)
+    assert all(row.same and row.held_touches <= overhead.SHARE * row.touches for row in rows)
     assert "| letters |" in overhead.body(rows)
     assert overhead.picture(rows).count("<polyline") == 2 * len(rows)
 
 
-def few(workload: Overload, seed: int) -> Iterator[Found]:
+def few(workload: Overload, seed: int) -> Iterator[FigurePoint]:
     """Two points."""
     held = stream(workload, seed)
-    truth = exact(held, "points", repeats=1)
-    yield from sweeps.measured(workload, seed, {1.0: 0.5, 2.0: 0.25})
+    truth = measure_exact(held, "points", repeats=1)
+    yield from sweeps.measure_policies(workload, seed, {1.0: 0.5, 2.0: 0.25})
     assert truth.run.touches
 
 
@@ -179,7 +179,7 @@ def test_a_figure_is_written(tmp_path: Path, data: Callable[[str], Path]) -> Non
 
 
 def test_the_picture_has_a_line_for_each_series() -> None:
-    rows = list(sweeps.measured(LETTERS, 0, {1.0: 0.5, 2.0: 0.25}))
+    rows = list(sweeps.measure_policies(LETTERS, 0, {1.0: 0.5, 2.0: 0.25}))
     told = figure_of(sweeps.SPECS["rate"], rows)
     assert told.picture.count("<polyline") == 2 * len(sweeps.COMPARED)
 
@@ -191,8 +191,8 @@ def test_history_finds_again_after_the_pattern_of_success_has_changed(
     held = stream(drift.Drifting("drift", "a test", "none", drift.QUERY, rows=280_000), 0)
     if since == "the first event":  # what was learned before never held
         held = replace(held, test=held.test[len(held.test) // 2 :])
-    truth = exact(held, "points", repeats=1)
-    maker = warmed(held, truth.engine, POLICIES["history"])
+    truth = measure_exact(held, "points", repeats=1)
+    maker = make_warm(held, truth.engine, POLICIES["history"])
 
     def late() -> float:
         """The recall of match points in the last quarter."""
@@ -200,7 +200,7 @@ def test_history_finds_again_after_the_pattern_of_success_has_changed(
         found = run(held, truth.engine, Timed(maker(), 0, truth.rate(0.1, held.events), estimate=0.0))
         first, last = int(held.test[0].ts[0]), int(held.test[-1].ts[-1]) + 1
         quarter = last - (last - first) // 4, last
-        return truth.between(*quarter).recall(found.between(*quarter))[0]
+        return truth.restrict(*quarter).recall(found.restrict(*quarter))[0]
 
     adapted = late()
     monkeypatch.setattr("acep.learning.estimation.drift.FALL", 1e9)  # nothing is noticed
@@ -210,12 +210,12 @@ def test_history_finds_again_after_the_pattern_of_success_has_changed(
 
 def test_what_is_measured_is_what_a_user_gets_or_the_page_says_how_it_differs() -> None:
     held = stream(LETTERS)
-    truth = exact(held, "points", repeats=1)
+    truth = measure_exact(held, "points", repeats=1)
     effort = Timed(POLICIES["newest"](), 0, truth.rate(0.3, held.events))
     assert effort.estimate == Budget().estimate > 0
     run(held, truth.engine, effort)
     assert effort.spent > 0
-    told = [estimating(0.0), estimating(Budget().estimate)]
+    told = [describe_estimate(0.0), describe_estimate(Budget().estimate)]
     pages = {page.stem: page.read_text(encoding="utf-8") for page in RESULTS.glob("*.md")}
     ours = {name: text for name, text in pages.items() if "python -m experiments.overload." in text}
     assert len(ours) >= 10
@@ -223,7 +223,7 @@ def test_what_is_measured_is_what_a_user_gets_or_the_page_says_how_it_differs() 
 
 
 def test_what_is_found_in_how_much_time() -> None:
-    rows = list(by_time.measured(LETTERS, repeats=1))
+    rows = list(by_time.measure_times(LETTERS, repeats=1))
     ways = list(dict.fromkeys(row.way for row in rows))
     assert ways == [by_time.SEARCH, by_time.HISTORY, *by_time.RULES, by_time.WINDOW]
     assert all(0 <= row.points <= 1 and row.time > 0 for row in rows)

@@ -11,8 +11,8 @@ import pytest
 
 from experiments import profile, sampling
 from experiments.results import short
-from experiments.sampling import FILES, FUNCTIONS, counted, layer_of
-from experiments.workloads import WORKLOADS, chosen
+from experiments.sampling import FILES, FUNCTIONS, count_samples, layer_of
+from experiments.workloads import WORKLOADS, choose_workloads
 
 ROOT = Path(__file__).parents[2]
 NATIVE = ROOT / "acep" / "native" / "src"
@@ -80,7 +80,7 @@ def test_samples_are_counted_by_layer(monkeypatch: pytest.MonkeyPatch) -> None:
 ffffffff81000010 ([kernel.kallsyms])
     7f00 (/usr/lib/libc.so.6)
 """
-    assert counted(script, CORE) == {"chains": 2, "other": 1, "kernel": 1, "memory": 1}
+    assert count_samples(script, CORE) == {"chains": 2, "other": 1, "kernel": 1, "memory": 1}
 
 
 @pytest.mark.long
@@ -100,7 +100,7 @@ def test_without_perf_the_page_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 @pytest.mark.skipif(sampling.why_not_sampled() is not None, reason=str(sampling.why_not_sampled()))
 def test_samples_of_the_core() -> None:
-    told = profile.profiled("w1-next", scale=0.05)
+    told = profile.profile_workload("w1-next", scale=0.05)
     assert told.inside is not None
     assert sum(told.inside.values()) == pytest.approx(1)
     assert sum(share for of, share in told.inside.items() if of.startswith("nodes") or of in FILES) > 0.2
@@ -114,7 +114,7 @@ def test_the_text_says_what_was_measured() -> None:
         measured = {row["name"]: row for row in csv.DictReader(file)}
     missing = {name for name in profile.USUAL if name not in {one.group for one in WORKLOADS.values()} | set(WORKLOADS)}
     assert {name.split("-")[0] for name in missing} <= {"pset", "ponco", "pnyse"}  # on streams that are not shipped
-    assert set(measured) == {one.name for one in chosen([*set(profile.USUAL) - missing])} | missing
+    assert set(measured) == {one.name for one in choose_workloads([*set(profile.USUAL) - missing])} | missing
     sections = re.split(
         r"^### ", (ROOT / "docs" / "internals" / "profiles.md").read_text(encoding="utf-8"), flags=re.MULTILINE
     )

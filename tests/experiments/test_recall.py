@@ -19,7 +19,17 @@ from acep.checks.watched import digest
 from experiments import streams
 from experiments.overload import recall
 from experiments.overload.paired import area, gain
-from experiments.overload.trial import Exact, Run, Stream, exact, run, stream, trained, tried, warmed
+from experiments.overload.trial import (
+    Exact,
+    Run,
+    Stream,
+    make_warm,
+    measure_exact,
+    run,
+    stream,
+    train_policy,
+    try_policy,
+)
 from experiments.overload.workload import Overload
 from experiments.overload.workloads import OVERLOADS
 
@@ -46,21 +56,21 @@ def held() -> Stream:
 
 @pytest.mark.parametrize("question", ["points", "matches"])
 def test_an_ample_allowance_finds_all(question: str) -> None:
-    truth = exact(held(), question, repeats=1)
-    for maker in (POLICIES["random"], warmed(held(), truth.engine, POLICIES["history"])):
-        found = tried(held(), truth, maker, 1e6, repeats=1)
+    truth = measure_exact(held(), question, repeats=1)
+    for maker in (POLICIES["random"], make_warm(held(), truth.engine, POLICIES["history"])):
+        found = try_policy(held(), truth, maker, 1e6, repeats=1)
         assert [found[what] for what in recall.MEASURES] == [1, 1, 1]
 
 
 def test_work_is_counted_against_the_cheapest_engine_for_the_question() -> None:
-    points, matches = exact(held(), "points", repeats=1), exact(held(), "matches", repeats=1)
+    points, matches = measure_exact(held(), "points", repeats=1), measure_exact(held(), "matches", repeats=1)
     assert points.engine.endswith("dominance")
     assert points.run.touches < matches.run.touches
     np.testing.assert_array_equal(points.run.points, matches.run.points)
 
 
 def test_less_work_finds_less() -> None:
-    rows = list(recall.measured(LETTERS, {"random": POLICIES["random"]}, shares=(0.5, 0.25), repeats=1))
+    rows = list(recall.measure_recall(LETTERS, {"random": POLICIES["random"]}, shares=(0.5, 0.25), repeats=1))
     half, little = (row for row in rows if row.question == "points")
     assert 0 < little.points < half.points < 1
     assert little.work <= 0.25
@@ -112,18 +122,18 @@ def test_what_is_measured_is_written(tmp_path: Path, data: Callable[[str], Path]
 
 
 def test_who_has_seen_the_future_learned_from_the_test_half() -> None:
-    exact_engine = exact(held(), "points", repeats=1).engine
+    exact_engine = measure_exact(held(), "points", repeats=1).engine
     histories = [
-        trained(one, exact_engine, POLICIES["history"]) for one in (held(), replace(held(), train=held().test))
+        train_policy(one, exact_engine, POLICIES["history"]) for one in (held(), replace(held(), train=held().test))
     ]
-    seen = trained(held(), exact_engine, POLICIES["trained-on-test"])
+    seen = train_policy(held(), exact_engine, POLICIES["trained-on-test"])
     assert seen is not None
     assert [one is not None and digest(one) == digest(seen) for one in histories] == [False, True]
 
 
 def test_no_policy_is_compared_with_one_that_has_seen_the_future() -> None:
     policies = ("random", "trained-on-test", "history")
-    rows = [row for one in policies for row in recall.measured(LETTERS, {one: POLICIES[one]}, 0, (0.1,), 1)]
+    rows = [row for one in policies for row in recall.measure_recall(LETTERS, {one: POLICIES[one]}, 0, (0.1,), 1)]
     body = recall.body([*rows, *(replace(row, workload="another") for row in rows)])
     told = body.split("## History against the best of the others")[1].split("\n## ")[0]
     assert "random" in told

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from experiments.ages import note_age, read_origin
-from experiments.machine import described
+from experiments.machine import describe_machine
 from experiments.measured_code import PAGES as MEASURED
 from experiments.measured_code import Sources, digest_code, digest_files, measured_files, read_sources
 from experiments.results import RESULTS, compact, update_ages, write, write_page
@@ -108,11 +108,11 @@ def test_a_page_without_a_machine_has_no_age() -> None:
 def test_a_page_names_the_code_with_which_its_process_began(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sources: Sources
 ) -> None:
-    assert described()["sources"] == digest_files(sources)
+    assert describe_machine()["sources"] == digest_files(sources)
     as_begun = {name: b"" if name == "acep/spark/matching.py" else text for name, text in sources.items()}
     monkeypatch.setattr("experiments.ages.AS_BEGUN", as_begun)
     for name, is_older in (("keys", True), ("bench", False)):
-        page = write_page(tmp_path, name, title="Some", words="Of them.", machine=described(), body="")
+        page = write_page(tmp_path, name, title="Some", words="Of them.", machine=describe_machine(), body="")
         text = page.read_text(encoding="utf-8")
         assert f", sources {digest_code(name, as_begun)}." in text
         assert ("**Older than the sources.**" in text) == is_older
@@ -127,7 +127,7 @@ EVERY = tuple(MEASURED)
     [
         ("acep/native/src/nodes/nodes.cpp", EVERY),
         ("acep/native/src/CMakeLists.txt", EVERY),
-        ("acep/runtime/api.py", EVERY),
+        ("acep/matching/api.py", EVERY),
         ("acep/spark/matching.py", SPARK_PAGES),
         ("acep/runner/following.py", ("device",)),
         ("acep/plots/canvas.py", ()),
@@ -177,7 +177,7 @@ def test_imports_lead_to_what_is_measured() -> None:
         "acep/budget/cost.py": "from ..plan.choice import x",
         "acep/plan/choice.py": "",
         "acep/plots/__init__.py": "",
-        "acep/runtime/api.py": "import acep.learning.history",
+        "acep/matching/api.py": "import acep.learning.history",
         "acep/tuning/tune.py": "",
         "learning/history/__init__.py": "",
         "acep/native/src/a.cpp": "",
@@ -214,7 +214,7 @@ def test_a_page_with_rows_of_other_sources_is_as_old_as_these(tmp_path: Path, mo
         return (tmp_path / "recall.md").read_text(encoding="utf-8")
 
     today = {"date": "2020-02-05", "sources": "34cd"}
-    monkeypatch.setattr(recall, "measured", rows)
+    monkeypatch.setattr(recall, "measure_recall", rows)
     monkeypatch.setattr("experiments.results.digest_code", lambda *_: today["sources"])
     measure(ORIGIN, "random")
     assert "**Older than the sources.** Measured on 2020-02-03." in measure(today, "history")

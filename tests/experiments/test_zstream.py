@@ -87,7 +87,7 @@ def test_pruning_saves_calls_and_touches() -> None:
             for f, p, c in ((False, False, False), (True, False, False), (True, True, False), (True, True, True))
         ]
         assert len({tuple(map(str, sorted(map(told, run.matches)))) for run in runs}) == 1
-        given = [run.given for run in runs]
+        given = [run.n_events for run in runs]
         assert given == sorted(given, reverse=True)
         assert runs[-1].calls < runs[0].calls / 4
         assert runs[-1].touches < runs[0].touches

@@ -512,7 +512,7 @@ EXAMPLES = {
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["cluster_jobs", "har_phone_watch", "stock_tweet_tokens"])
 def test_the_examples_give_no_false_alarm(name: str) -> None:
-    table = pq.read_table(streams.HERE / f"{name}.parquet")
+    table = pq.read_table(streams.FOLDER / f"{name}.parquet")
     looked = [one for one in examples() if one.stream == name]
     assert looked
     for example in looked:

@@ -15,7 +15,7 @@ import pytest
 import acep
 from acep.native import codes, id_dictionary
 from acep.native.session import NativeSession
-from acep.runtime.ordered_stream import OrderedStreamExecutor
+from acep.ordered.ordered_stream import OrderedStreamExecutor
 from tests.thinned import thinned
 
 pytest.importorskip("acep.native._native")
@@ -92,8 +92,8 @@ def kept_after(query: str, ids: str, events: int, step: int) -> Iterator[Kept]:
         matches += checked(matcher.push(rows(at, step, ids)))
         tables = matcher._tables
         assert tables.stream is not None
-        session, cores = tables.stream._session, tables.stream._cores
-        yield Kept.of_ordered(cores[0]) if session is None else Kept.of(session)
+        session, executors = tables.stream._session, tables.stream._executors
+        yield Kept.of_ordered(executors[0]) if session is None else Kept.of(session)
     matches += checked(matcher.finish())
     assert matches >= events // 4
 

@@ -13,9 +13,9 @@ import pytest
 import acep
 from acep.errors import QueryError
 from acep.events.frames import to_table
+from acep.matching.batch_stream import Passing
+from acep.ordered import ordered_parts
 from acep.pattern.tree import Query
-from acep.runtime import ordered_parts
-from acep.runtime.passing import Passing
 from tests.case_counts import CaseCounts
 from tests.runtime.random_intervals import random_interval_events, random_interval_query
 from tests.runtime.random_runs import random_events, random_query
@@ -61,12 +61,12 @@ def test_a_file_gives_the_matches_of_its_table(kind: str, cases: CaseCounts, mon
 def test_little_is_left_over(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
 
-    def look(executor: ordered_parts.OrderedPartsExecutor, *, more: bool) -> None:
-        before(executor, more=more)
+    def search(executor: ordered_parts.OrderedPartsExecutor, *, may_continue: bool) -> None:
+        before(executor, may_continue=may_continue)
         sizes.append(executor.left_over)
 
-    before = ordered_parts.OrderedPartsExecutor._look
-    monkeypatch.setattr(ordered_parts.OrderedPartsExecutor, "_look", look)
+    before = ordered_parts.OrderedPartsExecutor._search
+    monkeypatch.setattr(ordered_parts.OrderedPartsExecutor, "_search", search)
     monkeypatch.setattr(ordered_parts, "FEW", 100)
     gap = "PATTERN ANY+ e[] WHERE partition_contiguity(e[]) { e[i].ts - e[i-1].ts < 5 } OUTPUT LONGEST NON OVERLAP"
     query = acep.parse(gap)

@@ -17,15 +17,15 @@ from acep.row_patterns.match_rows import match_table, plan_clause, row_columns
 from acep.row_patterns.row_values import Evaluator
 from acep.row_patterns.stream_time import time_column
 from acep.runtime.options import StreamOptions
-from acep.spark.row_pattern_worker import add_keys, match_sorted
-from acep.spark.row_patterns import SparkClause, plan_for_spark
+from acep.spark.clauses.row_pattern_worker import add_keys, match_sorted
+from acep.spark.clauses.row_patterns import SparkClause, plan_for_spark
 from acep.spark.types import spark_schema
+from acep.streaming.clause_description import JobClause, without_trees
 from acep.streaming.clause_job import clause_job
 from acep.streaming.computed_buckets import bucket_codes
 from acep.streaming.job import Job
-from acep.streaming.job_clause import JobClause, without_trees
-from acep.streaming.spent import Stopwatch
 from acep.streaming.step import decided, make_bucket, take_in
+from acep.streaming.time_spent import Stopwatch
 from acep.streaming.times import first_end_tick
 from tests.case_counts import CaseCounts
 from tests.row_patterns.corpus.cases import Case
@@ -90,7 +90,7 @@ def bucket_results(job: Job, batches: list[pa.Table], delay: int) -> Iterator[pa
         bucket.begin(0)
         take_in(bucket, rows, watermark, None, Stopwatch(0))
         yield from decided(bucket, watermark, delay, ended=number == len(batches) - 1)
-        greatest = bucket.held.greatest
+        greatest = bucket.hold_back.greatest
         watermark = 0 if greatest is None else max(watermark, greatest - delay)
         data = bucket.dumps()
 
@@ -137,7 +137,7 @@ def test_a_state_of_another_clause_is_refused() -> None:
     bucket = make_bucket(first, 0, None)
     take_in(bucket, table, 0, None, Stopwatch(0))
     data = bucket.dumps()
-    assert make_bucket(first, 0, data).held.rows is not None
+    assert make_bucket(first, 0, data).hold_back.rows is not None
     with pytest.raises(AcepError, match="another query"):
         make_bucket(second, 0, data)
     damaged = bytearray(data)

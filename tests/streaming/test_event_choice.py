@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 import acep
 from acep.errors import SnapshotError
 from acep.events.tables import schema_of
+from acep.overload.admission import Admission
+from acep.overload.event_choice import EXPLORED, EventChoice, Explored, Exploring, explored_in
 from acep.plan.compile import compile_query
 from acep.shedding.event_utility import SECTION, EventUtility, is_sheddable
 from acep.storage.sections import read_sections
-from acep.streaming.admission import Admission
-from acep.streaming.event_choice import EXPLORED, EventChoice, Explored, Exploring, explored_in
 
 QUERIES = (
     "SEQ(a p, b q) WHERE skip_till_any_match(p, q) { [k] }",
@@ -139,16 +139,16 @@ def test_a_damaged_section_is_refused(damage: dict[str, Any]) -> None:
 
 def test_a_choice_keeps_the_first_cells_and_explores_the_rest() -> None:
     choice = EventChoice().choose(UTILITY, 0.7)
-    assert choice.kept == 6
+    assert choice.n_cells == 6
     assert choice.share(UTILITY) == pytest.approx(6 / 9 + 3 / 9 / EXPLORED, rel=1e-4)
-    assert choice.choose(UTILITY, 0.02).kept is None
-    assert choice.choose(UTILITY, 1.0).kept is None
+    assert choice.choose(UTILITY, 0.02).n_cells is None
+    assert choice.choose(UTILITY, 1.0).n_cells is None
     counts = np.zeros(260, np.int64)
     counts[[8, 0]] = 900, 100  # now nearly all events are in the first cell
     moved = EventChoice().after(counts)
-    assert moved.choose(UTILITY, 0.95).kept == 1 or moved.choose(UTILITY, 0.95).kept is None
+    assert moved.choose(UTILITY, 0.95).n_cells == 1 or moved.choose(UTILITY, 0.95).n_cells is None
     again = EventChoice.load(json.loads(json.dumps(moved.dump())))
-    assert (again.kept, again.recent.tolist()) == (moved.kept, moved.recent.tolist())
+    assert (again.n_cells, again.recent.tolist()) == (moved.n_cells, moved.recent.tolist())
 
 
 @pytest.mark.parametrize("damage", [{"kept": -1}, {"kept": 300}, {"recent": [-1.0]}, {"recent": [[1.0]]}])
@@ -180,5 +180,5 @@ def test_explored_units_estimate_the_recall_without_bias() -> None:
 
 
 def test_nothing_explored_is_no_estimate() -> None:
-    assert Explored(events=10, found=1).tally() is None
+    assert Explored(events=10, points_found=1).tally() is None
     assert replace(Explored(), events=0.0).tally() is not None

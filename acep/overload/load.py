@@ -1,0 +1,176 @@
+"""Choose the share of the events that a micro-batch carries, from the seconds that earlier ones took (no Spark)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+from statistics import median
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Load", "Measured"]
+
+MAX_REMEMBERED = 24  # micro-batches that are remembered
+FORGET = 0.9  # the weight of a micro-batch relative to the next one
+COLD = 2  # first micro-batches of a run, which are not used: Spark and its workers are just starting
+# Prior of the shares of the time that are fixed, for reading, and for carrying.
+PRIOR = (0.1, 0.15, 0.75)
+BELIEF = 0.05  # weight of the prior relative to one micro-batch
+MIN_SHARE = 1 / 64  # least share of the events that is carried
+MIN_SAVING = 0.1  # share of the time that shedding all events must save, or nothing is shed
+SAME = 0.01  # relative difference below which two shares count as the same
+NEAR = 0.05  # deviation from the target, relative to it, that is tolerated: a new share makes Spark compile anew
+FEW = 8  # micro-batches whose median decides whether the workers keep the target
+WIDE = 0.2  # excess of that median over the target, relative to it, above which they do not
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The cost of a micro-batch: of ``rows`` read, the queries can use ``needed``, and ``carried`` went to the workers.
+    It took ``seconds``, including Spark's own work."""
+
+    rows: int
+    needed: int
+    carried: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Load:
+    """The ``last`` micro-batches, oldest first, and the number of micro-batches in this ``run``.
+
+    The time of a micro-batch is modelled as ``fixed + read * rows + carry * carried``, fitted by least squares with
+    forgetting; none of the three is negative.
+
+    >>> load = Load()
+    >>> for share in (1, 1, 1, 0.25, 0.3, 0.28):
+    ...     load = load.after(Measured(2000, 1000, int(1000 * share), 0.2 + 0.8 * share))
+    >>> load.share(target=0.6, now=0.28)
+    0.5055
+    """
+
+    run: int = 0
+    last: tuple[Measured, ...] = ()
+    took: tuple[float, ...] = ()  # seconds of the last ones, where the workers bound the time of matching
+
+    def after(self, measured: Measured) -> Load:
+        """Remember a micro-batch."""
+        if self.run < COLD or measured.rows == 0:
+            return replace(self, run=self.run + 1)
+        return replace(self, run=self.run + 1, last=(*self.last, measured)[-MAX_REMEMBERED:])
+
+    def restarted(self) -> Load:
+        """Begin a run; its first micro-batches are not used."""
+        return replace(self, run=0)
+
+    def changed(self) -> Load:
+        """Carry another share from now on. The next micro-batch is not used, because Spark compiles anew.
+
+        The one after it is used in any case.
+
+        >>> once = Load(run=9).changed().after(Measured(10, 10, 5, 1.0))
+        >>> once.last, len(once.changed().after(Measured(10, 10, 5, 1.0)).last)
+        ((), 1)
+        """
+        return replace(self, run=COLD - 1) if self.run > COLD else self
+
+    def costs(self) -> tuple[float, float, float]:
+        """Return the fixed seconds, the seconds per row read, and the seconds per row carried."""
+        if not self.last:
+            return (0.0, 0.0, 0.0)
+        names = ("rows", "needed", "carried", "seconds")
+        rows, needed, carried, seconds = (
+            np.array([float(getattr(measured, name)) for measured in self.last]) for name in names
+        )
+        weights = np.sqrt(FORGET ** np.arange(len(seconds))[::-1])
+        # In units of the prior, so that all three have the same scale.
+        scale = seconds.mean() * np.array([PRIOR[0], PRIOR[1] / rows.mean(), PRIOR[2] / max(needed.mean(), 1)])
+        design = np.stack([np.ones_like(rows), rows, carried], axis=1) * scale * weights[:, None]
+        belief = np.sqrt(BELIEF) * seconds.mean() * np.diag(PRIOR)
+        left = np.vstack([design, belief])
+        right = np.concatenate([seconds * weights, belief.sum(axis=1)])
+        coefficients = _not_negative(left, right)
+        fixed, read, carry = (coefficients * scale).tolist()
+        return fixed, read, carry
+
+    def share(self, target: float, now: float) -> float:
+        """Return the share of the needed events to carry so that a micro-batch takes ``target`` seconds.
+
+        ``now`` is the last share.
+        """
+        if not self.last:
+            return now
+        fixed, read, carry = self.costs()
+        last = self.last[-1]
+        floor, every = fixed + read * last.rows, carry * last.needed
+        if floor + every <= target or every < MIN_SAVING * (floor + every):
+            return 1.0
+        if now < 1 and abs(floor + every * now - target) <= NEAR * target:
+            return now
+        wanted = max((target - floor) / every, MIN_SHARE)
+        return now if abs(wanted - now) <= SAME * now else round(wanted, 4)
+
+    def paced(self, seconds: float) -> Load:
+        """Remember how long a micro-batch took, where the workers bound the time of matching.
+
+        >>> load = Load(run=COLD)
+        >>> for _ in range(FEW):
+        ...     load = load.paced(seconds=1.5)
+        >>> load.behind(1.0), load.behind(1.4)
+        (True, False)
+        """
+        return self if self.run < COLD else replace(self, took=(*self.took, seconds)[-FEW:])
+
+    def behind(self, target: float) -> bool:
+        """Return whether micro-batches take longer than ``target`` seconds although the least share is carried,
+        although shedding saves too little, or although the workers shed, too."""
+        if len(self.took) == FEW and median(self.took) > (1 + WIDE) * target:
+            return True
+        if not self.last:
+            return False
+        fixed, read, carry = self.costs()
+        last = self.last[-1]
+        floor, every = fixed + read * last.rows, carry * last.needed
+        return floor + every > target and (floor + MIN_SHARE * every > target or every < MIN_SAVING * (floor + every))
+
+    def dump(self) -> dict[str, Any]:
+        """Return the measurements as JSON-like data."""
+        last = [[measured.rows, measured.needed, measured.carried, measured.seconds] for measured in self.last]
+        return {"run": self.run, "last": last, "took": list(self.took)}
+
+    @classmethod
+    def load(cls, data: Mapping[str, Any]) -> Load:
+        """Read the data of :meth:`dump`. Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError`."""
+        # The first versions did not record `needed`.
+        every = (figures if len(figures) == 4 else [figures[0], *figures] for figures in data["last"])
+        last = tuple(Measured(int(rows), int(needed), int(went), float(took)) for rows, needed, went, took in every)
+        if not all(
+            measured.rows > 0 and min(measured.needed, measured.carried) >= 0 and 0 <= measured.seconds < 1e9
+            for measured in last
+        ):
+            raise ValueError("measurements")
+        took = tuple(map(float, data.get("took", ())))  # the first versions had none
+        if len(took) > FEW or not all(0 <= seconds < 1e9 for seconds in took):
+            raise ValueError("measurements")
+        return cls(int(data["run"]), last, took)
+
+
+def _not_negative(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Solve non-negative least squares: try every subset of unknowns as the non-zero ones, and return the best fit.
+
+    >>> _not_negative(np.array([[1.0, 1.0], [1.0, 2.0]]), np.array([2.0, 1.0])).round(2)
+    array([1.5, 0. ])
+    """
+    width = left.shape[1]
+    best, best_error = np.zeros(width), float(right @ right)
+    for size in range(1, width + 1):
+        for columns in map(list, combinations(range(width), size)):
+            solution = np.linalg.lstsq(left[:, columns], right, rcond=None)[0]
+            residual = left[:, columns] @ solution - right
+            if (solution >= 0).all() and float(residual @ residual) < best_error:
+                best, best_error = np.zeros(width), float(residual @ residual)
+                best[columns] = solution
+    return best
