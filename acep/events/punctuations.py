@@ -147,7 +147,7 @@ def key_values(key: Any, known: Sequence[str], arrow: pa.Schema, schema: Schema)
             listed = ", ".join(f"`{one}`" for one in known)
             hint = f"key= may name {listed}" if known else "the queries have none; leave key= out"
             raise QueryError(f"`{name}` is no partition attribute of the queries", hint=hint, code="option_invalid")
-        held, kind = fields_of(arrow)[name], schema.held(name)
+        held, kind = fields_of(arrow)[name], schema.engine_kind(name)
         try:
             values = pa.chunked_array([pa.array([value], held)])
         except (pa.ArrowException, TypeError, ValueError, OverflowError):

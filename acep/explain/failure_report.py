@@ -126,7 +126,7 @@ def _reasons(plan: Plan, attempt: Attempt, node: MatchNode | None, event: Event)
     if attempt.surplus is not None:
         yield _surplus_text(*attempt.surplus)
     if attempt.error is not None:
-        yield f"it would miss {costs.unscaled(attempt.error)}, and {costs.unscaled(costs.budget)} may be missing"
+        yield f"it would miss {costs.unscale(attempt.error)}, and {costs.unscale(costs.budget)} may be missing"
 
 
 def _surplus_text(between: int, places: int) -> str:

@@ -111,8 +111,8 @@ def _plan(plan: Plan, assumed: bool) -> Iterator[str]:
         broken = f"broken by: {negation.var} of {types_text(negation.types)}"
         texts = " AND ".join(expression_text(c.written) for c in conditions)
         yield f"{broken} with {texts}" if texts else broken
-    surplus = "" if costs.surplus is None else f", of which a surplus event costs {costs.unscaled(costs.surplus)}"
-    yield f"error budget: {costs.unscaled(costs.budget)}{surplus}"
+    surplus = "" if costs.surplus is None else f", of which a surplus event costs {costs.unscale(costs.surplus)}"
+    yield f"error budget: {costs.unscale(costs.budget)}{surplus}"
     yield f"output: {output_text(query, keywords=str.lower)}"
 
 
@@ -207,7 +207,7 @@ def _search(plan: Plan) -> Iterator[str]:
     costs = plan.automaton.costs
     for path in paths[:MOST_PATHS]:
         order = ", then ".join(_search_step(step.variable, step.equal, step.near) for step in path.steps)
-        misses = f", where {costs.unscaled(path.error)} is missing" if path.error else ""
+        misses = f", where {costs.unscale(path.error)} is missing" if path.error else ""
         yield f"from {path.last} back{misses}: {order or 'it is alone'}"
     if len(paths) > MOST_PATHS:
         yield f"{len(paths) - MOST_PATHS} more ways, with other events missing"

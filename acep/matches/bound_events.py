@@ -162,14 +162,14 @@ def _check_keys(
         return
     schema, tick = matches.schema, attribute_tick(matches.schema) or 1
     rows = [
-        column_of(name, narrow(given, name, places), schema.held(name), tick, schema.scale(name))
+        column_of(name, narrow(given, name, places), schema.engine_kind(name), tick, schema.scale(name))
         for name in matches.keys
     ]
     if isinstance(found, FoundColumns):
         keys = list(found.keys)
     else:
         values = zip(*(one.key for one in found), strict=True)
-        keys = [column_of_values(own, schema.held(name)) for own, name in zip(values, matches.keys, strict=True)]
+        keys = [column_of_values(own, schema.engine_kind(name)) for own, name in zip(values, matches.keys, strict=True)]
     wrong = hashes_of_columns(rows, len(places)) != hashes_of_columns(keys, len(found))[bound.owners]
     if wrong.any():
         key = ", ".join(f"`{name}`" for name in matches.keys)

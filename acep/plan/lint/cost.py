@@ -172,11 +172,11 @@ def single_events_match(looked: Looked) -> Iterator[Remark]:
     if not min_errors or not 0 < min(min_errors.values()) <= costs.budget:
         return
     var = min(min_errors, key=lambda v: min_errors[v])
-    errors = costs.unscaled(costs.budget)
+    errors = costs.unscale(costs.budget)
     fewer = max(looked.query.errors - 1, Fraction(0))
     yield Remark(
         f"with {errors} error{'' if errors == 1 else 's'} a single event matches: "
-        f"`{var}` alone misses only {costs.unscaled(min_errors[var])}",
+        f"`{var}` alone misses only {costs.unscale(min_errors[var])}",
         f"allow fewer errors, or give more weight to the letters that must be there: {EACH_ANOTHER}",
         looked.place(var),
         (ChangedQuery(f"errors={float(fewer):g}", replace(looked.query, errors=fewer)),),
