@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from acep.explain.automaton_text import arcs_lines, program_lines, thompson_lines, types_text
 from acep.pattern.closure import close_equalities, tied_attributes
 from acep.pattern.printing import expression_text, output_text, tree_lines
-from acep.pattern.query_arguments import for_existence, query_of
+from acep.pattern.query_arguments import query_of, reduce_to_existence
 from acep.pattern.times import duration_text
 from acep.pattern.tree import Output, Query
 from acep.plan.assume import assumed_plan
@@ -233,7 +233,7 @@ def _why_unforeseen(plan: Plan) -> str:
 
 def _for_existence(plan: Plan) -> Plan:
     """Return the plan that says whether there is a match at all."""
-    query = for_existence(plan.query)
+    query = reduce_to_existence(plan.query)
     return plan if query.output is plan.query.output else compile_query(query, plan.schema)
 
 
