@@ -85,7 +85,7 @@ def _attempts(watching: Watching, node: MatchNode | None, event: Event) -> Itera
         if not move.arc.valid(event.ts):
             yield Failure(event.id, name, _times(plan, move.arc), takes=True)
         elif (number := move.failed(registers, event.row)) is not None:
-            yield Failure(event.id, name, _not_held(plan, plan.predicates[number], node, event), takes=True)
+            yield Failure(event.id, name, _failed_fence_text(plan, plan.predicates[number], node, event), takes=True)
         elif plan.arcs.states[move.arc.target].cost_to_end is None:
             yield Failure(event.id, name, "no final state can be reached from there", takes=True)
 
@@ -99,7 +99,7 @@ def _times(plan: Plan, arc: Arc) -> str:
     return f"it is valid {' and '.join(parts)}"
 
 
-def _not_held(plan: Plan, fence: Compiled, node: MatchNode | None, event: Event) -> str:
+def _failed_fence_text(plan: Plan, fence: Compiled, node: MatchNode | None, event: Event) -> str:
     registers = {} if node is None else registers_of(plan, node)
     value_texts = []
     for leaf in fence.leaves:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from acep.automaton.arcs import Arc
 from acep.events.records import Id
 from acep.explain.attempts import Attempt, attempts
-from acep.explain.condition_text import not_held
+from acep.explain.condition_text import failed_condition_text
 from acep.explain.recorder import NearMiss, Stage, Watching, having_parts
 from acep.pattern.times import duration_text, window_text
 from acep.pattern.tree import Output
@@ -75,7 +75,7 @@ def explain_incomplete(watching: Watching, node: MatchNode) -> FailureReport:
             break
         if not rows:
             failed += _attempts(watching, node, event, kind)
-        waits, bound = _next(watching, node, event, kind)
+        waits, bound = _try_next(watching, node, event, kind)
         taken |= {kind} if bound else set()
         if waits:
             continue
@@ -98,7 +98,7 @@ def explain_incomplete(watching: Watching, node: MatchNode) -> FailureReport:
     return state, _nearest_first(failed), ended
 
 
-def _next(watching: Watching, node: MatchNode, event: Event, kind: str | None) -> tuple[bool, dict[str, None]]:
+def _try_next(watching: Watching, node: MatchNode, event: Event, kind: str | None) -> tuple[bool, dict[str, None]]:
     """Return whether a partial match may wait on after an event, and the variables to which it binds the event."""
     waits, successors = watching.next_of(node, event, kind)
     return waits, dict.fromkeys(n.trail.var for n in successors)
@@ -122,7 +122,7 @@ def _reasons(plan: Plan, attempt: Attempt, node: MatchNode | None, event: Event)
     var, costs = attempt.move.arc.var, plan.automaton.costs
     bound = bound_events([*(node.trail.steps() if node is not None else ()), (event, var)])
     for number in attempt.failed:
-        yield not_held(plan, plan.predicates[number], bound, var)
+        yield failed_condition_text(plan, plan.predicates[number], bound, var)
     if attempt.surplus is not None:
         yield _surplus_text(*attempt.surplus)
     if attempt.error is not None:
@@ -157,11 +157,11 @@ def _row_failures(watching: Watching, node: MatchNode | None, event: Event, kind
         types = _join_by_or(dict.fromkeys(t for arc in arcs for t in arc.types))
         return [Failure(event.id, needed, "it has no type" if kind is None else f"its type is {kind}, not {types}")]
     if node is not None and engine.expired(node, event.position, event.ts):
-        return [Failure(event.id, var, _too_late(watching.plan, node.trail.first, event)) for var in fitting]
+        return [Failure(event.id, var, _lateness_text(watching.plan, node.trail.first, event)) for var in fitting]
     return _nearest_first([*_attempts(watching, node, event, kind)])
 
 
-def _too_late(plan: Plan, first: Event, event: Event) -> str:
+def _lateness_text(plan: Plan, first: Event, event: Event) -> str:
     """Return that an event comes after the window of a partial match."""
     assert plan.query.within is not None
     window = window_text(plan.query.within)
@@ -181,13 +181,15 @@ def explain_refusal(watching: Watching, near: NearMiss, node: MatchNode) -> Fail
     if near.stage is Stage.ENDING_FAILED:
         checks = zip(plan.program.ending[node.state], watching.tracing.ending[node.state], strict=True)
         numbers = sorted(check.predicate for check, holds in checks if not holds(node.registers, ()))
-        reason = "; ".join(not_held(plan, plan.predicates[number], bound_events(steps)) for number in numbers)
+        reason = "; ".join(
+            failed_condition_text(plan, plan.predicates[number], bound_events(steps)) for number in numbers
+        )
         return state, [Failure(last.id, steps[-1][1], reason)], "it is no match"
     if near.stage is Stage.NEGATION_BROKEN:
         return state, [*_breaking_events(watching, node)], "a negation is broken"
     if near.stage is Stage.HAVING_FAILED:
         parts = [part for part in having_parts(plan) if not having_holds(plan, steps, part)]
-        reason = "; ".join(not_held(plan, part, bound_events(steps)) for part in parts)
+        reason = "; ".join(failed_condition_text(plan, part, bound_events(steps)) for part in parts)
         return state, [Failure(last.id, "HAVING", reason)], "HAVING leaves it out"
     return state, [], "it was found" if plan.query.output is Output.ALL else "the output chose between it and others"
 

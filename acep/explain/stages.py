@@ -167,18 +167,18 @@ def _native(plan: Plan, source: bool) -> Iterator[str]:
         choice = choose(_for_existence(plan) if output == "exists" else plan, output)
         by_why.setdefault("made from the matches" if choice == matches else choice.why, []).append(name)
     yield from (f"{', '.join(outputs)}: {why}" for why, outputs in by_why.items())
-    if matches.alone == "merged":
+    if matches.base == "merged":
         yield "under a budget: the same; where it does not suffice, stretches of single partitions are skipped"
-    if not source and choose(plan, "points").alone == "search":
+    if not source and choose(plan, "points").base == "search":
         yield from _search(plan)
-    if not source and choose(plan, "points").alone == "dominance":
+    if not source and choose(plan, "points").base == "dominance":
         also = " ended no earlier," if plan.query.strategy.contiguous else ""
         yield f"a run goes where another one of its state began no earlier,{also} misses no more, and has"
         yield from lines_of_dominance(plan)
-    if matches.alone == "nodes":
+    if matches.base == "nodes":
         yield from _less_work(plan)
     yield f"events that come to it: {_event_conditions(plan)}"
-    windows = prefilter_gain(plan, matches.alone)
+    windows = prefilter_gain(plan, matches.base)
     if not windows.is_useful:
         yield f"match windows: not used: {windows.why}"
         return

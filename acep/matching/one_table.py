@@ -139,7 +139,7 @@ def _compressed_matches(tables: TableStream, table: pa.Table) -> Compressed:
         if plan.finer is not None and not (matches_one_event(plan) and len(null_rows(plan, batch))):
             running_plan = plan.finer
         choice = chosen(running_plan, tables.engine, "compressed")
-        if choice.alone == "compressed":
+        if choice.base == "compressed":
             from acep.native.session import NativeSession
 
             finer = running_plan is not plan
