@@ -25,7 +25,7 @@ def automaton_report(watching: Watching, best: MatchNode | None) -> FailureRepor
     """Explain how a partial match ended, or (``None``) why no event began one."""
     failed: list[Failure] = []
     state = _state_text(watching.plan, best)
-    for event, kind in watching.seen:
+    for event, kind in watching.events:
         if best is not None and event.position <= best.trail.event.position:
             continue
         if best is None:
@@ -42,7 +42,7 @@ def automaton_report(watching: Watching, best: MatchNode | None) -> FailureRepor
             return state, failures, f"event {event.id} took no arc"
         failed += failures  # an ignorable arc let the event pass
     if best is None:
-        return state, failed, "no event took an arc from there" if watching.seen else watching.end_text
+        return state, failed, "no event took an arc from there" if watching.events else watching.end_text
     return state, failed, _end_text(failed, watching.end_text)
 
 

@@ -222,7 +222,7 @@ def _nothing_waited(watching: Watching) -> str:
     types = None if any(not letter.types for letter in letters) else {t for letter in letters for t in letter.types}
     matched = watching.wanted.matched
     unmatched = [
-        event.id for event, kind in watching.seen if event.id not in matched and (types is None or kind in types)
+        event.id for event, kind in watching.events if event.id not in matched and (types is None or kind in types)
     ]
     if not unmatched:
         return "every event that the pattern can bind is in a match"

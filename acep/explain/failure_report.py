@@ -41,13 +41,13 @@ def explain_no_start(watching: Watching) -> FailureReport:
     moves, rows = watching.tracing.moves[0], watching.wanted.rows
     state = f"nothing is bound: {_with_types(m.arc for m in moves)} is needed first"
     if rows:
-        event, kind = next((event, kind) for event, kind in watching.seen if event.id in rows)
+        event, kind = next((event, kind) for event, kind in watching.events if event.id in rows)
         return state, _row_failures(watching, None, event, kind), "the first row that was named could not begin a match"
-    failed = _nearest_first([f for event, kind in watching.seen for f in _attempts(watching, None, event, kind)])
+    failed = _nearest_first([f for event, kind in watching.events for f in _attempts(watching, None, event, kind)])
     types = dict.fromkeys(t for move in moves for t in move.arc.types)
     ended = (
         "no event could begin a match"
-        if failed or not watching.seen
+        if failed or not watching.events
         else f"there is no event of type {_join_by_or(types)}"
     )
     return state, failed, ended
@@ -62,7 +62,7 @@ def explain_incomplete(watching: Watching, node: MatchNode) -> FailureReport:
     failed: list[Ranked] = []
     taken: set[str | None] = set()
     ended = "no other row was named" if rows else watching.end_text
-    for event, kind in watching.seen:
+    for event, kind in watching.events:
         if event.position <= node.trail.event.position:
             continue
         if rows and event.id in rows:
@@ -200,7 +200,7 @@ def _breaking_events(watching: Watching, node: MatchNode) -> Iterator[Failure]:
     trailing = [(len(steps), c) for accept in watching.tracing.states[node.state].accepts for c in accept.crossings]
     for j, crossing in [*crossings_of(node.history), *trailing]:
         negation = plan.automaton.negations[crossing.negation]
-        for event, kind in watching.seen:
+        for event, kind in watching.events:
             is_of_type = not negation.types or kind in negation.types
             if not is_of_type or not _is_forbidden(plan, steps, j, event):
                 continue

@@ -162,7 +162,7 @@ class Watching(ReferenceRuntime):
         self.tracing = Tracing(plan, wanted)
         self.later = ReferenceEngine(plan)  # for later checks, which are not recorded
         self.plain = self.engine if plan.strict and plan.query.output.is_sequential else None
-        self.seen: list[tuple[Event, str | None]] = []
+        self.events: list[tuple[Event, str | None]] = []
         self.n_events = self.n_seen = self.looks = 0
         self._having = having_parts(plan)
         self._open: dict[int, tuple[Key, MatchNode]] = {}  # runs that wait for a negation at their end
@@ -195,7 +195,7 @@ class Watching(ReferenceRuntime):
             self.n_seen += 1
             self.tracing.key = key
             if self.wanted.key is not None:
-                self.seen.append((event, kind))
+                self.events.append((event, kind))
         engine = self.tracing if is_wanted else self.plain
         if engine is None:
             return
