@@ -38,7 +38,7 @@ class Run:
 def runs_on(text: str, events: pa.Table, engine: str) -> bool:
     """Return whether one of :data:`ENGINES` can run a query on such events. Only the node engine runs all of them."""
     plan = compile_query(acep.parse(text), schema_of(events.schema))
-    native = choose(plan, "count" if engine == "count" else "matches").alone
+    native = choose(plan, "count" if engine == "count" else "matches").base
     if engine == "windows+nodes":
         return native != "reference" and necessary(plan) is not None
     return native == engine or (engine == "nodes" and native != "reference")

@@ -124,7 +124,7 @@ def _value(text: str, name: str, schema: Schema) -> Any:
     from acep.pattern.times import ns_of
     from acep.plan.schema import Kind
 
-    kind, scale = schema.held(name), schema.scale(name)
+    kind, scale = schema.engine_kind(name), schema.scale(name)
     try:
         if scale is not None:
             units = Fraction(text) * 10**scale

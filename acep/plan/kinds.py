@@ -47,7 +47,7 @@ def resolve(expr: ex.Expr, schema: Schema, *, condition: bool = False) -> Typed:
 
 def column(name: str, expr: ex.Expr, schema: Schema) -> tuple[str, str]:
     """Return the real column of an attribute name, and its kind. ``ts`` and ``type`` are aliases of these columns."""
-    name = schema.meant(name)
+    name = schema.column_name(name)
     role_kinds = {schema.type: Kind.STRING, schema.ts: Kind.TIMESTAMP if schema.instants else Kind.INT}
     kind = schema.kind(name) or role_kinds.get(name)
     if kind is None:

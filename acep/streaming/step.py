@@ -23,7 +23,7 @@ from acep.streaming.progress import moment_text, mostly_late
 from acep.streaming.query_versions import NewVersion
 from acep.streaming.revised_rows import RevisedRows
 from acep.streaming.time_spent import Stopwatch
-from acep.streaming.times import begin_after
+from acep.streaming.times import begin_after, first_open_tick, watermark_of
 from acep.streaming.totals import METRICS_COLUMN
 
 __all__ = [

@@ -16,7 +16,7 @@ from acep.events.tables import batch_of
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns
 from acep.native.session import NativeSession
-from acep.plan.choice import alone
+from acep.plan.choice import base_engine
 from acep.plan.compile import Plan
 from acep.runtime.match_blocks import blocks_of
 from acep.shedding.event_utility import CELLS, EventUtility, binned, is_sheddable, numeric_attributes
@@ -84,7 +84,7 @@ def _bound(plan: Plan, table: pa.Table) -> tuple[Bools, int]:
 def _points(plan: Plan, engine: str, table: pa.Table, partitions: Partitions) -> Ints:
     """Return the match points of a table, int64[n, 3]."""
     session = NativeSession([plan], [engine])
-    is_counting = alone(engine) == "nodes"
+    is_counting = base_engine(engine) == "nodes"
     if is_counting:
         session.tally(0, "points")
     session.push(_batch(plan, table))

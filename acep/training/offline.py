@@ -21,7 +21,7 @@ from acep.learning.trajectories.trajectories import Made, Trajectories, roots
 from acep.matches.counted import Counted
 from acep.matches.found_columns import FoundColumns
 from acep.native.session import NativeSession
-from acep.plan.choice import alone
+from acep.plan.choice import base_engine
 from acep.plan.compile import Plan
 from acep.shedding.controller import SheddingController
 from acep.shedding.history_file import SECTION, LearnedState, learned_by
@@ -90,7 +90,7 @@ def _session(plan: Plan, engine: str, controller: SheddingController) -> NativeS
     """Make a session for match points alone: there may be very many matches, so none is made."""
     session = NativeSession([plan], [engine], {0: controller})
     session.ignore_future()  # what is learned serves streams in batches of any size
-    if alone(engine) == "nodes":
+    if base_engine(engine) == "nodes":
         session.tally(0, "points")
     return session
 

@@ -19,7 +19,7 @@ from acep.pattern.expressions import Attribute
 from acep.pattern.printing import expression_text
 from acep.pattern.times import window_text
 from acep.pattern.tree import Query, Strategy, Within
-from acep.pattern.walk import leaves_of, most_bound
+from acep.pattern.walk import leaves_of, max_bound_counts
 from acep.plan.compile import Plan
 from acep.training.match_points import Partitions
 from acep.tuning.first_matches import first_matches
@@ -91,7 +91,7 @@ def _candidates(
         yield f"[{name}]", why, replace(query, ties=(*query.ties, name))
     having = query.having
     if having is not None and not query.errors:
-        most_events = most_bound(query.pattern)
+        most_events = max_bound_counts(query.pattern)
         if all(isinstance(leaf, Attribute) and most_events.get(leaf.var) == 1 for leaf in leaves_of(having)):
             text = expression_text(having)
             why = "HAVING is tested only once a match is complete"

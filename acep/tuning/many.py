@@ -21,7 +21,7 @@ from acep.explain.event_lines import event_lines
 from acep.explain.partition_meaning import with_partition
 from acep.matches.records import Found
 from acep.pattern.printing import expression_text, output_text
-from acep.pattern.query_arguments import asked_for, query_of
+from acep.pattern.query_arguments import query_of, read_queries
 from acep.pattern.times import window_text
 from acep.pattern.tree import Output, Query, Strategy
 from acep.pattern.walk import negated_variables, variables, variables_in
@@ -125,7 +125,7 @@ def why_many(
     parsed = query_of(query)
     columns: dict[str, Any] = {"ts": ts, "type": type, "seq": seq, "id": id, "unit": unit}
     check_duplicates(duplicates, id)
-    table, _ = given_table(events, asked_for(parsed), **columns, duplicates=duplicates)
+    table, _ = given_table(events, read_queries(parsed), **columns, duplicates=duplicates)
     return many_matches(settle_duplicates(table, id, duplicates), parsed, columns)
 
 

@@ -166,7 +166,7 @@ def replayed(
 
 def _is_merged(plan: Plan, engine: str) -> bool:
     """Return whether the partial matches of a plan are merged; of its matches then only the points are told."""
-    return not plan.sources and chosen(plan.finer or plan, engine).alone == "merged"
+    return not plan.sources and chosen(plan.finer or plan, engine).base == "merged"
 
 
 def _count(table: pa.Table, query: Query, columns: Mapping[str, Any], engine: str) -> int:

@@ -18,7 +18,7 @@ from acep.events.frames import to_table
 from acep.events.input_tables import given_table
 from acep.events.tables import batch_of, schema_of
 from acep.native.compiled import chosen
-from acep.pattern.query_arguments import asked_for, query_of
+from acep.pattern.query_arguments import query_of, read_queries
 from acep.pattern.tree import Query
 from acep.plan.choice import UNITS, with_allowance
 from acep.plan.compile import Plan, compile_query
@@ -212,7 +212,7 @@ def _table(events: Any, query: Query, columns: dict[str, Any], duplicates: str) 
                     else table
                 )
         except (AcepError, TypeError):
-            return given_table(events, asked_for(query), **columns, duplicates=duplicates)[0]
+            return given_table(events, read_queries(query), **columns, duplicates=duplicates)[0]
     return to_table(events)
 
 

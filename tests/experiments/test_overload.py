@@ -52,7 +52,7 @@ def workload(request: pytest.FixtureRequest, data: Callable[[str], Path]) -> Ove
 
 
 def test_the_node_engine_runs_it(workload: Overload) -> None:
-    assert workload.choice.alone == "nodes"
+    assert workload.choice.base == "nodes"
     assert workload.control == (workload.within is not None)
     first, second = workload.halves()
     assert first.num_rows + second.num_rows == workload.events().num_rows

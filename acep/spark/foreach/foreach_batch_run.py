@@ -49,7 +49,7 @@ from acep.streaming.latest_time import Latest
 from acep.streaming.query_versions import RunningQueries, Times
 from acep.streaming.step import BUCKET, MicroBatch, bucket_of
 from acep.streaming.time_spent import spent_of
-from acep.streaming.times import begin_after
+from acep.streaming.times import begin_after, first_open_tick, watermark_of
 from acep.streaming.totals import METRICS_COLUMN
 
 if TYPE_CHECKING:
