@@ -105,8 +105,8 @@ def _count_matches(
     shape: str, drawn: Sequence[Sequence[str]], within: int, key: str | None, table: pa.Table, number: int
 ) -> int:
     if shape == "pset":
-        return counting.any_sets(table, drawn[number], within, key)
-    return counting.any_sequences(table, drawn[number], within, key)
+        return counting.count_any_sets(table, drawn[number], within, key)
+    return counting.count_any_sequences(table, drawn[number], within, key)
 
 
 def _ponco(days: int) -> str:
